@@ -45,11 +45,25 @@ PlannedSource describe_source(std::span<const Model> models) {
   return source;
 }
 
+std::size_t count_adapters(const Expression& expression) {
+  std::size_t adapters = expression.operation == Operation::kLowRank ? expression.scales.size() : 0;
+  for (const ExpressionRef& input : expression.inputs) adapters += count_adapters(*input);
+  return adapters;
+}
+
+// Returns the rule that decided the type, and how many adapters are merged.
+std::string why_of(const Tensor& tensor) {
+  const std::size_t adapters = count_adapters(*tensor.expression);
+  if (adapters == 0) return tensor.reason;
+  return fmt::format("{}{}{} adapter{} merged", tensor.reason, tensor.reason.empty() ? "" : "; ", adapters,
+                     adapters == 1 ? "" : "s");
+}
+
 PlannedTensor describe_tensor(const Tensor& tensor) {
   return {tensor.name,           tensor.shape(),
           &tensor.source_type(), tensor.type,
           tensor.source_bytes(), bytes_of(*tensor.type, tensor.shape().elements()).value(),
-          tensor.reason,         tensor.importance != nullptr,
+          why_of(tensor),        tensor.importance != nullptr,
           tensor.fallback_from};
 }
 

@@ -56,7 +56,10 @@ class AdapterReader {
     for (const CheckpointTensor& tensor : tensors) {
       BOOST_OUTCOME_TRY(take(tensor));
     }
-    if (!order_.empty()) adapter_.alpha = alpha_for(alpha_, pairs_.at(order_.front()));
+    adapter_.alpha = order_.empty() ? alpha_ : alpha_for(alpha_, pairs_.at(order_.front()));
+    if (!is_scale(adapter_.alpha))
+      return invalid("'lora_alpha' times the root of the rank (use_rslora) is too large for F32",
+                     "correct the value: the products are scaled by it");
     for (const std::string& name : order_) {
       BOOST_OUTCOME_TRY(add_pair(name, pairs_.at(name)));
     }
@@ -96,42 +99,65 @@ class AdapterReader {
     config_ = config;
     BOOST_OUTCOME_TRY(check_kind());
     BOOST_OUTCOME_TRY(alpha_, positive_number("lora_alpha"));
-    rank_stabilized_ = json_flag(config, "use_rslora");
-    adapter_.transposed = json_flag(config, "fan_in_fan_out");
+    BOOST_OUTCOME_TRY(rank_stabilized_, flag("use_rslora"));
+    BOOST_OUTCOME_TRY(adapter_.transposed, flag("fan_in_fan_out"));
     BOOST_OUTCOME_TRY(read_alpha_pattern());
     return read_invocation();
   }
 
   // Refuses what a product of two matrices cannot express.
   Status check_kind() const {
-    if (const auto type = json_string(config_, "peft_type"); type && *type != "LORA")
-      return invalid(fmt::format("the adapter is of type {}, not LORA", quoted_name(*type)),
+    if (const json::value* const type = find("peft_type"); type && *type != json::value("LORA"))
+      return invalid(fmt::format("the adapter is of type {}, not LORA", shown(*type)),
                      "only LoRA adapters can be converted or merged here");
-    if (json_flag(config_, "use_dora"))
+    BOOST_OUTCOME_TRY(const bool is_dora, flag("use_dora"));
+    if (is_dora)
       return invalid(
           "the adapter uses DoRA, which also rescales every row of a weight; no product of two matrices does that",
           "merge it into its base model with PEFT's merge_and_unload(), and convert the result");
     for (const std::string_view key : {"layer_replication", "target_parameters"}) {
-      const json::value* const value = config_.get_object().if_contains(key);
+      const json::value* const value = find(key);
       const json::array* const list = value ? value->if_array() : nullptr;
-      if (list && !list->empty())
+      if (value && !(list && list->empty()))
         return invalid(fmt::format("{} is set, which is not supported", quoted_name(key)),
                        "merge the adapter into its base model with PEFT's merge_and_unload(), and convert the result");
     }
     return ok();
   }
 
-  Result<double> positive_number(std::string_view key) const {
+  // Returns a member of the configuration; null if it is missing or null.
+  const json::value* find(std::string_view key) const {
     const json::value* const value = config_.get_object().if_contains(key);
+    return value && !value->is_null() ? value : nullptr;
+  }
+
+  Result<bool> flag(std::string_view key) const {
+    const json::value* const value = find(key);
+    if (!value) return false;
+    if (!value->is_bool())
+      return invalid(fmt::format("{} is {}, not true or false", quoted_name(key), shown(*value)),
+                     "correct the value: the adapter's meaning depends on it");
+    return value->get_bool();
+  }
+
+  Result<double> positive_number(std::string_view key) const {
+    const json::value* const value = find(key);
     if (!value) return invalid(fmt::format("{} is missing", quoted_name(key)), "the products are scaled by it");
     return positive_number(key, *value);
   }
 
   Result<double> positive_number(std::string_view key, const json::value& value) const {
     const auto number = value.is_bool() ? std::nullopt : number_value(value);
-    if (!number || !std::isfinite(static_cast<float>(*number)) || *number <= 0)
-      return invalid(fmt::format("{} is {}, not a positive number", quoted_name(key), shown(value)), "");
+    if (!number || !is_scale(*number))
+      return invalid(
+          fmt::format("{} is {}, not a positive number that F32 can represent", quoted_name(key), shown(value)),
+          "correct the value: the products are scaled by it");
     return *number;
+  }
+
+  static bool is_scale(double number) {
+    const auto rounded = static_cast<float>(number);
+    return std::isfinite(rounded) && rounded > 0;
   }
 
   // Reads the modules with their own alpha: PEFT takes the first entry that matches the end of a module's name.
@@ -229,6 +255,15 @@ class AdapterReader {
                          fmt::format("{} of {} is missing", halves.a ? "lora_B" : "lora_A", quoted_name(name)),
                          fmt::format("{} is only half of a pair; the adapter is incomplete",
                                      quoted_name((halves.a ? halves.a : halves.b)->name)));
+    for (const CheckpointTensor* const half : {halves.a, halves.b}) {
+      const std::string_view type = half->values->type->name;
+      const bool is_matrix = half->dims.size() == 2 && half->values->shape.elements() > 0;
+      if (!is_matrix || (type != "F32" && type != "F16" && type != "BF16"))
+        return input_error(weights_,
+                           fmt::format("{} is {} of {}, not a matrix of F32, F16, or BF16", quoted_name(half->name),
+                                       type, describe(half->values->shape)),
+                           "the adapter is damaged: download or save it again");
+    }
     BOOST_OUTCOME_TRY(ExpressionRef b, scaled(name, halves));
     auto product = expressions::low_rank(nullptr, halves.a->values, std::move(b), 1);
     if (product && adapter_.transposed) product = expressions::transpose(std::move(product).value(), {1, 0});
@@ -247,6 +282,9 @@ class AdapterReader {
     BOOST_OUTCOME_TRY(const double own, own_alpha(without(name, ".weight", "")));
     const auto factor = static_cast<float>(alpha_for(own, halves) / adapter_.alpha);
     if (factor == 1) return halves.b->values;
+    if (!is_scale(factor))
+      return invalid(fmt::format("the alpha of {} differs too much from 'lora_alpha'", quoted_name(name)),
+                     "correct 'alpha_pattern' or 'lora_alpha'");
     BOOST_OUTCOME_TRY(ExpressionRef values, to_type(halves.b->values, "F32"));
     return expressions::map(std::move(values), *find_map_function("multiply"), factor);
   }

@@ -1,6 +1,8 @@
 // Tests of adapters that are read or refused, and of the matrices that result from a map's operations on a product.
 #include "stages/huggingface/adapter.h"
 
+#include <fmt/format.h>
+
 #include "stages/huggingface/conversion.h"
 #include "tests/support/catch.h"
 #include "tests/support/expression_values.h"
@@ -21,7 +23,7 @@ CheckpointTensor tensor(std::string name, const Dims& dims) {
   for (const std::uint64_t dim : dims) shape.dims[shape.rank++] = dim;
   std::vector<float> values(shape.elements());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
-  return {std::move(name), expressions::constant(shape, std::move(values)).value(), {}};
+  return {std::move(name), expressions::constant(shape, std::move(values)).value(), {dims.rbegin(), dims.rend()}};
 }
 
 // A folder with an adapter of rank 2 for a matrix of 4 x 6.
@@ -91,15 +93,38 @@ TEST_CASE("a folder without weights is incomplete") {
 TEST_CASE("settings that a product cannot express are refused") {
   CHECK(fault_with(R"({"lora_alpha": 4, "use_dora": true})") ==
         "the adapter uses DoRA, which also rescales every row of a weight; no product of two matrices does that");
-  CHECK(fault_with(R"({"lora_alpha": 4, "peft_type": "LOHA"})") == "the adapter is of type 'LOHA', not LORA");
+  CHECK(fault_with(R"({"lora_alpha": 4, "peft_type": "LOHA"})") == R"(the adapter is of type '"LOHA"', not LORA)");
   CHECK(fault_with(R"({"lora_alpha": 4, "layer_replication": [[0, 2]]})") ==
         "'layer_replication' is set, which is not supported");
 }
 
 TEST_CASE("alpha must be a positive number") {
   CHECK(fault_with("{}") == "'lora_alpha' is missing");
-  CHECK(fault_with(R"({"lora_alpha": 0})") == "'lora_alpha' is '0', not a positive number");
-  CHECK(fault_with(R"({"lora_alpha": "16"})") == "'lora_alpha' is '\"16\"', not a positive number");
+  CHECK(fault_with(R"({"lora_alpha": 0})") == "'lora_alpha' is '0', not a positive number that F32 can represent");
+  CHECK(fault_with(R"({"lora_alpha": "16"})") ==
+        "'lora_alpha' is '\"16\"', not a positive number that F32 can represent");
+}
+
+TEST_CASE("alpha must be representable in F32 after scaling") {
+  CHECK(fault_with(R"({"lora_alpha": 1e-50})") ==
+        "'lora_alpha' is '1E-50', not a positive number that F32 can represent");
+  CHECK(fault_with(R"({"lora_alpha": 3e38, "use_rslora": true})") ==
+        "'lora_alpha' times the root of the rank (use_rslora) is too large for F32");
+  CHECK(fault_with(R"({"lora_alpha": 1e30, "alpha_pattern": {"q_proj": 1e-38}})") ==
+        "the alpha of 'model.layers.0.self_attn.q_proj.weight' differs too much from 'lora_alpha'");
+}
+
+TEST_CASE("flags of another type are refused instead of ignored") {
+  for (const char* const key : {"use_dora", "use_rslora", "fan_in_fan_out"})
+    CHECK(fault_with(fmt::format(R"({{"lora_alpha": 4, "{}": "true"}})", key)) ==
+          fmt::format(R"('{}' is '"true"', not true or false)", key));
+  CHECK(fault_with(R"({"lora_alpha": 4, "layer_replication": {"a": 1}})") ==
+        "'layer_replication' is set, which is not supported");
+}
+
+TEST_CASE("halves of a pair must be matrices of floats with values") {
+  CHECK(fault_with({tensor(kQ + "lora_A.weight", {4, 2, 1}), tensor(kQ + "lora_B.weight", {2, 6})}) ==
+        "'" + kQ + "lora_A.weight' is F32 of 4 x 2 x 1, not a matrix of F32, F16, or BF16");
 }
 
 TEST_CASE("half of a pair is refused") {

@@ -274,7 +274,15 @@ class Conversion {
     // The tokenizer's rules see the draft's config.json, as in convert_hf_to_gguf.py.
     target_facts_.emplace(target_, facts_->config(), tokenizer_map().values);
     target_facts_->set("option", json::object{{"class", target_class}, {"folder", folder_name(target_)}});
-    facts_->set("target", Facts(target_, config.get_object(), no_values_).config());
+    json::object target = Facts(target_, config.get_object(), no_values_).config();
+    const json::value *const tokens = facts_->config().if_contains("vocab_size"), *const known =
+                                                                                      target.if_contains("vocab_size");
+    if (tokens && known && tokens->is_number() && known->is_number() && *tokens != *known)
+      return input_error(config_file().string(),
+                         fmt::format("the draft is for a vocabulary of {} tokens, but that of the target is {}",
+                                     shown(*tokens), shown(*known)),
+                         fmt::format("{} is not the model that it drafts for", target_));
+    facts_->set("target", std::move(target));
     return ok();
   }
 

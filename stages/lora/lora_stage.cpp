@@ -139,7 +139,6 @@ class LoraStage : public Stage {
       return input_error(options_.adapter, fmt::format("pair of {}: {}", quoted_name(tensor.name), merged.error().what),
                          "the adapter belongs to another model");
     tensor.expression = std::move(merged).value();
-    tensor.reason = fmt::format("merged with {}", options_.adapter);
     return ok();
   }
 

@@ -16,8 +16,8 @@ Checkpoint tensors_named(std::string_view lines) {
     Shape shape{1, {4, 1, 1, 1}};
     if (name.find("_A") != name.npos) shape = {2, {4, 2, 1, 1}};
     if (name.find("_B") != name.npos) shape = {2, {2, 6, 1, 1}};
-    checkpoint.tensors.push_back(
-        {name, expressions::constant(shape, std::vector<float>(shape.elements(), 1)).value(), {}});
+    checkpoint.tensors.push_back({name, expressions::constant(shape, std::vector<float>(shape.elements(), 1)).value(),
+                                  std::vector<std::uint64_t>(shape.rank, 2)});
   }
   return checkpoint;
 }

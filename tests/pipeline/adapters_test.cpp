@@ -1,4 +1,4 @@
-// LoRA adapters in the format of PEFT, converted and merged.
+// LoRA adapters in the format of PEFT as sources.
 
 #include <fmt/format.h>
 
@@ -11,7 +11,6 @@
 #include "pipeline/api/context.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
-#include "tests/support/gguf_builder.h"
 #include "tests/support/safetensors_builder.h"
 #include "tests/support/temp_dir.h"
 
@@ -24,7 +23,6 @@ namespace fs = std::filesystem;
 constexpr const char* kBase =
     R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 4, "num_attention_heads": 1, "num_hidden_layers": 1,
         "vocab_size": 5, "intermediate_size": 8, "rms_norm_eps": 1e-5, "max_position_embeddings": 16})";
-constexpr const char* kWeight = "blk.0.ffn_up.weight";
 constexpr const char* kModule = "base_model.model.model.layers.0.mlp.up_proj";
 
 SafetensorsTensor tensor(const std::string& name, const std::vector<std::uint64_t>& dims) {
@@ -57,27 +55,6 @@ class Adapter {
     write_text(file("adapter/adapter_model.safetensors"), safetensors_bytes(std::move(tensors)));
     return *this;
   }
-  // Writes a model whose weight is 0, merged with an adapter, and returns the weight.
-  std::vector<float> merged(const std::string& adapter) const {
-    GgufBuilder builder;
-    builder.metadata = {{"general.architecture", metadata_string("llama")}};
-    builder.tensors = {{kWeight, {4, 8}, "F32", std::string(128, '\0')}};
-    builder.write(file("model.gguf"));
-    const Context context = Context::create().value();
-    const auto job = context.parse_job(
-        fmt::format(
-            "version: 1\nsource: {{gguf: {0}/model.gguf}}\noutputs: [{{gguf: {0}/merged.gguf, lora: {{{1}}}}}]\n",
-            folder_.path().string(), adapter),
-        "j.yaml");
-    if (!job) FAIL(render(job.error()));
-    const auto plan = context.plan(job.value());
-    if (!plan) FAIL(render(plan.error()));
-    RunOptions options;
-    options.overwrite = true;
-    const auto report = context.run(plan.value(), options);
-    if (!report) FAIL(render(report.error()));
-    return values(context.inspect(file("merged.gguf")).value(), kWeight, "merged.gguf");
-  }
   std::string file(const std::string& name) const { return folder_.file(name); }
 
   Result<Plan> plan() const {
@@ -100,12 +77,12 @@ class Adapter {
     if (!report) FAIL(render(report.error()));
     return context.inspect(file("out.gguf")).value();
   }
-  std::vector<float> values(const Model& model, std::string_view name, const std::string& path = "out.gguf") const {
+  std::vector<float> values(const Model& model, std::string_view name) const {
     for (const Tensor& tensor : model.tensors)
       if (tensor.name == name) {
         const Extent& extent = *tensor.expression->as_extent();
         std::vector<float> values(extent.bytes / sizeof(float));
-        std::memcpy(values.data(), read_text(file(path)).data() + extent.offset, extent.bytes);
+        std::memcpy(values.data(), read_text(file("out.gguf")).data() + extent.offset, extent.bytes);
         return values;
       }
     FAIL(name);
@@ -146,14 +123,4 @@ TEST_CASE("a module's own alpha scales its B") {
   // Only the product of alpha and B matters.
   CHECK(alpha_of(model) * adapter.values(model, kB)[31] == 2 * 32);
   CHECK(adapter.values(model, kA)[15] == 16);
-}
-
-TEST_CASE("an adapter is merged from a folder of PEFT and from GGUF alike") {
-  const Adapter adapter;
-  adapter.written();
-  const std::string folder = fmt::format("adapter: {0}, base: {1}", adapter.file("adapter"), adapter.file("base"));
-  const std::vector<float> merged = adapter.merged(folder);
-  // Row 0 of B is 1, 2, 3, 4; column 0 of A is 1, 5, 9, 13; alpha / rank is 2.
-  CHECK(merged[0] == 2 * (1 * 1 + 2 * 5 + 3 * 9 + 4 * 13));
-  CHECK(adapter.merged(fmt::format("adapter: {}", adapter.file("out.gguf"))) == merged);
 }

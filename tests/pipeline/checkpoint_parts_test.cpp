@@ -123,7 +123,7 @@ TEST_CASE("a part that the checkpoint does not have") {
   std::string checkpoint = checkpoint_with_all_parts(folder);
   if (checkpoint.empty()) GGUFMILL_SKIP("no ../shared/hf-more");
   json::value config = json::parse(read_text(fs::path(checkpoint) / "config.json"));
-  config.as_object()["architectures"] = {"LlamaForCausalLM"};
+  config.as_object()["architectures"] = json::array{"LlamaForCausalLM"};
   write_text(fs::path(checkpoint) / "config.json", json::serialize(config));
   CHECK(has(fault(fmt::format("{{huggingface: {}}}", checkpoint),
                   fmt::format("{{gguf: {}, part: projector}}", folder.file("out.gguf"))),

@@ -351,6 +351,17 @@ TEST_CASE("the tokens of a draft must be different tokens of its target") {
   CHECK(has(fault_of_draft({1, 0}), "two tokens stand for the target's token 1"));
 }
 
+TEST_CASE("a draft with a target of another vocabulary is refused") {
+  Folder target, draft;
+  target.config(R"({"vocab_size": 6})");
+  make_eagle3_draft(draft, {1, 2});
+  huggingface::SourceOptions options = draft.options();
+  options.target = target.path();
+  const auto read = draft.read(options);
+  REQUIRE_FALSE(read);
+  CHECK(has(render(read.error()), "the draft is for a vocabulary of '5' tokens, but that of the target is '6'"));
+}
+
 TEST_CASE("a draft without its target is refused") {
   Folder draft;
   make_eagle3_draft(draft, {1, 2});
@@ -493,7 +504,8 @@ TEST_CASE("an adapter is called one, with the model that it adapts") {
   adapter.put("adapter_config.json", R"({"base_model_name_or_path": "org/base"})");
   CHECK(adapter.fault() ==
         "DIR: error: is a LoRA adapter, not a model\n"
-        "  help: convert its base model, 'org/base'; llama.cpp's convert_lora_to_gguf.py converts adapters\n");
+        "  help: `ggufmill convert-lora` converts adapters; to convert its base model ('org/base'), give that model's "
+        "folder\n");
 }
 
 TEST_CASE("a configuration that is no file is not called missing") {
