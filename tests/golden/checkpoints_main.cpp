@@ -1,7 +1,8 @@
 // golden_checkpoints: converts every line of ../shared/hf/expected.tsv and of
 // tests/golden/{checkpoints,projectors}/expected.tsv (whose tokenizers are in ../shared as well) with `ggufmill convert
-// --defaults none`, every line of ../shared/hf-defaults/expected.tsv with `ggufmill convert`, including the names of its
-// outputs, and every refused checkpoint. Prints N of N; succeeds if there is no difference. Skipped with a message if
+// --defaults none`, every line of ../shared/hf-defaults/expected.tsv with `ggufmill convert`, including the names of
+// its outputs, and every refused checkpoint. Prints N of N; succeeds if there is no difference. Skipped with a message
+// if
 // ../shared is missing.
 //
 // golden_checkpoints GGUFMILL parts: does the same for the projectors, drafts, and dense modules of
