@@ -143,6 +143,7 @@ Result<Translated> from_quantize(const Context& context, const char* text) {
   options.read("pure", it.pure);
   options.read("keep-split", it.keep_split);
   options.read("imatrix", it.imatrix);
+  options.read("encoder", it.encoder);
   options.read("output-tensor-type", it.output_tensor_type);
   options.read("token-embedding-type", it.token_embedding_type);
   options.read("prune-layers", it.prune_layers);
@@ -181,6 +182,7 @@ Result<Translated> from_convert(const Context& context, const char* text) {
   options.read("mmproj", it.mmproj);
   options.read("mtp", it.mtp);
   options.read("no-mtp", it.no_mtp);
+  options.read("dspark", it.dspark);
   options.read("target-model-dir", it.target_model_dir);
   options.read("fuse-gate-up-exps", it.fuse_gate_up_exps);
   options.read("fp8-as-q8", it.fp8_as_q8);

@@ -20,7 +20,7 @@ struct ConvertOptions {
   std::optional<std::string> model_name{}, metadata{};
   std::uint64_t split_max_size = 0, split_max_tensors = 0;  // 0: no limit
   bool no_tensor_first_split = false, bigendian = false, vocab_only = false;
-  bool mmproj = false, mtp = false, no_mtp = false, fuse_gate_up_exps = false, fp8_as_q8 = false,
+  bool mmproj = false, mtp = false, no_mtp = false, dspark = false, fuse_gate_up_exps = false, fp8_as_q8 = false,
        mistral_format = false, sentence_transformers_dense_modules = false;
   std::string target_model_dir{};  // of the model for which the checkpoint is a draft
   bool class_defaults = true;      // complete config.json with defaults as transformers does

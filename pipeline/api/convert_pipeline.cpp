@@ -13,6 +13,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
+#include "stages/huggingface/adapter_source.h"
 #include "stages/huggingface/architecture.h"
 #include "stages/huggingface/huggingface_source.h"
 #include "stages/huggingface/output_name.h"
@@ -46,8 +47,13 @@ Error no_folder(const std::string& path) {
 
 Status check(const ConvertOptions& options) {
   if (!out_type_named(options.outtype)) return unknown_out_type(options);
-  if (options.mtp && options.no_mtp)
-    return usage_error("--mtp and --no-mtp cannot be used together", "convert twice, once with each");
+  constexpr const char* kTwice = "convert twice, once with each";
+  if (options.mtp && options.no_mtp) return usage_error("--mtp and --no-mtp cannot be used together", kTwice);
+  if (options.dspark && (options.mtp || options.no_mtp || options.mmproj))
+    return usage_error(fmt::format("--dspark and {} cannot be used together", options.mtp      ? "--mtp"
+                                                                              : options.no_mtp ? "--no-mtp"
+                                                                                               : "--mmproj"),
+                       kTwice);
   if (options.mmproj && (options.vocab_only || options.mtp || options.no_mtp))
     return usage_error(fmt::format("--mmproj and {} cannot be used together", options.vocab_only ? "--vocab-only"
                                                                               : options.mtp      ? "--mtp"
@@ -69,6 +75,7 @@ std::string source_text(const ConvertOptions& options) {
   if (options.metadata) text += fmt::format("    metadata: {}\n", yaml_quoted(*options.metadata));
   if (options.vocab_only) text += "    vocabulary_only: true\n";
   if (options.no_mtp) text += "    draft_head: leave_out\n";
+  if (options.dspark) text += "    dspark: true\n";
   if (!options.target_model_dir.empty()) text += fmt::format("    target: {}\n", yaml_quoted(options.target_model_dir));
   if (options.fuse_gate_up_exps) text += "    fuse_gate_up_experts: true\n";
   if (options.fp8_as_q8) text += "    fp8_as_q8_0: true\n";
@@ -141,8 +148,6 @@ Result<std::string> base_of(const std::string& adapter) {
                                                  named));
 }
 
-constexpr std::string_view kAdapterTypes[] = {"f32", "f16", "bf16", "q8_0", "auto"};
-
 huggingface::AdapterOptions source_of(const ConvertLoraOptions& options, const std::string& base) {
   huggingface::AdapterOptions source;
   source.adapter = options.adapter;
@@ -185,6 +190,7 @@ huggingface::SourceOptions source_of(const ConvertOptions& options) {
   if (options.mmproj) source.part = ModelPart::kProjector;
   source.model_name = options.model_name;
   source.metadata_file = options.metadata;
+  source.dspark = options.dspark;
   source.target = options.target_model_dir;
   source.vocabulary_only = options.vocab_only;
   source.fuse_gate_up_experts = options.fuse_gate_up_exps;
@@ -208,9 +214,10 @@ Result<std::string> pipeline_of(const ConvertOptions& options, const CheckpointN
 }
 
 Result<std::string> pipeline_of(const ConvertLoraOptions& options, const AdapterNamer& name_of_adapter) {
-  if (std::ranges::count(kAdapterTypes, options.outtype) == 0)
+  const std::vector<std::string> types = adapter_type_names();
+  if (std::ranges::count(types, options.outtype) == 0)
     return usage_error(fmt::format("unknown --outtype {}", quoted_name(options.outtype)),
-                       fmt::format("one of: {}", fmt::join(kAdapterTypes, ", ")));
+                       fmt::format("one of: {}", fmt::join(types, ", ")));
   std::string base = options.base;
   if (base.empty()) {
     BOOST_OUTCOME_TRY(base, base_of(options.adapter));

@@ -90,6 +90,15 @@ TEST_CASE("every argument has its place") {
   CHECK(!conversion.opened);
 }
 
+TEST_CASE("a DSpark draft is an option of the source, and is named like a model") {
+  Conversion conversion;
+  ConvertOptions options = conversion.options();
+  options.dspark = true;
+  options.target_model_dir = "T";
+  CHECK(conversion.pipeline(options).find("    dspark: true\n    target: 'T'\n") != std::string::npos);
+  CHECK(conversion.output(options) == "'F/Some-Model-BF16.gguf'\n");
+}
+
 TEST_CASE("the output is named by the arguments, by a template, or by the model in a folder") {
   Conversion conversion;
   ConvertOptions options = conversion.options();
@@ -123,6 +132,8 @@ TEST_CASE("invalid arguments are refused") {
     return fmt::format("{}: {}", static_cast<int>(text.error().code), text.error().what);
   };
   CHECK(refusal([](ConvertOptions& options) { options.outtype = "Q4_K_M"; }) == "2: unknown --outtype 'Q4_K_M'");
+  CHECK(refusal([](ConvertOptions& options) { options.dspark = options.mtp = true; }) ==
+        "2: --dspark and --mtp cannot be used together");
   CHECK(refusal([](ConvertOptions& options) { options.mtp = options.no_mtp = true; }) ==
         "2: --mtp and --no-mtp cannot be used together");
   CHECK(refusal([](ConvertOptions& options) {

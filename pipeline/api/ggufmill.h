@@ -178,7 +178,7 @@ GGUFMILL_API void ggufmill_job_free(ggufmill_job* job);
  *   "convert_hf_to_gguf.py"
  *       folder, outfile, outtype, model-name, metadata, split-max-size, target-model-dir: string
  *       split-max-tensors: number
- *       no-tensor-first-split, bigendian, vocab-only, mmproj, mtp, no-mtp, fuse-gate-up-exps, fp8-as-q8,
+ *       no-tensor-first-split, bigendian, vocab-only, mmproj, mtp, no-mtp, dspark, fuse-gate-up-exps, fp8-as-q8,
  *       mistral-format, sentence-transformers-dense-modules: true or false
  *       defaults: "transformers" or "none"
  *   "llama-gguf-split"

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <deque>
 #include <map>
 
 #include "pipeline/api/check.h"
@@ -14,11 +16,22 @@
 namespace ggufmill {
 namespace {
 
+// A tensor of a model, and the rows of it that are measured.
+struct SampledTensor {
+  const Tensor* all = nullptr;
+  Tensor rows;
+
+  // How many times as many rows the tensor has.
+  double scale() const { return static_cast<double>(all->shape().rows()) / static_cast<double>(rows.shape().rows()); }
+};
+
 // The tensors for which the targets of a job choose types, each once, with all their candidates.
 struct Wanted {
-  std::vector<Undecided> models;  // the tensors point into these, so none may move
-  std::vector<Measured> tensors;
+  std::vector<Undecided> models;                    // the samples point into these, so none may move
+  std::deque<SampledTensor> samples;                // a deque never moves its elements
+  std::vector<Measured> tensors;                    // point to the rows of samples
   std::map<std::string_view, std::size_t> by_name;  // index into `tensors`
+  std::map<const Tensor*, const SampledTensor*> sample_of;
 };
 
 bool takes(const TypeInfo& type, const Tensor& tensor, const Kernels& kernels) {
@@ -34,12 +47,18 @@ Status add_target(const JobOutput& output, const Model& shared, const Kernels& k
   const Undecided& made = wanted.models.emplace_back(*std::move(found));
   for (const std::size_t i : made.open) {
     const Tensor& tensor = made.model.tensors[i];
+    BOOST_OUTCOME_TRY(Tensor rows, sampled(tensor, made.target->sample));
     const auto [known, is_new] = wanted.by_name.emplace(tensor.name, wanted.tensors.size());
-    if (is_new) wanted.tensors.push_back({&tensor, {}});
+    if (is_new) {
+      const SampledTensor& sample = wanted.samples.emplace_back(SampledTensor{&tensor, rows});
+      wanted.tensors.push_back({&sample.rows, {}});
+      wanted.sample_of.emplace(&sample.rows, &sample);
+    }
     Measured& measured = wanted.tensors[known->second];
-    if (measured_identity(*measured.tensor) != measured_identity(tensor))
-      return usage_error(fmt::format("tensor {} differs between two outputs with a target", quoted_name(tensor.name)),
-                         "measure them with separate pipeline files");
+    if (measured_identity(*measured.tensor) != measured_identity(rows))
+      return usage_error(
+          fmt::format("tensor {} or its sample differs between two outputs with a target", quoted_name(tensor.name)),
+          "measure them with separate pipeline files");
     for (const TypeInfo* type : made.target->candidates)
       if (takes(*type, tensor, kernels) && std::ranges::count(measured.types, type) == 0)
         measured.types.push_back(type);
@@ -48,32 +67,50 @@ Status add_target(const JobOutput& output, const Model& shared, const Kernels& k
 }
 
 // Collects `sum` of each matrix and, if `weighted`, also `weighted_sum`.
-MatrixSums sums_of(const std::vector<ErrorSums>& matrices, bool weighted, double ErrorSums::*sum,
+MatrixSums sums_of(const std::vector<ErrorSums>& matrices, bool weighted, double scale, double ErrorSums::*sum,
                    double ErrorSums::*weighted_sum) {
   MatrixSums sums;
   for (const ErrorSums& matrix : matrices) {
-    sums.plain.push_back(matrix.*sum);
-    if (weighted) sums.weighted.push_back(matrix.*weighted_sum);
+    sums.plain.push_back(matrix.*sum * scale);
+    if (weighted) sums.weighted.push_back(matrix.*weighted_sum * scale);
   }
   return sums;
 }
 
-MeasuredTensor describe(const Measured& measured, const StepResult* result) {
-  const Tensor& tensor = *measured.tensor;
-  MeasuredTensor described{tensor.name, measured_identity(tensor), tensor.shape(), 0, 0, tensor.importance != nullptr,
-                           {}};
+// Returns the standard error of a tensor's error e, extrapolated from a sample of `rows` rows to `scale` times as many,
+// given that the tensor's energy is r: that of a ratio estimator (W. G. Cochran, "Sampling Techniques", 1977, 6.4).
+double standard_error(double rows, double scale, double e, double r, double ee, double er, double rr) {
+  if (rows < 2 || scale == 1 || r == 0) return 0;
+  const double ratio = e / r, variance = std::max(0.0, ee - 2 * ratio * er + ratio * ratio * rr) / (rows - 1);
+  return scale * rows * std::sqrt(variance / rows * (1 - 1 / scale));
+}
+
+MeasuredTensor describe(const Measured& measured, const SampledTensor& sample, const StepResult* result) {
+  const Tensor& tensor = *sample.all;
+  const double scale = sample.scale();
+  MeasuredTensor described{
+      tensor.name, measured_identity(sample.rows), tensor.shape(), 0, 0, tensor.importance != nullptr, {}};
+  if (scale != 1) described.rows = sample.rows.shape().rows();
+  const auto rows = static_cast<double>(sample.rows.shape().rows());
   for (std::size_t i = 0; i < measured.types.size(); ++i) {
     MeasuredType type{std::string(measured.types[i]->name),
                       bytes_of(*measured.types[i], tensor.shape().elements()).value(), 0, 0};
     if (result && result->encodings[i].error) {
       const ErrorSums& sums = *result->encodings[i].error;
-      described.energy = sums.reference;
-      described.weighted_energy = std::max(described.weighted_energy, sums.weighted_reference);
-      type.error = sums.difference;
-      type.weighted_error = sums.weighted_difference;
+      const RowSpread& spread = sums.spread;
+      described.energy = sums.reference * scale;
+      described.weighted_energy = std::max(described.weighted_energy, sums.weighted_reference * scale);
+      type.error = sums.difference * scale;
+      type.weighted_error = sums.weighted_difference * scale;
+      type.standard_error =
+          standard_error(rows, scale, sums.difference, sums.reference, spread.ee, spread.er, spread.rr);
+      type.weighted_standard_error = standard_error(rows, scale, sums.weighted_difference, sums.weighted_reference,
+                                                    spread.weighted_ee, spread.weighted_er, spread.weighted_rr);
       const std::vector<ErrorSums>& matrices = result->encodings[i].matrices;
-      described.matrices = sums_of(matrices, described.weighted, &ErrorSums::reference, &ErrorSums::weighted_reference);
-      type.matrices = sums_of(matrices, described.weighted, &ErrorSums::difference, &ErrorSums::weighted_difference);
+      described.matrices =
+          sums_of(matrices, described.weighted, scale, &ErrorSums::reference, &ErrorSums::weighted_reference);
+      type.matrices =
+          sums_of(matrices, described.weighted, scale, &ErrorSums::difference, &ErrorSums::weighted_difference);
     }
     described.types.push_back(std::move(type));
   }
@@ -114,11 +151,12 @@ std::vector<TypeModule> modules_of(const Plan& measurement, const Job& job, cons
 // Measures the tensors that no journal contains. With a journal, measures them in batches and adds each batch to it.
 class Measurer {
  public:
-  Measurer(const Model& model, const Limits& limits, const Kernels& kernels, const std::vector<TypeModule>& modules,
-           const MeasureOptions& options)
-      : model_(model), limits_(limits), kernels_(kernels), modules_(modules), options_(options) {}
+  Measurer(const Model& model, const Wanted& wanted, const Limits& limits, const Kernels& kernels,
+           const std::vector<TypeModule>& modules, const MeasureOptions& options)
+      : model_(model), wanted_(wanted), limits_(limits), kernels_(kernels), modules_(modules), options_(options) {}
 
-  Result<std::vector<MeasuredTensor>> measure(const std::vector<Measured>& wanted) {
+  Result<std::vector<MeasuredTensor>> measure() {
+    const std::vector<Measured>& wanted = wanted_.tensors;
     BOOST_OUTCOME_TRY(MeasureJournal journal, MeasureJournal::open(options_.journal, modules_));
     for (const std::string& path : options_.other_journals) {
       BOOST_OUTCOME_TRY(journal.read_also(path));
@@ -162,11 +200,13 @@ class Measurer {
     done_bytes_ += plan.bytes_read();
     std::vector<MeasuredTensor> measured;
     for (std::size_t i = 0; i < tensors.size(); ++i)
-      measured.push_back(describe(tensors[i], i < report.steps.size() ? &report.steps[i] : nullptr));
+      measured.push_back(describe(tensors[i], *wanted_.sample_of.at(tensors[i].tensor),
+                                  i < report.steps.size() ? &report.steps[i] : nullptr));
     return measured;
   }
 
   const Model& model_;
+  const Wanted& wanted_;
   const Limits& limits_;
   const Kernels& kernels_;
   const std::vector<TypeModule>& modules_;
@@ -224,7 +264,7 @@ Result<Measurement> Context::measure(const Job& job, const MeasureOptions& optio
     return usage_error(fmt::format("limits.memory is {}, but measuring the longest row needs {}",
                                    human_bytes(memory_budget(plan.limits)), human_bytes(plan.least_memory)));
   BOOST_OUTCOME_TRY(std::vector<MeasuredTensor> tensors,
-                    Measurer(shared, job.limits, kernels(), measurement.modules, options).measure(wanted.tensors));
+                    Measurer(shared, wanted, job.limits, kernels(), measurement.modules, options).measure());
   measurement.ggufmill = GGUFMILL_VERSION;
   for (const SourceRef& source : plan.sources) measurement.sources.push_back(*source);
   measurement.tensors = std::move(tensors);

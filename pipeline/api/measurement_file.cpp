@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "pipeline/api/measure_page.h"
@@ -67,6 +68,24 @@ void remove_all(const std::vector<std::string>& paths) {
     if (is_own(path)) fs::remove(path, ignored);
 }
 
+// Returns the standard error of sampled tensors' losses, as a share of the loss; an empty text if nothing was sampled.
+std::string describe_precision(const Measurement& measurement) {
+  double sum = 0, largest = 0;
+  std::size_t numbers = 0;
+  for (const MeasuredTensor& tensor : measurement.tensors)
+    for (const MeasuredType& type : tensor.types) {
+      const double loss = tensor.relative_square(type);
+      if (tensor.rows == 0 || loss == 0) continue;
+      const double share = tensor.standard_error(type) / loss;
+      sum += share;
+      largest = std::max(largest, share);
+      ++numbers;
+    }
+  if (numbers == 0) return {};
+  return fmt::format(", from a sample: standard error {:.2g} % on average, {:.2g} % at most",
+                     100 * sum / static_cast<double>(numbers), 100 * largest);
+}
+
 }  // namespace
 
 Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path,
@@ -119,7 +138,7 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const std
   }
   BOOST_OUTCOME_TRY(write_text(path, write_measurement(measured.value()), how.overwrite));
   remove_all(journals);
-  note(fmt::format("wrote {}  cost of each type for each tensor", path));
+  note(fmt::format("wrote {}  cost of each type for each tensor{}", path, describe_precision(measured.value())));
   return measured;
 }
 

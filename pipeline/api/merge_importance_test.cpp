@@ -3,9 +3,12 @@
 #include <filesystem>
 
 #include "stages/gguf/gguf.h"
+#include "stages/importance/importance_stage.h"
+#include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/importance_files.h"
+#include "tests/support/synth_model.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
@@ -92,6 +95,26 @@ TEST_CASE("entries of two models are refused, and nothing is written") {
   CHECK(merged.error().code == ExitCode::kBadInput);
   CHECK(merged.error().what == "the entry of tensor 'blk.0.ffn_up.weight' has 3 sums, but another file has 2");
   CHECK_FALSE(std::filesystem::exists(files.path("c.gguf")));
+}
+
+TEST_CASE("the stage computes from several files what it reads from their merged file") {
+  Files files;
+  const std::string name = "blk.0.ffn_up.weight", a = files.gguf("a.gguf", {1, 2, 3, 4}, {5, 0}),
+                    b = files.gguf("b.gguf", {0.1f, 0.2f, 0.3f, 0.4f}, {3, 7}), out = files.path("merged.gguf"),
+                    c = files.put("c.dat", legacy_importance({legacy_entry(name, 3, {6, 12, 1, 2})}));
+  REQUIRE(merge_importance({a + "=2.3", b, c + "=0.7"}, out, std::nullopt, false, gguf_opener()));
+  Model model;
+  model.tensors = {bare_tensor(name, {2, 1, 2})};
+  const auto run = [&](const std::string& options) {
+    return apply_stage(importance_stage(gguf_opener()), "{" + options + "}", model).value();
+  };
+  const Model one = run("file: '" + out + "'"),
+              many = run("files: [{path: '" + a + "', weight: 2.3}, '" + b + "', {path: '" + c + "', weight: 0.7}]");
+  CHECK(many.tensors[0].importance->fingerprint == one.tensors[0].importance->fingerprint);
+  for (const std::uint64_t matrix : {0, 1})
+    CHECK(read_weights(*many.tensors[0].importance, matrix).value() ==
+          read_weights(*one.tensors[0].importance, matrix).value());
+  CHECK(*many.metadata.find("quantize.imatrix.chunks_count") == *one.metadata.find("quantize.imatrix.chunks_count"));
 }
 
 TEST_CASE("a merge never writes over what it reads") {

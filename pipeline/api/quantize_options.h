@@ -22,6 +22,7 @@ struct QuantizeOptions {
   std::optional<std::string> output_tensor_type, token_embedding_type;
   std::vector<std::string> tensor_types;  // "PATTERN=TYPE", in the order given
   std::string imatrix;
+  std::string encoder;                                        // as in a pipeline file: "search"; empty: the reference
   std::vector<std::string> include_weights, exclude_weights;  // substrings of tensor names
   std::string prune_layers;                                   // "6,7"
   std::vector<std::string> override_kv;                       // "KEY=TYPE:VALUE"

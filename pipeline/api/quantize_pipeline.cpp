@@ -12,6 +12,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/source_path.h"
 #include "stages/prune/prune_stage.h"
+#include "stages/quantize/encoder_fields.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {
@@ -131,6 +132,10 @@ Result<std::string> quantize_text(const QuantizeOptions& options, const std::str
   BOOST_OUTCOME_TRY(const auto rules, head_rule(options, mixed));
   std::string text =
       fmt::format("    quantize:\n      recipe: {}\n      requantize: {}\n", recipe_name, options.allow_requantize);
+  if (!options.encoder.empty()) {
+    BOOST_OUTCOME_TRY(parse_option("--encoder", encoder_form(), options.encoder));
+    text += fmt::format("      encoder: {}\n", options.encoder);
+  }
   if (options.pure) text += "      pure: true\n";
   if (options.keep_split) text += "      order: source\n";
   return text + tensors + rules;
@@ -151,21 +156,29 @@ std::string stages_text(const QuantizeOptions& options, const std::string& facts
   return text.empty() ? text : "stages:\n" + text;
 }
 
+constexpr std::string_view kGgufSource = "gguf";
+
+// Returns the name of the source that reads the input: a folder is a checkpoint of a language model, a safetensors file
+// a model of images or video.
+std::string_view source_of(const std::string& input) {
+  if (is_folder(input)) return "huggingface";
+  return input.ends_with(".safetensors") ? "diffusion" : kGgufSource;
+}
+
 }  // namespace
 
 Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std::string>& warnings) {
   if (!options.include_weights.empty() && !options.exclude_weights.empty())
     return usage_error("--include-weights and --exclude-weights cannot be used together", "give one of them");
-  const bool is_checkpoint = is_folder(options.input);
-  if (is_checkpoint && options.keep_split)
+  const std::string_view source = source_of(options.input);
+  if (source != kGgufSource && options.keep_split)
     return usage_error(
         fmt::format("--keep-split keeps the shards of a GGUF, but {} is a checkpoint", quoted_name(options.input)),
         "set `shard_size` in the pipeline file that --emit-pipeline prints");
   BOOST_OUTCOME_TRY(const auto facts, fact_text(options));
   BOOST_OUTCOME_TRY(const auto pruned, pruning(options, warnings));
   BOOST_OUTCOME_TRY(const auto metadata, metadata_text(options, pruned.left, warnings));
-  std::string text = fmt::format("version: 1\nsource: {{{}: {}}}\n", is_checkpoint ? "huggingface" : "gguf",
-                                 yaml_quoted(options.input));
+  std::string text = fmt::format("version: 1\nsource: {{{}: {}}}\n", source, yaml_quoted(options.input));
   text += stages_text(options, facts, pruned.layers) + "outputs:\n";
   for (const QuantizedOutput& output : options.outputs) {
     const std::string path = yaml_quoted(output.path);

@@ -103,6 +103,12 @@ outputs:
   CHECK(warnings(with).size() == 1);
 }
 
+TEST_CASE("a safetensors file is a diffusion model") {
+  QuantizeOptions with = options();
+  with.input = "flux1-dev.safetensors";
+  CHECK(pipeline(with).find("source: {diffusion: 'flux1-dev.safetensors'}\n") != std::string::npos);
+}
+
 TEST_CASE("a folder is a checkpoint, whose shards cannot be kept") {
   const TempDir folder;
   QuantizeOptions with = options();
@@ -127,6 +133,18 @@ outputs:
       order: source
 limits: {threads: 3}
 )");
+}
+
+TEST_CASE("an encoder is that of the stage") {
+  QuantizeOptions with = options();
+  with.encoder = "{search: {effort: 3}}";
+  CHECK(pipeline(with).find("      encoder: {search: {effort: 3}}\n") != std::string::npos);
+}
+
+TEST_CASE("an unknown encoder is refused") {
+  QuantizeOptions with = options();
+  with.encoder = "serch";
+  CHECK(error(with).find("'serch'") != std::string::npos);
 }
 
 TEST_CASE("tensor types are rules in the order in which the reference asks them") {

@@ -3,6 +3,7 @@
 #include "pipeline/io/source_path.h"
 
 #include "stages/arrays/arrays.h"
+#include "stages/diffusion/diffusion_source.h"
 #include "stages/ggml/ggml.h"
 #include "stages/gguf/gguf.h"
 #include "stages/huggingface/adapter_source.h"
@@ -21,15 +22,17 @@ namespace {
 
 // Returns a function that opens adapters: folders in the format of PEFT, and GGUF files.
 AdapterOpener adapter_opener(const Types& types) {
-  return [types](const std::string& path, const std::string& base) -> Result<Model> {
+  return [types](const std::string& path, const AdapterBase& base) -> Result<Model> {
     if (!is_folder(path) && !is_address(path)) return read_gguf(path, types);
-    if (base.empty())
+    if (base.folder.empty())
       return input_error(path, "is a PEFT adapter, and the source is not a checkpoint with a config.json",
                          "add `base: FOLDER`, with the config.json of the base model, or convert the adapter with "
                          "`ggufmill convert-lora` and merge the result");
     huggingface::AdapterOptions options;
     options.adapter = path;
-    options.base = base;
+    options.base = base.folder;
+    options.architecture = base.architecture;
+    options.use = huggingface::PairUse::kMerged;
     BOOST_OUTCOME_TRY(ConvertedCheckpoint converted, read_huggingface_adapter(options, read_safetensors));
     return std::move(converted.model);
   };
@@ -40,7 +43,7 @@ AdapterOpener adapter_opener(const Types& types) {
 Registry make_registry(const Types& types) {
   return {types,
           {gguf_source(types), safetensors_source(), huggingface_source(read_safetensors),
-           adapter_source(read_safetensors), arrays_source(types), ggml_source()},
+           diffusion_source(read_safetensors), adapter_source(read_safetensors), arrays_source(types), ggml_source()},
           {importance_stage(gguf_opener(types)), prune_stage(), rename_stage(), lora_stage(adapter_opener(types)),
            metadata_stage(), quantize_stage(types)},
           {gguf_sink(), safetensors_sink(huggingface::restore_checkpoint), npy_sink()}};

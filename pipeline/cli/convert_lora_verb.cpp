@@ -17,11 +17,9 @@ CommandSpec convert_lora_command() {
   spec.usage = "ggufmill convert-lora [options] ADAPTER";
   spec.description =
       "Convert a LoRA adapter in the format of PEFT to GGUF, with the arguments of convert_lora_to_gguf.py and the "
-      "same "
-      "bytes as its output. ADAPTER is a folder with adapter_config.json; of the base model, only config.json is "
-      "needed. Without --outfile, the output is written into ADAPTER, under the name that convert_lora_to_gguf.py "
-      "uses. "
-      "--emit-pipeline prints the equivalent pipeline file.";
+      "same bytes as its output. ADAPTER is a folder with adapter_config.json; of the base model, only config.json "
+      "is needed. Without --outfile, the output is written into ADAPTER, under the name that convert_lora_to_gguf.py "
+      "uses. --emit-pipeline prints the equivalent pipeline file.";
   spec.examples =
       "  ggufmill convert-lora adapters/my-lora --base models/Llama-3-8B\n"
       "  ggufmill convert-lora adapters/my-lora --base hf://meta-llama/Llama-3.1-8B --outtype f16 --outfile out/";
@@ -71,14 +69,7 @@ Result<ConvertLoraOptions> read_lora_options(const po::variables_map& values) {
 int convert_lora_verb(const Parsed& parsed) {
   if (!parsed.values.count("adapter"))
     return fail(usage_error("no adapter given", "usage: ggufmill convert-lora [options] ADAPTER; see `--help`"));
-  if (const Status usable = check_dry_run(parsed.values); !usable) return fail(usable.error());
-  const auto options = read_lora_options(parsed.values);
-  if (!options) return fail(options.error());
-  auto context = open_context(parsed.values);
-  if (!context) return fail(context.error());
-  const auto pipeline = context.value().convert_pipeline(options.value());
-  if (!pipeline) return fail(pipeline.error());
-  return run_conversion(std::move(context).value(), pipeline.value(), parsed.values);
+  return run_conversion(read_lora_options(parsed.values), parsed.values);
 }
 
 }  // namespace

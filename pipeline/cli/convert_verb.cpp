@@ -31,7 +31,6 @@ constexpr OddOption kOddOptions[] = {
     {"disable-mistral-community-chat-template", "the name of a template that llama.cpp supports is always written"},
     {"remote", "models on the hub are given by address",
      "run `ggufmill convert hf://{folder}`; weights are read from the server, and no copy is kept"},
-    {"dspark", "such draft models are not converted", "use convert_hf_to_gguf.py"},
 };
 
 void add_llama_cpp_options(po::options_description& options) {
@@ -49,6 +48,7 @@ void add_llama_cpp_options(po::options_description& options) {
   add("mtp", "write only the multi-token prediction head");
   add("no-mtp", "omit the multi-token prediction head");
   add("no-nextn", "same as --no-mtp");
+  add("dspark", "write only the DSpark draft in the checkpoint; requires --target-model-dir");
   add("target-model-dir", po::value<std::string>(), "folder of the model for which the checkpoint is a draft");
   add("fuse-gate-up-exps", "fuse the gate and up tensors of each layer's experts into one");
   add("fp8-as-q8", "write FP8 tensors as Q8_0");
@@ -124,6 +124,7 @@ Result<ConvertOptions> read_options(const po::variables_map& values) {
   options.mmproj = values.count("mmproj") > 0;
   options.mtp = values.count("mtp") > 0;
   options.no_mtp = values.count("no-mtp") + values.count("no-nextn") > 0;
+  options.dspark = values.count("dspark") > 0;
   options.target_model_dir = text_of(values, "target-model-dir").value_or("");
   options.fuse_gate_up_exps = values.count("fuse-gate-up-exps") > 0;
   options.mistral_format = values.count("mistral-format") > 0;
@@ -145,14 +146,7 @@ int convert_verb(const Parsed& parsed) {
   if (parsed.values.count("print-supported-models")) return print_supported_models();
   if (!parsed.values.count("folder"))
     return fail(usage_error("no folder given", "usage: ggufmill convert [options] FOLDER; see `--help`"));
-  if (const Status usable = check_dry_run(parsed.values); !usable) return fail(usable.error());
-  const auto options = read_options(parsed.values);
-  if (!options) return fail(options.error());
-  auto context = open_context(parsed.values);
-  if (!context) return fail(context.error());
-  const auto pipeline = context.value().convert_pipeline(options.value());
-  if (!pipeline) return fail(pipeline.error());
-  return run_conversion(std::move(context).value(), pipeline.value(), parsed.values);
+  return run_conversion(read_options(parsed.values), parsed.values);
 }
 
 }  // namespace

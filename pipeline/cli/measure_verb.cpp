@@ -17,8 +17,10 @@ CommandSpec measure_command() {
   CommandSpec spec;
   spec.usage = "ggufmill measure FILE [options]";
   spec.description =
-      "For the targets of a pipeline file (quantize: {target: ...}): read the source once and measure, over all "
-      "values, what each candidate type costs each tensor, with and without importance. Writes no part of the model. "
+      "For the targets of a pipeline file (quantize: {target: ...}): read a sample of each tensor's rows and measure "
+      "what "
+      "each candidate type costs the tensor, with and without importance, and how precisely that is known. `sample` in "
+      "the pipeline file determines how many rows are read; the default is one of 16. Writes no part of the model. "
       "plan, check, and run use the results; run measures automatically if they are missing. An interrupted "
       "measurement resumes from the tensors already measured. Machines that share a folder can measure one part each: "
       "a call without --part then uses their results and measures what is missing.";

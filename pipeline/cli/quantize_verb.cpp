@@ -32,6 +32,7 @@ void add_reference_options(po::options_description& options) {
   add("tensor-type", po::value<Strings>()->composing(),
       "PATTERN=TYPE: type of the tensors whose names match; the first match wins");
   add("tensor-type-file", po::value<Strings>()->composing(), "file with values of --tensor-type");
+  add("encoder", po::value<std::string>(), "reference, search, or '{search: {effort: 3}}': see `encoder` of a stage");
   add("prune-layers", po::value<std::string>(), "layers to remove: 6,7");
   add("keep-split", "write the same shards as the input");
   add("override-kv", po::value<Strings>()->composing(),
@@ -44,13 +45,15 @@ CommandSpec quantize_command() {
   spec.usage = "ggufmill quantize [options] INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]";
   spec.description =
       "Quantize a model, with the arguments of llama-quantize and the same bytes as its output. INPUT is a GGUF file, "
-      "or a checkpoint folder, which is converted and quantized in one pass. TYPE is a recipe (`ggufmill recipe list`) "
+      "or a checkpoint folder or the safetensors file of a diffusion model, which is converted and quantized in one "
+      "pass. TYPE is a recipe (`ggufmill recipe list`) "
       "or its number; the input is read only once for several types. Without OUTPUT, the output of a GGUF file is "
       "ggml-model-TYPE.gguf next to it; with several types, for a checkpoint, and if OUTPUT is a folder, each output "
       "is MODEL-TYPE.gguf. --emit-pipeline prints the equivalent pipeline file.";
   spec.examples =
       "  ggufmill quantize model-BF16.gguf Q4_K_M\n"
       "  ggufmill quantize models/Llama-3-8B out/ Q4_K_M,Q6_K\n"
+      "  ggufmill quantize flux1-dev.safetensors flux1-dev-Q8_0.gguf Q8_0\n"
       "  ggufmill quantize --imatrix imatrix.gguf model-BF16.gguf model-IQ3_M.gguf IQ3_M 8\n"
       "  ggufmill quantize --emit-pipeline model-BF16.gguf Q4_K_M > job.yaml";
   spec.positional = "words";
@@ -88,6 +91,7 @@ Result<QuantizeOptions> read_options(const Parsed& parsed, std::vector<std::stri
   options.output_tensor_type = text_of(values, "output-tensor-type");
   options.token_embedding_type = text_of(values, "token-embedding-type");
   options.imatrix = text_of(values, "imatrix").value_or("");
+  options.encoder = text_of(values, "encoder").value_or("");
   options.prune_layers = text_of(values, "prune-layers").value_or("");
   options.include_weights = value_or<Strings>(values, "include-weights", {});
   options.exclude_weights = value_or<Strings>(values, "exclude-weights", {});

@@ -10,6 +10,7 @@
 #include "pipeline/config/job.h"
 #include "pipeline/config/reference.h"
 #include "stages/arrays/arrays.h"
+#include "stages/diffusion/family.h"
 #include "stages/huggingface/architecture.h"
 #include "stages/quantize/exclusion.h"
 #include "stages/quantize/objective.h"
@@ -86,6 +87,19 @@ std::string exclusions_section() {
                  exclusion_fields());
 }
 
+// Returns a table of the values of `model` in the source `diffusion`.
+std::string families_section() {
+  std::string rows;
+  for (const diffusion::BuiltInFamily& built_in : diffusion::built_in_families())
+    if (const auto family = diffusion::named_family(std::string(built_in.name), {}))
+      rows += fmt::format("\n| {} | {} |", built_in.name, family.value().description);
+  return section("Diffusion models",
+                 "Values of `source.diffusion.model`, or a file with the keys below, as in configs/diffusion.\n\n"
+                 "| Built in | Models |\n|---|---|" +
+                     rows,
+                 diffusion::family_fields());
+}
+
 }  // namespace
 
 std::string pipeline_reference() {
@@ -97,7 +111,7 @@ std::string pipeline_reference() {
       fmt::format("# Pipeline files\nPrinted by `ggufmill schema pipeline --reference`. Example: `{}`.\n\n{}",
                   job.example, field_reference_markdown(job));
   for (const StageSpec& stage : make_registry().stages) page += stage_section(stage);
-  page += objectives_section() + exclusions_section();
+  page += objectives_section() + exclusions_section() + families_section();
   return page + section("Files of the source `arrays`", "Format of the files that `source: {arrays: FILE.yaml}` names.",
                         arrays_fields());
 }

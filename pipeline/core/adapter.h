@@ -11,10 +11,17 @@
 namespace ggufmill {
 
 inline constexpr std::string_view kLoraA = ".lora_a", kLoraB = ".lora_b";
+// llama.cpp looks up rows of this tensor's A by token, so that A is stored transposed.
+inline constexpr std::string_view kLoraTransposed = "token_embd.weight";
 inline constexpr std::string_view kLoraAlpha = "adapter.lora.alpha";
 
-// Opens an adapter: a folder or a file. `base`: the folder of the base model's config.json, for formats that need it;
-// empty if unknown.
-using AdapterOpener = std::function<Result<Model>(const std::string& path, const std::string& base)>;
+// The checkpoint that an adapter was trained for.
+struct AdapterBase {
+  std::string folder{};        // with its config.json; empty if unknown
+  std::string architecture{};  // name of a built-in map, or a file; empty: taken from config.json
+};
+
+// Opens an adapter: a folder or a file. `base` is for formats that need it.
+using AdapterOpener = std::function<Result<Model>(const std::string& path, const AdapterBase& base)>;
 
 }  // namespace ggufmill

@@ -8,14 +8,16 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/core/encoder.h"
 #include "pipeline/core/error.h"
 #include "pipeline/core/expression.h"
-#include "pipeline/core/importance.h"
 #include "pipeline/core/metadata.h"
 #include "pipeline/core/notes.h"
 #include "pipeline/core/types.h"
 
 namespace ggufmill {
+
+struct Importance;
 
 struct Tensor {
   std::string name;
@@ -29,6 +31,7 @@ struct Tensor {
   // The reason why importance data under the tensor's name cannot be used; null if there is no such problem. It becomes
   // a problem of the model once the tensor is converted, and does not matter if the tensor is kept.
   std::shared_ptr<const Error> importance_fault;
+  Encoder encoder{};  // asked for; what the type has of it is used: see encoder_for()
 
   const Shape& shape() const { return expression->shape; }
   const TypeInfo& source_type() const { return *expression->type; }

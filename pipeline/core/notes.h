@@ -30,6 +30,8 @@ inline constexpr Note<std::string> kRecipe{"recipe"};
 inline constexpr Note<std::uint64_t> kOtherBytes{"other_bytes"};
 // Bytes of tensors and padding that such a stage chose; 0 if there is no such stage.
 inline constexpr Note<std::uint64_t> kFilledBytes{"filled_bytes"};
+// Set if readers of the model's files need its dimensions as they are, with trailing ones.
+inline constexpr Note<bool> kKeepsDimensions{"keeps_dimensions"};
 
 }  // namespace notes
 

@@ -18,7 +18,7 @@ using TypeId = std::uint32_t;
 
 enum class TypeClass : std::uint8_t {
   kFloat,      // one element per block, IEEE or bfloat
-  kInteger,    // copied, or decoded to numbers; never encoded from numbers
+  kInteger,    // copied, or decoded to numbers; encoded only by a cast
   kQuantized,  // blocks of elements with shared scales
   kForeign,    // provided by an external kernel module
 };

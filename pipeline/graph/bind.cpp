@@ -14,14 +14,14 @@ Error no_kernel(const std::string& tensor, std::uint32_t operation, const TypeIn
 }
 
 // Returns a null kernel for F32.
-Result<KernelChoice> decoder(const TypeInfo& type, const std::string& tensor, const Kernels& kernels) {
+Result<KernelChoice> decoder_of(const TypeInfo& type, const std::string& tensor, const Kernels& kernels) {
   if (type.is_f32()) return KernelChoice{};
   const KernelChoice* decode = kernels.decode(type.id);
   if (!decode) return no_kernel(tensor, GGUFMILL_DECODE, type, kernels);
   return *decode;
 }
 
-Result<KernelChoice> encoder(const TypeInfo& type, const std::string& tensor, const Kernels& kernels) {
+Result<KernelChoice> encoder_of(const TypeInfo& type, const std::string& tensor, const Kernels& kernels) {
   const KernelChoice* encode = kernels.encode(type.id);
   if (!encode) return no_kernel(tensor, GGUFMILL_ENCODE, type, kernels);
   return *encode;
@@ -31,9 +31,9 @@ Result<KernelChoice> encoder(const TypeInfo& type, const std::string& tensor, co
 Status check_casts(const Expression& expression, const std::string& tensor, const Kernels& kernels) {
   for (const ExpressionRef& input : expression.inputs) {
     if (expression.operation == Operation::kCast) {
-      BOOST_OUTCOME_TRY(decoder(*input->type, tensor, kernels));
+      BOOST_OUTCOME_TRY(decoder_of(*input->type, tensor, kernels));
       if (!expression.type->is_f32()) {
-        BOOST_OUTCOME_TRY(encoder(*expression.type, tensor, kernels));
+        BOOST_OUTCOME_TRY(encoder_of(*expression.type, tensor, kernels));
       }
     }
     BOOST_OUTCOME_TRY(check_casts(*input, tensor, kernels));
@@ -61,7 +61,7 @@ class StepBinder {
       bind_comparison();
     }
     if (bound_.computes) {
-      BOOST_OUTCOME_TRY(bound_.decode, decoder(*step_.expression->type, step_.name, kernels_));
+      BOOST_OUTCOME_TRY(bound_.decode, decoder_of(*step_.expression->type, step_.name, kernels_));
     }
     return std::move(bound_);
   }
@@ -85,16 +85,26 @@ class StepBinder {
 
   Status bind_encoder(BoundEncoding& bound) {
     const TypeInfo& type = *bound.encoding->type;
-    BOOST_OUTCOME_TRY(bound.encode, encoder(type, *bound.name, kernels_));
+    BOOST_OUTCOME_TRY(bound.encode, encoder_of(type, *bound.name, kernels_));
     const std::uint32_t flags = bound.encode.kernel->flags;
     const auto& importance = bound.encoding->importance;
-    if (importance && flags & (GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE))
+    const Encoder& encoder = bound.encoding->encoder;
+    if (encoder.method == EncoderMethod::kSearch) bound.search = kernels_.search(type.id);
+    if (importance && bound.search)
+      bound.importance = index_of(importance);
+    else if (importance && flags & (GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE))
       bound.importance = index_of(importance);
     if (!importance && flags & GGUFMILL_NEEDS_IMPORTANCE)
       return usage_error(fmt::format("tensor '{}': {} needs importance weights", *bound.name, type.name),
                          "add an `importance` stage, or choose another type for this tensor");
-    if (!bound.layout->is_measured) return ok();
-    BOOST_OUTCOME_TRY(bound.decode, decoder(type, *bound.name, kernels_));
+    if (encoder.gain != Gain::kNone) {
+      const TypeInfo& half = type_named("F16");
+      BOOST_OUTCOME_TRY(bound.decode_half, decoder_of(half, *bound.name, kernels_));
+      BOOST_OUTCOME_TRY(bound.encode_half, encoder_of(half, *bound.name, kernels_));
+    } else if (!bound.layout->is_measured) {
+      return ok();
+    }
+    BOOST_OUTCOME_TRY(bound.decode, decoder_of(type, *bound.name, kernels_));
     if (importance) bound.weights = index_of(importance);
     return ok();
   }

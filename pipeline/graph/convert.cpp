@@ -11,6 +11,7 @@
 
 #include "pipeline/core/byte_order.h"
 #include "pipeline/core/finite.h"
+#include "pipeline/graph/encode_rows.h"
 
 namespace ggufmill {
 namespace {
@@ -209,7 +210,8 @@ class TileConversion {
       return ok();
     }
     const ggufmill_call call{values.data(), into.data(), tile_.rows, tile_.columns(), weights(encoding.importance)};
-    if (const Status made = run_kernel(encoding.encode, call, *encoding.name); !made) return failed(made.error(), type);
+    if (const Status made = encode_rows(encoding, call, weights(encoding.weights)); !made)
+      return failed(made.error(), type);
     const std::size_t blocks = into.size() / type.block_bytes;
     for (std::size_t i = 0; i < blocks; ++i) {
       i += first_bad_block(type, into.data() + i * type.block_bytes, blocks - i);

@@ -12,9 +12,12 @@ namespace {
 void swap_floats(std::vector<float>& numbers) { swap_words(sizeof(float), std::as_writable_bytes(std::span(numbers))); }
 
 Status make_weights(MatrixWeights& weights) {
-  if (weights.ranges.sums.big_endian) swap_floats(weights.values);
-  if (weights.ranges.counts.big_endian) swap_floats(weights.counts);
-  return weights.importance->to_weights(weights.matrix, weights.counts, weights.values);
+  for (std::size_t i = 0; i < weights.numbers.size(); ++i) {
+    if (weights.ranges[i].sums.big_endian) swap_floats(weights.numbers[i].sums);
+    if (weights.ranges[i].counts.big_endian) swap_floats(weights.numbers[i].counts);
+  }
+  BOOST_OUTCOME_TRY(weights.values, weights.importance->to_weights(weights.matrix, std::exchange(weights.numbers, {})));
+  return ok();
 }
 
 }  // namespace
@@ -33,8 +36,11 @@ ImportanceWeights::Found ImportanceWeights::find(const std::shared_ptr<const Imp
   weights->importance = importance;
   weights->matrix = matrix;
   weights->ranges = importance->ranges(matrix);
-  weights->values.resize(weights->ranges.sums.bytes / sizeof(float));
-  weights->counts.resize(weights->ranges.counts.bytes / sizeof(float));
+  for (const Importance::Ranges& ranges : weights->ranges) {
+    ImportanceNumbers& numbers = weights->numbers.emplace_back();
+    numbers.sums.resize(ranges.sums.bytes / sizeof(float));
+    numbers.counts.resize(ranges.counts.bytes / sizeof(float));
+  }
   known = weights;
   return {weights, true};
 }

@@ -20,11 +20,11 @@ struct Slab;
 struct MatrixWeights {
   std::shared_ptr<const Importance> importance;
   std::uint64_t matrix = 0;
-  Importance::Ranges ranges;
-  std::vector<float> values;  // sums after reading, later weights
-  std::vector<float> counts;
-  bool ready = false;       // guarded by the mutex of ImportanceWeights, as is `waiting`
-  Slab* waiting = nullptr;  // list of slabs read before the weights were ready
+  std::vector<Importance::Ranges> ranges;  // one for each of `numbers`
+  std::vector<ImportanceNumbers> numbers;  // as read, until the weights are computed
+  std::vector<float> values;               // the weights
+  bool ready = false;                      // guarded by the mutex of ImportanceWeights, as is `waiting`
+  Slab* waiting = nullptr;                 // list of slabs read before the weights were ready
 };
 
 // Thread-safe.

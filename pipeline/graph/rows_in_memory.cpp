@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "pipeline/core/importance.h"
 #include "pipeline/graph/convert.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/threads.h"

@@ -135,12 +135,17 @@ class SlabMaker {
                                               std::uint64_t matrix) {
     ImportanceWeights::Found found = weights_.find(importance, matrix);
     if (!found.must_read) return found.weights;
-    for (const auto& [extent, numbers] : {std::pair(&found.weights->ranges.sums, &found.weights->values),
-                                          std::pair(&found.weights->ranges.counts, &found.weights->counts)})
-      if (extent->bytes != 0)
-        slab_->reads.push_back({extent->source.get(), extent->offset, std::as_writable_bytes(std::span(*numbers))});
+    for (std::size_t i = 0; i < found.weights->ranges.size(); ++i) {
+      read_numbers(found.weights->ranges[i].sums, found.weights->numbers[i].sums);
+      read_numbers(found.weights->ranges[i].counts, found.weights->numbers[i].counts);
+    }
     slab_->weights_read.push_back(found.weights);
     return found.weights;
+  }
+
+  void read_numbers(const Extent& extent, std::vector<float>& numbers) {
+    if (extent.bytes != 0)
+      slab_->reads.push_back({extent.source.get(), extent.offset, std::as_writable_bytes(std::span(numbers))});
   }
 
   const std::vector<BoundStep>& steps_;

@@ -9,14 +9,16 @@
 
 #include "pipeline/kernels/module_set.h"
 
-// The linked-in reference kernels (plugins/reference). The host knows nothing of them but this symbol.
+// The linked-in reference kernels (plugins/reference). The host knows nothing of them but these symbols.
 extern "C" const ggufmill_module ggufmill_reference_module;
+extern "C" const ggufmill_search_table ggufmill_reference_searches;
 
 namespace ggufmill {
 
 struct Kernels::State {
   ModuleSet set{cpu_features()};
   KernelTable table;
+  SearchTable searches;
   std::string forced;
   std::vector<std::string> warnings;
 };
@@ -98,7 +100,7 @@ Kernels::~Kernels() = default;
 Result<std::shared_ptr<const Kernels>> Kernels::load(const KernelOptions& options) {
   auto kernels = std::make_shared<Kernels>();
   State& state = *kernels->state_;
-  state.set.add_built_in(ggufmill_reference_module);
+  state.set.add_built_in(ggufmill_reference_module, ggufmill_reference_searches);
   const std::string own = own_module_directory();
   if (std::error_code error; std::filesystem::exists(own, error)) state.set.add_directory(own, Trial::kNone);
   for (const std::string& directory : options.directories) {
@@ -107,6 +109,7 @@ Result<std::shared_ptr<const Kernels>> Kernels::load(const KernelOptions& option
   BOOST_OUTCOME_TRY(check_forced(state.set, options.isa));
   state.forced = options.isa;
   state.table = choose(state.set.modules(), options.isa);
+  state.searches = choose_searches(state.set.modules(), options.isa);
   for (const auto& [key, chosen] : state.table) ++state.set.reports()[chosen.report].chosen;
   return std::shared_ptr<const Kernels>(std::move(kernels));
 }
@@ -119,6 +122,19 @@ const KernelChoice* Kernels::decode(TypeId type) const {
 const KernelChoice* Kernels::encode(TypeId type) const {
   const auto found = state_->table.find({GGUFMILL_ENCODE, type});
   return found == state_->table.end() ? nullptr : &found->second.choice;
+}
+
+const SearchChoice* Kernels::search(TypeId type) const {
+  const auto found = state_->searches.find(type);
+  return found == state_->searches.end() ? nullptr : &found->second;
+}
+
+std::vector<SearchChoice> Kernels::searches(TypeId type) const {
+  std::vector<SearchChoice> choices;
+  for (const LoadedModule* module : ranked(state_->set.modules()))
+    for (const ggufmill_search_kernel* kernel : module->searches)
+      if (kernel->type_id == type) choices.push_back({kernel, module->module});
+  return choices;
 }
 
 Error Kernels::missing(std::uint32_t operation, TypeId type) const {

@@ -13,9 +13,9 @@
 //   or is damaged; the symbol is missing; magic, ABI or sizes are wrong; the ISA is unknown; or a CPU feature (of the
 //   ISA or requested by the module) is missing.
 // - A child process that loads it crashes or does not terminate. The host's own modules are not tried in this way.
-// - After loading: a kernel breaks the rules of the ABI; two kernels have the same operation and type; a name or block
-//   does not match the type; or a file with a module of the same name and ISA was loaded before. (The linked-in
-//   reference and its twin, reference.so, are both loaded.)
+// - After loading: a kernel or search breaks the rules of the ABI; two kernels have the same operation and type; a name
+//   or block does not match the type; or a file with a module of the same name and ISA was loaded before. (The
+//   linked-in reference and its twin, reference.so, are both loaded.)
 // A module is loaded completely or not at all, except for kernels that this host has no place for: those with an
 // unknown type id (below GGUFMILL_FIRST_FOREIGN_TYPE), and those of a foreign type whose id or name is taken by another
 // module. Only these kernels are skipped.
@@ -37,6 +37,7 @@
 #include "pipeline/core/type_module.h"
 #include "pipeline/core/types.h"
 #include "plugins/abi/ggufmill_kernels.h"
+#include "plugins/abi/ggufmill_search.h"
 
 namespace ggufmill {
 
@@ -64,6 +65,12 @@ struct KernelChoice {
   const ggufmill_module* module = nullptr;
 };
 
+// One search kernel of a loaded module.
+struct SearchChoice {
+  const ggufmill_search_kernel* kernel = nullptr;
+  const ggufmill_module* module = nullptr;
+};
+
 // The kernels available to a program. Immutable after load; all methods are thread-safe. Keeps the modules loaded while
 // it exists.
 class Kernels {
@@ -76,6 +83,9 @@ class Kernels {
   // Return the chosen kernel; null if there is none, see missing().
   const KernelChoice* decode(TypeId type) const;
   const KernelChoice* encode(TypeId type) const;
+  // Returns the search kernel of a type; null for types without one. It is chosen as other kernels are, but if an ISA
+  // is forced whose modules do not have it, the linked-in reference's, which has all of them, is used.
+  const SearchChoice* search(TypeId type) const;
   // Returns the error for a kernel for which decode() or encode() returned null (`operation`: GGUFMILL_DECODE or
   // GGUFMILL_ENCODE); it lists the loaded modules that are not used because an ISA is forced. Exit code 5.
   Error missing(std::uint32_t operation, TypeId type) const;
@@ -91,6 +101,8 @@ class Kernels {
   std::vector<std::string> files() const;
   // Warnings for the user, one line each: directories of the options in which all modules were refused.
   const std::vector<std::string>& warnings() const;
+  // Returns the search kernels of every loaded module for a type, best first, for benchmarks.
+  std::vector<SearchChoice> searches(TypeId type) const;
   // Returns every loaded module, best first, for tests and benchmarks that run each of them.
   std::vector<const ggufmill_module*> modules() const;
   std::string isa() const;  // the forced ISA, or the best one loaded

@@ -32,7 +32,7 @@ bool has_v2() { return missing_features(find_isa("x86-64-v2")->cpu_features, cpu
 // own modules.
 ModuleSet set_of(const std::vector<std::string>& names) {
   ModuleSet set(cpu_features());
-  set.add_built_in(ggufmill_reference_module);
+  set.add_built_in(ggufmill_reference_module, ggufmill_reference_searches);
   for (const std::string& name : names) REQUIRE(set.add_directory(folder_of(name)));
   return set;
 }

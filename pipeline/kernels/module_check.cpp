@@ -8,12 +8,13 @@
 #include <cstring>
 #include <span>
 
+#include "pipeline/core/encoder.h"
 #include "pipeline/core/types.h"
 
 namespace ggufmill {
 namespace {
 
-constexpr std::uint32_t kMaxKernels = 4096;
+constexpr std::uint32_t kMaxKernels = 4096;  // and searches
 constexpr std::uint32_t kKnownFlags = GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE;
 
 bool is_name(std::string_view text) {
@@ -159,6 +160,27 @@ std::string check_kernels(const ggufmill_module& module, Types& types, std::vect
       passed_over.push_back(std::move(reason));
   }
   return usable.empty() ? "has no kernel for a type that this program supports" : std::string();
+}
+
+std::string check_searches(const ggufmill_search_table& searches, std::vector<const ggufmill_search_kernel*>& usable) {
+  if (searches.struct_size != sizeof(ggufmill_search_table) || searches.kernel_size != sizeof(ggufmill_search_kernel))
+    return fmt::format("has a table of searches of {} bytes with {} each; this program has {} with {}",
+                       searches.struct_size, searches.kernel_size, sizeof(ggufmill_search_table),
+                       sizeof(ggufmill_search_kernel));
+  if (searches.count > kMaxKernels)
+    return fmt::format("has {} searches; at most {} are allowed", searches.count, kMaxKernels);
+  if (searches.count != 0 && !searches.kernels) return "has no table of searches";
+  const std::span<const ggufmill_search_kernel> kernels(searches.kernels, searches.count);
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const ggufmill_search_kernel& kernel = kernels[i];
+    if (kernel.reserved != 0 || !kernel.run)
+      return fmt::format("the search of type id {} has no function or unknown flags", kernel.type_id);
+    if (std::ranges::count(kernels.first(i), kernel.type_id, &ggufmill_search_kernel::type_id) != 0)
+      return fmt::format("has two searches of type id {}", kernel.type_id);
+    const TypeInfo* type = find_type({}, kernel.type_id);
+    if (type && has_search(*type)) usable.push_back(&kernel);
+  }
+  return {};
 }
 
 }  // namespace ggufmill

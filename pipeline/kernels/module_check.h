@@ -8,6 +8,7 @@
 #include "pipeline/core/types.h"
 #include "pipeline/kernels/isa.h"
 #include "plugins/abi/ggufmill_kernels.h"
+#include "plugins/abi/ggufmill_search.h"
 
 namespace ggufmill {
 
@@ -36,5 +37,8 @@ std::string check_words(const ModuleWords& words, const CpuFeatures& features);
 // checks pass.
 std::string check_kernels(const ggufmill_module& module, Types& types, std::vector<const ggufmill_kernel*>& usable,
                           std::vector<std::string>& passed_over);
+
+// Checks the searches of a module in memory. Those of types without a search in this host are not added to `usable`.
+std::string check_searches(const ggufmill_search_table& searches, std::vector<const ggufmill_search_kernel*>& usable);
 
 }  // namespace ggufmill

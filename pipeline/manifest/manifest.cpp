@@ -119,6 +119,7 @@ ManifestFile read_file(const json::value& value) {
   for (const json::value& each : needed_list(value, "tensors")) {
     ManifestTensor tensor{needed_text(each, "name"), needed_number(each, "offset"), needed_number(each, "bytes"),
                           needed_hash(each, "xxh3"), needed_text(each, "made_of")};
+    if (each.is_object() && each.get_object().contains("encoder")) tensor.encoder = needed_text(each, "encoder");
     if (tensor.offset < end || tensor.offset > file.bytes || tensor.bytes > file.bytes - tensor.offset)
       throw InvalidJson{
           fmt::format("tensor {} is not within its file or overlaps the one before it", quoted_name(tensor.name))};
@@ -191,12 +192,15 @@ std::string write_manifest(const Manifest& manifest) {
                                    {"xxh3", module.xxh3}});
   for (const ManifestFile& file : manifest.files) {
     json::array tensors;
-    for (const ManifestTensor& tensor : file.tensors)
-      tensors.push_back(json::object{{"name", text_json(tensor.name)},
-                                     {"offset", tensor.offset},
-                                     {"bytes", tensor.bytes},
-                                     {"xxh3", hash_text(tensor.xxh3)},
-                                     {"made_of", tensor.made_of}});
+    for (const ManifestTensor& tensor : file.tensors) {
+      json::object written{{"name", text_json(tensor.name)},
+                           {"offset", tensor.offset},
+                           {"bytes", tensor.bytes},
+                           {"xxh3", hash_text(tensor.xxh3)},
+                           {"made_of", tensor.made_of}};
+      if (!tensor.encoder.empty()) written["encoder"] = text_json(tensor.encoder);
+      tensors.push_back(std::move(written));
+    }
     files.push_back(json::object{{"name", text_json(file.name)},
                                  {"bytes", file.bytes},
                                  {"sha256", file.sha256},
@@ -281,18 +285,21 @@ Manifest manifest_of(const Plan& plan, std::size_t output) {
   Manifest manifest{GGUFMILL_VERSION, identity_of(plan, output), plan.outputs[output].recipe, {}, plan.inode_times, {}};
   for (const SourceRef& source : plan.sources) manifest.sources.push_back(*source);
   manifest.modules = modules_of(plan, output);
-  std::vector<std::string> made_of(plan.outputs[output].tensors.size());
+  std::vector<std::string> made_of(plan.outputs[output].tensors.size()), encoders(made_of.size());
   for (const Step& step : plan.steps)
     for (const Encoding& encoding : step.encodings)
       for (const Place& place : encoding.places)
-        if (place.output == output) made_of[place.tensor] = identity_of(plan, step, encoding);
+        if (place.output == output) {
+          made_of[place.tensor] = identity_of(plan, step, encoding);
+          if (!encoding.encoder.is_reference()) encoders[place.tensor] = describe(encoding.encoder);
+        }
   for (const OutputFile& file : plan.outputs[output].files) {
     ManifestFile& described = manifest.files.emplace_back();
     described.name = fs::path(file.path).filename();
     described.bytes = file.bytes;
     for (const Placement& placement : file.tensors)
       described.tensors.push_back({plan.outputs[output].tensors[placement.tensor].name, placement.offset,
-                                   placement.bytes, 0, made_of[placement.tensor]});
+                                   placement.bytes, 0, made_of[placement.tensor], encoders[placement.tensor]});
   }
   return manifest;
 }

@@ -20,6 +20,7 @@ struct ManifestTensor {
   std::uint64_t offset = 0, bytes = 0;  // in its file
   std::uint64_t xxh3 = 0;               // XXH3 (64 bits) of these bytes
   std::string made_of;                  // identity_of() the plan's step and encoding
+  std::string encoder{};                // as from describe(); empty: the reference, or a copy
 };
 
 struct ManifestFile {
@@ -31,7 +32,7 @@ struct ManifestFile {
 
 // As JSON: {format: "ggufmill manifest", version: 1, ggufmill, identity, recipe, sources: [{path, bytes, header_hash,
 // modified, changed}], modules: [{type, name, version, xxh3}], files: [{name, bytes, sha256, tensors: [{name, offset,
-// bytes, xxh3, made_of}]}]}.
+// bytes, xxh3, made_of, encoder}]}]}; `encoder` is present where it is not the reference.
 struct Manifest {
   std::string ggufmill, identity;  // version of ggufmill; identity_of() the output
   std::string recipe;              // empty if there is none

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "pipeline/core/importance.h"
 #include "pipeline/plan/step_layout.h"
 #include "pipeline/plan/written.h"
 
@@ -166,6 +167,7 @@ class Identity {
     hash_.add(encoding.type->name);
     hash_.add(encoding.big_endian ? 1 : 0);
     add(encoding.importance.get());
+    if (!encoding.encoder.is_reference()) hash_.add(describe(encoding.encoder));
   }
 
   void add(const Step& step) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "pipeline/core/importance.h"
 #include "pipeline/core/rows.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/plan/step_layout.h"
@@ -51,12 +52,24 @@ std::size_t count_adapters(const Expression& expression) {
   return adapters;
 }
 
-// Returns the rule that decided the type, and how many adapters are merged.
+Encoder encoder_of(const Tensor& tensor) {
+  return encoder_for(tensor.encoder, *tensor.type, tensor.importance != nullptr);
+}
+
+// Returns the rule that decided the type, how many adapters are merged, the encoder if one was asked for, and where
+// importance comes from that the tensor's own data does not contain.
 std::string why_of(const Tensor& tensor) {
-  const std::size_t adapters = count_adapters(*tensor.expression);
-  if (adapters == 0) return tensor.reason;
-  return fmt::format("{}{}{} adapter{} merged", tensor.reason, tensor.reason.empty() ? "" : "; ", adapters,
-                     adapters == 1 ? "" : "s");
+  std::string why = tensor.reason;
+  const auto add = [&](const std::string& more) { why += (why.empty() ? "" : "; ") + more; };
+  if (const std::size_t adapters = count_adapters(*tensor.expression); adapters != 0)
+    add(fmt::format("{} adapter{} merged", adapters, adapters == 1 ? "" : "s"));
+  if (!tensor.encoder.is_reference() && tensor.converted() && tensor.type->is_quantized()) {
+    const Encoder encoder = encoder_of(tensor);
+    const bool lacks = tensor.encoder.method == EncoderMethod::kSearch && encoder.method != EncoderMethod::kSearch;
+    add(describe(encoder) + (lacks ? fmt::format(": {} has no search", tensor.type->name) : ""));
+  }
+  if (tensor.importance && tensor.converted() && !tensor.importance->note.empty()) add(tensor.importance->note);
+  return why;
 }
 
 PlannedTensor describe_tensor(const Tensor& tensor) {
@@ -81,11 +94,13 @@ class StepMaker {
     Step& step = steps_[step_of(tensor)];
     const bool encodes = tensor.converted() && !tensor.type->is_f32();
     const std::string weights = encodes && tensor.importance ? tensor.importance->fingerprint : "";
+    const Encoder encoder = encodes ? encoder_of(tensor) : reference_encoder();
     for (Encoding& encoding : step.encodings)
-      if (encoding.type == tensor.type && encoding.big_endian == big_endian &&
+      if (encoding.type == tensor.type && encoding.big_endian == big_endian && encoding.encoder == encoder &&
           (encoding.importance ? encoding.importance->fingerprint : "") == weights)
         return encoding.places.push_back(place);
-    step.encodings.push_back({tensor.type, weights.empty() ? nullptr : tensor.importance, {place}, big_endian});
+    step.encodings.push_back(
+        {tensor.type, weights.empty() ? nullptr : tensor.importance, {place}, big_endian, {}, encoder});
   }
 
   // Returns the steps that have encodings, in the order of the sources' bytes.
@@ -244,8 +259,9 @@ void add_units(const Plan& plan, std::size_t index, std::vector<Unit>& units) {
 }
 
 void add_importance(const std::shared_ptr<const Importance>& importance, std::vector<SourceRef>& sources) {
-  if (importance && std::ranges::count(sources, importance->sums.source) == 0)
-    sources.push_back(importance->sums.source);
+  if (!importance) return;
+  for (const ImportanceShare& share : importance->shares)
+    if (std::ranges::count(sources, share.sums.source) == 0) sources.push_back(share.sums.source);
 }
 
 }  // namespace

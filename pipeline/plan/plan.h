@@ -78,6 +78,7 @@ struct Encoding {
   std::vector<Place> places;                     // empty in a measurement
   bool big_endian = false;                       // true if its words are byte-swapped after encoding
   std::optional<Taken> taken = {};               // none: the encoding is made
+  Encoder encoder = {};                          // as from encoder_for()
 };
 
 // All work on the values of one expression, which are read and decoded once for all encodings.

@@ -1,16 +1,19 @@
 // Reads the written form of a plan.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/evp.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
 #include <charconv>
+#include <cmath>
 #include <new>
 #include <optional>
 #include <stdexcept>
 
 #include "pipeline/core/byte_order.h"
+#include "pipeline/core/importance.h"
 #include "pipeline/core/text.h"
 #include "pipeline/plan/written.h"
 
@@ -65,6 +68,14 @@ class Reader {
   }
   static std::uint64_t number_of(const json::object& object, std::string_view key) {
     return object.at(key).to_number<std::uint64_t>();
+  }
+
+  // Returns the value whose word an entry of `object` is; `words` are in the order of the values.
+  template <class Enum, std::size_t kCount>
+  static Enum word_of(const json::object& object, std::string_view key, const std::string_view (&words)[kCount]) {
+    const auto found = std::ranges::find(words, text_of(object, key));
+    if (found == std::end(words)) throw InvalidPlan(fmt::format("'{}' is not {}", key, fmt::join(words, " or ")));
+    return static_cast<Enum>(found - std::begin(words));
   }
 
   static std::string from_base64(const json::value& value) {
@@ -131,21 +142,55 @@ class Reader {
     return extent;
   }
 
+  ImportanceShare share_of(const json::object& object) const {
+    ImportanceShare share{extent_of(object_of(object, "sums")), {}};
+    if (const json::value* counts = object.if_contains("counts")) share.counts = extent_of(counts->as_object());
+    share.scale.calls = object.at("calls").to_number<std::int32_t>();
+    if (const json::value* weight = object.if_contains("weight")) share.scale.weight = weight->to_number<double>();
+    if (object.contains("chunk_size")) share.scale.chunk_size = object.at("chunk_size").to_number<std::uint32_t>();
+    if (!(share.scale.weight > 0 && std::isfinite(share.scale.weight))) throw InvalidPlan("a weight is not above 0");
+    return share;
+  }
+
+  static void read_substitute(const json::object& object, Importance& importance) {
+    if (!object.contains("substitute")) return;
+    std::vector<float> weights;
+    for (const json::value& weight : array_of(object, "substitute")) {
+      weights.push_back(weight.to_number<float>());
+      if (!(weights.back() >= 0 && std::isfinite(weights.back()))) throw InvalidPlan("an importance is not a number");
+    }
+    for (const json::value& matrix : array_of(object, "substituted"))
+      importance.substituted.push_back(matrix.to_number<std::uint64_t>());
+    const auto& matrices = importance.substituted;
+    if (!std::ranges::is_sorted(matrices, std::ranges::less_equal()) ||
+        (!matrices.empty() && matrices.back() >= importance.matrices))
+      throw InvalidPlan("matrices with a substitute are not in order");
+    importance.substitute = std::make_shared<const std::vector<float>>(std::move(weights));
+  }
+
   std::shared_ptr<const Importance> importance_of(const json::object& object) const {
     Importance importance;
     importance.name = text_of(object, "name");
-    importance.sums = extent_of(object_of(object, "sums"));
-    if (const json::value* counts = object.if_contains("counts")) importance.counts = extent_of(counts->as_object());
-    importance.calls = object.at("calls").to_number<std::int32_t>();
     importance.columns = number_of(object, "columns");
     importance.matrices = number_of(object, "matrices");
     importance.fingerprint = text_of(object, "fingerprint");
-    const std::uint64_t size = importance.sums.bytes / sizeof(float), parts = importance.counts.bytes / sizeof(float);
-    std::uint64_t needed = 0;
-    if (importance.columns == 0 || importance.matrices == 0 ||
-        __builtin_mul_overflow(importance.columns, importance.matrices, &needed) || needed != size ||
-        (parts != 0 && size % parts != 0))
-      throw InvalidPlan(fmt::format("the importance of {} has the wrong size", quoted_name(importance.name)));
+    const auto expect = [&](bool is_right) {
+      if (!is_right)
+        throw InvalidPlan(fmt::format("the importance of {} has the wrong size", quoted_name(importance.name)));
+    };
+    std::uint64_t size = 0, parts = 1;
+    expect(importance.columns != 0 && importance.matrices != 0 &&
+           !__builtin_mul_overflow(importance.columns, importance.matrices, &size));
+    for (const json::value& share : array_of(object, "shares")) {
+      const ImportanceShare& each = importance.shares.emplace_back(share_of(share.as_object()));
+      const std::uint64_t own = each.counts.bytes / sizeof(float);
+      expect(each.sums.bytes / sizeof(float) == size && (own == 0 || size % own == 0));
+      expect(own <= 1 || parts == 1 || own == parts);
+      parts = std::max(parts, own);
+    }
+    read_substitute(object, importance);
+    expect(!importance.substitute || importance.substitute->size() == importance.columns);
+    expect(!importance.shares.empty() || importance.substituted.size() == importance.matrices);
     return std::make_shared<const Importance>(std::move(importance));
   }
 
@@ -277,6 +322,22 @@ class Reader {
     return step;
   }
 
+  Encoder encoder_of(const json::object& object, const TypeInfo& type, bool importance) const {
+    Encoder encoder;
+    encoder.method = word_of<EncoderMethod>(object, "method", kEncoderWords);
+    encoder.gain = word_of<Gain>(object, "gain", kGainWords);
+    if (encoder.method == EncoderMethod::kSearch) {
+      const std::uint64_t effort = number_of(object, "effort");
+      if (effort < Encoder::kLeastEffort || effort > Encoder::kMostEffort)
+        throw InvalidPlan(fmt::format("the effort {} of a search does not exist", effort));
+      encoder.effort = static_cast<std::uint32_t>(effort);
+      encoder.weights = word_of<SearchWeights>(object, "weights", kSearchWeightWords);
+    }
+    if (encoder_for(encoder, type, importance) != encoder)
+      throw InvalidPlan(fmt::format("{} has no encoder '{}'", type.name, describe(encoder)));
+    return encoder;
+  }
+
   Encoding encoding_of(const json::object& object, const Expression& values) const {
     Encoding encoding;
     encoding.type = &type_of(object, "type");
@@ -286,6 +347,8 @@ class Reader {
       throw InvalidPlan("a type of unknown word size is byte-swapped");
     if (encoding.importance && (encoding.importance->columns != values.shape.columns()))
       throw InvalidPlan("importance has the wrong length");
+    if (const json::value* encoder = object.if_contains("encoder"))
+      encoding.encoder = encoder_of(encoder->as_object(), *encoding.type, encoding.importance != nullptr);
     if (values.shape.columns() % encoding.type->block_elements != 0) throw InvalidPlan("rows are not whole blocks");
     const std::uint64_t bytes = valid(bytes_of(*encoding.type, values.shape.elements()));
     for (const json::value& value : array_of(object, "places")) {
@@ -313,9 +376,7 @@ class Reader {
 
   void read_rest() {
     plan_.manifest = root_.at("manifest").as_bool();
-    const auto nonfinite = std::ranges::find(kNonfiniteWords, text_of(root_, "nonfinite"));
-    if (nonfinite == std::end(kNonfiniteWords)) throw InvalidPlan("'nonfinite' is not error, zero, or keep");
-    plan_.nonfinite = static_cast<Nonfinite>(nonfinite - std::begin(kNonfiniteWords));
+    plan_.nonfinite = word_of<Nonfinite>(root_, "nonfinite", kNonfiniteWords);
     const json::object& report = object_of(root_, "report");
     plan_.report = {report.at("error").as_bool(), text_of(report, "json"), text_of(report, "html")};
     plan_.file = text_of(root_, "file");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "pipeline/core/importance.h"
 #include "pipeline/core/rows.h"
 
 namespace ggufmill {
@@ -71,6 +72,15 @@ void StepLayout::add_values(BufferLayout::Use use, const Expression& values) {
   if (!values.as_extent()) assembled_.push_back(&values);
 }
 
+// Returns the cost of the weights of a matrix: sums and counts of each share; several shares are added up in memory of
+// their own.
+std::uint64_t StepLayout::importance_cost(const Importance& importance) const {
+  std::uint64_t counts = sizeof(float);
+  for (const Importance::Ranges& ranges : importance.own_ranges(0)) counts = capped_sum(counts, ranges.counts.bytes);
+  const std::uint64_t shares = importance.shares.size();
+  return whole_pages(capped_sum(capped_product(f32_row_bytes(*step_), shares <= 1 ? 1 : shares + 1), counts));
+}
+
 void StepLayout::add_fixed_cost(const Plan& plan) {
   std::set<const Importance*> importances;
   if (step_->importance) importances.insert(step_->importance.get());
@@ -79,9 +89,7 @@ void StepLayout::add_fixed_cost(const Plan& plan) {
         importance && ggufmill::converts(encodings_[i].work))
       importances.insert(importance);
   has_importance_ = !importances.empty();
-  for (const Importance* importance : importances)  // weights, and the counts by which they are divided
-    fixed_ = capped_sum(
-        fixed_, whole_pages(capped_sum(f32_row_bytes(*step_), importance->ranges(0).counts.bytes + sizeof(float))));
+  for (const Importance* importance : importances) fixed_ = capped_sum(fixed_, importance_cost(*importance));
   const auto encoded = std::ranges::count(buffers_, BufferLayout::kEncoded, &BufferLayout::use);
   if (is_direct(plan))
     fixed_ = capped_sum(fixed_, (2 + static_cast<std::uint64_t>(encoded) + assembled_.size()) * kPageBytes);

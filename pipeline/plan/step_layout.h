@@ -106,6 +106,7 @@ class StepLayout {
   void add_buffers();
   void add_values(BufferLayout::Use use, const Expression& values);
   void add_fixed_cost(const Plan& plan);
+  std::uint64_t importance_cost(const Importance& importance) const;
 
   const Step* step_;
   bool copies_only_ = false, converts_ = false, measures_ = false, has_importance_ = false, stays_in_matrix_ = false;

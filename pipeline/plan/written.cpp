@@ -7,6 +7,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "pipeline/core/importance.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -125,6 +126,14 @@ class Writer {
     return written_[number] = expressions_.size() - 1;
   }
 
+  json::object share_json(const ImportanceShare& share) {
+    json::object object{{"calls", share.scale.calls}, {"sums", extent_json(share.sums)}};
+    if (share.counts.bytes != 0) object["counts"] = extent_json(share.counts);
+    if (share.scale.weight != 1) object["weight"] = share.scale.weight;
+    if (share.scale.chunk_size != 0) object["chunk_size"] = share.scale.chunk_size;
+    return object;
+  }
+
   json::value importance_number(const std::shared_ptr<const Importance>& importance) {
     if (!importance) return nullptr;
     const auto [number, is_new] = importance_numbers_.of(importance.get());
@@ -132,11 +141,24 @@ class Writer {
     json::object object{
         {"columns", importance->columns}, {"matrices", importance->matrices}, {"fingerprint", importance->fingerprint}};
     object["name"] = importance->name;
-    object["sums"] = extent_json(importance->sums);
-    if (importance->counts.bytes != 0) object["counts"] = extent_json(importance->counts);
-    object["calls"] = importance->calls;
+    json::array shares;
+    for (const ImportanceShare& share : importance->shares) shares.push_back(share_json(share));
+    object["shares"] = std::move(shares);
+    if (importance->substitute) {
+      object["substitute"] = json::value_from(*importance->substitute);
+      object["substituted"] = json::value_from(importance->substituted);
+    }
     importances_.push_back(std::move(object));
     return number;
+  }
+
+  static json::object encoder_json(const Encoder& encoder) {
+    json::object object{{"method", kEncoderWords[static_cast<std::size_t>(encoder.method)]},
+                        {"gain", kGainWords[static_cast<std::size_t>(encoder.gain)]}};
+    if (encoder.method != EncoderMethod::kSearch) return object;
+    object["effort"] = encoder.effort;
+    object["weights"] = kSearchWeightWords[static_cast<std::size_t>(encoder.weights.value())];
+    return object;
   }
 
   json::object step_json(const Step& step) {
@@ -149,6 +171,7 @@ class Writer {
                        {"importance", importance_number(encoding.importance)},
                        {"places", std::move(places)}};
       if (encoding.big_endian) one["big_endian"] = true;
+      if (!encoding.encoder.is_reference()) one["encoder"] = encoder_json(encoding.encoder);
       if (encoding.taken)
         one["taken"] = {{"made_of", encoding.taken->made_of}, {"xxh3", fmt::format("{:016x}", encoding.taken->xxh3)}};
       encodings.push_back(std::move(one));

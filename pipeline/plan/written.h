@@ -25,9 +25,9 @@ std::string write_plan(const Plan& plan);
 Result<Plan> read_plan(std::string_view text, const std::string& name, const Types& types = {});
 
 // Returns 32 hexadecimal digits: a hash of everything that affects a byte of the outputs: sources (size, header hash
-// and time, but not paths), expressions, types, the modules of foreign types (name, version, hash of the file),
-// importance, places, headers, and the version of ggufmill. Not included are limits, reports, and the modules used for
-// built-in types.
+// and time, but not paths), expressions, types, encoders, the modules of foreign types (name, version, hash of the
+// file), importance, places, headers, and the version of ggufmill. Not included are limits, reports, and the modules
+// used for built-in types.
 std::string identity_of(const Plan& plan);
 // The same for one output, regardless of other outputs, and for one encoding of one expression in a plan, wherever it
 // is written. Neither depends on what is taken from earlier outputs.

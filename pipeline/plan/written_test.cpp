@@ -2,6 +2,7 @@
 
 #include <boost/json.hpp>
 
+#include "pipeline/core/importance.h"
 #include "pipeline/io/machine.h"
 #include "tests/support/catch.h"
 #include "tests/support/plan_maker.h"
@@ -88,6 +89,52 @@ TEST_CASE("a plan is written and read back to an equal one") {
   finish_plan(swapped);
   check_round(swapped);
   CHECK(identity_of(swapped) != identity_of(sample()));
+}
+
+TEST_CASE("a plan with encoders is written and read back to an equal one") {
+  Plan searched = sample();
+  Encoding& encoding = searched.steps[0].encodings[0];
+  encoding.encoder = encoder_for(search_encoder(), *encoding.type, encoding.importance != nullptr);
+  check_round(searched);
+  encoding.encoder = {EncoderMethod::kReference, Gain::kRow, 0, {}};
+  check_round(searched);
+}
+
+TEST_CASE("a plan with merged and substituted importance is written and read back to an equal one") {
+  Plan plan = sample();
+  const auto experts = std::ranges::find(plan.steps, "experts", &Step::name);
+  Encoding& encoding = experts->encodings[0];
+  Importance importance = *encoding.importance;
+  importance.shares.push_back(importance.shares[0]);
+  importance.shares[1].scale = {7, 0.1, 512};
+  importance.substitute = std::make_shared<const std::vector<float>>(512, 0.1f);
+  importance.substituted = {1, 4};
+  encoding.importance = std::make_shared<const Importance>(std::move(importance));
+  finish_plan(plan);
+  const auto read = read_plan(write_plan(plan), "plan.json");
+  REQUIRE(read);
+  CHECK(write_plan(read.value()) == write_plan(plan));
+}
+
+TEST_CASE("a written plan with an encoder that its type does not have is refused") {
+  CHECK(error_of(changed([](auto& root) {
+          auto& step = root["steps"].as_array()[0].as_object();
+          step["encodings"].as_array()[1].as_object()["encoder"] = {{"method", "reference"}, {"gain", "row"}};
+        })).what == "not a valid plan: F16 has no encoder 'reference with row gain'");
+}
+
+TEST_CASE("the encoder is a part of the identity") {
+  const Plan plan = sample();
+  Plan other = plan;
+  Encoder& encoder = other.steps[0].encodings[0].encoder;
+  encoder = {EncoderMethod::kReference, Gain::kRow, 0, {}};
+  const std::string with_gain = identity_of(other);
+  CHECK(with_gain != identity_of(plan));
+  encoder = {EncoderMethod::kSearch, Gain::kRow, 2, SearchWeights::kPlain};
+  const std::string searched = identity_of(other);
+  CHECK(searched != with_gain);
+  encoder.effort = 3;
+  CHECK(identity_of(other) != searched);
 }
 
 TEST_CASE("the identity is of what decides the bytes, not of paths, limits and reports") {

@@ -44,6 +44,16 @@ void ErrorSums::add(const ErrorSums& other) {
   weighted_reference += other.weighted_reference;
   weighted |= other.weighted;
   largest = std::max(largest, other.largest);
+  spread.add(other.spread);
+}
+
+void RowSpread::add(const RowSpread& other) {
+  ee += other.ee;
+  er += other.er;
+  rr += other.rr;
+  weighted_ee += other.weighted_ee;
+  weighted_er += other.weighted_er;
+  weighted_rr += other.weighted_rr;
 }
 
 ErrorFigures statistics_of(const ErrorSums& sums) {
@@ -68,7 +78,14 @@ void DifferenceSums::add_row(const float* reference, const float* values, std::u
   }
   count_ += columns;
   weighted_ |= weights != nullptr;
-  for (std::size_t i = 0; i < (weights ? kSums : std::size_t{kWeightedDifference}); ++i) sums_[i].add(row.sum[i]);
+  for (std::size_t i = 0; i < (weights ? kSpread : std::size_t{kWeightedDifference}); ++i) sums_[i].add(row.sum[i]);
+  const auto add_spread = [&](std::size_t at, double e, double r) {
+    sums_[at].add(e * e);
+    sums_[at + 1].add(e * r);
+    sums_[at + 2].add(r * r);
+  };
+  add_spread(kSpread, row.sum[kDifference], row.sum[kReference]);
+  if (weights) add_spread(kSpread + 3, row.sum[kWeightedDifference], row.sum[kWeightedReference]);
   largest_ = std::max(largest_, row.largest);
 }
 
@@ -96,7 +113,9 @@ ErrorSums DifferenceSums::rounded() const {
           sums_[kWeightedDifference].value(),
           sums_[kWeightedReference].value(),
           weighted_,
-          largest_};
+          largest_,
+          {sums_[kSpread].value(), sums_[kSpread + 1].value(), sums_[kSpread + 2].value(), sums_[kSpread + 3].value(),
+           sums_[kSpread + 4].value(), sums_[kSpread + 5].value()}};
 }
 
 DifferenceSums::Numbers DifferenceSums::numbers() const {

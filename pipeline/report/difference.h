@@ -16,6 +16,15 @@
 
 namespace ggufmill {
 
+// Sums over rows of products of two of a row's sums: e, the sum of (a - b)^2, and r, the sum of a^2. They show how much
+// rows differ, and therefore how well some rows represent all.
+struct RowSpread {
+  double ee = 0, er = 0, rr = 0;
+  double weighted_ee = 0, weighted_er = 0, weighted_rr = 0;  // the same for sums with weights
+
+  void add(const RowSpread& other);
+};
+
 // Sums over pairs of a reference value a and the value b that replaces it, with the importance w of its column. Pairs
 // with a NaN or an infinity are only counted.
 struct ErrorSums {
@@ -29,6 +38,7 @@ struct ErrorSums {
   double weighted_reference = 0;   // sum of w * a^2
   bool weighted = false;
   double largest = 0;  // maximum of |a - b|
+  RowSpread spread{};
 
   // Adds the sums over other pairs.
   void add(const ErrorSums& other);
@@ -56,13 +66,13 @@ class DifferenceSums {
 
   // Conversion to and from numbers, for sums that are added up on several machines. set() returns false and changes
   // nothing if the numbers are not valid sums.
-  static constexpr std::size_t kNumbers = 6 * ExactSum::kWords + 4;
+  static constexpr std::size_t kNumbers = 12 * ExactSum::kWords + 4;
   using Numbers = std::array<std::uint64_t, kNumbers>;
   Numbers numbers() const;
   bool set(const Numbers& numbers);
 
  private:
-  static constexpr std::size_t kSums = 6;
+  static constexpr std::size_t kSums = 12, kSpread = 6;  // the sums of a row, and from kSpread on their RowSpread
   void add_row(const float* reference, const float* values, std::uint64_t columns, const float* weights);
 
   std::array<ExactSum, kSums> sums_;
@@ -81,7 +91,7 @@ struct TargetResult {
 };
 
 // Collects the measurements of one tensor. Thread-safe except for result(). The exact sums of a tensor in progress, and
-// of a matrix of it, take about 2 KiB; they are rounded and freed with the last row.
+// of a matrix of it, take about 3 KiB; they are rounded and freed with the last row.
 class TargetMeasure {
  public:
   // `is_partial` is set if not all of the tensor's rows may be added. `matrix_rows` is the number of rows of each

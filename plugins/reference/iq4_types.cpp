@@ -113,6 +113,21 @@ void Iq4Xs::decode(const Block& block, float* x) {
   }
 }
 
+void Iq4Nl::pack(float d, const std::uint8_t* levels, Block& block) {
+  block.d.store(d);
+  pack_nibbles(levels, block.qs);
+}
+
+void Iq4Xs::pack(float d, const std::uint8_t* codes, const std::uint8_t* levels, Block& block) {
+  block = {};
+  block.d.store(d);
+  for (int sub = 0; sub < 8; ++sub) {
+    pack_nibbles(levels + kSub * sub, block.qs + 16 * sub);
+    put_u8(block.scales_l[sub / 2], (codes[sub] & 15u) << (sub % 2 * 4));
+    put_u16(block.scales_h, static_cast<unsigned>(codes[sub] >> 4) << (2 * sub));
+  }
+}
+
 void Iq4Xs::encode(const float* x, const float* importance, Block& block) {
   block = {};
   const float mean_square = sum_of_squares(x, kElements) * (2.0f / kElements);

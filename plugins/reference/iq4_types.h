@@ -17,6 +17,7 @@ struct Iq4Nl {
   };
   static void decode(const Block& block, float* x);
   static void encode(const float* x, const float* importance, Block& block);
+  static void pack(float d, const std::uint8_t* levels, Block& block);
 };
 
 // x = d * (s - 32) * value[q], with a 6-bit scale s for each of eight sub-blocks of 32.
@@ -31,6 +32,8 @@ struct Iq4Xs {
   };
   static void decode(const Block& block, float* x);
   static void encode(const float* x, const float* importance, Block& block);
+  // `codes` are those of the scales, as stored.
+  static void pack(float d, const std::uint8_t* codes, const std::uint8_t* levels, Block& block);
 };
 
 inline constexpr auto kIq4Kernels = kernels_of<Iq4Nl, Iq4Xs>();

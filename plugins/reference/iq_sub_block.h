@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "plugins/reference/weights.h"
+
 namespace ggufmill::reference {
 
 template <class SpaceType, int Count>
@@ -62,12 +64,6 @@ inline float largest(const float* values, int count) {
   float most = values[0];
   for (int i = 1; i < count; ++i) most = most > values[i] ? most : values[i];
   return most;
-}
-
-inline float sum_of_squares(const float* values, int count) {
-  float sum = 0;
-  for (int i = 0; i < count; ++i) sum += values[i] * values[i];
-  return sum;
 }
 
 // Computes weights from the importance of the columns. `mean_square` is that of the super-block, multiplied by a factor

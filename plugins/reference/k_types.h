@@ -21,6 +21,9 @@ struct Q2_K {
   };
   static void decode(const Block& block, float* x);
   static void encode(const float* x, const float* importance, Block& block);
+  // `scales` and `minimums` are codes, one of each for a group.
+  static void pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
+                   const std::uint8_t* levels, Block& block);
 };
 
 // 16 groups of 16: x = d * (scale - 32) * (q - 4), with 3-bit q.
@@ -35,6 +38,8 @@ struct Q3_K {
   };
   static void decode(const Block& block, float* x);
   static void encode(const float* x, const float* importance, Block& block);
+  // `codes` and `levels` are stored as they are, that is, shifted to be positive.
+  static void pack(float d, const std::uint8_t* codes, const std::uint8_t* levels, Block& block);
 };
 
 // 8 groups of 32: x = d * scale * q - dmin * minimum, with 4-bit q.
@@ -48,6 +53,9 @@ struct Q4_K {
   };
   static void decode(const Block& block, float* x);
   static void encode(const float* x, const float* importance, Block& block);
+  // `scales` and `minimums` are codes, one of each for a group.
+  static void pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
+                   const std::uint8_t* levels, Block& block);
 };
 
 // Like Q4_K, with 5-bit q.
@@ -62,6 +70,9 @@ struct Q5_K {
   };
   static void decode(const Block& block, float* x);
   static void encode(const float* x, const float* importance, Block& block);
+  // `scales` and `minimums` are codes, one of each for a group.
+  static void pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
+                   const std::uint8_t* levels, Block& block);
 };
 
 // 16 groups of 16: x = d * scale * (q - 32), with 6-bit q and signed 8-bit scales.
@@ -76,6 +87,8 @@ struct Q6_K {
   };
   static void decode(const Block& block, float* x);
   static void encode(const float* x, const float* importance, Block& block);
+  // `codes` and `levels` are stored as they are, that is, shifted to be positive; codes of scales as signed bytes.
+  static void pack(float d, const std::uint8_t* codes, const std::uint8_t* levels, Block& block);
 };
 
 // x = d * q, with 8-bit q; also stores the sums of q in 16 groups of 16.

@@ -1,5 +1,6 @@
-// The module description and its single table of kernels, all constant data. Compiled twice: into the program, as
-// ggufmill_reference_module, and into the loadable module, as ggufmill_kernels_v1.
+// The module description and its single tables of kernels and searches, all constant data. Compiled twice: into the
+// program, as ggufmill_reference_module and ggufmill_reference_searches, and into the loadable module, as
+// ggufmill_kernels_v1 and ggufmill_searches_v1.
 
 #include <array>
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include "plugins/reference/lattice_types.h"
 #include "plugins/reference/number_types.h"
 #include "plugins/reference/reference.h"
+#include "plugins/reference/search_types.h"
 #include "plugins/reference/simple_types.h"
 #include "plugins/reference/ternary_types.h"
 
@@ -38,8 +40,10 @@ constexpr auto kKernels = join(kFloatKernels, kSimpleKernels, kKKernels, kIq1Ker
 
 #ifdef GGUFMILL_LOADABLE
 #define GGUFMILL_MODULE ggufmill_kernels_v1
+#define GGUFMILL_SEARCHES ggufmill_searches_v1
 #else
 #define GGUFMILL_MODULE ggufmill_reference_module
+#define GGUFMILL_SEARCHES ggufmill_reference_searches
 #endif
 
 extern "C" __attribute__((visibility("default"))) constinit const ggufmill_module GGUFMILL_MODULE = {
@@ -54,4 +58,11 @@ extern "C" __attribute__((visibility("default"))) constinit const ggufmill_modul
     "reference",
     "",
     ggufmill::reference::kKernels.data(),
+};
+
+extern "C" __attribute__((visibility("default"))) constinit const ggufmill_search_table GGUFMILL_SEARCHES = {
+    sizeof(ggufmill_search_table),
+    sizeof(ggufmill_search_kernel),
+    ggufmill::reference::kSearches.size(),
+    ggufmill::reference::kSearches.data(),
 };

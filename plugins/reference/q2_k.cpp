@@ -88,6 +88,14 @@ void Q2_K::encode(const float* x, const float* importance, Block& block) {
   pack_crumbs(fitted.levels, 0, block.qs);
 }
 
+void Q2_K::pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
+                const std::uint8_t* levels, Block& block) {
+  block.d.store(d);
+  block.dmin.store(dmin);
+  for (int i = 0; i < kGroups; ++i) block.scales[i] = static_cast<std::uint8_t>(scales[i] | minimums[i] << 4);
+  pack_crumbs(levels, 0, block.qs);
+}
+
 void Q2_K::decode(const Block& block, float* x) {
   const float d = block.d.load();
   const float dmin = block.dmin.load();

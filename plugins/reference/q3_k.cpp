@@ -99,6 +99,13 @@ void Q3_K::encode(const float* x, const float* importance, Block& block) {
   pack_crumbs(levels, 0, block.qs);
 }
 
+void Q3_K::pack(float d, const std::uint8_t* codes, const std::uint8_t* levels, Block& block) {
+  block.d.store(d);
+  pack_scales(codes, block.scales);
+  pack_third_bits(levels, block.hmask);
+  pack_crumbs(levels, 0, block.qs);
+}
+
 void Q3_K::decode(const Block& block, float* x) {
   const float d = block.d.load();
   for (int group = 0; group < kGroups; ++group) {

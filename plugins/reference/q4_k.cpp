@@ -130,6 +130,25 @@ void pack_pairs(const std::uint8_t* levels, std::uint8_t* qs) {
   }
 }
 
+void pack_fifth_bits_of(const std::uint8_t* levels, std::uint8_t* qh) {
+  for (int i = 0; i < kGroup; ++i) {
+    unsigned bits = 0;
+    for (int group = 0; group < kGroups; ++group)
+      bits |= static_cast<unsigned>(levels[group * kGroup + i] >> 4) << group;
+    qh[i] = static_cast<std::uint8_t>(bits);
+  }
+}
+
+template <class Block>
+void pack_scales(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums, Block& block) {
+  Codes codes;
+  std::copy_n(scales, kGroups, codes.scales);
+  std::copy_n(minimums, kGroups, codes.minimums);
+  block.d.store(d);
+  block.dmin.store(dmin);
+  pack_codes(codes, block.scales);
+}
+
 int nibble(const std::uint8_t* qs, int group, int i) {
   return group % 2 == 0 ? qs[group / 2 * 32 + i] & 0xf : qs[group / 2 * 32 + i] >> 4;
 }
@@ -155,6 +174,12 @@ void Q4_K::encode(const float* x, const float* importance, Block& block) {
   pack_pairs(fitted.levels, block.qs);
 }
 
+void Q4_K::pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
+                const std::uint8_t* levels, Block& block) {
+  pack_scales(d, dmin, scales, minimums, block);
+  pack_pairs(levels, block.qs);
+}
+
 void Q4_K::decode(const Block& block, float* x) {
   decode_groups(
       block, [&](int group, int i) { return nibble(block.qs, group, i); }, x);
@@ -164,12 +189,14 @@ void Q5_K::encode(const float* x, const float* importance, Block& block) {
   Fitted fitted;
   encode_scales(x, importance, 31, {-0.5f, 0.1f, 15, ErrorMeasure::kSquared}, true, block, fitted);
   pack_pairs(fitted.levels, block.qs);
-  for (int i = 0; i < kGroup; ++i) {
-    unsigned bits = 0;
-    for (int group = 0; group < kGroups; ++group)
-      bits |= static_cast<unsigned>(fitted.levels[group * kGroup + i] >> 4) << group;
-    block.qh[i] = static_cast<std::uint8_t>(bits);
-  }
+  pack_fifth_bits_of(fitted.levels, block.qh);
+}
+
+void Q5_K::pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
+                const std::uint8_t* levels, Block& block) {
+  pack_scales(d, dmin, scales, minimums, block);
+  pack_pairs(levels, block.qs);
+  pack_fifth_bits_of(levels, block.qh);
 }
 
 void Q5_K::decode(const Block& block, float* x) {

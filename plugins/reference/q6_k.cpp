@@ -72,6 +72,13 @@ void Q6_K::encode(const float* x, const float* importance, Block& block) {
   pack_crumbs(levels, 4, block.qh);
 }
 
+void Q6_K::pack(float d, const std::uint8_t* codes, const std::uint8_t* levels, Block& block) {
+  block.d.store(d);
+  std::memcpy(block.scales, codes, sizeof block.scales);
+  pack_low_nibbles(levels, block.ql);
+  pack_crumbs(levels, 4, block.qh);
+}
+
 void Q6_K::decode(const Block& block, float* x) {
   const float d = block.d.load();
   for (int i = 0; i < kSuperBlock; ++i) {

@@ -4,5 +4,8 @@
 // from the same sources.
 
 #include "plugins/abi/ggufmill_kernels.h"
+#include "plugins/abi/ggufmill_search.h"
 
 extern "C" const ggufmill_module ggufmill_reference_module;
+// Every type that has a search has one here.
+extern "C" const ggufmill_search_table ggufmill_reference_searches;

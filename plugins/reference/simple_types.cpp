@@ -3,6 +3,7 @@
 
 #include "plugins/reference/simple_types.h"
 
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
 
@@ -175,6 +176,35 @@ void Q8_1::encode(const float* x, Block& block) {
 void Q8_1::decode(const Block& block, float* x) {
   const float d = block.d.load();
   for (int j = 0; j < kCount; ++j) x[j] = static_cast<float>(signed_byte(block.qs[j])) * d;
+}
+
+void Q4_0::pack(float d, const std::uint8_t* levels, Block& block) {
+  block.d.store(d);
+  pack_nibbles(levels, block.qs);
+}
+
+void Q4_1::pack(float d, float m, const std::uint8_t* levels, Block& block) {
+  block.d.store(d);
+  block.m.store(m);
+  pack_nibbles(levels, block.qs);
+}
+
+void Q5_0::pack(float d, const std::uint8_t* levels, Block& block) {
+  block.d.store(d);
+  pack_nibbles(levels, block.qs);
+  pack_fifth_bits(levels, block.qh);
+}
+
+void Q5_1::pack(float d, float m, const std::uint8_t* levels, Block& block) {
+  block.d.store(d);
+  block.m.store(m);
+  pack_nibbles(levels, block.qs);
+  pack_fifth_bits(levels, block.qh);
+}
+
+void Q8_0::pack(float d, const std::uint8_t* levels, Block& block) {
+  block.d.store(d);
+  std::copy_n(levels, kCount, block.qs);
 }
 
 void Q4_0::encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block) {

@@ -16,6 +16,8 @@ struct Q4_0 {
     std::uint8_t qs[16];  // low nibbles: elements 0-15, high nibbles: 16-31
   };
   static void decode(const Block& block, float* x);
+  // Levels are stored as they are.
+  static void pack(float d, const std::uint8_t* levels, Block& block);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
 };
@@ -29,6 +31,7 @@ struct Q4_1 {
     std::uint8_t qs[16];
   };
   static void decode(const Block& block, float* x);
+  static void pack(float d, float m, const std::uint8_t* levels, Block& block);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
 };
@@ -43,6 +46,8 @@ struct Q5_0 {
     std::uint8_t qs[16];
   };
   static void decode(const Block& block, float* x);
+  // Levels are stored as they are.
+  static void pack(float d, const std::uint8_t* levels, Block& block);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
 };
@@ -57,6 +62,7 @@ struct Q5_1 {
     std::uint8_t qs[16];
   };
   static void decode(const Block& block, float* x);
+  static void pack(float d, float m, const std::uint8_t* levels, Block& block);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
 };
@@ -70,6 +76,8 @@ struct Q8_0 {
     std::uint8_t qs[32];  // signed
   };
   static void decode(const Block& block, float* x);
+  // Levels are stored as they are.
+  static void pack(float d, const std::uint8_t* levels, Block& block);
   static void encode(const float* x, Block& block);
 };
 

@@ -1,5 +1,5 @@
-// The module description and its single table of kernels, all constant data. Built once per instruction set, which the
-// build specifies (GGUFMILL_SIMD_ISA).
+// The module description and its single tables of kernels and searches, all constant data. Built once per instruction
+// set, which the build specifies (GGUFMILL_SIMD_ISA).
 
 #include <array>
 #include <cstddef>
@@ -13,6 +13,7 @@
 #include "plugins/simd/iq3_types.h"
 #include "plugins/simd/iq4_types.h"
 #include "plugins/simd/k_types.h"
+#include "plugins/simd/search_types.h"
 #include "plugins/simd/simple_types.h"
 #include "plugins/simd/ternary_types.h"
 
@@ -60,4 +61,11 @@ extern "C" __attribute__((visibility("default"))) constinit const ggufmill_modul
     GGUFMILL_SIMD_ISA,
     "",  // nothing beyond the instruction set itself
     ggufmill::simd::kKernels.data(),
+};
+
+extern "C" __attribute__((visibility("default"))) constinit const ggufmill_search_table ggufmill_searches_v1 = {
+    sizeof(ggufmill_search_table),
+    sizeof(ggufmill_search_kernel),
+    ggufmill::simd::kSearches.size(),
+    ggufmill::simd::kSearches.data(),
 };

@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 namespace json = boost::json;
 
 constexpr std::string_view kConfig = "adapter_config.json";
+constexpr const char* kSaveAgain = "the adapter is damaged: download or save it again";
 
 std::string without(std::string text, std::string_view part, std::string_view replacement) {
   for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += replacement.size())
@@ -164,11 +165,12 @@ class AdapterReader {
   Status read_alpha_pattern() {
     const json::value* const rules = config_.get_object().if_contains("alpha_pattern");
     if (!rules || rules->is_null()) return ok();
-    if (!rules->is_object()) return invalid("'alpha_pattern' is not an object", "");
+    if (!rules->is_object()) return invalid("'alpha_pattern' is not an object", kSaveAgain);
     for (const auto& [key, value] : rules->get_object()) {
       auto pattern = Pattern::compile(fmt::format("\\A(?:.*\\.)?(?:{})\\z", std::string_view(key)));
       if (!pattern)
-        return invalid(fmt::format("{} in 'alpha_pattern' is not a regular expression", quoted_name(key)), "");
+        return invalid(fmt::format("{} in 'alpha_pattern' is not a regular expression", quoted_name(key)),
+                       "correct it: it chooses the modules that have another alpha");
       BOOST_OUTCOME_TRY(const double alpha, positive_number(key, value));
       alphas_.push_back({std::move(pattern).value(), alpha});
     }
@@ -179,12 +181,13 @@ class AdapterReader {
   Status read_invocation() {
     const json::value* const tokens = config_.get_object().if_contains("alora_invocation_tokens");
     const json::array* const list = tokens ? tokens->if_array() : nullptr;
-    if (tokens && !tokens->is_null() && !list) return invalid("'alora_invocation_tokens' is not a list", "");
+    if (tokens && !tokens->is_null() && !list) return invalid("'alora_invocation_tokens' is not a list", kSaveAgain);
     if (list)
       for (const json::value& token : *list) {
         const auto number = whole_number(token);
         if (!number || *number < 0 || *number > UINT32_MAX)
-          return invalid(fmt::format("{} in 'alora_invocation_tokens' is not a token", shown(token)), "");
+          return invalid(fmt::format("{} in 'alora_invocation_tokens' is not a token", shown(token)),
+                         "tokens are whole numbers from 0");
         adapter_.invocation_tokens.push_back(static_cast<std::uint32_t>(*number));
       }
     if (const auto text = json_string(config_, "invocation_string");
@@ -262,7 +265,7 @@ class AdapterReader {
         return input_error(weights_,
                            fmt::format("{} is {} of {}, not a matrix of F32, F16, or BF16", quoted_name(half->name),
                                        type, describe(half->values->shape)),
-                           "the adapter is damaged: download or save it again");
+                           kSaveAgain);
     }
     BOOST_OUTCOME_TRY(ExpressionRef b, scaled(name, halves));
     auto product = expressions::low_rank(nullptr, halves.a->values, std::move(b), 1);

@@ -9,13 +9,15 @@
 
 #include "pipeline/core/checkpoint.h"
 #include "pipeline/core/model.h"
+#include "stages/huggingface/conversion.h"
 #include "stages/huggingface/tensor_map.h"
 
 namespace ggufmill::huggingface {
 
 struct Adapter {
   std::string folder;
-  double alpha = 0;         // the products are scaled by alpha / rank
+  double alpha = 0;  // the products are scaled by alpha / rank
+  PairUse use = PairUse::kStored;
   bool transposed = false;  // the products are transposed, as the weights of Conv1D modules are (GPT-2)
   std::vector<std::uint32_t> invocation_tokens;  // of an aLoRA
   // Under the base's names: norms as they are, then the product of each pair, without the scale above.
@@ -38,6 +40,6 @@ struct LowRankPair {
 // Returns the matrices whose product has the values of an expression in which a map's operations are applied to
 // products of pairs: they are applied to the matrices. Fails with exit code 4 if the result is not such a product.
 // Errors carry neither a place nor a tensor name.
-Result<LowRankPair> pair_of(const Expression& values);
+Result<LowRankPair> pair_of(const Expression& values, PairUse use);
 
 }  // namespace ggufmill::huggingface

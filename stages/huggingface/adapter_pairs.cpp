@@ -32,9 +32,21 @@ Result<ExpressionRef> swapped_dimensions(const ExpressionRef& input) {
   return expressions::transpose(input, {1, 0});
 }
 
+// Returns A with as many matrices as B.
+Result<ExpressionRef> a_of_each(const Factors& factors) {
+  const std::uint64_t matrices = factors.b->shape.dims[2];
+  if (!factors.shares_a() || matrices == 1) return factors.a;
+  Shape shape = factors.a->shape;
+  shape.rank = 2;
+  BOOST_OUTCOME_TRY(const ExpressionRef matrix, expressions::reshape(factors.a, shape));
+  return expressions::stack(std::vector<ExpressionRef>(matrices, matrix));
+}
+
 class Factoring {
  public:
-  static Result<Factors> of(const Expression& node) {
+  explicit Factoring(PairUse use) : use_(use) {}
+
+  Result<Factors> of(const Expression& node) const {
     switch (node.operation) {
       case Operation::kLowRank:
         return product(node);
@@ -68,7 +80,7 @@ class Factoring {
     return Factors{stored(node.inputs[0]), stored(node.inputs[1]), node.shape.rank, false};
   }
 
-  static Result<std::vector<Factors>> of_inputs(const Expression& node) {
+  Result<std::vector<Factors>> of_inputs(const Expression& node) const {
     std::vector<Factors> all;
     for (const ExpressionRef& input : node.inputs) {
       BOOST_OUTCOME_TRY(all.emplace_back(), of(*input));
@@ -78,7 +90,7 @@ class Factoring {
     return all;
   }
 
-  static Result<Factors> reshape(const Expression& node) {
+  Result<Factors> reshape(const Expression& node) const {
     BOOST_OUTCOME_TRY(Factors factors, of(*node.inputs[0]));
     if (node.shape.rank < 2 || node.shape.dims[0] != node.inputs[0]->shape.dims[0])
       return no_product(node, "it changes the length of the rows");
@@ -91,7 +103,7 @@ class Factoring {
     return factors;
   }
 
-  static Result<Factors> slice(const Expression& node) {
+  Result<Factors> slice(const Expression& node) const {
     BOOST_OUTCOME_TRY(Factors factors, of(*node.inputs[0]));
     const std::uint64_t count = node.shape.dims[node.axis];
     const bool cuts_a = node.axis == 0 || (node.axis > 1 && !factors.shares_a());
@@ -104,29 +116,42 @@ class Factoring {
     return factors;
   }
 
-  static Result<Factors> reorder_rows(const Expression& node) {
+  Result<Factors> reorder_rows(const Expression& node) const {
     BOOST_OUTCOME_TRY(Factors factors, of(*node.inputs[0]));
     BOOST_OUTCOME_TRY(factors.b, expressions::reorder_rows(factors.b, node.factors, node.order));
     return factors;
   }
 
-  static Result<Factors> transpose(const Expression& node) {
+  Result<Factors> transpose(const Expression& node) const {
     BOOST_OUTCOME_TRY(Factors factors, of(*node.inputs[0]));
     if (node.order[0] == 0) {
       if (!factors.shares_a()) return no_product(node, "it exchanges rows of different matrices");
       BOOST_OUTCOME_TRY(factors.b, expressions::transpose(factors.b, node.order));
       return factors;
     }
-    if (node.order.size() != 2) return no_product(node, "it exchanges columns with another dimension");
-    BOOST_OUTCOME_TRY(ExpressionRef a, swapped_dimensions(factors.b));
-    BOOST_OUTCOME_TRY(factors.b, swapped_dimensions(factors.a));
+    if (node.order.size() == 2) {
+      BOOST_OUTCOME_TRY(ExpressionRef a, swapped_dimensions(factors.b));
+      BOOST_OUTCOME_TRY(factors.b, swapped_dimensions(factors.a));
+      factors.a = std::move(a);
+      factors.swapped = !factors.swapped;
+      return factors;
+    }
+    if (use_ == PairUse::kMerged && node.order == std::vector<std::uint32_t>{1, 0, 2})
+      return transposed_matrices(std::move(factors));
+    return no_product(node, "it exchanges columns with another dimension");
+  }
+
+  // Transposes every matrix of a stack. llama.cpp does not apply adapters to such weights (attn_k_b).
+  static Result<Factors> transposed_matrices(Factors factors) {
+    BOOST_OUTCOME_TRY(ExpressionRef a, expressions::transpose(factors.b, {1, 0, 2}));
+    BOOST_OUTCOME_TRY(factors.a, a_of_each(factors));
+    BOOST_OUTCOME_TRY(factors.b, expressions::transpose(factors.a, {1, 0, 2}));
     factors.a = std::move(a);
-    factors.swapped = !factors.swapped;
     return factors;
   }
 
   // Multiplies B, as the reference does: an F16 matrix in F16.
-  static Result<Factors> map(const Expression& node) {
+  Result<Factors> map(const Expression& node) const {
     if (node.map->name != "multiply") return no_product(node, "only products with a number are possible");
     BOOST_OUTCOME_TRY(Factors factors, of(*node.inputs[0]));
     const bool half = factors.b->type->name == "F16";
@@ -151,7 +176,7 @@ class Factoring {
     return all;
   }
 
-  static Result<Factors> stack(const Expression& node) {
+  Result<Factors> stack(const Expression& node) const {
     BOOST_OUTCOME_TRY(const std::vector<Factors> parts, of_inputs(node));
     Factors all = parts[0];
     BOOST_OUTCOME_TRY(std::vector<ExpressionRef> a, in_one_type(parts, &Factors::a));
@@ -162,7 +187,7 @@ class Factoring {
     return all;
   }
 
-  static Result<Factors> concat(const Expression& node) {
+  Result<Factors> concat(const Expression& node) const {
     BOOST_OUTCOME_TRY(const std::vector<Factors> parts, of_inputs(node));
     Factors all = parts[0];
     const auto is_shared = [&](ExpressionRef Factors::*matrix) {
@@ -181,6 +206,8 @@ class Factoring {
     }
     return all;
   }
+
+  PairUse use_;
 };
 
 // Returns the matrix with as many dimensions as the product.
@@ -193,8 +220,11 @@ Result<ExpressionRef> with_rank(ExpressionRef matrix, std::uint32_t rank) {
 
 }  // namespace
 
-Result<LowRankPair> pair_of(const Expression& values) {
-  BOOST_OUTCOME_TRY(const Factors factors, Factoring::of(values));
+Result<LowRankPair> pair_of(const Expression& values, PairUse use) {
+  BOOST_OUTCOME_TRY(Factors factors, Factoring(use).of(values));
+  if (use == PairUse::kMerged) {
+    BOOST_OUTCOME_TRY(factors.a, a_of_each(factors));
+  }
   LowRankPair pair;
   BOOST_OUTCOME_TRY(pair.a, with_rank(factors.a, factors.rank));
   BOOST_OUTCOME_TRY(pair.b, with_rank(factors.b, factors.rank));

@@ -20,6 +20,12 @@ class AdapterSource : public Source {
   CheckpointOpener open_;
 };
 
+Form<OutType> adapter_type_form() {
+  std::vector<std::pair<std::string, OutType>> meanings;
+  for (const OutType type : kAdapterTypes) meanings.emplace_back(out_type_name(type), type);
+  return word<OutType>(std::move(meanings));
+}
+
 Form<AdapterOptions> adapter_form() {
   using Options = AdapterOptions;
   return map_of<Options>({
@@ -31,7 +37,7 @@ Form<AdapterOptions> adapter_form() {
                                    "Folder or address of the model that it belongs to; only config.json is needed.")
                                  .required()
                                  .example("models/Llama-3-8B"),
-                             field("outtype", &Options::out_type, enumeration<OutType>(kOutTypeWords),
+                             field("outtype", &Options::out_type, adapter_type_form(),
                                    "Type of the matrices; auto: BF16 or F16, like the adapter."),
                              field("architecture", &Options::architecture,
                                    "Built-in map or file; chosen by the base's config.json if omitted."),
@@ -45,6 +51,12 @@ Form<AdapterOptions> adapter_form() {
 
 }  // namespace
 }  // namespace huggingface
+
+std::vector<std::string> adapter_type_names() {
+  std::vector<std::string> names;
+  for (const OutType type : kAdapterTypes) names.emplace_back(out_type_name(type));
+  return names;
+}
 
 SourceSpec adapter_source(CheckpointOpener open) {
   using Options = huggingface::AdapterOptions;

@@ -9,6 +9,11 @@
 
 namespace ggufmill {
 
+// Types of the matrices of an adapter.
+inline constexpr OutType kAdapterTypes[] = {OutType::kF32, OutType::kF16, OutType::kBf16, OutType::kQ8_0,
+                                            OutType::kAuto};
+std::vector<std::string> adapter_type_names();  // "f32", ...
+
 // Returns the spec of `lora: {adapter: FOLDER, base: FOLDER, outtype: f16}`. `open` reads the headers of the weights.
 SourceSpec adapter_source(CheckpointOpener open);
 

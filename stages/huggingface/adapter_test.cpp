@@ -148,33 +148,53 @@ TEST_CASE("another alpha of a module scales B") {
   given.config = R"({"lora_alpha": 4, "alpha_pattern": {"q_proj": 8}})";
   const auto adapter = given.read();
   REQUIRE(adapter);
-  CHECK(expression_values(*pair_of(*adapter.value().tensors[0].values).value().b)[1] == 4);
+  CHECK(expression_values(*pair_of(*adapter.value().tensors[0].values, PairUse::kStored).value().b)[1] == 4);
 }
 
 TEST_CASE("rows of a product are those of B") {
-  const auto pair = pair_of(*expressions::slice(product(), 1, 2, 3).value());
+  const auto pair = pair_of(*expressions::slice(product(), 1, 2, 3).value(), PairUse::kStored);
   REQUIRE(pair);
   CHECK(describe(pair.value().a->shape) == "4 x 2");
   CHECK(expression_values(*pair.value().b) == std::vector<float>{5, 6, 7, 8, 9, 10});
 }
 
 TEST_CASE("columns of a product are those of A") {
-  const auto pair = pair_of(*expressions::slice(product(), 0, 1, 2).value());
+  const auto pair = pair_of(*expressions::slice(product(), 0, 1, 2).value(), PairUse::kStored);
   REQUIRE(pair);
   CHECK(expression_values(*pair.value().a) == std::vector<float>{2, 3, 6, 7});
   CHECK(describe(pair.value().b->shape) == "2 x 6");
 }
 
 TEST_CASE("transposing a product exchanges its matrices") {
-  const auto pair = pair_of(*expressions::transpose(product(), {1, 0}).value());
+  const auto pair = pair_of(*expressions::transpose(product(), {1, 0}).value(), PairUse::kStored);
   REQUIRE(pair);
   CHECK(pair.value().swapped);
   CHECK(describe(pair.value().a->shape) == "6 x 2");
   CHECK(describe(pair.value().b->shape) == "2 x 4");
 }
 
+TEST_CASE("the matrices of a split product are transposed only to be merged") {
+  Shape heads;  // 3 of 4 x 2
+  heads.rank = 3;
+  heads.dims = {4, 2, 3, 1};
+  const auto split = expressions::reshape(product(), heads);
+  REQUIRE(split);
+  const auto turned = expressions::transpose(split.value(), {1, 0, 2});
+  REQUIRE(turned);
+  const auto stored = pair_of(*turned.value(), PairUse::kStored);
+  REQUIRE_FALSE(stored);
+  CHECK(stored.error().what ==
+        "transpose to 2 x 4 x 3 cannot be applied to the two matrices of an adapter: it exchanges columns with another "
+        "dimension");
+  const auto merged = pair_of(*turned.value(), PairUse::kMerged);
+  REQUIRE(merged);
+  const auto again = expressions::low_rank(nullptr, merged.value().a, merged.value().b, 1);
+  REQUIRE(again);
+  CHECK(expression_values(*again.value()) == expression_values(*turned.value()));
+}
+
 TEST_CASE("a product with a function of its values has no matrices") {
-  const auto pair = pair_of(*expressions::map(product(), *find_map_function("add"), 1).value());
+  const auto pair = pair_of(*expressions::map(product(), *find_map_function("add"), 1).value(), PairUse::kStored);
   REQUIRE_FALSE(pair);
   CHECK(pair.error().what ==
         "map to 4 x 6 cannot be applied to the two matrices of an adapter: only products with a number are possible");

@@ -72,6 +72,7 @@ void extend(Architecture& map, MapFile own) {
   replace(map.config, std::move(own.config));
   replace(map.weights, std::move(own.weights));
   replace(map.draft_head, own.draft_head);
+  replace(map.dspark, own.dspark);
   replace(map.dense_modules, own.dense_modules);
   replace(map.fused_experts, own.fused_experts);
   replace(map.layers, std::move(own.layers));
@@ -82,6 +83,7 @@ void extend(Architecture& map, MapFile own) {
   append(map.other_maps, std::move(own.other_maps));
   replace(map.target_tokenizer, own.target_tokenizer);
   for (auto& [name, rule] : own.values) map.values[name] = std::move(rule);
+  append(map.metadata_early, std::move(own.metadata_early));
   append(map.metadata_of_tensors, std::move(own.metadata_of_tensors));
   prepend(map.metadata, std::move(own.metadata_first));
   append(map.metadata, std::move(own.metadata));

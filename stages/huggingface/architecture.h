@@ -70,6 +70,7 @@ struct TensorRule {
                                       // soon as the last part has been seen
   std::vector<TensorOutput> outputs;  // empty: the tensor is dropped
   bool early = false;                 // written before all other tensors
+  bool by_layer = false;              // with `early`: in the order of rules and layers
   bool last = false;                  // written after all other tensors
   bool zero = false;                  // the tensor is dropped; any nonzero value is an error
   bool required = false;              // every layer must have such a tensor; a missing one is an error
@@ -93,6 +94,8 @@ struct TypeRule {
   bool only_ternary = false;            // applies only if TQ1_0 or TQ2_0 was requested
   bool only_f16 = false;                // applies only if F16 was requested
   std::optional<ValueRule> from_layer;  // applies only from this layer on
+  std::string stored;                   // applies only to tensors of this type in the checkpoint, "FP8" to those that
+                                        // were decoded from 8-bit floats; empty: to all
 };
 
 struct SpecialTokenData {
@@ -108,7 +111,6 @@ struct TokenizerRules {
   std::vector<Reader> readers;
   std::optional<ValueRule> vocabulary_size;
   std::optional<ValueRule> token_types;
-  std::string pre;
   std::optional<ValueRule> space_prefix_of_config;
   std::vector<std::string> omitted_roles;
   std::vector<std::string> user_tokens;
@@ -163,11 +165,13 @@ struct Architecture {
   ModelPart part = ModelPart::kText;
   bool partial = false;        // only for other maps to extend
   bool draft_head = false;     // has layers that predict further tokens; these can be skipped or written alone
+  bool dspark = false;         // describes DSpark drafts that are stored in the checkpoint of their target
   bool dense_modules = false;  // the source's option of this name has an effect
   bool fused_experts = false;  // llama.cpp has a combined tensor for the experts' gate and up weights
   std::map<std::string, ValueRule> values;
   ValueRule layers;
-  std::vector<MetadataRule> metadata_of_tensors;  // written right after general.architecture
+  std::vector<MetadataRule> metadata_early;       // written right after general.architecture
+  std::vector<MetadataRule> metadata_of_tensors;  // follows, but not if only the vocabulary is written
   std::vector<MetadataRule> metadata;             // written after general.*
   std::vector<MetadataRule> metadata_before_tokenizer;
   std::vector<MetadataRule> metadata_after_tokenizer;
@@ -195,13 +199,13 @@ struct MapFile {
   std::optional<TargetTokenizer> target_tokenizer{};
   std::optional<ModelPart> part{};
   bool partial = false;
-  std::optional<bool> draft_head{}, dense_modules{}, fused_experts{};
+  std::optional<bool> draft_head{}, dspark{}, dense_modules{}, fused_experts{};
   std::vector<std::string> serves{}, serves_whole{}, further_weights{};
   std::optional<std::string> config{}, weights{};
   std::optional<ValueRule> serves_when{}, layers{};
   std::vector<Refusal> refuses{};
   NamedValues<ValueRule> values{};
-  std::vector<MetadataRule> metadata_of_tensors{}, metadata_first{}, metadata{};
+  std::vector<MetadataRule> metadata_early{}, metadata_of_tensors{}, metadata_first{}, metadata{};
   std::vector<MetadataRule> metadata_before_tokenizer{}, metadata_after_tokenizer{};
   std::vector<NameRule> names{}, names_back{};
   std::vector<TensorRule> tensors{};

@@ -84,7 +84,7 @@ Form<std::vector<NameRule>> names_form() {
 
 Form<std::vector<TypeRule>> types_form() {
   std::vector<std::pair<std::string, const TypeInfo*>> types;
-  for (const char* name : {"F32", "F16", "BF16", "Q8_0"}) types.emplace_back(name, &type_named(name));
+  for (const char* name : {"F32", "F16", "BF16", "Q8_0", "I32"}) types.emplace_back(name, &type_named(name));
   types.emplace_back("asked", nullptr);
   return list_of(
       map_of<TypeRule>({
@@ -95,6 +95,9 @@ Form<std::vector<TypeRule>> types_form() {
                            field("only_ternary", &TypeRule::only_ternary, "Only if TQ1_0 or TQ2_0 is requested."),
                            field("only_f16", &TypeRule::only_f16, "Only if F16 is requested."),
                            field("from_layer", &TypeRule::from_layer, value_form(), "Only in layers from this one on."),
+                           field("stored", &TypeRule::stored,
+                                 word<std::string>({{"F32", "F32"}, {"F16", "F16"}, {"BF16", "BF16"}, {"FP8", "FP8"}}),
+                                 "Only tensors of this type in the checkpoint; FP8: decoded from 8-bit floats."),
                        })
           .doc("Rule."));
 }
@@ -131,6 +134,16 @@ Form<std::vector<TokenizerRules::Reader>> readers_form() {
             "For `tekken`: use it even with a tokenizer.json, and prefer the folder's chat_template.jinja to "
             "llama.cpp's templates."),
       field("model", &Choice::model, "For byte-fallback-bpe: tokenizer.ggml.model; also writes merges, and no pre."),
+      field("file", &Choice::file, "For `tiktoken`: name of the file of ranks."),
+      field("special", &Choice::special, texts("String."), "For `tiktoken`: special tokens that follow the ranks."),
+      field("extra_tokens", &Choice::extra_tokens,
+            "For `tiktoken`: number of tokens <|extra_0|>, ... that follow them.")
+          .at_most(65536),
+      field("reserved_tokens", &Choice::reserved_tokens,
+            "For `tiktoken`: number of special tokens that follow them, with the names in tokenizer_config.json, or "
+            "<|reserved_token_ID|>.")
+          .at_most(65536),
+      field("pre", &Choice::pre, "For `tiktoken`: tokenizer.ggml.pre."),
   };
   return list_of(map_of<Reader>(fields_within(&Reader::choice, choice) + Fields<Reader>{when_field(&Reader::when)})
                      .doc("Reader."));
@@ -143,7 +156,6 @@ Form<TokenizerRules> tokenizer_form() {
       field("readers", &Rules::readers, readers_form(), "Readers to try; the first whose files exist is used."),
       field("vocabulary_size", &Rules::vocabulary_size, value_form(), "Pad the tokens to this number."),
       field("token_types", &Rules::token_types, value_form(), "Number of token types."),
-      field("pre", &Rules::pre, "Pre-tokenizer; if omitted, identified by its check text."),
       field("space_prefix_of_config", &Rules::space_prefix_of_config, value_form(),
             "Prefer add_prefix_space of tokenizer_config.json."),
       field("omitted_roles", &Rules::omitted_roles, texts("Role."),
@@ -216,9 +228,10 @@ Fields<MapFile> map_fields() {
             "Part of the checkpoint that it describes: the text model, or the projector with its encoders."),
       field("partial", &Map::partial, "Can only be extended."),
       field("draft_head", &Map::draft_head,
-            "It has layers that predict further tokens: the source's option `draft_head` can omit them, and the part "
-            "`draft` "
-            "consists of them."),
+            "It has layers that predict further tokens: the source's option `draft_head` can omit them, and the "
+            "part `draft` consists of them."),
+      field("dspark", &Map::dspark,
+            "It describes DSpark drafts in the checkpoints of their targets, for the source's option of this name."),
       field("dense_modules", &Map::dense_modules,
             "The source's option `dense_modules` has an effect; its value is `option.dense_modules`."),
       field("fused_experts", &Map::fused_experts,
@@ -237,8 +250,9 @@ Fields<MapFile> map_fields() {
       field("values", &Map::values, dictionary_of(value_form().doc("A value.")),
             "Named values; they override those of the same name in config.json."),
       field("layers", &Map::layers, value_form(), "Number of layers."),
+      field("metadata_early", &Map::metadata_early, metadata_form(), "Metadata right after general.architecture."),
       field("metadata_of_tensors", &Map::metadata_of_tensors, metadata_form(),
-            "Metadata right after general.architecture."),
+            "Metadata that follows, unless only the vocabulary is written."),
       field("metadata_first", &Map::metadata_first, metadata_form(),
             "Metadata of the architecture, written before that of the files it extends."),
       field("metadata", &Map::metadata, metadata_form(), "Metadata of the architecture, in order."),

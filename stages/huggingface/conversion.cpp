@@ -8,7 +8,6 @@
 #include <iterator>
 #include <map>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "pipeline/core/adapter.h"
 #include "pipeline/core/text.h"
@@ -16,6 +15,7 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/adapter.h"
+#include "stages/huggingface/adapter_conversion.h"
 #include "stages/huggingface/architecture.h"
 #include "stages/huggingface/checkpoint/torch_file.h"
 #include "stages/huggingface/general.h"
@@ -203,7 +203,8 @@ class Conversion {
   }
 
   Status choose_other_map(const json::object& config) {
-    const Facts facts(options_.folder, config, architecture_.values);
+    Facts facts(options_.folder, config, architecture_.values);
+    facts.set("option", json::object{{"dspark", options_.dspark}});
     for (const OtherMap& other : architecture_.other_maps) {
       BOOST_OUTCOME_TRY(const bool holds, facts.holds(other.when));
       if (!holds) continue;
@@ -246,7 +247,7 @@ class Conversion {
       const json::value* const inner = settings.get_object().if_contains(nested);
       if (inner && inner->is_object()) merge(inner->get_object());
     }
-    facts_->set("preprocessor", std::move(merged));
+    facts_->set("preprocessor", std::move(merged), facts_->folder() / kFiles[0].first);
     return ok();
   }
 
@@ -282,7 +283,7 @@ class Conversion {
                          fmt::format("the draft is for a vocabulary of {} tokens, but that of the target is {}",
                                      shown(*tokens), shown(*known)),
                          fmt::format("{} is not the model that it drafts for", target_));
-    facts_->set("target", std::move(target));
+    facts_->set("target", std::move(target), path);
     return ok();
   }
 
@@ -293,6 +294,9 @@ class Conversion {
   Facts& tokenizer_facts() { return target_facts_ ? *target_facts_ : *facts_; }
 
   Status check_options() const {
+    if (options_.dspark && !architecture_.dspark)
+      return error_at(options_.origin, fmt::format("checkpoints of '{}' contain no DSpark draft", architecture_.name),
+                      "omit dspark; for a folder that has only a draft, set `target` alone");
     if (options_.dense_modules && !architecture_.dense_modules)
       return error_at(options_.origin,
                       fmt::format("dense_modules is not possible: the map of '{}' has none", architecture_.name),
@@ -300,10 +304,11 @@ class Conversion {
     const bool is_draft = options_.part == ModelPart::kDraft;
     const bool omits_draft = options_.part == ModelPart::kText && options_.draft_head == DraftHead::kLeaveOut;
     if (architecture_.draft_head || !(is_draft || omits_draft)) return ok();
-    return error_at(options_.origin,
-                    fmt::format("{} is not possible: the map of '{}' has no layers that predict further tokens",
-                                is_draft ? "part: draft" : "draft_head: leave_out", architecture_.name),
-                    "omit it; a map with such layers sets `draft_head: true`");
+    return error_at(
+        options_.origin,
+        fmt::format("{}: the map of '{}' has no layers that predict further tokens",
+                    is_draft ? "no draft can be made" : "the draft head cannot be omitted", architecture_.name),
+        "omit the option; a map with such layers sets `draft_head: true`");
   }
 
   Status check_refusals() const {
@@ -362,8 +367,10 @@ class Conversion {
       }
     facts_->set_tensors(
         std::move(names),
-        [values](const std::string& name) {
-          auto read = read_small_values(*values.at(name));
+        [values](const std::string& name, std::optional<std::uint64_t> row) {
+          const Expression& tensor = *values.at(name);
+          const std::uint64_t columns = tensor.shape.dims[0];
+          auto read = row ? read_small_values(tensor, *row * columns, columns) : read_small_values(tensor);
           if (!read) read.error().what = fmt::format("tensor {}: {}", quoted_name(name), read.error().what);
           return read;
         },
@@ -379,7 +386,7 @@ class Conversion {
   void add_tensors(Checkpoint checkpoint, const std::string& prefix, std::vector<NamedTensor>& into) {
     for (const CheckpointFile& each : checkpoint.files) result_.model.files.push_back(each.source);
     for (CheckpointTensor& tensor : checkpoint.tensors)
-      into.push_back({prefix + tensor.name, std::move(tensor.values)});
+      into.push_back({prefix + tensor.name, tensor.values, false, false, tensor.values->type});
   }
 
   // Prefers safetensors to PyTorch files.
@@ -421,7 +428,8 @@ class Conversion {
     // The metadata and the file type describe the weights even if only the vocabulary is written.
     if (options_.vocabulary_only) return ok();
     BOOST_OUTCOME_TRY(DecodedCheckpoint decoded, decode_checkpoint(*facts_, std::move(tensors)));
-    file_type_ = decoded.is_nvfp4 ? kFileTypeNvfp4 : decoded.is_mxfp4 ? kFileTypeMxfp4 : 0;
+    file_type_ = decoded.is_nvfp4 ? kFileTypeNvfp4 : decoded.is_mxfp4 || decoded.has_mxfp4 ? kFileTypeMxfp4 : 0;
+    is_repacked_ = decoded.has_mxfp4 && !decoded.is_nvfp4;
     BOOST_OUTCOME_TRY(auto mapped, map_tensors(architecture_, *facts_, decoded.tensors, options_.folder));
     if (options_.fuse_gate_up_experts) {
       const std::size_t before = mapped.size();
@@ -467,6 +475,10 @@ class Conversion {
     return ok();
   }
 
+  static std::string_view stored_type(const MappedTensor& tensor) {
+    return tensor.was_fp8 ? "FP8" : tensor.stored ? tensor.stored->name : "";
+  }
+
   // Returns the type that the reference gives to the tensor. add_tensor() falls back to F16 if the rows are not
   // whole blocks of that type.
   Result<const TypeInfo*> type_of(const MappedTensor& tensor) const {
@@ -479,6 +491,7 @@ class Conversion {
     const TypeInfo* type = nullptr;
     for (const TypeRule& rule : architecture_.types) {
       if ((rule.only_ternary && !ternary) || (rule.only_f16 && out_type_ != OutType::kF16)) continue;
+      if (!rule.stored.empty() && rule.stored != stored_type(tensor)) continue;
       BOOST_OUTCOME_TRY(const bool fits, rule.match.matches(tensor.name));
       if (!fits) continue;
       if (rule.from_layer) {
@@ -489,8 +502,8 @@ class Conversion {
       break;
     }
     if (!type && options_.fp8_as_q8_0 && tensor.was_fp8) type = &type_named("Q8_0");
-    const auto is_matrix = [&](std::string_view ending) { return tensor.name.ends_with(ending); };
-    if (!type && !is_matrix(".weight") && !is_matrix(kLoraA) && !is_matrix(kLoraB)) type = &f32;
+    const auto ends_with = [&](std::string_view ending) { return tensor.name.ends_with(ending); };
+    if (!type && !ends_with(".weight") && !ends_with(kLoraA) && !ends_with(kLoraB)) type = &f32;
     if (!type) type = &type_named(file_type_of(out_type_).tensor_type);
     return type;
   }
@@ -513,122 +526,35 @@ class Conversion {
 
   // Appends the tensors of the adapter: norms, and the matrices of each pair.
   Status read_pairs() {
-    BOOST_OUTCOME_TRY(check_shapes());
-    std::vector<std::string> names;
-    for (const NamedTensor& tensor : adapter_->tensors) names.push_back(tensor.name);
-    facts_->set_tensors(
-        std::move(names),
-        [](const std::string& name) {
-          return input_error({}, fmt::format("tensor {} is part of an adapter", quoted_name(name)));
-        },
-        [](const std::string&) { return 0; });
+    BOOST_OUTCOME_TRY(const bool has_weights, has_file("model", ".safetensors"));
+    if (has_weights) {
+      BOOST_OUTCOME_TRY(const Checkpoint base, open_weights());
+      BOOST_OUTCOME_TRY(check_base(*adapter_, base, options_.folder));
+    }
     if (out_type_ == OutType::kAuto)
       out_type_ = adapter_->stored && adapter_->stored->name == "BF16" ? OutType::kBf16 : OutType::kF16;
-    // The rest of the map is about tensors that an adapter does not have.
-    architecture_.computed.clear();
-    architecture_.types.clear();
-    for (TensorRule& rule : architecture_.tensors) rule.required = rule.early = false;
-    BOOST_OUTCOME_TRY(auto tensors, rename_tensors(architecture_, *facts_, adapter_->tensors));
-    BOOST_OUTCOME_TRY(auto mapped, map_tensors(architecture_, *facts_, tensors, adapter_->folder));
-    warn_of_dropped(mapped);
+    BOOST_OUTCOME_TRY(auto mapped, map_adapter(*adapter_, architecture_, *facts_, result_.model.warnings));
     for (MappedTensor& tensor : mapped) {
-      BOOST_OUTCOME_TRY(add_mapped(std::move(tensor)));
+      BOOST_OUTCOME_TRY(add_tensor(std::move(tensor)));
     }
     for (const SourceRef& each : adapter_->files) result_.model.files.push_back(each);
     return ok();
   }
 
-  // Checks the products against the base's weights, if its folder has them. Packed weights have other shapes.
-  Status check_shapes() const {
-    BOOST_OUTCOME_TRY(const bool has_weights, has_file("model", ".safetensors"));
-    if (!has_weights) return ok();
-    BOOST_OUTCOME_TRY(const Checkpoint base, open_weights());
-    std::unordered_map<std::string_view, const Expression*> weights;
-    for (const CheckpointTensor& tensor : base.tensors) weights[tensor.name] = tensor.values.get();
-    for (const NamedTensor& tensor : adapter_->tensors) {
-      const auto found = weights.find(tensor.name);
-      if (found == weights.end()) continue;
-      const std::string_view type = found->second->type->name;
-      if (type != "F32" && type != "F16" && type != "BF16") continue;
-      Shape shape = tensor.values->shape;
-      if (shape.dims == found->second->shape.dims) continue;
-      std::swap(shape.dims[0], shape.dims[1]);  // an embedding
-      if (shape.dims == found->second->shape.dims && tensor.values->operation == Operation::kLowRank) continue;
-      return input_error(adapter_->folder,
-                         fmt::format("the adapter changes {} of {}, but the base's is {}", quoted_name(tensor.name),
-                                     describe(tensor.values->shape), describe(found->second->shape)),
-                         fmt::format("it belongs to another base model than {}", options_.folder));
-    }
-    return ok();
-  }
-
-  // Warns of the adapter's tensors that the map drops.
-  void warn_of_dropped(const std::vector<MappedTensor>& mapped) {
-    std::unordered_set<const Expression*> used;
-    const auto add = [&](const auto& self, const Expression& node) -> void {
-      used.insert(&node);
-      for (const ExpressionRef& input : node.inputs) self(self, *input);
-    };
-    for (const MappedTensor& tensor : mapped) add(add, *tensor.values);
-    for (const NamedTensor& tensor : adapter_->tensors)
-      if (!used.contains(tensor.values.get()))
-        warn(fmt::format("{}: {} is dropped: llama.cpp has no such tensor in '{}'", adapter_->folder,
-                         quoted_name(tensor.name), architecture_.name));
-  }
-
-  Status add_mapped(MappedTensor mapped) {
-    if (mapped.values->shape.rank < 2 && mapped.name.find("_norm") != std::string::npos)
-      return add_tensor(std::move(mapped));
-    auto pair = pair_of(*mapped.values);
-    if (pair && pair.value().swapped)
-      pair =
-          input_error({}, adapter_->transposed ? "'fan_in_fan_out' is set, but the weight is not transposed in the base"
-                                               : "the base's weight is transposed");
-    // llama.cpp looks rows of the embedding's A up by token.
-    if (pair && mapped.name == "token_embd.weight") {
-      auto turned = expressions::transpose(pair.value().a, {1, 0});
-      if (!turned) return turned.error();
-      pair.value().a = std::move(turned).value();
-    }
-    if (!pair)
-      return input_error(
-          adapter_->folder, fmt::format("pair of {}: {}", quoted_name(mapped.name), pair.error().what),
-          "merge the adapter into its base model with PEFT's merge_and_unload(), and convert the result");
-    BOOST_OUTCOME_TRY(add_tensor({mapped.name + std::string(kLoraA), std::move(pair.value().a)}));
-    return add_tensor({mapped.name + std::string(kLoraB), std::move(pair.value().b)});
-  }
-
   Status add_adapter_metadata() {
     Metadata& metadata = result_.model.metadata;
     metadata.set("general.architecture", metadata_string(architecture_.name));
-    json::object config;
-    if (const std::string path = fs::path(adapter_->folder) / "config.json"; is_file(path)) {
-      BOOST_OUTCOME_TRY(const json::value own, read_checkpoint_json(path));
-      if (own.is_object()) config = own.get_object();
-    }
-    BOOST_OUTCOME_TRY(General general, read_general({adapter_->folder, {}, {}, "adapter"}, config,
-                                                    count_weights(result_.model.tensors)));
-    for (const MetadataEntry& entry : general.metadata.entries()) {
-      metadata.set(entry.key, entry.value);
-      if (entry.key == "general.type") metadata.set("adapter.type", metadata_string("lora"));
-    }
-    for (std::string& warning : general.warnings) warn(std::move(warning));
-    for (const std::string& warning : adapter_->warnings) warn(warning);
-    metadata.set(std::string(kLoraAlpha), metadata_float(MetadataType::kFloat32, adapter_->alpha));
-    if (!adapter_->invocation_tokens.empty()) {
-      std::vector<MetadataValue> tokens;
-      for (const std::uint32_t token : adapter_->invocation_tokens)
-        tokens.push_back(metadata_unsigned(MetadataType::kUint32, token));
-      metadata.set("adapter.alora.invocation_tokens", metadata_array(MetadataType::kUint32, tokens));
-    }
+    BOOST_OUTCOME_TRY(result_.name.id, set_adapter_metadata(*adapter_, count_weights(result_.model.tensors), metadata,
+                                                            result_.model.warnings));
     metadata.set("general.quantization_version", metadata_unsigned(MetadataType::kUint32, 2));
-    result_.name = {std::move(general.id), std::string(file_type_of(out_type_).tensor_type)};
+    result_.name.file_type = file_type_of(out_type_).tensor_type;
     return ok();
   }
 
   Status add_metadata() {
     Metadata& metadata = result_.model.metadata;
     metadata.set("general.architecture", metadata_string(architecture_.name));
+    BOOST_OUTCOME_TRY(set_metadata(architecture_.metadata_early, architecture_, *facts_, metadata));
     if (!options_.vocabulary_only) {
       BOOST_OUTCOME_TRY(set_metadata(architecture_.metadata_of_tensors, architecture_, *facts_, metadata));
     }
@@ -640,7 +566,7 @@ class Conversion {
     for (std::string& warning : general.warnings) warn(std::move(warning));
     const FileType& out = file_type_of(out_type_);
     const bool plain = out_type_ == OutType::kF32 || out_type_ == OutType::kF16 || out_type_ == OutType::kBf16;
-    const std::uint32_t file_type = plain && file_type_ != 0 ? file_type_ : out.number;
+    const std::uint32_t file_type = (plain || is_repacked_) && file_type_ != 0 ? file_type_ : out.number;
     result_.name.id = std::move(general.id);
     result_.name.file_type = out.tensor_type;
     if (file_type == kFileTypeNvfp4) result_.name.file_type = type_named("NVFP4").name;
@@ -731,6 +657,8 @@ class Conversion {
           "merges.txt", "rwkv_vocab_v20230424.txt", "tokenizer.jsonl"})
       for (const fs::path& folder : {fs::path(options_.folder), tokenizer_facts().folder()})
         paths.push_back(folder / name);
+    for (const TokenizerRules::Reader& reader : tokenizer_map().tokenizer.readers)
+      if (!reader.choice.file.empty()) paths.push_back(tokenizer_facts().folder() / reader.choice.file);
     if (const std::string templates = file("additional_chat_templates"); is_folder(templates)) {
       BOOST_OUTCOME_TRY(const std::vector<std::string> further, paths_in(templates));
       for (const std::string& path : further)
@@ -751,14 +679,12 @@ class Conversion {
     return ok();
   }
 
-  // Notes on a text model which parts its checkpoint has.
+  // Notes on a text model which parts its checkpoint has: a projector if a map describes that of its class.
   void note_parts() {
     if (adapter_ || options_.part != ModelPart::kText) return;
     std::vector<ModelPart> parts{ModelPart::kText};
-    SourceOptions projector = options_;
-    projector.part = ModelPart::kProjector;
-    projector.vocabulary_only = false;
-    if (Conversion(projector, files_).run()) parts.push_back(ModelPart::kProjector);
+    if (find_architecture(projector_class(config_), config_file().string(), ModelPart::kProjector))
+      parts.push_back(ModelPart::kProjector);
     const MetadataValue* const layers =
         result_.model.metadata.find(whole_key("nextn_predict_layers", architecture_.name));
     if (architecture_.draft_head && layers && as_unsigned(*layers).value_or(0) > 0) parts.push_back(ModelPart::kDraft);
@@ -779,6 +705,7 @@ class Conversion {
   TokenizerMetadata tokenizer_;
   OutType out_type_ = OutType::kAuto;
   std::uint32_t file_type_ = 0;  // for a checkpoint with repacked blocks; 0 otherwise
+  bool is_repacked_ = false;     // `file_type_` applies to every requested type
   ConvertedCheckpoint result_;
 };
 
@@ -823,7 +750,8 @@ Result<std::vector<ConvertedCheckpoint>> read_huggingface_parts(const huggingfac
 Result<ConvertedCheckpoint> read_huggingface_adapter(const huggingface::AdapterOptions& options,
                                                      const CheckpointOpener& open) {
   BOOST_OUTCOME_TRY(const std::string folder, pinned(options.adapter));
-  BOOST_OUTCOME_TRY(const huggingface::Adapter adapter, huggingface::read_adapter(folder, open));
+  BOOST_OUTCOME_TRY(huggingface::Adapter adapter, huggingface::read_adapter(folder, open));
+  adapter.use = options.use;
   huggingface::SourceOptions base;
   base.folder = options.base;
   base.out_type = options.out_type;

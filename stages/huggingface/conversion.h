@@ -31,6 +31,7 @@ struct SourceOptions {
   bool fp8_as_q8_0 = false;
   bool dense_modules = false;  // append the Dense modules of sentence-transformers
   DraftHead draft_head = DraftHead::kInclude;
+  bool dspark = false;         // the DSpark draft in the checkpoint instead of the model
   std::string target{};        // folder of the model for which the checkpoint is a draft
   bool class_defaults = true;  // complete config.json as transformers does
   Origin origin{};
@@ -49,6 +50,9 @@ Error no_checkpoint_folder(const std::string& path);
 
 namespace huggingface {
 
+// What becomes of an adapter's pairs. More of them can be merged into weights than llama.cpp applies to a model.
+enum class PairUse { kStored, kMerged };
+
 // An adapter in the format of PEFT, and the model that it belongs to.
 struct AdapterOptions {
   std::string adapter{};  // folder
@@ -56,6 +60,7 @@ struct AdapterOptions {
   OutType out_type = OutType::kF32;
   std::string architecture{};  // see SourceOptions
   bool class_defaults = true;
+  PairUse use = PairUse::kStored;
   Origin origin{};
 };
 

@@ -64,8 +64,11 @@ Form<SourceOptions> options_form() {
                  field("draft_head", &Options::draft_head,
                        word<DraftHead>({{"include", DraftHead::kInclude}, {"leave_out", DraftHead::kLeaveOut}}),
                        "Whether the text model includes its layers that predict further tokens."),
+                 field("dspark", &Options::dspark,
+                       "Read the DSpark draft in the checkpoint of a model (DeepSeek V4) instead of the model."),
                  field("target", &Options::target, path(),
-                       "For a draft of another model (EAGLE-3, DFlash): the folder of that model. Its config.json and "
+                       "For a draft of another model (EAGLE-3, DFlash, DSpark): the folder of that model. Its "
+                       "config.json and "
                        "tokenizer are read.")
                      .example("models/Llama-3-8B"),
                  field("defaults", &Options::class_defaults, class_defaults_form(),

@@ -70,8 +70,8 @@ Status set_entry(const MetadataRule& rule, const Architecture& architecture, con
       into.set(key, metadata_bool(false));
       return ok();
     }
-    return input_error(where, fmt::format("'{}' is missing", fmt::join(missing, "', '")),
-                       fmt::format("{} is made from it, see {}", key, rule.value.place));
+    return facts.missing_values(std::move(missing), where,
+                                fmt::format("{} is made from it, see {}", key, rule.value.place));
   }
   const json::array* list = value.if_array();
   if (list ? list->empty() : value.is_string() && value.get_string().empty()) return ok();
@@ -142,7 +142,6 @@ Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Fa
                          fmt::format("required by the map at {}", rules.token_types->place));
     options.token_types = static_cast<std::uint32_t>(types);
   }
-  options.pre = rules.pre;
   options.chat_template = rules.chat_template;
   if (rules.space_prefix_of_config) {
     BOOST_OUTCOME_TRY(options.space_prefix_of_config, facts.holds(*rules.space_prefix_of_config));

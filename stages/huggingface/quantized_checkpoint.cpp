@@ -12,11 +12,20 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
+#include "stages/huggingface/compressed_groups.h"
 
 namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
+
+constexpr std::string_view kPackedFormat = "pack-quantized", kNvfp4Format = "nvfp4-pack-quantized",
+                           kMxfp4Format = "mxfp4-pack-quantized";  // of groups
+constexpr const char* kFormatsHelp =
+    "supported are float-quantized, int-quantized, naive-quantized, pack-quantized, nvfp4-pack-quantized, and "
+    "mxfp4-pack-quantized";
+// Of weights with scales of E8M0: rows and columns.
+constexpr std::uint64_t kE8m0Block = 128;
 
 template <class Number>
 Result<std::vector<Number>> read_numbers(const Expression& tensor, std::string_view type) {
@@ -54,6 +63,9 @@ class Decoder {
   Result<DecodedCheckpoint> run() {
     BOOST_OUTCOME_TRY(read_config());
     DecodedCheckpoint result;
+    BOOST_OUTCOME_TRY(decode_e8m0());
+    BOOST_OUTCOME_TRY(repack_compressed_mxfp4());
+    result.has_mxfp4 = has_mxfp4_;
     result.is_mxfp4 = method_ == "mxfp4";
     result.is_nvfp4 = is_nvfp4_;
     if (is_nvfp4_) {
@@ -83,13 +95,18 @@ class Decoder {
     return error;
   }
 
-  Result<ExpressionRef> values_of(const std::string& name) {
+  // Returns the place of a tensor that belongs to a quantized weight.
+  Result<std::size_t> place_of(const std::string& name) const {
     const auto found = places_.find(name);
-    if (found == places_.end())
-      return input_error(facts_.folder().string(), fmt::format("tensor {} is missing", quoted_name(name)),
-                         "others of the same quantized weight exist; check whether a shard is missing");
-    skipped_.insert(found->second);
-    return tensors_[found->second].values;
+    if (found != places_.end()) return found->second;
+    return input_error(facts_.folder().string(), fmt::format("tensor {} is missing", quoted_name(name)),
+                       "others of the same quantized weight exist; check whether a shard is missing");
+  }
+
+  Result<ExpressionRef> values_of(const std::string& name) {
+    BOOST_OUTCOME_TRY(const std::size_t place, place_of(name));
+    skipped_.insert(place);
+    return tensors_[place].values;
   }
 
   Status read_config() {
@@ -109,22 +126,81 @@ class Decoder {
       if (quantization) algorithm = json_string(*quantization, "quant_algo").value_or("");
       if (method_.empty() && producer) method_ = json_string(*producer, "name").value_or("");
     }
-    format_ = json_string(config_, "format").value_or("");
-    is_nvfp4_ = algorithm == "NVFP4" || algorithm == "W4A16_NVFP4" ||
-                (method_ == "compressed-tensors" && format_ == "nvfp4-pack-quantized");
+    is_nvfp4_ = algorithm == "NVFP4" || algorithm == "W4A16_NVFP4";
+    if (method_ == "compressed-tensors") {
+      auto groups = CompressedGroups::read(config_);
+      if (!groups) return fault(groups.error().what);
+      groups_ = std::move(groups).value();
+      is_nvfp4_ = groups_.have_format(kNvfp4Format);
+    }
     return ok();
   }
 
   Status decode() {
     if (method_.empty()) return ok();
     if (method_ == "fp8") return decode_fp8();
-    if (method_ == "compressed-tensors") return is_nvfp4_ ? Status(ok()) : decode_compressed();
+    if (method_ == "compressed-tensors") return decode_compressed();
     if (method_ == "modelopt") return decode_modelopt();
     if (method_ == "gptq") return decode_gptq();
     if (method_ == "awq") return decode_awq();
     return fault(fmt::format("unknown quantization method {}", quoted_name(method_)),
                  "supported are fp8, mxfp4, modelopt, compressed-tensors, gptq, and awq, and checkpoints that are not "
                  "quantized");
+  }
+
+  // Applies scales that are powers of two, stored as X.scale beside X.weight: to blocks of FP8, or as the exponents of
+  // MXFP4, whose weights are bytes of two elements.
+  Status decode_e8m0() {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const std::string name = tensors_[i].name;
+      if (!name.ends_with(".scale") || tensors_[i].values->type->name != "U8") continue;
+      const auto found = places_.find(name.substr(0, name.size() - 5) + "weight");
+      if (found == places_.end()) continue;
+      NamedTensor& weight = tensors_[found->second];
+      const std::string_view type = weight.values->type->name;
+      if (type.starts_with("F8_")) {
+        BOOST_OUTCOME_TRY(weight.values,
+                          of_tensor(weight.name, scaled_by_exponents(weight.values, tensors_[i].values)));
+        weight.was_fp8 = true;
+        skipped_.insert(i);
+      } else if (type == "I8" || type == "U8") {
+        BOOST_OUTCOME_TRY(repack_mxfp4(weight, i));
+      }
+    }
+    return ok();
+  }
+
+  static Result<ExpressionRef> scaled_by_exponents(const ExpressionRef& weights, const ExpressionRef& exponents) {
+    constexpr float kBias = 127;
+    BOOST_OUTCOME_TRY(ExpressionRef values, to_type(weights, "F32"));
+    BOOST_OUTCOME_TRY(ExpressionRef factors, to_type(exponents, "F32"));
+    BOOST_OUTCOME_TRY(factors, expressions::map(std::move(factors), *find_map_function("exp2"), -kBias));
+    return expressions::scale_blocks(std::move(values), std::move(factors), kE8m0Block, kE8m0Block);
+  }
+
+  Status repack_mxfp4(NamedTensor& weight, std::size_t scales) {
+    BOOST_OUTCOME_TRY(weight.values,
+                      of_tensor(weight.name, expressions::repack(*find_repack_function("mxfp4"), weight.values,
+                                                                 tensors_[scales].values)));
+    skipped_.insert(scales);
+    has_mxfp4_ = true;
+    return ok();
+  }
+
+  // Repacks the weights of compressed-tensors' groups in MXFP4.
+  Status repack_compressed_mxfp4() {
+    if (!groups_.have_format(kMxfp4Format)) return ok();
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const std::string name = tensors_[i].name;
+      if (!name.ends_with(".weight_packed")) continue;
+      const std::string weight = name.substr(0, name.size() - 7);
+      BOOST_OUTCOME_TRY(const CompressedGroup* const group, group_of(weight));
+      if (group->format != kMxfp4Format) continue;
+      BOOST_OUTCOME_TRY(const std::size_t scales, place_of(weight + "_scale"));
+      BOOST_OUTCOME_TRY(repack_mxfp4(tensors_[i], scales));
+      tensors_[i].name = weight;
+    }
+    return ok();
   }
 
   // Applies the scales for blocks of rows and columns, `_scale_inv`. The scales of the activations are not used.
@@ -144,24 +220,33 @@ class Decoder {
     return ok();
   }
 
+  // Returns the group of a weight.
+  Result<const CompressedGroup*> group_of(std::string_view weight) const {
+    if (weight.ends_with(".weight")) weight.remove_suffix(7);
+    auto group = groups_.group_of(weight);
+    if (!group) return fault(group.error().what);
+    return group.value();
+  }
+
+  // Decodes the weights of each group by its format; those in NVFP4 have already been repacked.
   Status decode_compressed() {
-    const json::value* groups = json_member(config_, "config_groups");
-    const json::object* group = groups ? groups->if_object() : nullptr;
-    if (!group || group->size() != 1) return fault("config_groups must have exactly one group, used by all weights");
-    const json::value* weights = json_member(group->begin()->value(), "weights");
-    if (!weights) return fault("the group in config_groups has no `weights`");
-    if (format_ == "pack-quantized") return decode_packed(*weights);
-    if (format_ != "float-quantized" && format_ != "int-quantized" && format_ != "naive-quantized")
-      return fault(
-          fmt::format("unknown compressed-tensors format {}", quoted_name(format_)),
-          "supported are float-quantized, int-quantized, naive-quantized, pack-quantized, and nvfp4-pack-quantized");
-    const json::array* block = json_array(*weights, "block_structure");
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       const std::string name = tensors_[i].name;
-      if (!name.ends_with(".weight_scale")) continue;
-      BOOST_OUTCOME_TRY(scale(i, name.substr(0, name.size() - 6), block));
+      const bool is_packed = name.ends_with(".weight_packed");
+      if (skipped_.contains(i) || !(is_packed || name.ends_with(".weight_scale"))) continue;
+      const std::string weight = name.substr(0, name.size() - (is_packed ? 7 : 6));
+      BOOST_OUTCOME_TRY(const CompressedGroup* const group, group_of(weight));
+      BOOST_OUTCOME_TRY(is_packed ? decode_packed(weight, *group) : decode_scaled(i, weight, *group));
     }
     return ok();
+  }
+
+  // Multiplies 8-bit weights by their scales. Those of packed weights are used with the weights.
+  Status decode_scaled(std::size_t scales, const std::string& weight, const CompressedGroup& group) {
+    if (group.format == kPackedFormat || group.format == kNvfp4Format) return ok();
+    if (group.format != "float-quantized" && group.format != "int-quantized" && group.format != "naive-quantized")
+      return fault(fmt::format("unknown compressed-tensors format {}", quoted_name(group.format)), kFormatsHelp);
+    return scale(scales, weight, json_array(group.weights, "block_structure"));
   }
 
   // Decodes FP8 with one scale per row or per tensor; NVFP4 weights have already been repacked. The scales of the KV
@@ -248,20 +333,19 @@ class Decoder {
   void make(std::string name, ExpressionRef values) { made_.push_back({std::move(name), std::move(values)}); }
 
   // Decodes integers packed along the columns, with scales, and zero points packed along the rows.
-  Status decode_packed(const json::value& weights) {
-    BOOST_OUTCOME_TRY(const auto packed, packing(weights, "num_bits"));
-    const json::value* size = json_member(weights, "group_size");
+  Status decode_packed(const std::string& weight, const CompressedGroup& group) {
+    if (group.format != kPackedFormat)
+      return fault(fmt::format("{} is packed, but the format of its group is {}", quoted_name(weight),
+                               quoted_name(group.format)),
+                   kFormatsHelp);
+    BOOST_OUTCOME_TRY(const auto packed, packing(group.weights, "num_bits"));
+    const json::value* const size = json_member(group.weights, "group_size");
     if (!size || !size->is_int64() || size->get_int64() <= 0)
       return fault("'group_size' is missing in the quantization config");
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      const std::string name = tensors_[i].name;
-      if (!name.ends_with(".weight_packed")) continue;
-      const std::string base = name.substr(0, name.size() - 7);
-      BOOST_OUTCOME_TRY(ExpressionRef values,
-                        of_tensor(base, packed_values(base, packed.first, packed.second,
+    BOOST_OUTCOME_TRY(ExpressionRef values,
+                      of_tensor(weight, packed_values(weight, packed.first, packed.second,
                                                       static_cast<std::uint64_t>(size->get_int64()))));
-      make(base, std::move(values));
-    }
+    make(weight, std::move(values));
     return ok();
   }
 
@@ -410,6 +494,10 @@ class Decoder {
         continue;
       }
       const std::string base = name.substr(0, name.size() - ending.size());
+      if (compressed) {
+        BOOST_OUTCOME_TRY(const CompressedGroup* const group, group_of(base));
+        if (group->format != kNvfp4Format) continue;
+      }
       const auto scales = places_.find(base + ".weight_scale");
       if (scales == places_.end() || tensors_[scales->second].values->shape.rank < 2) continue;
       skipped_.insert(scales->second);
@@ -448,8 +536,9 @@ class Decoder {
   std::set<std::size_t> skipped_;
   std::vector<NamedTensor> made_;
   json::value config_;
-  std::string method_, format_;
-  bool is_nvfp4_ = false;
+  std::string method_;
+  CompressedGroups groups_;
+  bool is_nvfp4_ = false, has_mxfp4_ = false;
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 // Tests of checkpoints with quantized weights, against plain loops.
 #include "stages/huggingface/quantized_checkpoint.h"
 
+#include <algorithm>
 #include <boost/json/parse.hpp>
+#include <cmath>
 #include <cstring>
 
 #include "tests/support/catch.h"
@@ -38,13 +40,13 @@ class Weights {
   }
 
   Result<DecodedCheckpoint> decoded() const { return decode_checkpoint(facts_, tensors_); }
-  // Returns the values of the only tensor, which must be called "a.weight".
-  std::vector<float> values() const {
+  // Returns the values of the only tensor, which must have this name.
+  std::vector<float> values(const std::string& name = "a.weight") const {
     const auto result = decoded();
     CAPTURE(result ? "" : render(result.error()));
     REQUIRE(result);
     REQUIRE(result.value().tensors.size() == 1);
-    CHECK(result.value().tensors[0].name == "a.weight");
+    CHECK(result.value().tensors[0].name == name);
     return expression_values(*result.value().tensors[0].values);
   }
   std::string fault() const {
@@ -108,6 +110,44 @@ TEST_CASE("FP8 with scales of blocks, rows, and the tensor") {
   CHECK(result.value().tensors[0].was_fp8);
 }
 
+TEST_CASE("FP8 with powers of two as scales of blocks of 128 rows and columns, with or without a configuration") {
+  constexpr std::size_t kColumns = 129;
+  const Bytes weights(2 * kColumns, kThree), exponents{128, 0};
+  for (const char* config : {R"({"quant_method": "fp8"})", "{}"}) {
+    Weights checkpoint(config);
+    checkpoint.add("a.weight", "F8_E4M3", {kColumns, 2}, weights).add("a.scale", "U8", {2, 1}, exponents);
+    const std::vector<float> values = checkpoint.values();
+    CHECK(std::ranges::count(values, 6.0f) == 2 * (kColumns - 1));
+    CHECK(values[kColumns - 1] == std::ldexp(3.0f, -127));
+    CHECK(checkpoint.decoded().value().tensors[0].was_fp8);
+  }
+  CHECK(Weights("{}")
+            .add("a.weight", "F8_E4M3", {3, 2}, Bytes(6, kOne))
+            .add("a.scale", "U8", {2, 1}, exponents)
+            .fault()
+            .starts_with("tensor 'a.weight': "));
+}
+
+TEST_CASE("MXFP4 is repacked under the names of DeepSeek V4 and of compressed-tensors") {
+  const Bytes pairs(2 * 32, 0x21), exponents(4, 127);  // 2 rows of 64 columns, blocks of 32
+  const auto check_repacked = [](const Weights& weights) {
+    const auto decoded = weights.decoded();
+    REQUIRE(decoded);
+    CHECK(decoded.value().has_mxfp4);
+    REQUIRE(decoded.value().tensors.size() == 1);
+    CHECK(decoded.value().tensors[0].name == "a.weight");
+    CHECK(decoded.value().tensors[0].values->type->name == "MXFP4");
+    CHECK(describe(decoded.value().tensors[0].values->shape) == "64 x 2");
+  };
+  check_repacked(Weights("{}").add("a.weight", "I8", {32, 2}, pairs).add("a.scale", "U8", {2, 2}, exponents));
+  const std::string packed_config = R"({"quant_method": "compressed-tensors", "format": "mxfp4-pack-quantized"})";
+  check_repacked(Weights(packed_config)
+                     .add("a.weight_packed", "U8", {32, 2}, pairs)
+                     .add("a.weight_scale", "U8", {2, 2}, exponents));
+  CHECK(Weights(packed_config).add("a.weight_packed", "U8", {32, 2}, pairs).fault() ==
+        "tensor 'a.weight_scale' is missing");
+}
+
 TEST_CASE("missing or mismatched scales") {
   const Bytes weights{kOne, kTwo, kThree, kOne, kTwo, kThree};
   CHECK(Weights(R"({"quant_method": "fp8", "weight_block_size": [1, 2]})")
@@ -121,9 +161,39 @@ TEST_CASE("missing or mismatched scales") {
               .starts_with("tensor 'a.weight': "));
   CHECK(Weights(R"({"quant_method": "bitsandbytes"})").fault() == "unknown quantization method 'bitsandbytes'");
   CHECK(Weights(R"({"quant_method": "compressed-tensors", "format": "x", "config_groups": {}})").fault() ==
-        "config_groups must have exactly one group, used by all weights");
+        "config_groups is not an object with a group for each kind of weight");
   CHECK(Weights(R"({"quant_method": "gptq", "bits": 3})").fault() == "'bits' in the quantization config is 3");
   CHECK(Weights(R"({"quant_method": "awq", "bits": 8})").fault() == "AWQ is supported with 4 bits only");
+}
+
+TEST_CASE("several groups of compressed-tensors have their own formats") {
+  const std::string config = R"({"quant_method": "compressed-tensors", "format": "mixed-precision", "config_groups": {
+      "a": {"format": "float-quantized", "targets": ["Linear"], "weights": {}},
+      "b": {"format": "pack-quantized", "targets": ["re:.*mlp"], "weights": {"num_bits": 4, "group_size": 8}},
+      "c": {"format": "pack-quantized", "targets": ["x.mlp.up"], "weights": {"num_bits": 8, "group_size": 4}}}})";
+  const std::vector<std::int64_t> one_word{1, 8}, one_byte_word{1, 4};
+  Weights weights(config);
+  weights.add("x.attn.weight", "F8_E4M3", {2, 1}, Bytes{kOne, kTwo})
+      .add("x.attn.weight_scale", "F32", {1, 1}, std::vector<float>{10});
+  CHECK(weights.values("x.attn.weight") == std::vector<float>{10, 20});
+  Weights down(config);
+  down.add("x.mlp.down.weight_packed", "I32", {1, 1}, packed({8, 9, 10, 11, 12, 13, 14, 15}))
+      .add("x.mlp.down.weight_scale", "F32", {1, 1}, std::vector<float>{10})
+      .add("x.mlp.down.weight_shape", "I64", {2}, one_word);
+  CHECK(down.values("x.mlp.down.weight") == std::vector<float>{0, 10, 20, 30, 40, 50, 60, 70});
+  Weights up(config);
+  up.add("x.mlp.up.weight_packed", "I32", {1, 1}, std::vector<std::int32_t>{0x03020100})
+      .add("x.mlp.up.weight_scale", "F32", {1, 1}, std::vector<float>{1})
+      .add("x.mlp.up.weight_shape", "I64", {2}, one_byte_word);
+  CHECK(up.values("x.mlp.up.weight") == std::vector<float>{-128, -127, -126, -125});
+}
+
+TEST_CASE("a weight that no group of compressed-tensors is for") {
+  CHECK(Weights(R"({"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {
+            "a": {"targets": ["re:y"], "weights": {}}, "b": {"targets": ["re:z"], "weights": {}}}})")
+            .add("x.weight", "F8_E4M3", {2, 1}, Bytes{kOne, kTwo})
+            .add("x.weight_scale", "F32", {1, 1}, std::vector<float>{10})
+            .fault() == "'x' is quantized, but no group in config_groups is for it");
 }
 
 TEST_CASE("int4 of compressed-tensors, with and without zero points") {

@@ -257,9 +257,8 @@ TEST_CASE("tensors that cannot be restored are reported, similar ones once") {
   const RestoredCase no_heads = made("llama", R"("num_hidden_layers": 1)", {}, "LlamaForCausalLM");
   const std::string missing = no_heads.fault(test.there());
   CAPTURE(missing);
-  CHECK(missing.find(
-            "tensor 'blk.0.attn_q.weight' cannot be restored: 'num_attention_heads', 'num_attention_heads' is missing\n"
-            "  see the rule at llama.yaml:") != std::string::npos);
+  CHECK(missing.find("tensor 'blk.0.attn_q.weight' cannot be restored: 'num_attention_heads' is missing\n"
+                     "  see the rule at llama.yaml:") != std::string::npos);
 
   const RestoredCase experts =
       made("llama", R"("num_hidden_layers": 1, "num_local_experts": 2)", {}, "LlamaForCausalLM");

@@ -34,7 +34,9 @@ class TensorMapper {
     report_missing();
     if (!faults_.empty()) return faults_.together();
     std::vector<MappedTensor> all = std::move(first_);
-    for (auto* part : {&computed_, &early_, &late_, &last_}) std::ranges::move(*part, std::back_inserter(all));
+    std::ranges::move(computed_, std::back_inserter(all));
+    for (auto& [place, tensors_of_layer] : by_layer_) std::ranges::move(tensors_of_layer, std::back_inserter(all));
+    for (auto* part : {&early_, &late_, &last_}) std::ranges::move(*part, std::back_inserter(all));
     return all;
   }
 
@@ -192,8 +194,8 @@ class TensorMapper {
       add_fault(input_error(where_, fmt::format("two tensors become {}", quoted_name(whole))), tensor.name);
       return;
     }
-    auto& into = tensor.first ? first_ : active.rule->early ? early_ : active.rule->last ? last_ : late_;
-    into.push_back({whole, std::move(values), tensor.was_fp8, false});
+    auto& into = list_for(active, match, tensor);
+    into.push_back({whole, std::move(values), tensor.was_fp8, false, tensor.stored});
     for (const auto& [ending, numbers] : tensor.beside) {
       const auto is_one = [](float value) { return std::abs(value - 1.0f) <= 1.1e-5f; };
       if (numbers->values.size() == 1 ? std::abs(numbers->values[0] - 1.0f) < 1e-6f
@@ -201,6 +203,13 @@ class TensorMapper {
         continue;
       into.push_back({whole.substr(0, whole.rfind(".weight")) + ending, numbers, false, false});
     }
+  }
+
+  std::vector<MappedTensor>& list_for(const ActiveRule& active, const NamePattern::Match& match,
+                                      const NamedTensor& tensor) {
+    if (tensor.first) return first_;
+    if (active.rule->by_layer) return by_layer_[{&active - rules_.data(), match.numbers.layer.value_or(0)}];
+    return active.rule->early ? early_ : active.rule->last ? last_ : late_;
   }
 
   Status gather(ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) {
@@ -219,7 +228,7 @@ class TensorMapper {
     for (std::size_t i = 0; i < active.outputs.size(); ++i) {
       const TensorOutput& output = *active.outputs[i];
       std::vector<ExpressionRef> parts;
-      NamedTensor whole{tensor.name, nullptr, tensor.was_fp8, tensor.first};
+      NamedTensor whole{tensor.name, nullptr, tensor.was_fp8, tensor.first, tensor.stored};
       for (const std::string& name : names_of(output, active.counts[i], match.numbers.layer, match.suffix)) {
         const auto found = group.parts.find(name);
         if (found == group.parts.end())
@@ -362,6 +371,7 @@ class TensorMapper {
   std::vector<ActiveRule> rules_;
   std::unordered_set<std::string> names_;
   std::vector<MappedTensor> first_, computed_, early_, late_, last_;
+  std::map<std::pair<std::ptrdiff_t, std::uint32_t>, std::vector<MappedTensor>> by_layer_;  // by rule and layer
   Diagnostics faults_;
 };
 

@@ -13,8 +13,9 @@ namespace ggufmill::huggingface {
 struct NamedTensor {
   std::string name;
   ExpressionRef values;
-  bool was_fp8 = false;  // its numbers were stored in 8 bits
-  bool first = false;    // written before all others, including computed tensors
+  bool was_fp8 = false;              // its numbers were stored in 8 bits
+  bool first = false;                // written before all others, including computed tensors
+  const TypeInfo* stored = nullptr;  // its type in the file; null if it was assembled
   // Further tensors of one number each. Each follows the tensor under its name, with the given ending in place of
   // '.weight', and is omitted if it is 1. When tensors are stacked, their numbers are concatenated into one tensor.
   std::vector<std::pair<std::string, ExpressionRef>> beside{};
@@ -25,6 +26,7 @@ struct MappedTensor {
   ExpressionRef values;
   bool was_fp8 = false;  // refers to the checkpoint tensor that completed it
   bool computed = false;
+  const TypeInfo* stored = nullptr;  // of the checkpoint tensor that completed it
 };
 
 // Renames the checkpoint's tensors to the names that the map's rules see; removes the tensors that the map drops. Exit
@@ -37,7 +39,8 @@ Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture
 Status restore_names(const Architecture& architecture, const Facts& facts, std::vector<Tensor>& tensors);
 
 // Returns the tensors with `first` set, then the computed ones, then those of `early` rules, then the others, then
-// those of `last` rules, each at the position of the last of its parts in `tensors`. Exit code 4 for a tensor without a
+// those of `last` rules, each at the position of the last of its parts in `tensors`; those of rules `by_layer` come
+// before all of `early` rules, in the order of the rules, then of the layers. Exit code 4 for a tensor without a
 // matching rule, missing parts, missing required tensors, and shapes that do not fit; all errors are reported together,
 // up to a limit. `where` is for messages: the checkpoint's folder.
 Result<std::vector<MappedTensor>> map_tensors(const Architecture& architecture, const Facts& facts,

@@ -97,6 +97,22 @@ TEST_CASE("tensors are renamed in their order, early ones first and computed one
         "blk.1.attn_q.bias[2 x 1]=4,5\n");
 }
 
+TEST_CASE("tensors of rules by layer come in the order of rules and layers, before other early ones") {
+  CHECK(mapped("tensors:\n"
+               "  - {from: e, to: token_embd, early: true}\n"
+               "  - {from: 't.{layer}', to: 'blk.{layer}.t', early: true, by_layer: true}\n"
+               "  - together: [{to: 'blk.{layer}.q', concat: ['q.{layer}', 'r.{layer}']}]\n"
+               "    early: true\n"
+               "    by_layer: true\n",
+               R"({"layers": 2})",
+               {"e.weight", "q.1.weight", "r.0.weight", "q.0.weight", "r.1.weight", "t.1.weight", "t.0.weight"}) ==
+        "blk.0.t.weight[2 x 1]=12,13\n"
+        "blk.1.t.weight[2 x 1]=10,11\n"
+        "blk.0.q.weight[2 x 2]=6,7,4,5\n"
+        "blk.1.q.weight[2 x 2]=2,3,8,9\n"
+        "token_embd.weight[2 x 1]=0,1\n");
+}
+
 TEST_CASE("one tensor becomes several, and parts are joined") {
   CHECK(mapped("tensors:\n"
                "  - from: a\n"

@@ -16,6 +16,7 @@
 #include "stages/huggingface/padding.h"
 #include "stages/huggingface/resize_grid.h"
 #include "stages/huggingface/sinusoids.h"
+#include "stages/huggingface/ternary.h"
 #include "stages/huggingface/values.h"
 
 namespace ggufmill::huggingface {
@@ -81,10 +82,21 @@ Result<ExpressionRef> with_rows(ExpressionRef input, const auto& operation) {
 }
 
 // Interleaves the rows of each head: (first half, second half) becomes pairs, as llama.cpp's rotary embedding expects.
+// With a second argument, only the first rows consist of heads.
 Result<ExpressionRef> pair_halves(ExpressionRef input, Arguments a) {
   BOOST_OUTCOME_TRY(const std::uint64_t heads, whole(a[0]));
+  std::optional<std::uint64_t> first_rows;
+  if (a.size() > 1) {
+    BOOST_OUTCOME_TRY(first_rows, whole(a[1]));
+  }
   return with_rows(std::move(input), [&](ExpressionRef rows) -> Result<ExpressionRef> {
-    const std::uint64_t count = rows->shape.dims[1];
+    const std::uint64_t all = rows->shape.dims[1], count = std::min(first_rows.value_or(all), all);
+    if (count < all) {
+      BOOST_OUTCOME_TRY(ExpressionRef others, expressions::slice(rows, 1, count, all - count));
+      BOOST_OUTCOME_TRY(rows, expressions::slice(std::move(rows), 1, 0, count));
+      BOOST_OUTCOME_TRY(rows, pair_halves(std::move(rows), a.first(1)));
+      return expressions::concat({std::move(rows), std::move(others)}, 1);
+    }
     if (heads == 0 || heads > count || count % (2 * heads) != 0)
       return input_error(
           {}, fmt::format("{} rows cannot be split into {} heads with an even number of rows", count, heads));
@@ -203,11 +215,12 @@ Result<ExpressionRef> slice(ExpressionRef input, Arguments a) {
   return expressions::slice(std::move(input), static_cast<std::uint32_t>(axis), first, count);
 }
 
-// Keeps at most the given number of rows, to drop those beyond the vocabulary.
+// Keeps at most the given number of rows, to drop those beyond the vocabulary; of one dimension, of its elements.
 Result<ExpressionRef> first_rows(ExpressionRef input, Arguments a) {
   BOOST_OUTCOME_TRY(const std::uint64_t rows, whole(a[0]));
-  const std::uint64_t have = input->shape.dims[1];
-  return expressions::slice(std::move(input), 1, 0, std::min(rows, have));
+  const std::uint32_t axis = input->shape.rank == 1 ? 0 : 1;
+  const std::uint64_t have = input->shape.dims[axis];
+  return expressions::slice(std::move(input), axis, 0, std::min(rows, have));
 }
 
 // Takes one of several equal parts of a dimension.
@@ -317,6 +330,33 @@ Result<ExpressionRef> absolute_ids(ExpressionRef input, Arguments a) {
   return to_type(std::move(values), "I64");
 }
 
+// Keeps the lower half of each value, as a cast of torch does.
+Result<ExpressionRef> int32(ExpressionRef input, Arguments) {
+  if (input->type->name == "I32") return input;
+  const Extent* extent = input->as_extent();
+  if (input->type->name != "I64" || !extent)
+    return input_error({},
+                       fmt::format("{} of {} is not a tensor of integers", describe(input->shape), input->type->name));
+  Shape halves = input->shape;
+  halves.dims[0] *= 2;
+  BOOST_OUTCOME_TRY(ExpressionRef words, expressions::extent(type_named("I32"), halves, *extent));
+  constexpr std::int64_t kColumns = 0, kLower = 0;
+  const json::value arguments[] = {kColumns, kLower};
+  return alternate(std::move(words), arguments);
+}
+
+// Multiplies the values of two tensors of one row each, concatenated along the rows.
+Result<ExpressionRef> product_of_rows(ExpressionRef input, Arguments) {
+  const Shape shape = input->shape;
+  if (shape.rows() != 2) return input_error({}, fmt::format("{} is not two rows", describe(shape)));
+  const Shape row{1, {shape.columns(), 1, 1, 1}};
+  BOOST_OUTCOME_TRY(ExpressionRef values, to_type(std::move(input), "F32"));
+  BOOST_OUTCOME_TRY(ExpressionRef factors, expressions::slice(values, 1, 1, 1));
+  BOOST_OUTCOME_TRY(values, expressions::slice(std::move(values), 1, 0, 1));
+  BOOST_OUTCOME_TRY(values, expressions::scale_blocks(std::move(values), std::move(factors), 1, 1));
+  return expressions::reshape(std::move(values), row);
+}
+
 // Makes a tensor that llama.cpp requires from a number in the checkpoint.
 Result<ExpressionRef> fill(ExpressionRef, Arguments a) {
   constexpr std::uint64_t kMax = 1 << 20;
@@ -336,9 +376,8 @@ Result<ExpressionRef> with_count(ExpressionRef input, Arguments a) {
 
 constexpr TensorOperation kOperations[] = {
     {"absolute_ids", 1, 1,
-     "Add its index to every value of a small I64 tensor, and keep that type: the results must be different and less "
-     "than "
-     "the argument.",
+     "Add its index to every value of a small I64 tensor, and keep that type: the results must be different and "
+     "less than the argument.",
      absolute_ids},
     {"add", 1, 1, "Add a number to every value.", add},
     {"alternate", 2, 2, "Every second index of a dimension: even (0) or odd (1) ones.", alternate},
@@ -350,18 +389,25 @@ constexpr TensorOperation kOperations[] = {
      "Of weight, variance, bias, and mean of a batch normalization, concatenated: the bias with the others in it.",
      batch_norm_shift},
     {"column", 0, 2,
-     "Turn a tensor of one dimension into rows of one column, or give it this many dimensions of 1 before and after "
-     "its "
-     "own.",
+     "Turn a tensor of one dimension into rows of one column, or give it this many dimensions of 1 before and "
+     "after its own.",
      column},
+    {"extend_front", 1, 1, "Insert this many entries of zeros before the others of the last dimension.",
+     with_count<extend_front>},
     {"fill", 2, 2, "Replace it with a tensor of one dimension: this many values, all equal to the number.", fill},
-    {"first_rows", 1, 1, "Keep at most this many rows.", first_rows},
+    {"first_rows", 1, 1, "Keep at most this many rows; of a tensor of one dimension, values.", first_rows},
     {"grid", 1, 3, "Arrange the rows as a grid of these factors, the fastest first.", grid},
+    {"int32", 0, 1, "I64 as I32.", int32},
     {"multiply", 1, 1, "Multiply every value by a number.", multiply},
     {"negate_exp", 0, 1, "-exp of every value.", negate_exp},
     {"pad_rows", 1, 1, "Append rows of zeros up to this number.", with_count<pad_rows>},
-    {"pair_halves", 1, 1, "Interleave the halves of every head's rows: number of heads.", pair_halves},
+    {"pair_halves", 1, 2,
+     "Interleave the halves of every head's rows: number of heads, and of the rows that they have together (default: "
+     "all).",
+     pair_halves},
     {"part", 3, 3, "One of several equal parts of a dimension: dimension, index, number of parts.", part},
+    {"product_of_rows", 0, 1, "The product of two rows, value by value, as a tensor of one dimension.",
+     product_of_rows},
     {"reorder_rows", 2, 2, "Arrange the rows as a grid of factors, the fastest first, and reorder its axes.",
      reorder_rows},
     {"reshape", 1, 1, "The same values with other dimensions.", reshape},
@@ -374,6 +420,8 @@ constexpr TensorOperation kOperations[] = {
      split_pairs},
     {"squeeze", 0, 1, "Remove all dimensions of 1, or the given one.", squeeze},
     {"subtract_mean", 0, 1, "Subtract the mean from every value of a small tensor.", subtract_mean},
+    {"ternary", 0, 0, "Round every value to -1, 0, or 1 times the mean of the magnitudes in the whole tensor.",
+     [](ExpressionRef input, Arguments) { return ternary(std::move(input)); }},
     {"transpose", 0, 1, "Swap rows and columns, or put the dimensions in the order of the list.", transpose},
 };
 
@@ -504,6 +552,17 @@ Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(extent->bytes));
   BOOST_OUTCOME_TRY(file->read(extent->offset, bytes));
   return bytes;
+}
+
+Result<std::vector<float>> read_small_values(const Expression& tensor, std::uint64_t first, std::uint64_t count) {
+  const Extent* extent = tensor.as_extent();
+  if (!extent || tensor.type->block_elements != 1)
+    return input_error({}, fmt::format("is computed, or {}, not F32, F16, or BF16", tensor.type->name));
+  const std::uint64_t size = tensor.type->block_bytes;
+  BOOST_OUTCOME_TRY(const ExpressionRef part,
+                    expressions::extent(*tensor.type, Shape{1, {count, 1, 1, 1}},
+                                        Extent{extent->source, extent->offset + first * size, count * size}));
+  return read_small_values(*part);
 }
 
 Result<std::vector<float>> read_small_values(const Expression& tensor) {

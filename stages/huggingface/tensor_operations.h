@@ -34,8 +34,10 @@ std::span<const TensorFunction> tensor_functions();  // sorted by name
 // Reads the bytes of a tensor in the file, at most 1 MiB: scales, biases. Errors carry no tensor name.
 Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor);
 
-// Reads the values of an F32, F16 or BF16 tensor in the file, with the same limit. Errors carry no tensor name.
+// Reads the values of an F32, F16 or BF16 tensor in the file, with the same limit: all, or `count` of them from the one
+// with the index `first`, which must exist. Errors carry no tensor name.
 Result<std::vector<float>> read_small_values(const Expression& tensor);
+Result<std::vector<float>> read_small_values(const Expression& tensor, std::uint64_t first, std::uint64_t count);
 
 // Like `cast`, but also accepts an input that already has the type.
 Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type);

@@ -84,6 +84,10 @@ TEST_CASE("halves of heads become pairs") {
     const auto head = x / 6, row = x % 6;
     return head * 6 + row / 2 + row % 2 * 3;
   });
+  check("pair_halves", counted({2, 12}), "[2, 8]", {2, 12}, [](auto x, auto y, auto, auto) {
+    const auto head = y / 4, row = y % 4;
+    return (y < 8 ? head * 4 + row / 2 + row % 2 * 2 : y) * 2 + x;
+  });
   CHECK(fault("pair_halves", counted({2, 12}), "[4]") ==
         "12 rows cannot be split into 4 heads with an even number of rows");
   CHECK(fault("pair_halves", counted({2, 12}), "[0]") ==
@@ -144,6 +148,7 @@ TEST_CASE("parts of a dimension") {
   check("alternate", counted({4, 2, 3}), "[0, 0]", {2, 2, 3},
         [](auto x, auto y, auto z, auto) { return (z * 2 + y) * 4 + 2 * x; });
   check("first_rows", counted({4, 6}), "[2]", {4, 2}, [](auto x, auto y, auto, auto) { return y * 4 + x; });
+  check("first_rows", counted({6}), "[2]", {2}, [](auto x, auto, auto, auto) { return x; });
   check("first_rows", counted({4, 6}), "[99]", {4, 6}, [](auto x, auto y, auto, auto) { return y * 4 + x; });
   CHECK(fault("slice", counted({4, 3}), "[2, 1]") == "4 x 3 has no dimension 2");
   CHECK(fault("slice", counted({4, 3}), "[1, 18446744073709551615, 1]") != "");
@@ -151,7 +156,18 @@ TEST_CASE("parts of a dimension") {
   CHECK(fault("part", counted({4, 6}), "[1, 0, 4]") == "dimension 1 of 4 x 6 cannot be split into 4 equal parts");
   CHECK(fault("part", counted({4, 6}), "[1, 0, 0]") == "dimension 1 of 4 x 6 cannot be split into 0 equal parts");
   CHECK(fault("alternate", counted({3, 6}), "[0, 0]") == "3 x 6 has no pairs in dimension 0");
-  CHECK(fault("first_rows", counted({6}), "[2]") != "");
+}
+
+TEST_CASE("zeros are inserted before the matrices of a stack") {
+  const auto extended = apply("extend_front", to_type(counted({4, 3, 2}), "BF16").value(), "[1]");
+  REQUIRE(extended);
+  CHECK(extended.value()->shape == shape_of({4, 3, 3}));
+  CHECK(extended.value()->type->name == "BF16");
+  const std::vector<float> values = expression_values(*extended.value());
+  CHECK(std::ranges::all_of(std::span(values).first(12), [](float value) { return value == 0; }));
+  CHECK(values[13] == 1);
+  CHECK(fault("extend_front", counted({4, 3}), "[16777216]") ==
+        "16777216 rows of zeros are missing in 4 x 3, which are more than 16777216 values");
 }
 
 TEST_CASE("rows are repeated, and zeros appended") {
@@ -203,6 +219,29 @@ TEST_CASE("every second group of rows is negated") {
   CHECK(fault("alternate_signs", counted({2, 4}), "[3]") == "2 x 4 cannot be split into pairs of groups of 3 rows");
   CHECK(!fault("alternate_signs", counted({2, 4}), "[0]").empty());
   CHECK(!fault("alternate_signs", counted({4}), "[1]").empty());
+}
+
+TEST_CASE("integers of 64 bits become 32 bits") {
+  const TempDir folder;
+  const std::string path = folder.file("a");
+  write_text(path, std::string("\x01\0\0\0\0\0\0\0\xfe\xff\xff\xff\xff\xff\xff\xff", 16));  // 1, -2
+  const auto file = open_source(path).value()->describe();
+  const auto tensor = [&](std::string_view type, std::uint64_t rows) {
+    return expressions::extent(type_named(type), shape_of({1, rows}), {file, 0, 16}).value();
+  };
+  const ExpressionRef narrow = apply("int32", tensor("I64", 2), "[]").value();
+  CHECK(narrow->type->name == "I32");
+  CHECK(describe(narrow->shape) == "1 x 2");
+  CHECK(expression_values(*narrow) == std::vector<float>{1, -2});
+  CHECK(expression_values(*apply("int32", tensor("I32", 4), "[]").value()) == std::vector<float>{1, 0, -2, -1});
+  CHECK(fault("int32", tensor("F32", 4), "[]") == "1 x 4 of F32 is not a tensor of integers");
+}
+
+TEST_CASE("two rows are multiplied") {
+  const ExpressionRef product = apply("product_of_rows", counted({3, 2}), "[]").value();
+  CHECK(describe(product->shape) == "3");
+  CHECK(expression_values(*product) == std::vector<float>{0, 4, 10});
+  CHECK(fault("product_of_rows", counted({2, 3}), "[]") == "2 x 3 is not two rows");
 }
 
 TEST_CASE("a number replaces a tensor") {

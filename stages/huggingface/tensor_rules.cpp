@@ -189,6 +189,7 @@ Result<TensorRule> tensor_rule(TensorSettings given, const ConfigNode& node) {
   TensorRule rule = std::move(given.rule);
   rule.place = origin_of(node).where;
   if (rule.zero && !given.drop) return error_at(node, "`zero` requires `drop: true`");
+  if (rule.by_layer && !rule.early) return error_at(node, "`by_layer` requires `early: true`");
   if (given.from.has_value() == given.together.has_value() ||
       (given.from && given.to.has_value() + given.outputs.has_value() + given.drop != 1))
     return error_at(node, "expected `from` with one of `to`, `outputs`, and `drop`, or `together`");
@@ -239,6 +240,8 @@ Form<std::vector<TensorRule>> tensor_rules_form() {
   const Fields<Rule> rest{
       field("zero", &Rule::zero, "With `drop`: report a value that is not 0 as an error."),
       field("early", &Rule::early, "Write it before all others."),
+      field("by_layer", &Rule::by_layer,
+            "With `early`: in the order of the rules and layers, not of the checkpoint; before other early tensors."),
       field("last", &Rule::last, "Write it after all others."),
       field("required", &Rule::required, "Report an error if the checkpoint does not have it."),
       when_field(&Rule::when),

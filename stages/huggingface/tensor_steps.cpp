@@ -26,9 +26,8 @@ Result<std::vector<boost::json::value>> evaluate_arguments(const std::vector<Val
     std::vector<std::string> missing;
     BOOST_OUTCOME_TRY(values.emplace_back(), facts.evaluate(argument, &missing, layer));
     if (values.back().is_null())
-      return input_error((facts.folder() / "config.json").string(),
-                         fmt::format("'{}' is missing", fmt::join(missing, "', '")),
-                         fmt::format("required by the map at {}", place));
+      return facts.missing_values(std::move(missing), facts.folder() / "config.json",
+                                  fmt::format("required by the map at {}", place));
   }
   return values;
 }

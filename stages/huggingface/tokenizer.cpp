@@ -39,6 +39,7 @@ constexpr ReaderName kReaders[] = {
     {TokenizerReader::kUnigramFairseq, "unigram-fairseq"},
     {TokenizerReader::kRwkv, "rwkv"},
     {TokenizerReader::kPlamo, "plamo"},
+    {TokenizerReader::kTiktoken, "tiktoken"},
     {TokenizerReader::kNone, "none"},
 };
 
@@ -153,6 +154,8 @@ class TokenizerMaker {
         return need_file(kRwkvFile);
       case TokenizerReader::kPlamo:
         return need_file("tokenizer.jsonl");
+      case TokenizerReader::kTiktoken:
+        return need_file(choice.file);
       case TokenizerReader::kNone:
         return true;
     }
@@ -180,7 +183,7 @@ class TokenizerMaker {
       return ok();
     }
     if (reader == TokenizerReader::kPlamo) return read_plamo();
-    BOOST_OUTCOME_TRY(Vocabulary vocabulary, read_vocabulary(reader));
+    BOOST_OUTCOME_TRY(Vocabulary vocabulary, read_vocabulary(choice));
     out_.warnings.insert(out_.warnings.end(), vocabulary.warnings.begin(), vocabulary.warnings.end());
     added_ = vocabulary.added;
     if (!choice.model.empty()) {
@@ -220,9 +223,17 @@ class TokenizerMaker {
     return ok();
   }
 
-  Result<Vocabulary> read_vocabulary(TokenizerReader reader) const {
+  Result<Vocabulary> read_vocabulary(const TokenizerChoice& choice) const {
+    const TokenizerReader reader = choice.reader;
     if (reader == TokenizerReader::kRwkv)
       return read_rwkv_vocabulary(file(kRwkvFile).string(), options_.vocabulary_size);
+    if (reader == TokenizerReader::kTiktoken) {
+      BOOST_OUTCOME_TRY(Vocabulary vocabulary,
+                        read_tiktoken_vocabulary(file(choice.file).string(), choice, files_.tokenizer_config,
+                                                 options_.vocabulary_size.value_or(0)));
+      vocabulary.pre = options_.pre.empty() ? choice.pre : options_.pre;
+      return vocabulary;
+    }
     return is_of_json(reader) ? read_json_vocabulary(reader, files_, options_)
                               : read_sentencepiece_vocabulary(reader, files_, options_);
   }

@@ -30,11 +30,12 @@ enum class TokenizerReader {
   kUnigramFairseq,          // sentencepiece.bpe.model with fairseq's first four tokens, or tokenizer.json. model "t5"
   kRwkv,                    // rwkv_vocab_v20230424.txt. model "rwkv"
   kPlamo,                   // tokenizer.jsonl. model "plamo2"
+  kTiktoken,                // the file of ranks that the choice names, then its special tokens. model "gpt2"
   kNone,                    // no vocabulary. model "none"
 };
 // Returns "tekken", "bpe", "bpe-flagged", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece",
 // "sentencepiece-listed", "sentencepiece-appended", "sentencepiece-redefined", "unigram", "unigram-fairseq", "rwkv",
-// "plamo" or "none".
+// "plamo", "tiktoken" or "none".
 std::string_view tokenizer_reader_name(TokenizerReader reader);
 std::optional<TokenizerReader> tokenizer_reader_named(std::string_view name);
 
@@ -45,6 +46,13 @@ struct TokenizerChoice {
   bool own_format = false;  // kTekken: also if there is a tokenizer.json; chat_template.jinja precedes other templates
   std::string model{};      // kByteFallbackBpe: tokenizer.ggml.model, with merges and without `pre`
   bool scores = true;       // write the vocabulary's scores
+  // kTiktoken: the file's name, and the special tokens that follow the ranks, after which come <|extra_0|>,
+  // <|extra_1|>, ... up to the given number, and then tokens that tokenizer_config.json names. `pre`:
+  // tokenizer.ggml.pre, unless the options have another.
+  std::string file{};
+  std::vector<std::string> special{};
+  std::optional<std::uint32_t> extra_tokens{}, reserved_tokens{};
+  std::string pre{};
 };
 
 // A special token that an architecture sets.

@@ -401,6 +401,52 @@ TEST_CASE("RWKV's vocabulary: Python literals, written in Python's bytes notatio
   CHECK(has(error_of(folder.read(Reader::kRwkv, options)), "has 2 tokens, but the vocabulary in config.json has 1"));
 }
 
+TEST_CASE("tiktoken ranks: merges from the ranks, then special tokens, then padding") {
+  constexpr const char* kFile = "x.tiktoken";
+  Folder folder;
+  folder.put(kFile, "YQ== 0\nYg== 1\nYw== 2\nIA== 3\nYmM= 4\nYWJj 5\nIGE= 6\nenp6 7\n").put("config.json", "{}");
+  TokenizerOptions options;
+  options.readers = {{Reader::kTiktoken}};
+  options.readers[0].file = kFile;
+  options.readers[0].special = {"<|end|>"};
+  options.readers[0].extra_tokens = 2;
+  options.pre = "mine";
+  options.vocabulary_size = 12;
+  options.special_tokens = {{"eos", "<|end|>"}};
+  CHECK(lines(read_tokenizer(folder.path(), options)) ==
+        "ggml.model = \"gpt2\"\nggml.pre = \"mine\"\n"
+        "ggml.tokens = \"a\" \"b\" \"c\" \"\u0120\" \"bc\" \"abc\" \"\u0120a\" \"zzz\" \"<|end|>\" \"<|extra_0|>\" "
+        "\"<|extra_1|>\" \"[PAD11]\"\n"
+        "ggml.token_type = 1 1 1 1 1 1 1 1 3 3 3 5\n"
+        "ggml.merges = \"b c\" \"a bc\" \"\u0120 a\"\n"
+        "ggml.eos_token_id = 8\n");
+  options.vocabulary_size = 10;
+  CHECK(has(error_of(read_tokenizer(folder.path(), options)), "has 11 tokens with the special ones"));
+  for (const char* wrong : {"YQ==", "YQ== x", "* 1", "Yg== 1x", " 1"}) {
+    folder.put(kFile, std::string("YQ== 0\n") + wrong + "\n");
+    CHECK(has(error_of(read_tokenizer(folder.path(), options)), "line 2 is not a token with its rank: "));
+  }
+}
+
+TEST_CASE("tiktoken ranks: reserved tokens have the names in tokenizer_config.json") {
+  Folder folder;
+  folder.put("x.tiktoken", "YQ== 0\nYg== 1\n").put("config.json", "{}");
+  folder.put("tokenizer_config.json",
+             R"({"added_tokens_decoder": {"1": {"content": "no"}, "3": {"content": "[EOS]"}}})");
+  TokenizerOptions options;
+  options.readers = {{Reader::kTiktoken}};
+  options.readers[0].file = "x.tiktoken";
+  options.readers[0].reserved_tokens = 3;
+  options.readers[0].pre = "mine";
+  options.vocabulary_size = 6;
+  options.special_tokens = {{"eos", "[EOS]"}};
+  CHECK(lines(read_tokenizer(folder.path(), options)) ==
+        "ggml.model = \"gpt2\"\nggml.pre = \"mine\"\n"
+        "ggml.tokens = \"a\" \"b\" \"<|reserved_token_2|>\" \"[EOS]\" \"<|reserved_token_4|>\" \"[PAD5]\"\n"
+        "ggml.token_type = 1 1 3 3 3 5\n"
+        "ggml.eos_token_id = 3\n");
+}
+
 TEST_CASE("PLaMo's vocabulary: one token per line, special ones by their text") {
   constexpr const char* kFile = "tokenizer.jsonl";
   Folder folder;
@@ -455,7 +501,8 @@ TEST_CASE("tokens that a map marks as control tokens") {
 TEST_CASE("names of readers") {
   for (const std::string_view name :
        {"bpe", "bpe-flagged", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece", "sentencepiece-listed",
-        "sentencepiece-appended", "sentencepiece-redefined", "unigram", "unigram-fairseq", "rwkv", "plamo", "none"}) {
+        "sentencepiece-appended", "sentencepiece-redefined", "unigram", "unigram-fairseq", "rwkv", "plamo", "tiktoken",
+        "none"}) {
     REQUIRE(tokenizer_reader_named(name));
     CHECK(tokenizer_reader_name(*tokenizer_reader_named(name)) == name);
   }

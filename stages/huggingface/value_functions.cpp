@@ -535,6 +535,26 @@ Result<json::value> tensor_rows(Arguments a, const Facts& facts) {
   return is_there.get_bool() ? json::value(facts.rows_of_tensor(std::string(*json_text(a[0])))) : json::value();
 }
 
+// Returns the numbers of the rows from the second argument on that consist of zeros.
+Result<json::value> zero_rows(Arguments a, const Facts& facts) {
+  BOOST_OUTCOME_TRY(const json::value is_there, has_tensor(a, facts));
+  if (!is_there.get_bool() || a[1].is_null()) return json::value();
+  const auto first = whole_number(a[1]);
+  if (!first || *first < 0) return input_error({}, fmt::format("{} is not a number of rows", shown(a[1])));
+  const std::string name(*json_text(a[0]));
+  const std::uint64_t end = facts.rows_of_tensor(name);
+  constexpr std::uint64_t kMax = 1 << 16;
+  if (end > static_cast<std::uint64_t>(*first) + kMax)
+    return input_error({}, fmt::format("{} has {} rows from {} on; the limit is {}", quoted_name(name),
+                                       end - static_cast<std::uint64_t>(*first), *first, kMax));
+  json::array rows;
+  for (auto row = static_cast<std::uint64_t>(*first); row < end; ++row) {
+    BOOST_OUTCOME_TRY(const std::vector<float> values, facts.values_of_tensor(name, row));
+    if (std::ranges::all_of(values, [](float value) { return value == 0; })) rows.emplace_back(row);
+  }
+  return json::value(std::move(rows));
+}
+
 Result<json::value> layers_of(Arguments a, const Facts& facts) {
   const auto text = json_text(a[0]);
   std::int64_t layers = 0;
@@ -735,6 +755,8 @@ constexpr ValueFunction kFunctions[] = {
     {"token_id", 1, 1, "The id of the token with this text.", token_id},
     {"window_pattern", 2, 2, "Which of this many layers have a sliding window, given by letters or a period.",
      window_pattern},
+    {"zero_rows", 2, 2, "The rows of a tensor, from the second on, that consist of zeros, as a list of their indices.",
+     zero_rows},
 };
 
 }  // namespace

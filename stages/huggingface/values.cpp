@@ -207,6 +207,28 @@ void Facts::read_rope() {
 
 void Facts::set(std::string name, json::value value) { set_[std::move(name)] = std::move(value); }
 
+void Facts::set(std::string name, json::value value, fs::path file) {
+  files_[name] = std::move(file);
+  set(std::move(name), std::move(value));
+}
+
+Error Facts::missing_values(std::vector<std::string> names, fs::path config, std::string help) const {
+  fs::path where = std::move(config);
+  std::vector<std::string> keys;  // of `where`, each once
+  for (const std::string& name : names) {
+    const auto file = files_.find(name.substr(0, name.find('.')));
+    if (file != files_.end()) where = file->second;
+    std::string key = file == files_.end() ? name : name.substr(name.find('.') + 1);
+    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(std::move(key));
+  }
+  const bool exists = where.filename() == "config.json" || fs::exists(where);
+  const std::string all =
+      keys.empty() ? "a value that the map computes" : fmt::format("'{}'", fmt::join(keys, "' or '"));
+  if (exists) return input_error(where.string(), all + " is missing", std::move(help));
+  return input_error(where.parent_path().string(), fmt::format("has no {}, with {}", where.filename().string(), all),
+                     std::move(help));
+}
+
 void Facts::add_to_config(std::string_view key, json::value value) {
   config_[key] = std::move(value);
   read_rope();

@@ -60,16 +60,22 @@ class Facts {
   Facts(std::filesystem::path folder, boost::json::object config, const std::map<std::string, ValueRule>& values);
 
   void set(std::string name, boost::json::value value);
+  // The same for the members of another file than config.json, which errors name.
+  void set(std::string name, boost::json::value value, std::filesystem::path file);
   // Adds a key as if config.json contained it.
   void add_to_config(std::string_view key, boost::json::value value);
-  // Sets the checkpoint's tensors, for `has_tensor`, `layers_of`, `tensor_values` and `tensor_rows`. `read` returns
-  // the values of a small tensor that exists, `rows` the number of rows of a tensor.
-  using TensorReader = std::function<Result<std::vector<float>>(const std::string& name)>;
+  // Sets the checkpoint's tensors, for `has_tensor`, `layers_of`, `tensor_values`, `tensor_rows` and
+  // `zero_rows`. `read` returns the values of a small tensor that exists, or of one of its rows; `rows` returns the
+  // number of rows of a tensor.
+  using TensorReader =
+      std::function<Result<std::vector<float>>(const std::string& name, std::optional<std::uint64_t> row)>;
   using RowCounter = std::function<std::uint64_t(const std::string& name)>;
   void set_tensors(std::vector<std::string> names, TensorReader read, RowCounter rows);
   const std::vector<std::string>& tensors() const { return tensors_; }
   std::uint64_t rows_of_tensor(const std::string& name) const { return count_rows_(name); }
-  Result<std::vector<float>> values_of_tensor(const std::string& name) const { return read_tensor_(name); }
+  Result<std::vector<float>> values_of_tensor(const std::string& name, std::optional<std::uint64_t> row = {}) const {
+    return read_tensor_(name, row);
+  }
   // Sets the tokenizer's tokens, for `token_id`. `find` returns the id of a token.
   using TokenFinder = std::function<std::optional<std::uint64_t>(std::string_view text)>;
   void set_tokens(TokenFinder find) { find_token_ = std::move(find); }
@@ -86,6 +92,8 @@ class Facts {
   // `layer` is the value of the name `layer`.
   Result<boost::json::value> evaluate(const ValueRule& rule, std::vector<std::string>* missing = nullptr,
                                       std::optional<std::uint32_t> layer = {}) const;
+  // Returns the error for names without a value. `config`: path of config.json.
+  Error missing_values(std::vector<std::string> names, std::filesystem::path config, std::string help) const;
   // Returns true if the rule names a key that is null in config.json.
   bool is_null_key(const ValueRule& rule) const;
   // Returns true if Python treats the value as true: not null, false, 0, "" or empty.
@@ -112,6 +120,7 @@ class Facts {
   std::filesystem::path folder_;
   boost::json::object config_;  // with the text model's members at its top level
   std::map<std::string, boost::json::value, std::less<>> set_;
+  std::map<std::string, std::filesystem::path, std::less<>> files_;  // from which values were set
   const std::map<std::string, ValueRule>& values_;
   std::vector<std::string> tensors_;
   TensorReader read_tensor_;

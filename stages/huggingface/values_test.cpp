@@ -38,7 +38,8 @@ std::string found(const std::string& yaml, const std::string& config,
   // The first value of a tensor is its layer.
   facts.set_tensors(
       tensors,
-      [](const std::string& name) -> Result<std::vector<float>> {
+      [](const std::string& name, std::optional<std::uint64_t> row) -> Result<std::vector<float>> {
+        if (row) return std::vector<float>{0, *row % 2 == 0 ? 0.0f : 0.5f};
         if (name.ends_with(".big")) return input_error({}, "too large");
         if (name.ends_with(".many")) return std::vector<float>(1 << 20);
         return std::vector<float>{static_cast<float>(name[2] - '0'), 0.5f};
@@ -164,6 +165,9 @@ TEST_CASE("every value function works as documented") {
       {"{token_id: \"yes\"}", "{}", "9693"},
       {"{window_pattern: [a, 4]}", R"({"a": "LG"})", "[true,false,true,false]"},
       {"{window_pattern: [a, 4]}", R"({"a": 2})", "[true,false,true,false]"},
+      {"{zero_rows: [\"x.11.w\", 2]}", "{}", "[2,4]"},
+      {"{zero_rows: [\"x.11.w\", 5]}", "{}", "[]"},
+      {"{zero_rows: [\"z\", 2]}", "{}", "null"},
   };
   std::set<std::string_view> met{"added_token", "file_contains", "file_text", "file_value",
                                  "pooling_type"};  // tested below
@@ -282,6 +286,7 @@ TEST_CASE("a value that cannot be computed is an error with the value and its lo
       {"{of_length: [l, 3]}", "'[1,2]' has 2 elements, expected 3"},
       {"{token_id: \"no\"}", "the tokenizer has no token 'no'"},
       {"{tensor_values: \"x.big\"}", "too large"},
+      {"{zero_rows: [\"x.big\", t]}", "'\"x\"' is not a number of rows"},
       {"{tensor_values: \"{layer}.many\"}", "'{layer}.many' has more than 1048576 values"},
   };
   for (const auto& [yaml, what] : kCases) {
@@ -340,6 +345,22 @@ TEST_CASE("counts are non-negative integers") {
   CHECK(count(R"({"a": 9223372036854775808})") ==
         "the number of layers is '9223372036854775808', not a non-negative integer");
   CHECK(count(R"({"a": [1]})") == "the number of layers is '[1]', not a non-negative integer");
+}
+
+TEST_CASE("a missing value is reported with the file it would stand in") {
+  const TempDir folder;
+  const std::string file = folder.file("preprocessor_config.json");
+  const std::map<std::string, ValueRule> none;
+  Facts facts(folder.path(), {}, none);
+  facts.set("preprocessor", boost::json::object{}, file);
+  const auto fault = [&](std::vector<std::string> names) {
+    const Error error = facts.missing_values(std::move(names), folder.path() / "config.json", "");
+    return error.where + ": " + error.what;
+  };
+  CHECK(fault({"a", "b", "a"}) == folder.path().string() + "/config.json: 'a' or 'b' is missing");
+  CHECK(fault({"preprocessor.size"}) == folder.path().string() + ": has no preprocessor_config.json, with 'size'");
+  write_text(file, "{}");
+  CHECK(fault({"preprocessor.size"}) == file + ": 'size' is missing");
 }
 
 TEST_CASE("the class of a checkpoint is the first of architectures, the text model's before the whole one's") {

@@ -70,6 +70,10 @@ Result<Vocabulary> read_rwkv_vocabulary(const std::string& path, std::optional<s
 // Reads the vocabulary for kPlamo from the file `path`, padded to the given size.
 Result<Vocabulary> read_plamo_vocabulary(const std::string& path, std::uint64_t vocabulary_size);
 
+// Reads the vocabulary for kTiktoken from the file `path`, padded to the given size. `config`: tokenizer_config.json.
+Result<Vocabulary> read_tiktoken_vocabulary(const std::string& path, const TokenizerChoice& choice,
+                                            const boost::json::value& config, std::uint64_t vocabulary_size);
+
 // Decodes base64, with or without padding; nullopt if a character is not in the alphabet.
 std::optional<std::string> from_base64(std::string_view text);
 

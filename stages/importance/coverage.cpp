@@ -7,24 +7,20 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "pipeline/core/importance.h"
 #include "pipeline/core/text.h"
+#include "stages/importance/substitutes.h"
 
 namespace ggufmill {
 namespace {
 
 constexpr std::size_t kNamesShown = 3;
 
-std::shared_ptr<const Importance> importance_of(const ImportanceEntry& entry, const Shape& shape,
-                                                std::string fingerprint) {
-  Importance importance;
-  importance.name = entry.name;
-  importance.sums = entry.sums.extent();
-  if (entry.counts.file) importance.counts = entry.counts.extent();
-  importance.calls = entry.calls;
-  importance.columns = shape.columns();
-  importance.matrices = shape.dims[2];
-  importance.fingerprint = std::move(fingerprint);
-  return std::make_shared<const Importance>(std::move(importance));
+// Returns "a, b, c, ..." of texts.
+std::string list_some(const std::vector<std::string>& texts) {
+  std::string list;
+  for (std::size_t i = 0; i < std::min(texts.size(), kNamesShown); ++i) list += (i == 0 ? "" : ", ") + texts[i];
+  return texts.size() > kNamesShown ? list.append(", ...") : list;
 }
 
 // Returns true for token embeddings: their rows are looked up, never multiplied.
@@ -32,90 +28,228 @@ bool is_token_embedding(const std::string& name) {
   return name == "token_embd.weight" || name == "per_layer_token_embd.weight";
 }
 
+std::string too_few(std::uint64_t least_counts) {
+  return least_counts <= 1 ? "no token" : fmt::format("fewer than {} tokens", least_counts);
+}
+
 class Coverage {
  public:
-  Coverage(const ImportanceFile& file, const Selection& selection, CoveragePolicy policy, Model& model)
-      : file_(file), selection_(selection), policy_(policy), model_(model) {}
+  Coverage(const MergedImportance& data, const Selection& selection, CoveragePolicy policy, Model& model)
+      : data_(data), selection_(selection), policy_(policy), model_(model) {}
 
   Status attach() {
     for (Tensor& tensor : model_.tensors) tensors_.emplace(tensor.name, &tensor);
-    for (const ImportanceEntry& entry : file_.entries) {
-      BOOST_OUTCOME_TRY(std::string fingerprint, fingerprint_weights(entry));
+    for (const MergedEntry& entry : data_.entries) {
       const auto at = tensors_.find(entry.name);
-      if (at == tensors_.end())
-        strangers_.push_back(entry.name);
-      else
-        give(entry, std::move(fingerprint), *at->second);
+      if (at != tensors_.end() && fits(entry, *at->second)) {
+        BOOST_OUTCOME_TRY(give(entry, *at->second));
+      } else {
+        BOOST_OUTCOME_TRY(check(entry));
+        if (at == tensors_.end()) strangers_.push_back(quoted_name(entry.name));
+      }
     }
     report_strangers();
-    return policy_.missing == Missing::kError ? report_missing() : ok();
+    if (policy_.missing == Missing::kError) {
+      BOOST_OUTCOME_TRY(report_missing());
+    }
+    if (policy_.missing == Missing::kNeighbours) {
+      BOOST_OUTCOME_TRY(take_from_neighbours());
+    }
+    report_rare();
+    return ok();
   }
 
  private:
   void problem(std::string what, std::string help) {
-    model_.problems.push_back(input_error(file_.path, std::move(what), std::move(help)));
+    model_.problems.push_back(input_error(data_.path, std::move(what), std::move(help)));
   }
 
-  void give(const ImportanceEntry& entry, std::string fingerprint, Tensor& tensor) {
+  void warn(const std::string& what) { model_.warnings.push_back(fmt::format("{}: {}", data_.path, what)); }
+
+  // Checks the numbers of an entry that is not used.
+  static Status check(const MergedEntry& entry) {
+    BOOST_OUTCOME_TRY(fingerprint_weights(
+        entry.size(), [&](std::uint64_t first, std::span<float> into) { return entry.weights(first, into); }));
+    return ok();
+  }
+
+  // Returns false, and reports it, if the entry has another size than the tensor needs.
+  bool fits(const MergedEntry& entry, Tensor& tensor) {
     met_.insert(tensor.name);
     const Shape& shape = tensor.shape();
     std::uint64_t needed = 0;
-    if (!__builtin_mul_overflow(shape.columns(), shape.dims[2], &needed) && entry.size() == needed) {
-      tensor.importance = importance_of(entry, shape, std::move(fingerprint));
-      return;
-    }
+    if (!__builtin_mul_overflow(shape.columns(), shape.dims[2], &needed) && entry.size() == needed) return true;
     const std::string what = fmt::format("the entry of tensor {} has {} values, but the tensor ({}) needs {}",
                                          quoted_name(tensor.name), entry.size(), describe(shape), needed);
     if (is_token_embedding(tensor.name)) {
-      model_.warnings.push_back(fmt::format("{}: {}: ignored", file_.path, what));
-      return;
+      warn(what + ": ignored");
+      return false;
     }
-    Error fault = input_error(file_.path, what, "recreate the file with this model, or skip the entry: exclude");
+    Error fault = input_error(data_.path, what, "recreate the file with this model, or skip the entry: exclude");
     if (tensor.converted())
       model_.problems.push_back(std::move(fault));
     else  // relevant only once a stage decides the type
       tensor.importance_fault = std::make_shared<const Error>(std::move(fault));
+    return false;
+  }
+
+  Status give(const MergedEntry& entry, Tensor& tensor) {
+    const EntryUse use = use_of(entry, tensor.shape().columns(), tensor.shape().dims[2], policy_.least_counts);
+    std::vector<float> substitute;
+    std::string note;
+    if (!use.rare.empty()) {
+      BOOST_OUTCOME_TRY(check(entry));
+    }
+    if (!use.rare.empty() && policy_.missing != Missing::kError) {
+      if (!use.has_data() && policy_.missing != Missing::kNone) {
+        starved_.insert(tensor.name);
+        return ok();
+      }
+      BOOST_OUTCOME_TRY(substitute, substitute_of(use));
+      note = note_of(use);
+      rare_.push_back(describe_rare(tensor, use));
+    }
+    if (!use.rare.empty() && policy_.missing == Missing::kError) report_rare(tensor, use);
+    BOOST_OUTCOME_TRY(Importance importance, importance_of(tensor.name, use, std::move(substitute)));
+    importance.note = std::move(note);
+    tensor.importance = std::make_shared<const Importance>(std::move(importance));
+    if (use.has_data()) uses_.emplace(tensor.name, use);
+    return ok();
+  }
+
+  Result<std::vector<float>> substitute_of(const EntryUse& use) const {
+    if (policy_.missing == Missing::kNone) return std::vector<float>(use.columns, 1.0f);
+    return mean_weights(use);
+  }
+
+  std::string note_of(const EntryUse& use) const {
+    if (use.matrices == 1) return fmt::format("importance is not used: it saw {}", too_few(policy_.least_counts));
+    return fmt::format("importance of {} of {} experts is {}", use.rare.size(), use.matrices,
+                       policy_.missing == Missing::kNone ? "not used" : "taken from the mean of the others");
+  }
+
+  static std::string describe_rare(const Tensor& tensor, const EntryUse& use) {
+    if (use.matrices == 1) return quoted_name(tensor.name);
+    return fmt::format("{} ({} of {})", quoted_name(tensor.name), use.rare.size(), use.matrices);
+  }
+
+  void report_rare(const Tensor& tensor, const EntryUse& use) {
+    problem(
+        use.matrices == 1
+            ? fmt::format("the data of tensor {} saw {}", quoted_name(tensor.name), too_few(policy_.least_counts))
+            : fmt::format("{} of {} experts of tensor {} saw {}", use.rare.size(), use.matrices,
+                          quoted_name(tensor.name), too_few(policy_.least_counts)),
+        "calibrate with more text, exclude the tensor (exclude), or choose what to use instead: missing: none, mean "
+        "or neighbours");
+  }
+
+  void report_rare() {
+    if (!rare_.empty())
+      warn(fmt::format("tensors or experts that saw {} get {}: {}", too_few(policy_.least_counts),
+                       policy_.missing == Missing::kNone ? "no importance" : "the mean of the others",
+                       list_some(rare_)));
   }
 
   void report_strangers() {
     if (strangers_.empty()) return;
-    std::string names;
-    for (std::size_t i = 0; i < std::min(strangers_.size(), kNamesShown); ++i)
-      names += fmt::format("{}{}", i == 0 ? "" : ", ", quoted_name(strangers_[i]));
-    if (strangers_.size() > kNamesShown) names += ", ...";
-    if (strangers_.size() == file_.entries.size() && !policy_.any_model)
+    const std::string names = list_some(strangers_);
+    if (strangers_.size() == data_.entries.size() && !policy_.any_model)
       problem(fmt::format("none of its {} entries matches a tensor of the model: {}", strangers_.size(), names),
               "it was created with another model, or the tensors were renamed; to allow it: any_model: true");
     else
-      model_.warnings.push_back(fmt::format("{}: {} of {} entries match no tensor of the model: {}", file_.path,
-                                            strangers_.size(), file_.entries.size(), names));
+      warn(fmt::format("{} of {} entries match no tensor of the model: {}", strangers_.size(), data_.entries.size(),
+                       names));
+  }
+
+  // Returns true for tensors that should have data but have none.
+  Result<bool> is_missing(const Tensor& tensor) const {
+    if (starved_.count(tensor.name) > 0) return true;
+    const bool matrix = tensor.shape().rows() > 1 && tensor.name.ends_with("weight");
+    if (tensor.importance || !matrix || is_token_embedding(tensor.name) || met_.count(tensor.name) > 0) return false;
+    return selection_.keeps(tensor.name);
   }
 
   Status report_missing() {
     for (const Tensor& tensor : model_.tensors) {
-      const bool matrix = tensor.shape().rows() > 1 && tensor.name.ends_with("weight");
-      if (tensor.importance || !matrix || is_token_embedding(tensor.name) || met_.count(tensor.name) > 0) continue;
-      BOOST_OUTCOME_TRY(const bool wanted, selection_.keeps(tensor.name));
-      if (wanted)
+      BOOST_OUTCOME_TRY(const bool missing, is_missing(tensor));
+      if (missing)
         problem(fmt::format("it has no data for tensor {}", quoted_name(tensor.name)),
-                "calibrate with more text, exclude the tensor (exclude), or allow it: missing: unweighted");
+                "calibrate with more text, exclude the tensor (exclude), or allow it: missing: none or neighbours");
     }
     return ok();
   }
 
-  const ImportanceFile& file_;
+  Status take_from_neighbours() {
+    std::vector<std::string> taken, without;
+    std::uint64_t layers = 0;
+    for (const Tensor& tensor : model_.tensors) layers = std::max(layers, layer_of(tensor.name).value_or(0) + 1);
+    for (Tensor& tensor : model_.tensors) {
+      BOOST_OUTCOME_TRY(const bool missing, is_missing(tensor));
+      const std::optional<std::uint64_t> layer = layer_of(tensor.name);
+      if (!missing || !layer) continue;
+      const std::vector<const EntryUse*> nearest = nearest_layers(tensor, *layer, layers);
+      (nearest.empty() ? without : taken).push_back(quoted_name(tensor.name));
+      if (nearest.empty()) continue;
+      BOOST_OUTCOME_TRY(take(nearest, tensor));
+    }
+    if (!taken.empty())
+      warn(fmt::format("{} tensors without data get that of the nearest layers: {}", taken.size(), list_some(taken)));
+    if (!without.empty())
+      warn(fmt::format("{} tensors have no data in any layer and get no importance: {}", without.size(),
+                       list_some(without)));
+    return ok();
+  }
+
+  // Returns the data of the same tensor in the nearest layers: none, one, or two that are equally near.
+  std::vector<const EntryUse*> nearest_layers(const Tensor& tensor, std::uint64_t layer, std::uint64_t layers) const {
+    const std::string role = tensor.name.substr(tensor.name.find('.', std::string_view("blk.").size()));
+    std::vector<const EntryUse*> nearest;
+    const auto look_at = [&](std::uint64_t other) {
+      const auto at = uses_.find(fmt::format("blk.{}{}", other, role));
+      if (at != uses_.end() && at->second.columns == tensor.shape().columns()) nearest.push_back(&at->second);
+    };
+    for (std::uint64_t distance = 1; nearest.empty() && distance < layers; ++distance) {
+      if (distance <= layer) look_at(layer - distance);
+      if (distance < layers - layer) look_at(layer + distance);
+    }
+    return nearest;
+  }
+
+  // All matrices get the same weights, since experts of different layers have nothing in common.
+  static Status take(const std::vector<const EntryUse*>& nearest, Tensor& tensor) {
+    BOOST_OUTCOME_TRY(std::vector<float> weights, mean_weights(*nearest[0]));
+    std::string names = nearest[0]->entry->name;
+    if (nearest.size() == 2) {
+      BOOST_OUTCOME_TRY(const std::vector<float> others, mean_weights(*nearest[1]));
+      for (std::size_t i = 0; i < weights.size(); ++i)
+        weights[i] = static_cast<float>((static_cast<double>(weights[i]) + static_cast<double>(others[i])) / 2);
+      names = fmt::format("the mean of {} and {}", names, nearest[1]->entry->name);
+    }
+    EntryUse use{nullptr, tensor.shape().columns(), tensor.shape().dims[2]};
+    for (std::uint64_t matrix = 0; matrix < use.matrices; ++matrix) use.rare.push_back(matrix);
+    BOOST_OUTCOME_TRY(Importance importance, importance_of(tensor.name, use, std::move(weights)));
+    importance.note = fmt::format("importance is taken from {}", names);
+    tensor.importance = std::make_shared<const Importance>(std::move(importance));
+    return ok();
+  }
+
+  const MergedImportance& data_;
   const Selection& selection_;
   const CoveragePolicy policy_;
   Model& model_;
   std::unordered_map<std::string_view, Tensor*> tensors_;
-  std::unordered_set<std::string_view> met_;  // tensors with an entry of any size
-  std::vector<std::string> strangers_;        // entries without a tensor
+  std::unordered_map<std::string, EntryUse> uses_;  // tensors with data of their own
+  std::unordered_set<std::string_view> met_;        // tensors with an entry of any size
+  std::unordered_set<std::string_view> starved_;    // tensors whose entry fits but has too little data
+  std::vector<std::string> strangers_;              // entries without a tensor
+  std::vector<std::string> rare_;                   // tensors with experts that have too little data
 };
 
 }  // namespace
 
-Status attach_importance(const ImportanceFile& file, const Selection& selection, CoveragePolicy policy, Model& model) {
-  return Coverage(file, selection, policy, model).attach();
+Status attach_importance(const MergedImportance& data, const Selection& selection, CoveragePolicy policy,
+                         Model& model) {
+  return Coverage(data, selection, policy, model).attach();
 }
 
 }  // namespace ggufmill

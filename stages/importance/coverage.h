@@ -2,18 +2,22 @@
 // Assigns importance data to the tensors of a model.
 
 #include "pipeline/core/model.h"
-#include "stages/importance/importance_file.h"
+#include "stages/importance/merged_importance.h"
 
 namespace ggufmill {
 
+// What is done about tensors without data, and about experts (matrices of a tensor) that saw too few tokens.
 enum class Missing {
-  kUnweighted,  // a tensor without data is quantized without importance
-  kError,       // a tensor without data is a problem
+  kNone,        // as llama-quantize: tensors are quantized without importance, experts with weights of 1
+  kError,       // they are problems
+  kMean,        // experts get the mean of the others of their tensor; tensors are quantized without importance
+  kNeighbours,  // as kMean, but tensors of layers get the mean of the same tensors of the nearest layers with data
 };
 
 struct CoveragePolicy {
-  Missing missing = Missing::kUnweighted;
-  bool any_model = false;  // warn instead of adding a problem if no entry fits any tensor
+  Missing missing = Missing::kNone;
+  std::uint64_t least_counts = 1;  // tokens that an expert must have seen to be used
+  bool any_model = false;          // warn instead of adding a problem if no entry fits any tensor
 };
 
 // Assigns the entry with the same name to each tensor of the model. Reads each entry once to check its numbers; invalid
@@ -21,11 +25,12 @@ struct CoveragePolicy {
 // - an entry with a size other than the tensor's columns times its matrices (dims[0] * dims[2]; matrices along dims[3]
 //   share entries) if the tensor is converted. Otherwise sets Tensor::importance_fault, for the stage that will decide
 //   its type. Token embeddings get a warning and no importance, as in the reference;
-// - a file in which no entry fits any tensor, and which therefore belongs to another model, unless `any_model`;
+// - files in which no entry fits any tensor, and which therefore belong to another model, unless `any_model`;
 // - with Missing::kError, tensors without an entry that have two or more dimensions, are named *weight and are kept by
-//   `selection`. Token embeddings need no entry, because calibration looks their rows up instead of multiplying by
-//   them.
-// All entries without a tensor together get one warning.
-Status attach_importance(const ImportanceFile& file, const Selection& selection, CoveragePolicy policy, Model& model);
+//   `selection`, and experts that saw fewer than `least_counts` tokens. Token embeddings need no entry, because
+//   calibration looks their rows up instead of multiplying by them.
+// All entries without a tensor together get one warning, and so do all experts and all tensors that do not use data of
+// their own; Importance::note says it of each.
+Status attach_importance(const MergedImportance& data, const Selection& selection, CoveragePolicy policy, Model& model);
 
 }  // namespace ggufmill

@@ -14,7 +14,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kPiece = 64 * 1024;  // number of weights checked per read
+constexpr std::size_t kPiece = 64 * 1024;  // number of weights hashed at a time
 
 struct HashFree {
   void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
@@ -56,26 +56,36 @@ Status FloatRun::read(std::uint64_t first, std::span<float> into) const {
   return ok();
 }
 
-Status ImportanceEntry::weights(std::uint64_t first, std::span<float> into) const {
-  if (into.empty()) return ok();
-  BOOST_OUTCOME_TRY(sums.read(first, into));
-  std::vector<float> parts;
+Result<ImportanceNumbers> ImportanceEntry::numbers(std::uint64_t first, std::uint64_t count) const {
+  ImportanceNumbers read{std::vector<float>(count), {}};
+  BOOST_OUTCOME_TRY(sums.read(first, read.sums));
   if (counts.file) {
     const std::uint64_t part = size() / counts.count, first_part = first / part;
-    parts.resize((first + into.size() - 1) / part - first_part + 1);
-    BOOST_OUTCOME_TRY(counts.read(first_part, parts));
+    read.counts.resize((first + count - 1) / part - first_part + 1);
+    BOOST_OUTCOME_TRY(counts.read(first_part, read.counts));
   }
-  return to_weights({sums.file->path(), name, size(), counts.count, calls}, first, parts, into);
+  return read;
 }
 
-Result<std::string> fingerprint_weights(const ImportanceEntry& entry) {
+Status ImportanceEntry::weights(std::uint64_t first, std::span<float> into) const {
+  if (into.empty()) return ok();
+  BOOST_OUTCOME_TRY(ImportanceNumbers read, numbers(first, into.size()));
+  std::vector<ImportanceNumbers> all;
+  all.push_back(std::move(read));
+  const ImportanceRun run{sums.file->path(), {calls}, counts.count};
+  BOOST_OUTCOME_TRY(const std::vector<float> weights, to_weights(name, size(), {&run, 1}, first, std::move(all)));
+  std::ranges::copy(weights, into.begin());
+  return ok();
+}
+
+Result<std::string> fingerprint_weights(std::uint64_t size, const WeightsReader& read) {
   const std::unique_ptr<XXH3_state_t, HashFree> state(XXH3_createState());
   if (!state) return Error{ExitCode::kTransient, "", "not enough memory for a hash", "", ""};
   XXH3_128bits_reset(state.get());
-  std::vector<float> piece(std::min<std::uint64_t>(kPiece, entry.size()));
-  for (std::uint64_t first = 0; first < entry.size(); first += piece.size()) {
-    piece.resize(std::min<std::uint64_t>(piece.size(), entry.size() - first));
-    BOOST_OUTCOME_TRY(entry.weights(first, piece));
+  std::vector<float> piece(std::min<std::uint64_t>(kPiece, size));
+  for (std::uint64_t first = 0; first < size; first += piece.size()) {
+    piece.resize(std::min<std::uint64_t>(piece.size(), size - first));
+    BOOST_OUTCOME_TRY(read(first, piece));
     XXH3_128bits_update(state.get(), piece.data(), piece.size() * sizeof(float));
   }
   const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
@@ -111,17 +121,18 @@ Status select_entries(const Selection& selection, ImportanceFile& file) {
   return ok();
 }
 
-ImportanceSummary summary_of(const ImportanceFile& file) {
+ImportanceSummary summary_of(std::string file, const std::vector<std::string>& datasets, std::size_t entries,
+                             std::uint32_t chunks) {
   std::optional<std::string> first;
-  if (!file.datasets.empty()) first = file.datasets.front();
-  return {file.path, std::move(first), static_cast<std::uint32_t>(file.entries.size()), file.chunks};
+  if (!datasets.empty()) first = datasets.front();
+  return {std::move(file), std::move(first), static_cast<std::uint32_t>(entries), chunks};
 }
 
 Result<ImportanceSummary> summarize_importance(const std::string& path, const Selection& selection,
                                                const ModelOpener& open) {
   BOOST_OUTCOME_TRY(ImportanceFile file, open_importance(path, open));
   BOOST_OUTCOME_TRY(select_entries(selection, file));
-  return summary_of(file);
+  return summary_of(path, file.datasets, file.entries.size(), file.chunks);
 }
 
 std::vector<MetadataEntry> metadata_of(const ImportanceSummary& summary) {

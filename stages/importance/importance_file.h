@@ -3,6 +3,7 @@
 // metadata that quantized files contain about them.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "pipeline/core/expression.h"
+#include "pipeline/core/importance.h"
 #include "pipeline/core/pattern.h"
 #include "pipeline/core/stage.h"
 #include "pipeline/io/source_path.h"
@@ -37,14 +39,19 @@ struct ImportanceEntry {
   std::int32_t calls = 0;  // legacy: divisor of all sums if greater than 0
 
   std::uint64_t size() const { return sums.count; }
+  // Reads `count` sums, starting at number `first`, and the counts of the parts that contain them. The range must not
+  // be empty or exceed size().
+  Result<ImportanceNumbers> numbers(std::uint64_t first, std::uint64_t count) const;
   // Computes the weights, starting at number `first`: the same float32 values as the reference (llama.cpp,
   // tools/quantize/quantize.cpp, load_imatrix). A part that saw no token has weights of 1. Fails with exit code 4 for a
   // weight or count that is not finite, and for a negative weight. The range must not exceed size().
   Status weights(std::uint64_t first, std::span<float> into) const;
 };
 
-// Reads and checks all weights in pieces; returns a hash of them.
-Result<std::string> fingerprint_weights(const ImportanceEntry& entry);
+// Computes weights, starting at number `first`, as ImportanceEntry::weights() does.
+using WeightsReader = std::function<Status(std::uint64_t first, std::span<float> into)>;
+// Reads `size` weights in pieces; returns a hash of them.
+Result<std::string> fingerprint_weights(std::uint64_t size, const WeightsReader& read);
 
 struct ImportanceFile {
   std::string path;
@@ -89,10 +96,11 @@ struct ImportanceSummary {
   std::uint32_t chunks = 0;   // 0: unknown
 };
 
+ImportanceSummary summary_of(std::string file, const std::vector<std::string>& datasets, std::size_t entries,
+                             std::uint32_t chunks);
 // Opens the file, drops the entries that `selection` does not keep, and summarizes the rest.
 Result<ImportanceSummary> summarize_importance(const std::string& path, const Selection& selection,
                                                const ModelOpener& open);
-ImportanceSummary summary_of(const ImportanceFile& file);
 
 // Removes the entries that `selection` does not keep from `file`.
 Status select_entries(const Selection& selection, ImportanceFile& file);

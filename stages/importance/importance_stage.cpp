@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "pipeline/core/text.h"
-#include "stages/importance/importance_file.h"
+#include "stages/importance/merged_importance.h"
 
 namespace ggufmill {
 namespace {
@@ -13,33 +15,55 @@ class ImportanceStage : public Stage {
   ImportanceStage(ImportanceOptions options, ModelOpener open) : options_(std::move(options)), open_(std::move(open)) {}
 
   Result<Model> apply(Model model) const override {
-    BOOST_OUTCOME_TRY(ImportanceFile file, open_importance(options_.file, open_));
-    BOOST_OUTCOME_TRY(warn_of_idle_patterns(file, model));
-    BOOST_OUTCOME_TRY(select_entries(options_.selection, file));
-    if (file.entries.empty()) {
-      model.warnings.push_back(fmt::format("{}: include or exclude leaves no entries", options_.file));
+    std::vector<WeightedFile> files;
+    for (const ImportancePart& part : parts()) {
+      BOOST_OUTCOME_TRY(ImportanceFile file, open_importance(part.path, open_));
+      files.push_back({std::move(file), part.weight});
+    }
+    const std::uint32_t chunk_size = chunk_size_of(files);
+    BOOST_OUTCOME_TRY(warn_of_idle_patterns(files, model));
+    for (WeightedFile& each : files) {
+      BOOST_OUTCOME_TRY(select_entries(options_.selection, each.file));
+    }
+    BOOST_OUTCOME_TRY(const MergedImportance data,
+                      files.size() == 1 ? alone(files[0].file) : add_up(files, chunk_size));
+    if (data.entries.empty()) {
+      model.warnings.push_back(fmt::format("{}: include or exclude leaves no entries", data.path));
       return model;
     }
-    BOOST_OUTCOME_TRY(attach_importance(file, options_.selection, options_.policy, model));
+    BOOST_OUTCOME_TRY(attach_importance(data, options_.selection, options_.policy, model));
     model.notes.set(notes::kImportanceGiven, true);
     if (options_.record)
-      for (MetadataEntry& entry : metadata_of(summary_of(file)))
+      for (MetadataEntry& entry : metadata_of(data.summary()))
         model.metadata.set_at_end(std::move(entry.key), std::move(entry.value));
     return model;
   }
 
   std::vector<std::string> inputs() const override {
-    const Result<ImportanceFile> file = open_importance(options_.file, open_);
-    return file ? file.value().files : std::vector<std::string>{options_.file};
+    std::vector<std::string> paths;
+    for (const ImportancePart& part : parts()) {
+      const Result<ImportanceFile> file = open_importance(part.path, open_);
+      const std::vector<std::string> more = file ? file.value().files : std::vector<std::string>{part.path};
+      paths.insert(paths.end(), more.begin(), more.end());
+    }
+    return paths;
   }
 
  private:
-  Status warn_of_idle_patterns(const ImportanceFile& file, Model& model) const {
+  std::vector<ImportancePart> parts() const {
+    return options_.files.empty() ? std::vector<ImportancePart>{{options_.file}} : options_.files;
+  }
+
+  Status warn_of_idle_patterns(const std::vector<WeightedFile>& files, Model& model) const {
     std::vector<std::string_view> names;
-    for (const ImportanceEntry& entry : file.entries) names.push_back(entry.name);
+    std::string paths;
+    for (const WeightedFile& each : files) {
+      paths += (paths.empty() ? "" : ", ") + each.file.path;
+      for (const ImportanceEntry& entry : each.file.entries) names.push_back(entry.name);
+    }
     BOOST_OUTCOME_TRY(const std::vector<std::string> idle, options_.selection.idle(names));
     for (const std::string& text : idle)
-      model.warnings.push_back(fmt::format("{}: no entry matches {}", file.path, quoted_name(text)));
+      model.warnings.push_back(fmt::format("{}: no entry matches {}", paths, quoted_name(text)));
     return ok();
   }
 
@@ -47,8 +71,22 @@ class ImportanceStage : public Stage {
   ModelOpener open_;
 };
 
+std::string check_weight(const ConfigNode& node) {
+  const Result<double> weight = number().read(node);
+  return weight && std::isfinite(weight.value()) && weight.value() > 0 ? "" : "a weight is a number above 0";
+}
+
 Form<std::vector<Pattern>> patterns() {
   return list_of(regex().doc("Pattern to find anywhere in the tensor name (Perl syntax).")).at_least(1);
+}
+
+Form<ImportancePart> part_form() {
+  auto map =
+      map_of<ImportancePart>({field("path", &ImportancePart::path, path(), "The file.").required().example("a.gguf"),
+                              field("weight", &ImportancePart::weight, number().checked(check_weight),
+                                    "Factor for its sums and counts. Ignored if there is only one file.")
+                                  .example("2")});
+  return either<ImportancePart>({shorthand(&ImportancePart::path, path()), std::move(map)});
 }
 
 Form<ImportanceOptions> importance_form() {
@@ -56,8 +94,13 @@ Form<ImportanceOptions> importance_form() {
   return map_of<Options>(
              Fields<Options>{
                  field("file", &Options::file, path(), "Output of llama-imatrix: GGUF, or the legacy .dat format.")
-                     .required()
-                     .example("imatrix.gguf")} +
+                     .group("importance")
+                     .example("imatrix.gguf"),
+                 field("files", &Options::files, list_of(part_form()).at_least(1),
+                       "Several such files of one model, for example of several texts. Their sums and counts are added "
+                       "up, as `imatrix merge` does.")
+                     .group("importance")
+                     .example("[{path: code.gguf, weight: 2}, prose.gguf]")} +
              fields_within(&Options::selection,
                            Fields<Selection>{
                                field("include", &Selection::include, patterns(),
@@ -71,10 +114,21 @@ Form<ImportanceOptions> importance_form() {
              fields_within(&Options::policy,
                            Fields<CoveragePolicy>{
                                field("missing", &CoveragePolicy::missing,
-                                     word<Missing>({{"error", Missing::kError}, {"unweighted", Missing::kUnweighted}}),
-                                     "Whether a tensor without data is quantized unweighted or is an error; some types "
-                                     "always require data.")
-                                   .example("error"),
+                                     word<Missing>({{"error", Missing::kError},
+                                                    {"none", Missing::kNone},
+                                                    {"mean", Missing::kMean},
+                                                    {"neighbours", Missing::kNeighbours}}),
+                                     "What is used for experts that saw too few tokens, and for tensors without data. "
+                                     "`none`: no importance, as in llama-quantize; some types always require data. "
+                                     "`mean`: experts get the mean of the others of their tensor. `neighbours`: as "
+                                     "`mean`, and tensors get the data of the same tensor in the nearest layer, or the "
+                                     "mean of two that are equally near. `error`: they are errors.")
+                                   .example("neighbours"),
+                               field("least_counts", &CoveragePolicy::least_counts,
+                                     "Number of tokens that an expert must have seen for its data to be used. Files in "
+                                     "the legacy format count chunks, of 512 tokens each, for all experts together.")
+                                   .at_least(1)
+                                   .example("100"),
                                field("any_model", &CoveragePolicy::any_model,
                                      "Whether to accept a file whose data matches no tensor of the model, as "
                                      "llama-quantize does.")

@@ -3,14 +3,22 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "pipeline/config/registry.h"
 #include "stages/importance/coverage.h"
 
 namespace ggufmill {
 
+// A file of several, and the factor for its sums and counts.
+struct ImportancePart {
+  std::string path;
+  double weight = 1;
+};
+
 struct ImportanceOptions {
-  std::string file;
+  std::string file;                   // either this or `files` is given
+  std::vector<ImportancePart> files;  // added up in this order
   Selection selection;
   CoveragePolicy policy;
   bool record = true;  // append the keys quantize.imatrix.* to the metadata
@@ -21,7 +29,8 @@ struct ImportanceOptions {
 // a GGUF file.
 Result<std::unique_ptr<Stage>> make_importance_stage(ImportanceOptions options, ModelOpener open);
 // Returns the specification of
-//   importance: {file: imatrix.gguf, include: [..], exclude: [..], missing: error | unweighted, record: true | false}
+//   importance: {file: imatrix.gguf, files: [..], include: [..], exclude: [..], missing: error | none | mean |
+//     neighbours, least_counts: N, any_model: true | false, record: true | false}
 StageSpec importance_stage(ModelOpener open);
 
 }  // namespace ggufmill

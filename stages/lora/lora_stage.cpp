@@ -13,7 +13,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::string_view kArchitecture = "general.architecture", kEmbedding = "token_embd.weight";
+constexpr std::string_view kArchitecture = "general.architecture";
 
 std::string text_of(const Metadata& metadata, std::string_view key) {
   const MetadataValue* const value = metadata.find(std::string(key));
@@ -95,13 +95,16 @@ class LoraStage : public Stage {
   }
 
   // The weights are inputs of a run by the tensors that are made from them.
-  std::vector<std::string> inputs() const override { return {options_.adapter}; }
+  std::vector<std::string> inputs() const override {
+    return {options_.adapter, options_.adapter + "/adapter_config.json"};
+  }
 
  private:
-  std::string base_of(const Model& model) const {
-    if (!options_.base.empty()) return options_.base;
+  AdapterBase base_of(const Model& model) const {
+    if (!options_.base.empty()) return {options_.base};
     const std::string config = model.notes.get(notes::kCheckpointConfig);
-    return config.substr(0, config.rfind('/') == config.npos ? 0 : config.rfind('/'));
+    return {config.substr(0, config.rfind('/') == config.npos ? 0 : config.rfind('/')),
+            model.notes.get(notes::kCheckpointArchitecture)};
   }
 
   Status check_architecture(const Model& adapter, const Model& model) const {
@@ -126,7 +129,7 @@ class LoraStage : public Stage {
   Status merge(const Change& change, double alpha, Tensor& tensor) const {
     if (change.replacement) return replace(change.replacement, tensor);
     ExpressionRef a = change.a, b = change.b;
-    if (tensor.name == kEmbedding) {  // llama.cpp looks up rows of A by token, so that the product is transposed
+    if (tensor.name == kLoraTransposed) {
       BOOST_OUTCOME_TRY(a, expressions::transpose(change.b, {1, 0}));
       b = change.a;
     }

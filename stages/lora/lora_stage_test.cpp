@@ -39,7 +39,7 @@ struct Bench {
                        tensor("x.weight.lora_b", {2, 2}, {1, 2, 3, 4})};
   }
   Result<Model> run(const std::string& options = "") const {
-    return apply_stage(lora_stage([&](const std::string&, const std::string&) -> Result<Model> { return adapter; }),
+    return apply_stage(lora_stage([&](const std::string&, const AdapterBase&) -> Result<Model> { return adapter; }),
                        "{adapter: a.gguf" + options + "}", model);
   }
   Floats values(const std::string& options = "") const {

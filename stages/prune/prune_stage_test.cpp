@@ -1,4 +1,6 @@
 #include "stages/prune/prune_stage.h"
+
+#include "pipeline/core/importance.h"
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
 

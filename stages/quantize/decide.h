@@ -3,6 +3,7 @@
 // quantizer (src/llama-quant.cpp, MIT): tensors that are never converted, the user's rules, the recipe, and the
 // fallback for rows that are not a multiple of the block size.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,14 @@ namespace ggufmill {
 // A user's rule. It applies to tensors with a name any part of which matches.
 struct TensorRule {
   Pattern match{};
-  const TypeInfo* type = nullptr;  // null: the tensor keeps its type
-  std::string text{};              // shown by `plan`: "tensors[0]: blk\.\d+\.ffn_down"
-  Origin origin{};                 // position of `match`
-  bool optional = false;           // not an error if no tensor matches
-  bool fallback = false;           // use a fallback type if rows are not whole blocks
-  bool misfit_is_given = false;    // the rule sets `fallback` explicitly
-  bool used = false;               // at least one tensor matched
+  const TypeInfo* type = nullptr;    // null: the tensor keeps its type
+  std::string text{};                // shown by `plan`: "tensors[0]: blk\.\d+\.ffn_down"
+  Origin origin{};                   // position of `match`
+  bool optional = false;             // not an error if no tensor matches
+  bool fallback = false;             // use a fallback type if rows are not whole blocks
+  bool misfit_is_given = false;      // the rule sets `fallback` explicitly
+  bool used = false;                 // at least one tensor matched
+  std::optional<Encoder> encoder{};  // none: that of the stage
 };
 
 struct Decision {

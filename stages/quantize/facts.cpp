@@ -24,6 +24,19 @@ constexpr NamePart kParts[] = {
     {"ffn_up", TensorClass::kFfnUp},
     {"ffn_gate", TensorClass::kFfnGate},
     {"ffn_down", TensorClass::kFfnDown},
+    // Of models of images and video. Source: the patch of llama.cpp of ComfyUI-GGUF (Apache-2.0).
+    {"attn.qkv.weight", TensorClass::kImageQkv},
+    {"attention.qkv.weight", TensorClass::kImageQkv},
+    {".ffn.2.weight", TensorClass::kImageDown},
+    {".ff.net.2.weight", TensorClass::kImageDown},
+    {".mlp.layer2.weight", TensorClass::kImageDown},
+    {".adaln_modulation_mlp.2.weight", TensorClass::kImageDown},
+    {".w2.weight", TensorClass::kImageDown},
+    {".to_v.weight", TensorClass::kAttentionV},
+    {"_attn.v.weight", TensorClass::kAttentionV},
+    {"_attn.v_proj.weight", TensorClass::kAttentionV},
+    {".attn.w1v.weight", TensorClass::kAttentionV},
+    {".attn.w2v.weight", TensorClass::kAttentionV},
 };
 
 constexpr std::uint32_t bit(TensorClass tensor_class) { return 1u << static_cast<unsigned>(tensor_class); }
@@ -46,6 +59,8 @@ constexpr NamedSet kSets[] = {
     {"ffn_up", {bit(TensorClass::kFfnUp)}},
     {"ffn_gate", {bit(TensorClass::kFfnGate)}},
     {"ffn_down", {bit(TensorClass::kFfnDown)}},
+    {"image_qkv", {bit(TensorClass::kAttentionQkv) | bit(TensorClass::kImageQkv)}},
+    {"image_down", {bit(TensorClass::kFfnDown) | bit(TensorClass::kImageDown)}},
     {"output", {bit(TensorClass::kOutput)}},
     {"head", {bit(TensorClass::kOutput), true}},
     {"other", {bit(TensorClass::kOther)}},

@@ -25,6 +25,8 @@ enum class TensorClass : std::uint8_t {
   kFfnUp,
   kFfnGate,
   kFfnDown,
+  kImageQkv,  // of models of images and video, unless they have the names above
+  kImageDown,
   kOutput,
   kOther,
 };
@@ -34,6 +36,7 @@ TensorClass class_of(std::string_view tensor_name);
 // A set of classes, as named in recipes. Each exact class is a set ("attn_q", "ffn_down", "token_embd", ...). In
 // addition:
 //   attn_values  attn_v, attn_qkv and attn_kv_b: the tensors that produce the attention values
+//   image_qkv, image_down  attn_qkv and ffn_down of models of images and video, by any of their names
 //   head         output; without an output tensor (tied embeddings) token_embd, which is then in no other set
 struct ClassSet {
   std::uint32_t bits = 0;

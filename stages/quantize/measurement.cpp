@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 #include <cmath>
 
+#include "pipeline/core/importance.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
@@ -16,7 +17,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kFormat = "ggufmill measurement";
-constexpr std::uint64_t kVersion = 2;
+constexpr std::uint64_t kVersion = 3;
 constexpr std::uint64_t kMaxBytes = 1 << 30;  // limit of the file size; 60,000 experts with 15 types need 50 MB
 
 double figure_of(const json::value& number, std::string_view name) {
@@ -47,9 +48,15 @@ MeasuredTensor read_tensor(const json::value& value) {
   tensor.energy = figure(value, "energy");
   tensor.weighted = json_member(value, "weighted_energy") != nullptr;
   if (tensor.weighted) tensor.weighted_energy = figure(value, "weighted_energy");
-  for (const json::value& each : needed_list(value, "types"))
-    tensor.types.push_back({needed_text(each, "type"), needed_number(each, "bytes"), figure(each, "error"),
-                            tensor.weighted ? figure(each, "weighted_error") : 0});
+  if (const json::value* rows = json_member(value, "rows")) tensor.rows = whole(*rows, "rows");
+  for (const json::value& each : needed_list(value, "types")) {
+    MeasuredType& type = tensor.types.emplace_back(MeasuredType{needed_text(each, "type"), needed_number(each, "bytes"),
+                                                                figure(each, "error"),
+                                                                tensor.weighted ? figure(each, "weighted_error") : 0});
+    if (tensor.rows == 0) continue;
+    type.standard_error = figure(each, "standard_error");
+    if (tensor.weighted) type.weighted_standard_error = figure(each, "weighted_standard_error");
+  }
   return tensor;
 }
 
@@ -66,10 +73,13 @@ json::object tensor_json(const MeasuredTensor& tensor) {
   for (const MeasuredType& type : tensor.types) {
     json::object one{{"type", type.type}, {"bytes", type.bytes}, {"error", type.error}};
     if (tensor.weighted) one["weighted_error"] = type.weighted_error;
+    if (tensor.rows != 0) one["standard_error"] = type.standard_error;
+    if (tensor.rows != 0 && tensor.weighted) one["weighted_standard_error"] = type.weighted_standard_error;
     types.push_back(std::move(one));
   }
-  json::object all{
-      {"name", tensor.name}, {"made_of", tensor.made_of}, {"shape", std::move(shape)}, {"energy", tensor.energy}};
+  json::object all{{"name", tensor.name}, {"made_of", tensor.made_of}, {"shape", std::move(shape)}};
+  if (tensor.rows != 0) all["rows"] = tensor.rows;
+  all["energy"] = tensor.energy;
   if (tensor.weighted) all["weighted_energy"] = tensor.weighted_energy;
   all["types"] = std::move(types);
   return all;
@@ -121,6 +131,10 @@ const MeasuredType* MeasuredTensor::find(std::string_view type) const {
 
 double MeasuredTensor::relative_square(const MeasuredType& type) const {
   return share(energy, weighted ? weighted_energy : 0, type.error, type.weighted_error);
+}
+
+double MeasuredTensor::standard_error(const MeasuredType& type) const {
+  return share(energy, weighted ? weighted_energy : 0, type.standard_error, type.weighted_standard_error);
 }
 
 double MeasuredTensor::relative_square(const MeasuredType& type, std::size_t matrix) const {

@@ -18,13 +18,16 @@ struct MatrixSums {
   std::vector<double> plain, weighted;  // `weighted`: only with importance data
 };
 
-// Sums over all values a of a tensor and their decoded values b. w is the importance of the column, if available.
+// Sums over all values a of a tensor and their decoded values b, extrapolated if only some rows were measured. w is the
+// importance of the column, if available. A standard error is that of an error, given the tensor's energy; 0 if all
+// rows were measured.
 struct MeasuredType {
   std::string type;
   std::uint64_t bytes = 0;
   double error = 0;           // sum of (a - b)^2
   double weighted_error = 0;  // sum of w (a - b)^2
   MatrixSums matrices{};      // errors of each matrix; all matrices have the same number of bytes
+  double standard_error = 0, weighted_standard_error = 0;
 };
 
 struct MeasuredTensor {
@@ -36,21 +39,26 @@ struct MeasuredTensor {
   bool weighted = false;            // importance data is available
   std::vector<MeasuredType> types;  // by increasing number of bytes
   MatrixSums matrices{};            // energy of each matrix
+  std::uint64_t rows = 0;           // number of rows measured; 0: all
 
   const MeasuredType* find(std::string_view type) const;
   // Squared relative error of a type, from the weighted sums if there are any. 0 for a tensor of zeros.
   double relative_square(const MeasuredType& type) const;
   double relative_square(const MeasuredType& type, std::size_t matrix) const;
+  // Standard error of relative_square(type).
+  double standard_error(const MeasuredType& type) const;
 };
 
 // The file is a JSON object:
-//   {format: "ggufmill measurement", version: 2, ggufmill,
+//   {format: "ggufmill measurement", version: 3, ggufmill,
 //    sources: [{path, bytes, header_hash, modified}],
 //    modules: [{type, name, version, xxh3}],
-//    tensors: [{name, made_of, shape, energy, weighted_energy, types: [{type, bytes, error, weighted_error}]}],
+//    tensors: [{name, made_of, shape, rows, energy, weighted_energy,
+//               types: [{type, bytes, error, weighted_error, standard_error, weighted_standard_error}]}],
 //    matrices: [{tensor, energy: [..], weighted_energy: [..],
 //                types: [{type, bytes, error: [..], weighted_error: [..]}]}]}
-// Weighted numbers are present only with importance data. `matrices` has an entry for each three-dimensional tensor, in
+// Weighted numbers are present only with importance data; `rows`, the number of rows measured, and standard errors only
+// if these are not all rows. `matrices` has an entry for each three-dimensional tensor, in
 // the order of `tensors`; its `bytes` are those of one matrix.
 struct Measurement {
   std::string ggufmill;  // version that measured
@@ -67,7 +75,7 @@ std::string measured_identity(const Tensor& tensor);
 
 std::string write_measurement(const Measurement& measurement);
 // Reads a measurement. The input is not trusted: all numbers are checked to be finite and not negative. `matrices` is
-// skipped; it is for people and other programs. Version 1, which has no `matrices`, is accepted. Fails with exit code
+// skipped; it is for people and other programs. Versions 1 and 2 are accepted. Fails with exit code
 // 4.
 Result<Measurement> read_measurement(const std::string& path);
 

@@ -1,11 +1,13 @@
 #include "stages/quantize/quantize_stage.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 
 #include "pipeline/core/text.h"
+#include "stages/quantize/encoder_fields.h"
 #include "stages/quantize/facts.h"
 #include "stages/quantize/misfits.h"
 
@@ -79,6 +81,8 @@ void find_importance_problems(const Recipe& recipe, Model& model) {
   if (!without.empty()) model.problems.push_back(no_importance(without, model.notes.get(notes::kImportanceGiven)));
 }
 
+constexpr const char* kEncoderKey = "ggufmill.encoder";  // metadata: the encoders that differ from the reference
+
 class QuantizeStage final : public TargetStage {
  public:
   QuantizeStage(QuantizeStageOptions options, RecipeCatalog catalog)
@@ -103,6 +107,7 @@ class QuantizeStage final : public TargetStage {
     if (options_.target) {
       BOOST_OUTCOME_TRY(fill(model, open));
     }
+    warn_if_all_are_kept(model);
     find_importance_problems(options_.recipe, model);
     write_metadata(model);
     model.notes.set(notes::kRecipe, options_.target ? options_.recipe.name + "-" + options_.target->objective.name
@@ -120,11 +125,12 @@ class QuantizeStage final : public TargetStage {
   // Applies the recipe and the rules. Returns the indices of the tensors they leave undecided.
   Result<std::vector<std::size_t>> decide(Model& model) const {
     if (options_.order_by_layer) sort_by_layer(model.tensors);
-    // The rules and the output count dimensions as ggml does: without trailing ones.
-    for (Tensor& tensor : model.tensors) {
-      BOOST_OUTCOME_TRY(tensor.expression,
-                        expressions::reshape(tensor.expression, without_trailing_ones(tensor.expression->shape)));
-    }
+    // The output counts dimensions as ggml does: without trailing ones.
+    if (!model.notes.get(notes::kKeepsDimensions))
+      for (Tensor& tensor : model.tensors) {
+        BOOST_OUTCOME_TRY(tensor.expression,
+                          expressions::reshape(tensor.expression, without_trailing_ones(tensor.expression->shape)));
+      }
     std::vector<TensorRule> rules = options_.rules;
     const ModelFacts facts = facts_of(model);
     Decider decider(options_.recipe, rules, options_.pure, options_.fallback, facts);
@@ -140,12 +146,23 @@ class QuantizeStage final : public TargetStage {
       tensor.type = decision.type;
       tensor.fallback_from = decision.refused ? nullptr : decision.wanted;
       tensor.reason = std::move(decision.reason);
+      BOOST_OUTCOME_TRY(choose_encoder(decision, tensor));
     }
     BOOST_OUTCOME_TRY(check_rules_used(rules));
     const Origin& asked = options_.recipe.is_type ? options_.recipe_origin : options_.origin;
     for (Error& error : misfits.errors(asked, options_.misfit_is_given, catalog_.types()))
       model.problems.push_back(std::move(error));
     return open;
+  }
+
+  // Asks for the encoder of the rule or the stage. Refuses one that was named together with a type that lacks it; a
+  // type that a recipe gives keeps the reference's bytes instead.
+  Status choose_encoder(const Decision& decision, Tensor& tensor) const {
+    const bool by_rule = decision.rule && decision.rule->encoder;
+    tensor.encoder = by_rule ? *decision.rule->encoder : options_.encoder;
+    const bool named = by_rule || (options_.recipe.is_type && !decision.rule);
+    if (!named || !tensor.converted() || !tensor.type->is_quantized() || decision.wanted) return ok();
+    return check_encoder(tensor.encoder, *tensor.type, by_rule ? decision.rule->origin : options_.origin);
   }
 
   // Assigns types to the open tensors: those with the smallest loss within the budget.
@@ -195,6 +212,14 @@ class QuantizeStage final : public TargetStage {
     return ok();
   }
 
+  void warn_if_all_are_kept(Model& model) const {
+    if (!options_.recipe.type || !options_.recipe.type->is_quantized() || model.tensors.empty()) return;
+    if (std::ranges::any_of(model.tensors, [](const Tensor& tensor) { return tensor.type->is_quantized(); })) return;
+    model.warnings.push_back(fmt::format("{} quantizes none of the {} tensors: {}, for example, is {}",
+                                         options_.recipe.name, model.tensors.size(), quoted_name(model.tensors[0].name),
+                                         model.tensors[0].reason));
+  }
+
   Status check_rules_used(const std::vector<TensorRule>& rules) const {
     Diagnostics unused;
     for (const TensorRule& rule : rules) {
@@ -215,7 +240,23 @@ class QuantizeStage final : public TargetStage {
         "start from the F16, BF16, or F32 model, or allow it: requantize: true, or --allow-requantize");
   }
 
+  // Returns the encoders that converted tensors have: described, each once, in the order of the tensors.
+  static std::string encoders_of(const Model& model) {
+    std::vector<std::string> described;
+    for (const Tensor& tensor : model.tensors) {
+      if (!tensor.converted()) continue;
+      const Encoder encoder = encoder_for(tensor.encoder, *tensor.type, tensor.importance != nullptr);
+      const std::string text = describe(encoder);
+      if (!encoder.is_reference() && std::ranges::count(described, text) == 0) described.push_back(text);
+    }
+    return fmt::format("{}", fmt::join(described, "; "));
+  }
+
   void write_metadata(Model& model) const {
+    if (const std::string encoders = encoders_of(model); !encoders.empty())
+      model.metadata.set_at_end(kEncoderKey, metadata_string(encoders));
+    else if (std::ranges::any_of(model.tensors, &Tensor::converted))
+      model.metadata.remove(kEncoderKey);  // that of an earlier run
     model.metadata.set_at_end("general.quantization_version", metadata_unsigned(MetadataType::kUint32, 2));
     if (options_.recipe.file_type)
       model.metadata.set_at_end("general.file_type",
@@ -251,6 +292,7 @@ struct QuantizeSettings {
   bool requantize = true;
   bool order_by_layer = true;
   std::optional<bool> fallback{};
+  Encoder encoder{};
   std::optional<TargetOptions> target{};
   Origin origin{}, recipe_origin{};  // of the stage; of `recipe` or `type`
 };
@@ -268,6 +310,8 @@ Form<std::vector<WrittenRule>> tensors_form(const Types& types) {
           .required()
           .example("Q5_K"),
       field("optional", &Rule::optional, "Whether the rule may match no tensor."),
+      field("encoder", &Rule::encoder, encoder_form(), "Overrides the stage's `encoder` for this rule.")
+          .example("search"),
   };
   return list_of(map_of<WrittenRule>(fields_within(&WrittenRule::rule, fields) +
                                      Fields<WrittenRule>{field("misfit", &WrittenRule::fallback, misfit_form(),
@@ -297,6 +341,10 @@ Fields<QuantizeSettings> settings_fields(const Types& types) {
           "What happens to a type named here where the row length is not a multiple of its block size: it is refused, "
           "or replaced according to the recipe's `fallback`. A recipe's own types always fall back.")
           .shown_default("refuse"),
+      field("encoder", &Settings::encoder, encoder_form(),
+            "How values are encoded in their types: as llama-quantize does, or with better scales, minimums and levels "
+            "at the same size. Types without a search keep the reference's bytes, which `ggufmill plan` shows.")
+          .example("{search: {effort: 2}}"),
   };
 }
 
@@ -331,6 +379,7 @@ Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeC
   options.fallback = settings.fallback.value_or(false);
   options.misfit_is_given = settings.fallback.has_value();
   options.rules = tensor_rules(std::move(settings.tensors), options.fallback);
+  options.encoder = settings.encoder;
   options.pure = settings.pure;
   options.requantize = settings.requantize;
   options.order_by_layer = settings.order_by_layer;

@@ -68,6 +68,16 @@ TEST_CASE("the first rule that matches decides") {
   CHECK(reason(model, "blk.0.ffn_down.weight") == "tensors[0]: ffn");
 }
 
+TEST_CASE("a recipe that quantizes nothing is a warning") {
+  StageBench bench;
+  for (Tensor& tensor : bench.model.tensors) tensor.name += ".lora_a";
+  const auto model = bench.run("Q4_K_M");
+  REQUIRE(model);
+  CHECK(model.value().warnings ==
+        std::vector<std::string>{"Q4_K_M quantizes none of the 5 tensors: 'output.weight.lora_a', for example, is "
+                                 "kept: base: match ^(?!.*weight$)"});
+}
+
 TEST_CASE("patterns are case-sensitive") {
   const StageBench bench;
   CHECK(bench.error("{recipe: Q4_K_M, tensors: [{match: 'FFN', type: Q5_K}]}").what == "no tensor matches 'FFN'");
@@ -153,6 +163,20 @@ TEST_CASE("a type without a fallback is a problem, and the tensor is unchanged")
   CHECK(model.value().problems[0].help ==
         "types that fit: F16, BF16, F32; choose one: tensors: [{match: ..., type: ...}], or --tensor-type");
   CHECK(tensor(model.value(), "blk.0.attn_k.weight").fallback_from == nullptr);
+}
+
+TEST_CASE("convolutions of a projector become F16, and what llama.cpp transposes is kept") {
+  StageBench bench;
+  bench.model.metadata.set("general.architecture", metadata_string("clip"));
+  bench.add("a.conv1d.0.weight", {3, 80, 64});
+  bench.add("mm.input_projection.weight", {512, 64});
+  for (const char* const asked : {"Q8_0", "Q4_0", "Q5_1"}) {
+    CAPTURE(asked);
+    const auto model = bench.run(asked);
+    CHECK(type(model, "a.conv1d.0.weight") == "F16");
+    CHECK(type(model, "mm.input_projection.weight") == "F32");
+    CHECK(model.value().problems.empty());
+  }
 }
 
 TEST_CASE("a type named by the user is used or refused") {
@@ -415,4 +439,74 @@ TEST_CASE("adjust sees the type chosen so far") {
   const auto model = StageBench().run("'" + folder.file("mine.yaml") + "'");
   CHECK(type(model, "output.weight") == "Q8_0");
   CHECK(type(model, "blk.0.ffn_down.weight") == "Q4_K");
+}
+
+namespace {
+
+Encoder encoder(const Result<Model>& model, std::string_view name) {
+  if (!model) FAIL(render(model.error()));
+  return tensor(model.value(), name).encoder;
+}
+
+std::string recorded_encoder(const Result<Model>& model) {
+  if (!model) FAIL(render(model.error()));
+  const MetadataValue* value = model.value().metadata.find("ggufmill.encoder");
+  return value ? std::string(as_string(*value).value_or("")) : "none";
+}
+
+}  // namespace
+
+TEST_CASE("the encoder is the reference unless another one is asked for") {
+  const auto model = StageBench().run("Q4_K_M");
+  CHECK(encoder(model, "token_embd.weight").is_reference());
+  CHECK(recorded_encoder(model) == "none");
+}
+
+TEST_CASE("the encoder of the stage is that of all tensors") {
+  const auto model = StageBench().run("{recipe: Q4_K_M, encoder: search}");
+  CHECK(encoder(model, "token_embd.weight") == search_encoder());
+  CHECK(encoder(model, "output.weight") == search_encoder());
+}
+
+TEST_CASE("the encoders in use are recorded in the metadata") {
+  CHECK(recorded_encoder(StageBench().run("{recipe: Q4_K_M, encoder: search}")) ==
+        "search (effort 2, plain weights); search (effort 2, plain weights, row gain)");
+  CHECK(recorded_encoder(StageBench().run("{recipe: Q4_K_M, encoder: {reference: {gain: row}}}")) ==
+        "reference with row gain");
+}
+
+TEST_CASE("the options of a search replace its defaults") {
+  const auto model = StageBench().run("{type: Q4_K, encoder: {search: {effort: 3, weights: ggml, gain: none}}}");
+  CHECK(encoder(model, "token_embd.weight") == Encoder{EncoderMethod::kSearch, Gain::kNone, 3, SearchWeights::kGgml});
+}
+
+TEST_CASE("a rule's encoder overrides that of the stage") {
+  const auto model =
+      StageBench().run("{recipe: Q4_K_M, encoder: search, tensors: [{match: attn_v, type: Q5_K, encoder: reference}]}");
+  CHECK(encoder(model, "blk.0.attn_v.weight").is_reference());
+  CHECK(encoder(model, "blk.0.ffn_down.weight") == search_encoder());
+}
+
+TEST_CASE("an effort out of range is an error") {
+  CHECK(StageBench().error("{type: Q4_K, encoder: {search: {effort: 4}}}").what.find("4") != std::string::npos);
+}
+
+TEST_CASE("a search for a type of a rule that has none is refused") {
+  const Error error = StageBench().error("{recipe: Q4_K_M, tensors: [{match: attn_v, type: TQ2_0, encoder: search}]}");
+  CHECK(error.what == "there is no search for TQ2_0");
+  CHECK(error.help.find("Q4_K") != std::string::npos);
+}
+
+TEST_CASE("a search for a single type that has none is refused") {
+  CHECK(StageBench().error("{type: TQ2_0, encoder: search}").what == "there is no search for TQ2_0");
+}
+
+TEST_CASE("requantizing with the reference removes the name of an earlier encoder") {
+  StageBench bench;
+  bench.model.metadata.set("ggufmill.encoder", metadata_string("search"));
+  CHECK(recorded_encoder(bench.run("Q4_K_M")) == "none");
+}
+
+TEST_CASE("a gain for a single type that it does not help is refused") {
+  CHECK(StageBench().error("{type: Q8_0, encoder: {reference: {gain: row}}}").what == "a gain does not help Q8_0");
 }

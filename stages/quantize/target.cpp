@@ -150,12 +150,13 @@ class Chooser {
     if (found == by_name_.end())
       return error_at(options_.origin, fmt::format("tensor {} was not measured", quoted_name(tensor.name)),
                       std::string(kMeasureAgain));
-    if (found->second->made_of != measured_identity(tensor))
-      return error_at(
-          options_.origin,
-          fmt::format("tensor {} or its importance data has changed since it was measured", quoted_name(tensor.name)),
-          std::string(kMeasureAgain));
-    return found->second;
+    if (found->second->made_of == measured_identity(tensor)) return found->second;
+    BOOST_OUTCOME_TRY(const Tensor rows, sampled(tensor, options_.sample));
+    if (found->second->made_of == measured_identity(rows)) return found->second;
+    return error_at(options_.origin,
+                    fmt::format("tensor {}, its importance data or the sample has changed since it was measured",
+                                quoted_name(tensor.name)),
+                    std::string(kMeasureAgain));
   }
 
   // Assigns each tensor to the first budget that matches it.

@@ -10,6 +10,7 @@
 
 #include "stages/quantize/decide.h"
 #include "stages/quantize/objective.h"
+#include "stages/quantize/sample.h"
 
 namespace ggufmill {
 
@@ -36,6 +37,7 @@ struct TargetOptions {
   std::vector<const TypeInfo*> candidates;         // at least one
   std::string measured;                            // path of the measurement; empty: `run` measures first
   std::shared_ptr<const Measurement> measurement;  // read from `measured`, or given; null: not yet
+  RowSample sample;                                // rows that a measurement reads
   Objective objective;
   bool objective_is_given = false;  // false: another objective replaces one that does not apply to this model
   Probes probes;

@@ -31,6 +31,7 @@ struct TargetSettings {
   std::vector<const TypeInfo*> candidates{};
   std::vector<Exclusion> exclude{};
   std::optional<std::string> measured{};
+  RowSample sample{};
   std::optional<ObjectiveChoice> objective{};
   std::vector<Pattern> groups{};
   std::vector<TypeBound> bounds{};
@@ -164,6 +165,11 @@ Fields<TargetSettings> settings_fields(const RecipeCatalog& catalog) {
       field("measured", &Settings::measured, path(),
             "Output of `ggufmill measure`; without it, `run` measures first and writes a file next to the output.")
           .example("model.measured.json"),
+      field(
+          "sample", &Settings::sample, sample_form(),
+          "Rows that are measured: one of N (at least 64 of a tensor), evenly spread, the same for every candidate; or "
+          "all. A measurement of all rows serves every sample.")
+          .example("all"),
       field("objective", &Settings::objective, objective_choice(),
             "What the choice minimizes: stream (where it knows the tensors' roles, otherwise relative), relative, "
             "probe, absolute, or a file of your own.")
@@ -219,6 +225,7 @@ Result<TargetOptions> options_of(TargetSettings settings, const Types& types) {
   BOOST_OUTCOME_TRY(take_objective(settings, options));
   options.groups = std::move(settings.groups);
   options.bounds = std::move(settings.bounds);
+  options.sample = settings.sample;
   if (!settings.measured) return options;
   options.measured = *settings.measured;
   options.inputs.push_back(options.measured);

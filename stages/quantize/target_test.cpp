@@ -170,7 +170,7 @@ TEST_CASE("a measurement of other data is refused") {
   const std::string text = fmt::format("{{target: {{bits: 4.5}}, {}}}", kTypes);
   sample.measurement.tensors[3].made_of = "another";
   CHECK(refusal(text, sample) ==
-        "tensor 'blk.0.attn_k.weight' or its importance data has changed since it was measured");
+        "tensor 'blk.0.attn_k.weight', its importance data or the sample has changed since it was measured");
   sample.measurement.tensors.erase(sample.measurement.tensors.begin() + 3);
   CHECK(refusal(text, sample) == "tensor 'blk.0.attn_k.weight' was not measured");
 }
@@ -446,4 +446,21 @@ TEST_CASE("the recipe of a target names its objective") {
   const Sample sample;
   CHECK(chosen(fmt::format("{{target: {{bits: 4.5}}, {}, objective: relative}}", kTypes), sample)
             .notes.get(notes::kRecipe) == "target-relative");
+}
+
+TEST_CASE("a measurement is used if it has the requested sample or all rows") {
+  Sample sample;
+  for (Tensor& each : sample.model.tensors) each = tensor(each.name, 256, 4096);
+  const auto with = [&](const char* measured, const char* requested) {
+    for (std::size_t i = 0; i < sample.model.tensors.size(); ++i) {
+      const RowSample rows = parse_document(measured, "sample", sample_form()).value();
+      sample.measurement.tensors[i].made_of = measured_identity(sampled(sample.model.tensors[i], rows).value());
+    }
+    return bool(stage(fmt::format("{{target: {{bits: 4.5}}, sample: {}, {}}}", requested, kTypes), sample)
+                    ->apply(sample.model));
+  };
+  CHECK(with("1/16", "1/16"));
+  CHECK(with("all", "1/16"));
+  CHECK_FALSE(with("1/16", "all"));
+  CHECK_FALSE(with("1/32", "1/16"));
 }

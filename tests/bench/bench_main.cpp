@@ -35,7 +35,8 @@ po::options_description options() {
   add("only", po::value<std::string>()->default_value("all"),
       "kernels, files, or speeds: the table of pipeline/cluster/kernel_speeds.tsv");
   add("filter", po::value<std::string>()->default_value(""),
-      "a regular expression for kernels: what it finds in \"Q4_K encode, importance L2\", \"Q4_K decode memory\"");
+      "a regular expression for kernels: what it finds in \"Q4_K encode, importance L2\", \"Q4_K decode memory\", "
+      "\"Q4_K search 2 L2\"");
   add("place", po::value<std::string>()->default_value("all"), "of the kernels' data: L2 or memory");
   add("file-type", po::value<Names>()->default_value({"Q4_K", "Q6_K", "Q8_0", "F16"}, "Q4_K Q6_K Q8_0 F16"),
       "a type or recipe for the files; may be repeated");

@@ -51,13 +51,47 @@ std::map<Key, std::vector<Kernel>> kernels_by_job(const Kernels& kernels, const 
   return all;
 }
 
-Job job_of(const std::vector<Kernel>& found, bool importance, const GgmlLibrary* ggml) {
-  Job job{found.front().kernel, importance, {}};
-  for (const Kernel& each : found) job.contenders.push_back(contender_of(each));
-  if (ggml == nullptr || job.kernel->type_id >= GGUFMILL_FIRST_FOREIGN_TYPE) return job;
+void add_ggml(Job& job, const GgmlLibrary* ggml) {
+  if (ggml == nullptr || job.kernel->type_id >= GGUFMILL_FIRST_FOREIGN_TYPE) return;
   auto theirs = ggml->namesake(*job.kernel);
   if (theirs) job.contenders.insert(job.contenders.begin() + 1, {"ggml", "", std::move(theirs)});
+}
+
+Job job_of(const std::vector<Kernel>& found, bool importance, const GgmlLibrary* ggml) {
+  Job job{found.front().kernel, importance, 0, {}};
+  for (const Kernel& each : found) job.contenders.push_back(contender_of(each));
+  add_ggml(job, ggml);
   return job;
+}
+
+// Searches with the weights that `search` uses by default.
+Job search_job(const ggufmill_kernel& encoder, std::span<const SearchChoice> choices, bool importance,
+               std::uint32_t effort, const GgmlLibrary* ggml) {
+  Job job{&encoder, importance, effort, {}};
+  for (const SearchChoice& choice : choices)
+    job.contenders.push_back({name_of(*choice.module), choice.module->isa, [=](const ggufmill_call& rows) {
+                                const std::uint32_t weights =
+                                    rows.importance ? GGUFMILL_WEIGHTS_QUARTER : GGUFMILL_WEIGHTS_PLAIN;
+                                const ggufmill_search_call call{rows, effort, weights};
+                                if (choice.kernel->run(&call) != GGUFMILL_OK)
+                                  throw std::runtime_error("a search failed");
+                              }});
+  add_ggml(job, ggml);
+  return job;
+}
+
+// Slowest ISA first; skips a second copy of the reference.
+std::vector<SearchChoice> searches_of(const Kernels& kernels, std::uint32_t type, const std::string& isa) {
+  std::vector<SearchChoice> choices = kernels.searches(type);
+  std::reverse(choices.begin(), choices.end());
+  const auto is_unwanted = [&](const SearchChoice& choice) {
+    const bool is_first = &choice == choices.data();
+    return !is_first && (is_reference(*choice.module) || (!isa.empty() && isa != choice.module->isa));
+  };
+  std::vector<SearchChoice> wanted;
+  for (const SearchChoice& choice : choices)
+    if (!is_unwanted(choice)) wanted.push_back(choice);
+  return wanted;
 }
 
 // Mirrors the declaration in ggml.h; type numbers are those of GGUF files.
@@ -85,7 +119,8 @@ void* symbol(void* library, const std::string& path, const char* name) {
 
 std::string operation_of(const Job& job) {
   if (job.kernel->operation == GGUFMILL_DECODE) return "decode";
-  return job.importance ? "encode, importance" : "encode";
+  const std::string operation = job.effort == 0 ? "encode" : "search " + std::to_string(job.effort);
+  return job.importance ? operation + ", importance" : operation;
 }
 
 std::vector<Job> jobs_of(const Kernels& kernels, const std::string& isa, const GgmlLibrary* ggml) {
@@ -94,6 +129,13 @@ std::vector<Job> jobs_of(const Kernels& kernels, const std::string& isa, const G
     const std::uint32_t flags = found.front().kernel->flags;
     if (!(flags & GGUFMILL_NEEDS_IMPORTANCE)) jobs.push_back(job_of(found, false, ggml));
     if (flags != 0) jobs.push_back(job_of(found, true, ggml));
+  }
+  for (const auto& [key, found] : kernels_by_job(kernels, isa)) {
+    const std::vector<SearchChoice> choices = searches_of(kernels, key.first, isa);
+    if (key.second != GGUFMILL_ENCODE || choices.empty()) continue;
+    for (const std::uint32_t effort : {1u, 2u, 3u})
+      for (const bool importance : {false, true})
+        jobs.push_back(search_job(*found.front().kernel, choices, importance, effort, ggml));
   }
   return jobs;
 }

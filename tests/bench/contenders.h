@@ -37,14 +37,15 @@ struct Contender {
 struct Job {
   const ggufmill_kernel* kernel = nullptr;  // supplies the row's type and sizes
   bool importance = false;
-  std::vector<Contender> contenders;  // the reference first, ggml second, then the modules, slowest ISA first
+  std::uint32_t effort = 0;           // of a search; 0: not a search
+  std::vector<Contender> contenders;  // the reference first, ggml second, then the modules, slowest first
 };
 
-// Returns "decode", "encode" or "encode, importance".
+// Returns "decode", "encode", "search 1" and so on, the last two also with ", importance".
 std::string operation_of(const Job& job);
 
-// Returns the jobs sorted by type, then operation. If `isa` is not empty, only that ISA is included in addition to the
-// reference. `ggml` may be null.
+// Returns the jobs sorted by type, then operation; the searches are last, and ggml's part in them is its encoder. If
+// `isa` is not empty, only that ISA is included in addition to the reference. `ggml` may be null.
 std::vector<Job> jobs_of(const Kernels& kernels, const std::string& isa, const GgmlLibrary* ggml);
 
 }  // namespace ggufmill::bench

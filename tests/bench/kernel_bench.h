@@ -36,7 +36,7 @@ struct KernelTime {
 
 struct KernelRow {
   std::string type;
-  std::string operation;  // "decode", "encode", "encode, importance"
+  std::string operation;  // "decode", "encode", "encode, importance", "search 2", "search 2, importance"
   std::string place;      // "L2", "memory"
   std::vector<KernelTime> times;
 };

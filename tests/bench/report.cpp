@@ -50,7 +50,7 @@ class Table {
   std::string text() const {
     std::string out = heads() + columns();
     for (const KernelRow& row : rows_) {
-      out += fmt::format("{:<9}{:<19}{:<7}", row.type, row.operation, row.place);
+      out += fmt::format("{:<9}{:<21}{:<7}", row.type, row.operation, row.place);
       for (const std::string& name : names_) out += cell(name, find(row, name));
       while (out.back() == ' ') out.pop_back();
       out += '\n';
@@ -60,13 +60,13 @@ class Table {
 
  private:
   std::string heads() const {
-    std::string out = fmt::format("{:<35}", decodes_ ? "decoders" : "encoders");
+    std::string out = fmt::format("{:<37}", decodes_ ? "decoders" : "encoders");
     for (const std::string& name : names_) out += fmt::format("{:>{}}", name, is_base(name) ? 10 : width());
     return out + "\n";
   }
 
   std::string columns() const {
-    std::string out = fmt::format("{:<9}{:<19}{:<7}", "type", "", "data");
+    std::string out = fmt::format("{:<9}{:<21}{:<7}", "type", "", "data");
     for (const std::string& name : names_) {
       out += fmt::format("{:>10}", name == "memcpy" ? "GB/s" : "Mw/s");
       if (is_base(name)) continue;
@@ -200,7 +200,7 @@ std::string speed_table(const std::vector<KernelRow>& rows) {
   std::map<std::pair<std::string, std::string>, Speeds> all;  // by type and ISA
   for (const KernelRow& row : rows)
     for (const KernelTime& time : row.times) {
-      if (time.name == "ggml" || time.name == "memcpy") continue;
+      if (time.name == "ggml" || time.name == "memcpy" || row.operation.starts_with("search")) continue;
       Speeds& speeds = all[{row.type, time.name}];
       double& speed = row.operation == "decode" ? speeds.decode : speeds.encode;
       if (row.operation == "decode" || speed == 0 || row.operation == "encode") speed = time.weights_per_second / 1e6;

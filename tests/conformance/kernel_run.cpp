@@ -42,7 +42,12 @@ std::uint64_t target_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols
   return kernel.operation == GGUFMILL_ENCODE ? packed_row_bytes(kernel, cols) : cols * sizeof(float);
 }
 
-Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement, std::byte filler) {
+namespace {
+
+// Runs a kernel or a search; `run` gets the call.
+template <class Run>
+Outcome try_run(const ggufmill_kernel& kernel, const Work& work, Placement placement, std::byte filler,
+                bool takes_importance, const Run& run) {
   const std::size_t packed = kernel.block_elements == 1 ? kernel.block_bytes : 1;  // alignment of the packed data
   const bool decodes = kernel.operation == GGUFMILL_DECODE;
   const auto gap = [&](std::size_t alignment) { return placement.one_element_away ? alignment : 0; };
@@ -54,13 +59,28 @@ Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement pl
   target.fill(filler);
   ggufmill_call call{source.bytes().data(), target.bytes().data(), work.rows, work.cols, nullptr};
   std::optional<GuardedBuffer> weights;
-  if (!work.importance.empty() && kernel.flags != 0) {
+  if (!work.importance.empty() && takes_importance) {
     weights.emplace(work.importance.size_bytes(), placement.side, gap(sizeof(float)));
     weights->copy_from(std::as_bytes(work.importance));
     call.importance = reinterpret_cast<const float*>(weights->bytes().data());
   }
-  const std::int32_t status = kernel.run(&call);
+  const std::int32_t status = run(call);
   return {status, {target.bytes().begin(), target.bytes().end()}};
+}
+
+}  // namespace
+
+Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement, std::byte filler) {
+  return try_run(kernel, work, placement, filler, kernel.flags != 0,
+                 [&](const ggufmill_call& call) { return kernel.run(&call); });
+}
+
+Outcome try_search(const ggufmill_search_kernel& search, const ggufmill_kernel& encoder, const Work& work,
+                   const SearchSettings& settings) {
+  return try_run(encoder, work, {}, std::byte{0xa5}, true, [&](const ggufmill_call& rows) {
+    const ggufmill_search_call call{rows, settings.effort, settings.weights};
+    return search.run(&call);
+  });
 }
 
 Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement, std::byte filler) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/abi/ggufmill_kernels.h"
+#include "plugins/abi/ggufmill_search.h"
 #include "tests/support/guarded_buffer.h"
 
 namespace ggufmill::conformance {
@@ -44,6 +44,12 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
+// Settings of a search.
+struct SearchSettings {
+  std::uint32_t effort = 2;
+  std::uint32_t weights = GGUFMILL_WEIGHTS_PLAIN;
+};
+
 // Location of the memory of a run.
 struct Placement {
   GuardedBuffer::Side side = GuardedBuffer::Side::kEnd;
@@ -55,7 +61,10 @@ struct Placement {
 // Runs a kernel with source, target and importance each against a guard page. The target is filled with `filler` first.
 Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement = {},
                    std::byte filler = std::byte{0xa5});
-// Does the same and returns the output; throws std::runtime_error if the kernel fails.
+// Runs a search in the same way; `encoder` is any encoder of its type.
+Outcome try_search(const ggufmill_search_kernel& search, const ggufmill_kernel& encoder, const Work& work,
+                   const SearchSettings& settings);
+// Runs a kernel in the same way and returns the output; throws std::runtime_error if the kernel fails.
 Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement = {},
                  std::byte filler = std::byte{0xa5});
 

@@ -290,16 +290,25 @@ TEST_CASE("options that a checkpoint has no use for") {
 
 TEST_CASE("a draft of a checkpoint without layers that predict further tokens") {
   const Folder checkpoint;
-  const auto [option, text] =
-      GENERATE(table<std::string, std::string>({{"part", "part: draft"}, {"draft_head", "draft_head: leave_out"}}));
+  const auto [option, text] = GENERATE(table<std::string, std::string>(
+      {{"part", "no draft can be made"}, {"draft_head", "the draft head cannot be omitted"}}));
   huggingface::SourceOptions options = checkpoint.options();
   if (option == "part") options.part = ModelPart::kDraft;
   if (option == "draft_head") options.draft_head = huggingface::DraftHead::kLeaveOut;
   const auto refused = checkpoint.read(options);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ExitCode::kUsage);
-  CHECK(has(render(refused.error()),
-            text + " is not possible: the map of 'llama' has no layers that predict further tokens"));
+  CHECK(has(render(refused.error()), text + ": the map of 'llama' has no layers that predict further tokens"));
+}
+
+TEST_CASE("a DSpark draft of a checkpoint that has none") {
+  const Folder checkpoint;
+  huggingface::SourceOptions options = checkpoint.options();
+  options.dspark = true;
+  const auto refused = checkpoint.read(options);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ExitCode::kUsage);
+  CHECK(has(render(refused.error()), "checkpoints of 'llama' contain no DSpark draft"));
 }
 
 namespace {
@@ -485,11 +494,6 @@ TEST_CASE("a Qwen 3 reranker without the two tokens is refused") {
 }
 
 TEST_CASE("checkpoints whose class is served, but that are something else") {
-  Folder kimi;
-  CHECK(has(kimi.config(R"({"architectures": ["KimiK3ForConditionalGeneration"],
-                            "text_config": {"architectures": ["KimiLinearForCausalLM"]}})")
-                .fault(),
-            "is Kimi K3, which is not supported"));
   Folder chatglm;
   Folder dna;
   CHECK(has(dna.put("tokenizer_config.json", R"({"tokenizer_class": "HybridDNATokenizer"})").fault(),

@@ -133,3 +133,32 @@ TEST_CASE("the report counts all bytes of the tensors") {
   CHECK(report.bytes_written == 512000 + 1024000);
   fixture.take_outputs();
 }
+
+namespace {
+
+std::vector<std::string> outputs_of(EngineFixture& fixture, EngineKind kind) {
+  const Result<RunReport> report = fixture.run(options_for(kind));
+  if (!report) FAIL(render(report.error()));
+  return fixture.take_outputs();
+}
+
+}  // namespace
+
+TEST_CASE("searched and corrected rows do not depend on the engine, the threads and the budget") {
+  EngineFixture fixture({
+      {"weighted", shape_of({512, 90}), "BF16", {"Q4_K", "Q2_K", "IQ4_XS"}, true},
+      {"experts", shape_of({256, 11, 3}), "F16", {"Q3_K", "Q6_K", "Q4_1"}, true},
+      {"long", shape_of({70400, 2}), "F16", {"Q4_0", "IQ4_NL", "Q5_K"}, false},
+  });
+  for (Step& step : fixture.plan.steps)
+    for (Encoding& encoding : step.encodings)
+      encoding.encoder =
+          encoder_for({EncoderMethod::kSearch, Gain::kRow, 1, {}}, *encoding.type, encoding.importance != nullptr);
+  fixture.plan.limits.memory = 64 << 20;
+  fixture.plan.limits.threads = 1;
+  const std::vector<std::string> expected = outputs_of(fixture, EngineKind::kSimple);
+  fixture.plan.limits.threads = 3;
+  CHECK(same(outputs_of(fixture, EngineKind::kGraph), expected));
+  fixture.plan.limits.memory = fixture.plan.least_memory;
+  CHECK(same(outputs_of(fixture, EngineKind::kGraph), expected));
+}

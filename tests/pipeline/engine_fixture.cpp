@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "pipeline/core/byte_order.h"
+#include "pipeline/core/importance.h"
 #include "pipeline/plan/slabs.h"
 #include "tests/support/files.h"
 #include "tests/support/synth.h"
@@ -83,7 +84,7 @@ std::string source_file(const std::vector<TensorRecipe>& tensors) {
     for (std::uint64_t matrix = 0; matrix < tensors[i].shape.dims[2]; ++matrix) {
       const std::vector<float> weights = weights_of(tensors[i], matrix);
       const auto all = std::as_bytes(std::span(weights));
-      put(file, model.tensors[i].importance->ranges(matrix).sums.offset, Bytes(all.begin(), all.end()));
+      put(file, model.tensors[i].importance->ranges(matrix)[0].sums.offset, Bytes(all.begin(), all.end()));
     }
   }
   return file;

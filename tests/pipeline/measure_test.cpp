@@ -219,3 +219,86 @@ TEST_CASE("one journal is for one measurement at a time") {
   fixture().measure(options);
   CHECK(refused);
 }
+
+namespace {
+
+// Measures a matrix of 1600 rows and three experts of 320 rows each, whose rows differ in size.
+class SampleFixture {
+ public:
+  SampleFixture() {
+    GgufBuilder file;
+    for (const std::vector<std::uint64_t>& dims : {std::vector<std::uint64_t>{256, 1600}, {256, 320, 3}}) {
+      file.add_tensor(fmt::format("blk.{}.ffn_down{}.weight", file.tensors.size(), dims.size() > 2 ? "_exps" : ""),
+                      dims);
+      std::vector<float> values(file.tensors.back().data.size() / sizeof(float));
+      synth::fill(synth::Distribution::kNormal, file.tensors.size(), 0, values);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] *= static_cast<float>(1 + i / 256 * 7919 % 5);
+      file.tensors.back().data = float_bytes(values);
+    }
+    file.write(folder_.file("in.gguf"));
+  }
+
+  Measurement measure(const std::string& sample, const MeasureOptions& options = {}, unsigned threads = 1) const {
+    Job job = context_
+                  .parse_job(fmt::format("version: 1\nsource: {{gguf: {0}/in.gguf}}\noutputs: [{{gguf: {0}/out.gguf, "
+                                         "quantize: {{target: {{bits: 5}}, candidates: [Q3_K, Q8_0, F32], sample: "
+                                         "{1}}}}}]\n",
+                                         folder_.path().string(), sample),
+                             "job.yaml")
+                  .value();
+    job.limits.threads = threads;
+    return context_.measure(job, options).value();
+  }
+
+ private:
+  TempDir folder_;
+  Context context_ = Context::create().value();
+};
+
+}  // namespace
+
+TEST_CASE("a sample is extrapolated to all rows, with its standard error") {
+  const SampleFixture fixture;
+  const Measurement all = fixture.measure("all"), some = fixture.measure("1/8");
+  CHECK(all.tensors[0].rows == 0);
+  CHECK(some.tensors[0].rows == 1600 / 7);
+  CHECK(some.tensors[1].rows == 3 * (320 / 7));
+  for (std::size_t i = 0; i < all.tensors.size(); ++i) {
+    const MeasuredTensor &of_all = all.tensors[i], &of_some = some.tensors[i];
+    INFO(of_all.name);
+    CHECK(of_some.shape == of_all.shape);
+    CHECK(of_some.energy == Approx(of_all.energy).epsilon(0.2));
+    for (std::size_t t = 0; t < of_all.types.size(); ++t) {
+      const MeasuredType &exact = of_all.types[t], &estimate = of_some.types[t];
+      CHECK(estimate.bytes == exact.bytes);
+      CHECK(exact.standard_error == 0);
+      CHECK(std::abs(of_some.relative_square(estimate) - of_all.relative_square(exact)) <=
+            4 * of_some.standard_error(estimate));
+      CHECK(of_some.standard_error(estimate) <= 0.05 * of_some.relative_square(estimate));
+    }
+  }
+}
+
+TEST_CASE("a sample does not depend on threads and parts") {
+  const SampleFixture fixture;
+  const Measurement whole = fixture.measure("1/8");
+  CHECK(write_measurement(fixture.measure("1/8", {}, 3)) == write_measurement(whole));
+  for (const std::size_t part : {0, 1}) {
+    MeasureOptions options;
+    options.part = part;
+    options.parts = 2;
+    const Measurement measured = fixture.measure("1/8", options);
+    REQUIRE(measured.tensors.size() == 1);
+    CHECK(write_measured_line(measured.tensors[0]) == write_measured_line(whole.tensors[part]));
+  }
+}
+
+TEST_CASE("a written measurement keeps its standard errors") {
+  const SampleFixture fixture;
+  const TempDir folder;
+  const Measurement measured = fixture.measure("1/8");
+  write_text(folder.file("m.json"), write_measurement(measured));
+  const Measurement read = read_measurement(folder.file("m.json")).value();
+  CHECK(read.tensors[0].rows == measured.tensors[0].rows);
+  CHECK(read.tensors[0].types[0].standard_error == measured.tensors[0].types[0].standard_error);
+}

@@ -136,6 +136,19 @@ void check_close(float value, double exact) {
 
 }  // namespace
 
+TEST_CASE("an adapter is merged with the map that the source names") {
+  const Bench bench;
+  const std::string map = bench.folder.file("mine.yaml"), config = bench.base + "/config.json";
+  write_text(map, "name: llama\ndescription: d\nextends: llama\nserves: [MineForCausalLM]\n");
+  std::string text = read_text(config);
+  text.replace(text.find("LlamaForCausalLM"), 16, "MineForCausalLM");
+  const std::string built_in = run(bench, "built_in.gguf", bench.checkpoint(), bench.adapter);
+  write_text(config, text);
+  const std::string source =
+      fmt::format("{{huggingface: {{path: {}, outtype: f32, pre: default, architecture: {}}}}}", bench.base, map);
+  CHECK(read_text(run(bench, "mine.gguf", source, bench.adapter)) == read_text(built_in));
+}
+
 TEST_CASE("a PEFT adapter is merged into the checkpoint that is being converted") {
   const Bench bench;
   const Floats merged = floats(run(bench, "out.gguf", bench.checkpoint(), bench.adapter), "blk.0.ffn_up.weight");

@@ -14,6 +14,15 @@ std::string legacy_text(std::string_view text) {
   return int_bytes(static_cast<std::int32_t>(text.size())) + std::string(text);
 }
 
+Result<std::vector<float>> read_floats(const Extent& extent) {
+  std::vector<float> numbers(extent.bytes / sizeof(float));
+  if (numbers.empty()) return numbers;
+  BOOST_OUTCOME_TRY(const auto file, InputFile::open(extent.source->path));
+  BOOST_OUTCOME_TRY(file->read(extent.offset, std::as_writable_bytes(std::span(numbers))));
+  if (extent.big_endian) swap_words(sizeof(float), std::as_writable_bytes(std::span(numbers)));
+  return numbers;
+}
+
 }  // namespace
 
 std::string float_bytes(const std::vector<float>& values) {
@@ -52,16 +61,13 @@ void add_entry(GgufBuilder& file, const std::string& name, const std::vector<flo
 }
 
 Result<std::vector<float>> read_weights(const Importance& importance, std::uint64_t matrix) {
-  const Importance::Ranges ranges = importance.ranges(matrix);
-  std::vector<float> counts(ranges.counts.bytes / sizeof(float)), weights(ranges.sums.bytes / sizeof(float));
-  for (const auto& [extent, numbers] : {std::pair(ranges.sums, &weights), std::pair(ranges.counts, &counts)}) {
-    if (numbers->empty()) continue;
-    BOOST_OUTCOME_TRY(const auto file, InputFile::open(extent.source->path));
-    BOOST_OUTCOME_TRY(file->read(extent.offset, std::as_writable_bytes(std::span(*numbers))));
-    if (extent.big_endian) swap_words(sizeof(float), std::as_writable_bytes(std::span(*numbers)));
+  std::vector<ImportanceNumbers> numbers;
+  for (const Importance::Ranges& ranges : importance.ranges(matrix)) {
+    BOOST_OUTCOME_TRY(auto sums, read_floats(ranges.sums));
+    BOOST_OUTCOME_TRY(auto counts, read_floats(ranges.counts));
+    numbers.push_back({std::move(sums), std::move(counts)});
   }
-  BOOST_OUTCOME_TRY(importance.to_weights(matrix, counts, weights));
-  return weights;
+  return importance.to_weights(matrix, std::move(numbers));
 }
 
 }  // namespace ggufmill

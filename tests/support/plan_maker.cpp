@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "pipeline/core/importance.h"
+
 namespace ggufmill::testing {
 namespace {
 
@@ -23,7 +25,7 @@ std::shared_ptr<const Importance> importance_of(const TensorRecipe& recipe, cons
   if (!recipe.importance) return nullptr;
   Importance importance;
   importance.name = recipe.name;
-  importance.sums = {source, offset, importance_bytes(recipe)};
+  importance.shares = {{{source, offset, importance_bytes(recipe)}, {}}};
   importance.columns = recipe.shape.columns();
   importance.matrices = recipe.shape.dims[2];
   importance.fingerprint = recipe.name;

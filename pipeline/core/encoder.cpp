@@ -1,0 +1,64 @@
+#include "pipeline/core/encoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ggufmill {
+namespace {
+
+// Types with a search. A test compares the list with the kernels.
+constexpr std::string_view kSearched[] = {"Q4_0", "Q4_1", "Q5_0", "Q5_1",   "Q8_0",   "Q2_K",  "Q3_K",
+                                          "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "IQ3_S", "IQ2_S"};
+
+// Types for which a gain was measured to be of no use: their levels are fine enough that nothing shrinks.
+constexpr std::string_view kUnshrunk[] = {"Q6_K", "Q8_0"};
+// Types of activations, and types of so few levels that their scale alone decides the values.
+constexpr std::string_view kUnmeasured[] = {"Q8_1", "Q8_K", "TQ1_0", "TQ2_0", "Q1_0", "Q2_0"};
+
+std::string names_of(bool (*has)(const TypeInfo&)) {
+  std::string names;
+  for (const TypeInfo& type : built_in_types())
+    if (has(type)) names += fmt::format("{}{}", names.empty() ? "" : ", ", type.name);
+  return names;
+}
+
+}  // namespace
+
+Encoder reference_encoder() { return {}; }
+
+Encoder search_encoder() { return {EncoderMethod::kSearch, Gain::kRow, 2, {}}; }
+
+bool has_search(const TypeInfo& type) { return std::ranges::count(kSearched, type.name) != 0; }
+
+bool has_gain(const TypeInfo& type) {
+  return type.type_class == TypeClass::kQuantized && type.scales.format == ScaleFormat::kF16 &&
+         std::ranges::count(kUnshrunk, type.name) == 0 && std::ranges::count(kUnmeasured, type.name) == 0;
+}
+
+std::string types_with_search() { return names_of(has_search); }
+std::string types_with_gain() { return names_of(has_gain); }
+
+Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance) {
+  Encoder encoder = wanted;
+  if (wanted.method == EncoderMethod::kSearch) {
+    if (!has_search(type)) return reference_encoder();
+    if (!encoder.weights) encoder.weights = importance ? SearchWeights::kQuarter : SearchWeights::kPlain;
+  }
+  if (!has_gain(type)) encoder.gain = Gain::kNone;
+  return encoder;
+}
+
+std::string describe(const Encoder& encoder) {
+  const std::string_view gain = encoder.gain == Gain::kRow ? "row gain" : "";
+  const std::string_view name = kEncoderWords[static_cast<std::size_t>(encoder.method)];
+  if (encoder.method == EncoderMethod::kReference)
+    return gain.empty() ? std::string(name) : fmt::format("{} with {}", name, gain);
+  std::string text = fmt::format("{} (effort {}", name, encoder.effort);
+  if (encoder.weights)
+    text += fmt::format(", {} weights", kSearchWeightWords[static_cast<std::size_t>(*encoder.weights)]);
+  if (!gain.empty()) text += fmt::format(", {}", gain);
+  return text + ")";
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,68 @@
+#pragma once
+// How values are encoded in a quantized type. The type decides the format and the size; the encoder decides which of
+// the format's numbers are written.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "pipeline/core/types.h"
+
+namespace ggufmill {
+
+enum class EncoderMethod : std::uint8_t {
+  kReference,  // the bytes of llama-quantize
+  kSearch,     // a wider search for scales, minimums and levels
+};
+inline constexpr std::string_view kEncoderWords[] = {"reference", "search"};
+
+// Weights of the squared errors that a search minimizes.
+enum class SearchWeights : std::uint8_t {
+  kGgml,        // those of the reference encoder of the type
+  kQuarter,     // importance times the fourth root of 2 s + x x, where s is the mean square of the block
+  kImportance,  // the importance, or 1 without it
+  kPlain,       // 1
+};
+inline constexpr std::string_view kSearchWeightWords[] = {"ggml", "quarter", "importance", "plain"};
+
+// Correction of the scales after a row is encoded. Levels of least squared error shrink the values of a row; the gain
+// stretches them again.
+enum class Gain : std::uint8_t {
+  kNone,
+  kRow,  // one factor for each row
+};
+inline constexpr std::string_view kGainWords[] = {"none", "row"};
+
+struct Encoder {
+  static constexpr std::uint32_t kLeastEffort = 1, kMostEffort = 3;
+
+  EncoderMethod method = EncoderMethod::kReference;
+  Gain gain = Gain::kNone;
+  std::uint32_t effort = 0;                // of a search: kLeastEffort to kMostEffort; else 0
+  std::optional<SearchWeights> weights{};  // of a search; none: depends on the importance, see encoder_for()
+
+  bool is_reference() const { return method == EncoderMethod::kReference && gain == Gain::kNone; }
+  bool operator==(const Encoder&) const = default;
+};
+
+// Returns the encoders that their names stand for: the default, and a search of effort 2 with gain.
+Encoder reference_encoder();
+Encoder search_encoder();
+
+// Return true for types that have a search, and for types whose scales a gain can stretch with use.
+bool has_search(const TypeInfo& type);
+bool has_gain(const TypeInfo& type);
+// Return the names of these types, separated by commas, for messages.
+std::string types_with_search();
+std::string types_with_gain();
+
+// Returns the encoder that a tensor of a type gets if `wanted` was asked for: that encoder, with its weights decided
+// (quarter with importance, plain without it), as far as the type has it. A type without search gets the reference.
+Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance);
+
+// Returns "reference", "reference with row gain", "search (effort 2, quarter weights, row gain)".
+std::string describe(const Encoder& encoder);
+
+}  // namespace ggufmill

@@ -1,0 +1,35 @@
+#include "pipeline/core/encoder.h"
+
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+
+TEST_CASE("the weights of a search depend on the importance") {
+  CHECK(encoder_for(search_encoder(), type_named("Q4_K"), true).weights == SearchWeights::kQuarter);
+  CHECK(encoder_for(search_encoder(), type_named("Q4_K"), false).weights == SearchWeights::kPlain);
+}
+
+TEST_CASE("weights that were asked for do not depend on the importance") {
+  Encoder wanted = search_encoder();
+  wanted.weights = SearchWeights::kGgml;
+  CHECK(encoder_for(wanted, type_named("Q4_K"), true) == wanted);
+}
+
+TEST_CASE("a type without a search gets the reference") {
+  CHECK(encoder_for(search_encoder(), type_named("TQ2_0"), true) == reference_encoder());
+}
+
+TEST_CASE("a type that a gain does not help gets none") {
+  CHECK(encoder_for(search_encoder(), type_named("Q6_K"), true).gain == Gain::kNone);
+  CHECK(encoder_for(search_encoder(), type_named("Q6_K"), true).method == EncoderMethod::kSearch);
+}
+
+TEST_CASE("every type with a gain has at most two scales, which are halves") {
+  for (const TypeInfo& type : built_in_types()) {
+    if (!has_gain(type)) continue;
+    INFO(type.name);
+    CHECK(type.scales.format == ScaleFormat::kF16);
+    CHECK(type.scales.count <= 2);
+    CHECK(1024 % type.block_elements == 0);
+  }
+}

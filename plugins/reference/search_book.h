@@ -1,0 +1,243 @@
+#pragma once
+// The search for types with a code book of magnitudes and free signs (iq_format.h): x ~ d * factor(scale) * sign *
+// magnitude, where the magnitudes of a group are a point of the book.
+//
+// The sums of w |x| m and w m m of a group with all points are computed once. The error of a group at any scale s is
+// that of zeros plus s (s * sum(w m m) - 2 sum(w |x| m)), so the best point is found by looking at all of them. First
+// the best scale of any size is found for each sub-block; then codes near what d, from several starts, makes of it are
+// tried, with the points chosen again for each; for the codes and points found, d is that of least squared error, and
+// so on until nothing improves. Sums are in element order, without fused operations. All arithmetic is in F32, but for
+// the sums over the sub-blocks.
+
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+
+#include "plugins/reference/fit.h"
+#include "plugins/reference/iq_codec.h"
+#include "plugins/reference/search_parts.h"
+
+namespace ggufmill::reference {
+
+struct BookEffort {
+  int scales;  // first scales tried for a sub-block
+  int starts;  // of d
+};
+inline constexpr BookEffort kBookEfforts[] = {{6, 1}, {10, 3}, {16, 6}};
+inline constexpr float kPartFirst = 0.6f, kPartAcross = 0.6f;  // of the top, that the greatest value is first given
+
+// Numbers of a code book.
+template <class Format>
+struct BookShape {
+  static constexpr int kDims = static_cast<int>(std::tuple_size_v<std::remove_cvref_t<decltype(Format::kBook[0])>>);
+  static constexpr int kPoints = static_cast<int>(std::tuple_size_v<std::remove_cvref_t<decltype(Format::kBook)>>);
+  static constexpr int kSuper = 256;
+  static constexpr int kSubs = kSuper / Format::kSubBlock;
+  static constexpr int kGroups = Format::kSubBlock / kDims;  // of a sub-block
+  static constexpr int kAllGroups = kSuper / kDims;
+
+  static float magnitude(int point, int i) { return Format::kMagnitudes[Format::kBook[point][i]]; }
+  static float top() {
+    return Format::kMagnitudes[std::remove_cvref_t<decltype(Format::lattice())>::SpaceType::kLevels - 1];
+  }
+  static float most_in(const float* x) {
+    float most = 0;
+    for (int i = 0; i < Format::kSubBlock; ++i) most = std::fabs(x[i]) > most ? std::fabs(x[i]) : most;
+    return most;
+  }
+};
+
+// The point chosen for a group, and its sums; `error` is relative to zeros.
+struct PointChoice {
+  float error, xm, mm;
+  int point;
+};
+
+// Chooses the best points of the groups of a super-block by looking at all of them.
+template <class Format>
+class AllPoints {
+ public:
+  AllPoints(const float* x, const float* w) {
+    for (int group = 0; group < Shape::kAllGroups; ++group)
+      for (int point = 0; point < kPoints; ++point) {
+        float xm = 0, mm = 0;
+        for (int i = 0; i < Shape::kDims; ++i) {
+          const float m = Shape::magnitude(point, i), wm = w[group * Shape::kDims + i] * m;
+          xm += wm * std::fabs(x[group * Shape::kDims + i]);
+          mm += wm * m;
+        }
+        xm_[group][point] = xm;
+        mm_[group][point] = mm;
+      }
+  }
+
+  // Of equal points, the first is chosen.
+  PointChoice choose(int group, float scale) const { return choose(xm_[group], mm_[group], scale); }
+
+  static PointChoice choose(const float* xm, const float* mm, float scale) {
+    float errors[kPoints];
+    for (int point = 0; point < kPoints; ++point) errors[point] = scale * (scale * mm[point] - 2 * xm[point]);
+    const int best = least_of(errors);
+    return {errors[best], xm[best], mm[best], best};
+  }
+
+ private:
+  using Shape = BookShape<Format>;
+  static constexpr int kPoints = Shape::kPoints;
+
+  // Returns the first of the least.
+  static int least_of(const float* errors) {
+    constexpr int kLanes = 16;
+    float least[kLanes];
+    for (int lane = 0; lane < kLanes; ++lane) least[lane] = errors[lane];
+    for (int at = kLanes; at < kPoints; at += kLanes)
+      for (int lane = 0; lane < kLanes; ++lane)
+        least[lane] = errors[at + lane] < least[lane] ? errors[at + lane] : least[lane];
+    float all = least[0];
+    for (int lane = 1; lane < kLanes; ++lane) all = least[lane] < all ? least[lane] : all;
+    int first = kPoints - 1;
+    for (int point = 0; point < kPoints; ++point) {
+      const int found = errors[point] == all ? point : kPoints - 1;
+      first = found < first ? found : first;
+    }
+    return first;
+  }
+
+  float xm_[Shape::kAllGroups][kPoints], mm_[Shape::kAllGroups][kPoints];
+};
+
+// `Points` chooses as AllPoints does.
+template <class Format, class Points>
+class BookSearch {
+ public:
+  using Block = typename Format::Block;
+
+  // Returns false if nothing is better than zeros.
+  static bool search(const float* x, const float* weights, std::uint32_t effort, Block& block) {
+    const double zeros = weighted_square(x, weights, Shape::kSuper);
+    if (zeros == 0 || !(zeros <= DBL_MAX)) return false;
+    BookSearch found(x, weights, kBookEfforts[effort - 1]);
+    if (found.best_d_ == 0) return false;
+    found.put(x, block);
+    return true;
+  }
+
+ private:
+  using Shape = BookShape<Format>;
+  static constexpr int kSubs = Shape::kSubs, kGroups = Shape::kGroups;
+  static constexpr int kRounds = 4, kMostCode = 15;
+  static constexpr float kMostHalf = 65504;
+
+  // Sums over a sub-block, for the points chosen; `error` is relative to zeros.
+  struct Sums {
+    float error = 0, xm = 0, mm = 0;
+    int points[kGroups] = {};
+  };
+
+  BookSearch(const float* x, const float* w, const BookEffort& effort) : points_of_(x, w) {
+    float greatest = 0;
+    for (int sub = 0; sub < kSubs; ++sub) {
+      scales_[sub] = best_scale(sub, x + sub * Format::kSubBlock, effort);
+      greatest = scales_[sub] > greatest ? scales_[sub] : greatest;
+    }
+    if (greatest == 0) return;
+    const float top = Format::scale(1, kMostCode), step = Format::scale(1, 1) - Format::scale(1, 0);
+    for (int i = 0; i < effort.starts; ++i)
+      descend(as_half(greatest / (top + 0.5f * step * static_cast<float>(1 - i))));
+  }
+
+  // Chooses the points of a sub-block at a scale.
+  Sums choose(int sub, float scale) const {
+    Sums sums;
+    for (int i = 0; i < kGroups; ++i) {
+      const PointChoice best = points_of_.choose(sub * kGroups + i, scale);
+      sums.error += best.error;
+      sums.xm += best.xm;
+      sums.mm += best.mm;
+      sums.points[i] = best.point;
+    }
+    return sums;
+  }
+
+  float best_scale(int sub, const float* x, const BookEffort& effort) const {
+    const float most = Shape::most_in(x), top = Shape::top();
+    if (!(most >= kZeroGroup)) return 0;
+    float best = 0, least = 0;
+    for (int k = 0; k < effort.scales; ++k) {
+      const float part = kPartFirst + kPartAcross * static_cast<float>(k) / static_cast<float>(effort.scales - 1);
+      Sums sums = choose(sub, most / (top * part));
+      if (sums.mm > 0 && sums.xm > 0) sums = choose(sub, sums.xm / sums.mm);
+      if (!(sums.mm > 0)) continue;
+      const float scale = sums.xm / sums.mm, error = -sums.xm * scale;
+      if (error < least) least = error, best = scale;
+    }
+    return best;
+  }
+
+  void descend(float d) {
+    int codes[kSubs], points[kSubs][kGroups];
+    double before = DBL_MAX;
+    for (int round = 0; round < kRounds; ++round) {
+      if (!(d > 0) || !(d <= kMostHalf)) return;
+      double total = 0, xm = 0, mm = 0;
+      for (int sub = 0; sub < kSubs; ++sub) {
+        const float step = Format::scale(1, 1) - Format::scale(1, 0);
+        const int middle = nearest_code((scales_[sub] / d - Format::scale(1, 0)) / step, 0, kMostCode);
+        Sums best;
+        best.error = FLT_MAX;
+        codes[sub] = 0;
+        for (int code = middle - 1; code <= middle + 1; ++code) {
+          if (code < 0 || code > kMostCode) continue;
+          const Sums sums = choose(sub, Format::scale(d, static_cast<unsigned>(code)));
+          if (!(sums.error < best.error)) continue;
+          best = sums;
+          codes[sub] = code;
+        }
+        if (!(best.error < FLT_MAX)) return;
+        const double factor = Format::scale(1, static_cast<unsigned>(codes[sub]));
+        total += double{best.error};
+        xm += factor * double{best.xm};
+        mm += factor * factor * double{best.mm};
+        for (int i = 0; i < kGroups; ++i) points[sub][i] = best.points[i];
+      }
+      if (total < error_) {
+        error_ = total;
+        best_d_ = d;
+        for (int sub = 0; sub < kSubs; ++sub) {
+          codes_[sub] = codes[sub];
+          for (int i = 0; i < kGroups; ++i) points_[sub][i] = points[sub][i];
+        }
+      }
+      if (!(total < before) || !(mm > 0)) return;
+      before = total;
+      const float next = as_half(static_cast<float>(xm / mm));
+      if (next == d) return;
+      d = next;
+    }
+  }
+
+  void put(const float* x, Block& block) const {
+    block = {};
+    block.d.store(best_d_);
+    for (int sub = 0; sub < kSubs; ++sub) {
+      Format::put_scale(block, sub, static_cast<unsigned>(codes_[sub]));
+      for (int i = 0; i < kGroups; ++i)
+        Format::put_index(block, sub * kGroups + i, static_cast<unsigned>(points_[sub][i]));
+    }
+    for (int eight = 0; eight < Shape::kSuper / 8; ++eight) {
+      unsigned signs = 0;
+      for (int i = 0; i < 8; ++i) signs |= (x[eight * 8 + i] < 0 ? 1u : 0u) << i;
+      Format::put_signs(block, eight, signs);
+    }
+  }
+
+  Points points_of_;
+  float scales_[kSubs];
+  double error_ = 0;  // relative to zeros
+  float best_d_ = 0;
+  int codes_[kSubs] = {}, points_[kSubs][kGroups] = {};
+};
+
+}  // namespace ggufmill::reference

@@ -1,0 +1,118 @@
+#pragma once
+// The types that have a search: for each, its codec, the weights of its reference encoder, the format that the search
+// sees, and how what is found is packed.
+
+#include "plugins/reference/iq4_types.h"
+#include "plugins/reference/k_types.h"
+#include "plugins/reference/lattice_types.h"
+#include "plugins/reference/search_affine.h"
+#include "plugins/reference/search_scales.h"
+#include "plugins/reference/search_weights.h"
+#include "plugins/reference/simple_types.h"
+
+namespace ggufmill::reference {
+
+// Scales and minimums.
+template <class Codec>
+struct AffineSearched : Codec {
+  static void put(const AffineCodes& codes, typename Codec::Block& block) {
+    Codec::pack(codes.d, codes.dmin, codes.scales, codes.minimums, codes.levels, block);
+  }
+};
+
+struct SearchedQ4_K : AffineSearched<Q4_K> {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kAbove};
+  static constexpr AffineFormat kFormat{32, 15, 63, 14.0f, 1.95f, 1.5f};
+};
+
+struct SearchedQ5_K : AffineSearched<Q5_K> {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kAbove};
+  static constexpr AffineFormat kFormat{32, 31, 63, 30.0f, 1.95f, 1.5f};
+};
+
+struct SearchedQ2_K : AffineSearched<Q2_K> {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRoot, GgmlWeights::kMagnitude};
+  static constexpr AffineFormat kFormat{16, 3, 15, 2.1f, 1.85f, 0.75f};
+};
+
+// Scales. `kOffset` is what a code of a scale is stored with.
+template <class Codec, int kOffset>
+struct ScaleSearched : Codec {
+  static void put(const ScaleCodes& codes, typename Codec::Block& block) {
+    std::uint8_t stored[ScaleCodes::kMostGroups];
+    for (int i = 0; i < ScaleCodes::kMostGroups; ++i) stored[i] = static_cast<std::uint8_t>(codes.scales[i] + kOffset);
+    Codec::pack(codes.d, stored, codes.levels, block);
+  }
+};
+
+struct SearchedQ3_K : ScaleSearched<Q3_K, 32> {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kSquare};
+  static constexpr ScaleFormat kFormat{16, -4, 3, false, 4, -32, 31, 0.5f};
+};
+
+struct SearchedQ6_K : ScaleSearched<Q6_K, 0> {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kAsGiven, GgmlWeights::kSquare};
+  static constexpr ScaleFormat kFormat{16, -32, 31, false, 32, -128, 127, 0.85f};
+};
+
+struct SearchedIq4Xs : ScaleSearched<Iq4Xs, 32> {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kSquare};
+  static constexpr ScaleFormat kFormat{32, 0, 0, true, 120, -32, 31, 0.5f};
+};
+
+// One scale.
+template <class Codec>
+struct OneScaleSearched : Codec {
+  static void put(const ScaleCodes& codes, typename Codec::Block& block) { Codec::pack(codes.d, codes.levels, block); }
+};
+
+struct SearchedQ4_0 : OneScaleSearched<Q4_0> {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRootOfRow, GgmlWeights::kOne};
+  static constexpr ScaleFormat kFormat{32, -8, 7, false, 8, 0, 0, 0};
+};
+
+struct SearchedQ5_0 : OneScaleSearched<Q5_0> {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRootOfRow, GgmlWeights::kOne};
+  static constexpr ScaleFormat kFormat{32, -16, 15, false, 16, 0, 0, 0};
+};
+
+struct SearchedIq4Nl : OneScaleSearched<Iq4Nl> {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kSquare};
+  static constexpr ScaleFormat kFormat{32, 0, 0, true, 120, 0, 0, 0};
+};
+
+// Its levels are signed bytes.
+struct SearchedQ8_0 : Q8_0 {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kNever, GgmlWeights::kOne};
+  static constexpr ScaleFormat kFormat{32, -127, 127, false, 127, 0, 0, 0};
+  static void put(const ScaleCodes& codes, Block& block) {
+    std::uint8_t levels[kElements];
+    for (std::uint32_t i = 0; i < kElements; ++i) levels[i] = static_cast<std::uint8_t>(codes.levels[i] - 127);
+    pack(codes.d, levels, block);
+  }
+};
+
+// A scale and a minimum.
+template <class Codec, int kGreatest>
+struct LineSearched : Codec {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRootOfRow, GgmlWeights::kOne};
+  static constexpr int kLimit = kGreatest;
+  static void put(const LineCodes& codes, typename Codec::Block& block) {
+    Codec::pack(codes.d, codes.m, codes.levels, block);
+  }
+};
+using SearchedQ4_1 = LineSearched<Q4_1, 15>;
+using SearchedQ5_1 = LineSearched<Q5_1, 31>;
+
+// A code book.
+struct SearchedIq3S : LatticeCodec<Iq3SFormat> {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kSquare};
+  using Book = Iq3SFormat;
+};
+
+struct SearchedIq2S : LatticeCodec<Iq2SFormat> {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kHalfMean};
+  using Book = Iq2SFormat;
+};
+
+}  // namespace ggufmill::reference

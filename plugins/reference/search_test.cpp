@@ -1,0 +1,183 @@
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plugins/reference/reference.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+constexpr std::uint64_t kColumns = 512, kRows = 24;
+
+using Floats = std::vector<float>;
+
+std::span<const ggufmill_search_kernel> searches() {
+  return {ggufmill_reference_searches.kernels, ggufmill_reference_searches.count};
+}
+
+const ggufmill_kernel& kernel_of(std::uint32_t operation, std::uint32_t type) {
+  for (std::uint32_t i = 0; i < ggufmill_reference_module.kernel_count; ++i) {
+    const ggufmill_kernel& kernel = ggufmill_reference_module.kernels[i];
+    if (kernel.operation == operation && kernel.type_id == type) return kernel;
+  }
+  throw std::string("no kernel");
+}
+
+enum class Tails { kLight, kHeavy };
+
+// Sums of uniform numbers, which every library makes alike; heavy tails are cubed.
+Floats random_rows(Tails tails, std::uint64_t rows, unsigned seed) {
+  std::mt19937 random(seed);
+  Floats values(rows * kColumns);
+  for (float& value : values) {
+    double sum = -6;
+    for (int i = 0; i < 12; ++i) sum += double(random()) / 4294967296.0;
+    value = static_cast<float>(tails == Tails::kLight ? 0.02 * sum : 0.01 * sum * sum * sum);
+  }
+  return values;
+}
+
+Floats random_importance() {
+  std::mt19937 random(7);
+  Floats values(kColumns);
+  for (float& value : values) value = static_cast<float>(std::exp(double(random()) / 4294967296.0 * 4));
+  return values;
+}
+
+struct Encoded {
+  std::vector<unsigned char> bytes;
+  Floats values;
+};
+
+std::uint64_t row_bytes(std::uint32_t type) {
+  const ggufmill_kernel& kernel = kernel_of(GGUFMILL_ENCODE, type);
+  return kColumns / kernel.block_elements * kernel.block_bytes;
+}
+
+Floats decoded(std::uint32_t type, const std::vector<unsigned char>& bytes, std::uint64_t rows) {
+  Floats values(rows * kColumns);
+  const ggufmill_call call{bytes.data(), values.data(), rows, kColumns, nullptr};
+  REQUIRE(kernel_of(GGUFMILL_DECODE, type).run(&call) == GGUFMILL_OK);
+  return values;
+}
+
+Encoded searched(const ggufmill_search_kernel& kernel, const Floats& x, const float* importance, std::uint32_t effort,
+                 std::uint32_t weights) {
+  const std::uint64_t rows = x.size() / kColumns;
+  Encoded encoded;
+  encoded.bytes.resize(rows * row_bytes(kernel.type_id));
+  const ggufmill_search_call call{{x.data(), encoded.bytes.data(), rows, kColumns, importance}, effort, weights};
+  REQUIRE(kernel.run(&call) == GGUFMILL_OK);
+  encoded.values = decoded(kernel.type_id, encoded.bytes, rows);
+  return encoded;
+}
+
+Floats by_reference(std::uint32_t type, const Floats& x, const float* importance) {
+  const std::uint64_t rows = x.size() / kColumns;
+  std::vector<unsigned char> bytes(rows * row_bytes(type));
+  const ggufmill_call call{x.data(), bytes.data(), rows, kColumns, importance};
+  REQUIRE(kernel_of(GGUFMILL_ENCODE, type).run(&call) == GGUFMILL_OK);
+  return decoded(type, bytes, rows);
+}
+
+double error_of(const Floats& x, const Floats& y, const float* importance) {
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    sum += (importance ? importance[i % kColumns] : 1.0) * (double(x[i]) - y[i]) * (double(x[i]) - y[i]);
+  return sum;
+}
+
+std::string name_of(const ggufmill_search_kernel& kernel) { return kernel_of(GGUFMILL_ENCODE, kernel.type_id).name; }
+
+void check_errors(Tails tails, const float* importance, std::uint32_t weights) {
+  const Floats x = random_rows(tails, kRows, 1);
+  for (const ggufmill_search_kernel& kernel : searches()) {
+    const bool takes_importance = kernel_of(GGUFMILL_ENCODE, kernel.type_id).flags != 0;
+    const double reference =
+        error_of(x, by_reference(kernel.type_id, x, takes_importance ? importance : nullptr), importance);
+    const double found = error_of(x, searched(kernel, x, importance, 2, weights).values, importance);
+    INFO(name_of(kernel) << ": " << found / reference);
+    CHECK(found <= reference);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a search has at most the reference's error") {
+  check_errors(Tails::kLight, nullptr, GGUFMILL_WEIGHTS_PLAIN);
+}
+
+TEST_CASE("a search has at most the reference's error for values with heavy tails") {
+  check_errors(Tails::kHeavy, nullptr, GGUFMILL_WEIGHTS_PLAIN);
+}
+
+TEST_CASE("a search has at most the reference's weighted error") {
+  check_errors(Tails::kLight, random_importance().data(), GGUFMILL_WEIGHTS_IMPORTANCE);
+}
+
+TEST_CASE("a search has at most the reference's weighted error for values with heavy tails") {
+  check_errors(Tails::kHeavy, random_importance().data(), GGUFMILL_WEIGHTS_IMPORTANCE);
+}
+
+TEST_CASE("more effort finds smaller errors") {
+  const Floats x = random_rows(Tails::kHeavy, kRows, 2);
+  for (const ggufmill_search_kernel& kernel : searches()) {
+    double before = INFINITY;
+    for (const std::uint32_t effort : {1u, 2u, 3u}) {
+      const double error = error_of(x, searched(kernel, x, nullptr, effort, GGUFMILL_WEIGHTS_PLAIN).values, nullptr);
+      INFO(name_of(kernel) << ", effort " << effort << ": " << error / before);
+      CHECK(error <= before * 1.001);
+      before = error;
+    }
+  }
+}
+
+TEST_CASE("a searched row does not depend on the other rows of the call") {
+  const Floats x = random_rows(Tails::kHeavy, 3, 3), importance = random_importance();
+  for (const ggufmill_search_kernel& kernel : searches())
+    for (const std::uint32_t weights : {0u, 1u, 2u, 3u}) {
+      const Encoded all = searched(kernel, x, importance.data(), 2, weights);
+      const std::uint64_t bytes = row_bytes(kernel.type_id);
+      for (std::size_t row = 0; row < 3; ++row) {
+        const Floats one(x.begin() + row * kColumns, x.begin() + (row + 1) * kColumns);
+        const Encoded alone = searched(kernel, one, importance.data(), 2, weights);
+        INFO(name_of(kernel) << ", weights " << weights << ", row " << row);
+        CHECK(std::memcmp(alone.bytes.data(), all.bytes.data() + row * bytes, bytes) == 0);
+      }
+    }
+}
+
+TEST_CASE("a search encodes zeros as zeros") {
+  const Floats zeros(kColumns);
+  for (const ggufmill_search_kernel& kernel : searches()) {
+    INFO(name_of(kernel));
+    CHECK(searched(kernel, zeros, nullptr, 2, GGUFMILL_WEIGHTS_PLAIN).values == zeros);
+  }
+}
+
+TEST_CASE("a search of values without weights has the reference's bytes") {
+  const Floats x = random_rows(Tails::kLight, 1, 4), none(kColumns);
+  for (const ggufmill_search_kernel& kernel : searches()) {
+    if (kernel_of(GGUFMILL_ENCODE, kernel.type_id).flags == 0) continue;
+    INFO(name_of(kernel));
+    CHECK(searched(kernel, x, none.data(), 2, GGUFMILL_WEIGHTS_IMPORTANCE).values ==
+          by_reference(kernel.type_id, x, none.data()));
+  }
+}
+
+TEST_CASE("a search of values that no scale can hold has the reference's bytes or failure") {
+  for (const ggufmill_search_kernel& kernel : searches())
+    for (const float size : {1e30f, 1e-30f}) {
+      const Floats x(kColumns, size);
+      std::vector<unsigned char> bytes(row_bytes(kernel.type_id)), expected(bytes.size());
+      const ggufmill_call reference{x.data(), expected.data(), 1, kColumns, nullptr};
+      const std::int32_t status = kernel_of(GGUFMILL_ENCODE, kernel.type_id).run(&reference);
+      const ggufmill_search_call call{{x.data(), bytes.data(), 1, kColumns, nullptr}, 2, GGUFMILL_WEIGHTS_PLAIN};
+      INFO(name_of(kernel) << ", " << size);
+      CHECK(kernel.run(&call) == status);
+      if (status == GGUFMILL_OK) CHECK(bytes == expected);
+    }
+}

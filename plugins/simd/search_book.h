@@ -1,0 +1,208 @@
+#pragma once
+// Chooses the points of a code book as reference::AllPoints does, but looks only at those that can be the best at a
+// usual scale.
+//
+// At a scale s, the error of a point is s (s mm - 2 xm): in the parentheses, a line in s. So a point that is worse than
+// another one at both ends of an interval of scales is worse within it. The usual scales of a sub-block are cut into
+// intervals; in each, points are compared with the best ones at its ends, and one that is worse in all intervals is
+// left out. "Worse" leaves a margin that is far above the errors of rounding, so that a point left out also has the
+// greater error as a float, and the same point is chosen.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "plugins/reference/search_book.h"
+#include "plugins/simd/search_lanes.h"
+
+namespace ggufmill::simd {
+
+template <class Format>
+class LikelyPoints {
+ public:
+  // Keeps the pointers.
+  LikelyPoints(const float* x, const float* w) : x_(x), w_(w) {
+    Products products;
+    for (int sub = 0; sub < Shape::kSubs; ++sub) {
+      const float most = Shape::most_in(x + sub * Format::kSubBlock);
+      low_[sub] = most / (Shape::top() * kHighest);
+      high_[sub] = most / (Shape::top() * kLowest);
+      for (int group = sub * Shape::kGroups; group < (sub + 1) * Shape::kGroups; ++group) {
+        products_of(group, products);
+        find_likely(group, products, low_[sub], high_[sub]);
+      }
+    }
+  }
+
+  reference::PointChoice choose(int group, float scale) const {
+    const int sub = group / Shape::kGroups;
+    if (counts_[group] == 0 || !(scale >= low_[sub]) || !(scale <= high_[sub])) return choose_of_all(group, scale);
+    const float* const xms = xm_ + firsts_[group];
+    const float* const mms = mm_ + firsts_[group];
+    const Floats s = floats(scale);
+    Floats least = floats(HUGE_VALF);
+    Ints at = ints(0), now = hn::Iota(kInts, 0);
+    for (int i = 0; i < counts_[group]; i += kStep) {
+      const Floats xm = hn::LoadU(kFloats, xms + i), mm = hn::LoadU(kFloats, mms + i);
+      const Floats error = s * (s * mm - floats(2) * xm);
+      const Mask less = error < least;
+      least = simd::choose(less, error, least);
+      at = simd::choose(less, now, at);
+      now = now + ints(kStep);
+    }
+    const Floats all = hn::MinOfLanes(kFloats, least);
+    const Ints first = hn::MinOfLanes(kInts, simd::choose(least == all, at, ints(INT32_MAX)));
+    const int best = hn::GetLane(first);
+    return {hn::GetLane(all), xms[best], mms[best], points_[firsts_[group] + best]};
+  }
+
+ private:
+  using Shape = reference::BookShape<Format>;
+  static constexpr int kPoints = Shape::kPoints, kStep = kLaneStep;
+  static constexpr int kNodes = 6;  // the ends of the intervals
+  // The usual scales give the greatest value these parts of the top.
+  static constexpr float kLowest = 0.45f, kHighest = 3.5f;
+  // Part of the greatest terms; each of the sums and products that are compared is rounded by at most 2^-24 of them.
+  static constexpr float kMargin = 0x1p-18f;
+  // Beyond these, products of a margin or a term may underflow or overflow.
+  static constexpr float kTiny = 0x1p-100f, kHuge = 0x1p100f;
+
+  // The magnitudes of all points, one dimension after the other.
+  struct Magnitudes {
+    alignas(64) float at[Shape::kDims][kPoints];
+    Magnitudes() {
+      for (int i = 0; i < Shape::kDims; ++i)
+        for (int point = 0; point < kPoints; ++point) at[i][point] = Shape::magnitude(point, i);
+    }
+  };
+  static const Magnitudes& magnitudes() {
+    static const Magnitudes all;
+    return all;
+  }
+
+  // Sums of all points of a group.
+  struct Products {
+    alignas(64) float xm[kPoints], mm[kPoints];
+  };
+
+  // A point's line at a node.
+  static Floats line_at(float scale, Floats xm, Floats mm) { return floats(scale) * mm - floats(2) * xm; }
+
+  HWY_NOINLINE reference::PointChoice choose_of_all(int group, float scale) const {
+    Products products;
+    products_of(group, products);
+    return reference::AllPoints<Format>::choose(products.xm, products.mm, scale);
+  }
+
+  void products_of(int group, Products& products) const {
+    const Magnitudes& all = magnitudes();
+    const float* const x = x_ + group * Shape::kDims;
+    const float* const w = w_ + group * Shape::kDims;
+    for (int at = 0; at < kPoints; at += kStep) {
+      Floats xm = floats(0), mm = floats(0);
+      GGUFMILL_UNROLL
+      for (int i = 0; i < Shape::kDims; ++i) {
+        const Floats m = hn::Load(kFloats, all.at[i] + at), wm = floats(w[i]) * m;
+        xm = xm + wm * floats(std::fabs(x[i]));
+        mm = mm + wm * m;
+      }
+      hn::Store(xm, kFloats, products.xm + at);
+      hn::Store(mm, kFloats, products.mm + at);
+    }
+  }
+
+  // The scales at the ends of the intervals, the points that are best there, and how far above them a point is worse.
+  struct Nodes {
+    float scales[kNodes], xm[kNodes], mm[kNodes], margins[kNodes];
+  };
+
+  // Returns false if the numbers are too small or too large to compare.
+  static bool find_nodes(const Products& products, float low, float high, Nodes& nodes) {
+    const float factor = std::pow(high / low, 1.0f / static_cast<float>(kNodes - 1));
+    nodes.scales[0] = low;
+    for (int k = 1; k + 1 < kNodes; ++k) nodes.scales[k] = nodes.scales[k - 1] * factor;
+    nodes.scales[kNodes - 1] = high;
+    Floats least[kNodes], most_xm = floats(0), most_mm = floats(0);
+    Ints at[kNodes], now = hn::Iota(kInts, 0);
+    for (int k = 0; k < kNodes; ++k) least[k] = floats(HUGE_VALF), at[k] = ints(0);
+    for (int i = 0; i < kPoints; i += kStep) {
+      const Floats xm = hn::Load(kFloats, products.xm + i), mm = hn::Load(kFloats, products.mm + i);
+      most_xm = greater(xm, most_xm);
+      most_mm = greater(mm, most_mm);
+      GGUFMILL_UNROLL
+      for (int k = 0; k < kNodes; ++k) {
+        const Floats line = line_at(nodes.scales[k], xm, mm);
+        const Mask less = line < least[k];
+        least[k] = simd::choose(less, line, least[k]);
+        at[k] = simd::choose(less, now, at[k]);
+      }
+      now = now + ints(kStep);
+    }
+    const float greatest_xm = hn::GetLane(hn::MaxOfLanes(kFloats, most_xm));
+    const float greatest_mm = hn::GetLane(hn::MaxOfLanes(kFloats, most_mm));
+    for (int k = 0; k < kNodes; ++k) {
+      const Mask is_least = least[k] == hn::MinOfLanes(kFloats, least[k]);
+      const Ints first = simd::choose(is_least, at[k], ints(INT32_MAX));
+      const int best = std::min(hn::GetLane(hn::MinOfLanes(kInts, first)), kPoints - 1);
+      nodes.xm[k] = products.xm[best];
+      nodes.mm[k] = products.mm[best];
+      nodes.margins[k] = kMargin * (nodes.scales[k] * greatest_mm + 2 * greatest_xm);
+    }
+    const float smallest = nodes.margins[0], largest = nodes.scales[kNodes - 1] * greatest_mm + 2 * greatest_xm;
+    return smallest > kTiny && low * smallest > kTiny && largest < kHuge && high * largest < kHuge;
+  }
+
+  void find_likely(int group, const Products& products, float low, float high) {
+    counts_[group] = 0;
+    firsts_[group] = end_;
+    Nodes nodes;
+    if (!(low > 0) || !find_nodes(products, low, high, nodes)) return;
+    // What a point's line must exceed at node k to be worse than the best point of node j there.
+    const auto bound = [&](int j, int k) {
+      return floats(nodes.scales[k] * nodes.mm[j] - 2 * nodes.xm[j] + nodes.margins[k]);
+    };
+    Floats own[kNodes], of_next[kNodes], of_last[kNodes];
+    for (int k = 0; k < kNodes; ++k) {
+      own[k] = bound(k, k);
+      if (k + 1 < kNodes) of_next[k] = bound(k + 1, k);
+      if (k > 0) of_last[k] = bound(k - 1, k);
+    }
+    int end = end_;
+    for (int i = 0; i < kPoints; i += kStep) {
+      const Floats xm = hn::Load(kFloats, products.xm + i), mm = hn::Load(kFloats, products.mm + i);
+      Floats lines[kNodes];
+      GGUFMILL_UNROLL
+      for (int k = 0; k < kNodes; ++k) lines[k] = line_at(nodes.scales[k], xm, mm);
+      Mask worse = all_lanes();
+      GGUFMILL_UNROLL
+      for (int k = 0; k + 1 < kNodes; ++k) {
+        const Mask than_first = and_greater(lines[k] > own[k], lines[k + 1], of_last[k + 1]);
+        const Mask than_second = and_greater(lines[k] > of_next[k], lines[k + 1], own[k + 1]);
+        worse = hn::And(worse, hn::Or(than_first, than_second));
+      }
+      if (all(worse)) continue;
+      const Mask kept = hn::Not(worse);
+      hn::StoreU(hn::Compress(xm, kept), kFloats, xm_ + end);
+      hn::StoreU(hn::Compress(mm, kept), kFloats, mm_ + end);
+      hn::StoreU(hn::Compress(hn::Iota(kInts, i), hn::RebindMask(kInts, kept)), kInts, points_ + end);
+      end += static_cast<int>(hn::CountTrue(kFloats, kept));
+    }
+    hn::StoreU(floats(0), kFloats, xm_ + end);
+    hn::StoreU(floats(HUGE_VALF), kFloats, mm_ + end);
+    counts_[group] = end - firsts_[group];
+    end_ = end + kStep;  // the last vector of a group is full: it ends with infinite errors
+  }
+
+  static constexpr int kMost = Shape::kAllGroups * (kPoints + kStep);
+
+  const float* x_;
+  const float* w_;
+  // The likely points of all groups, in order.
+  float xm_[kMost], mm_[kMost];
+  std::int32_t points_[kMost];
+  int end_ = 0;
+  int firsts_[Shape::kAllGroups], counts_[Shape::kAllGroups];  // a count of 0: any point may be the best
+  float low_[Shape::kSubs], high_[Shape::kSubs];
+};
+
+}  // namespace ggufmill::simd

@@ -1,0 +1,83 @@
+#include "stages/quantize/encoder_fields.h"
+
+#include <fmt/format.h>
+
+namespace ggufmill {
+namespace {
+
+struct ReferenceSettings {
+  Gain gain = reference_encoder().gain;
+};
+
+struct SearchSettings {
+  std::uint32_t effort = search_encoder().effort;
+  std::optional<SearchWeights> weights{};
+  Gain gain = search_encoder().gain;
+};
+
+// Exactly one of them is present.
+struct EncoderSettings {
+  std::optional<ReferenceSettings> reference{};
+  std::optional<SearchSettings> search{};
+};
+
+constexpr const char* kGainDoc =
+    "Correction of the scales after a row is encoded: `row` multiplies those of each row so that encoding no longer "
+    "shrinks its values.";
+
+Form<EncoderSettings> settings_form() {
+  const auto reference = map_of<ReferenceSettings>(
+      {field("gain", &ReferenceSettings::gain, enumeration<Gain>(kGainWords), kGainDoc).example("row")});
+  const auto search = map_of<SearchSettings>({
+      field("effort", &SearchSettings::effort,
+            "How much is tried: each step takes about three times as long and finds smaller errors.")
+          .at_least(Encoder::kLeastEffort)
+          .at_most(Encoder::kMostEffort),
+      field("weights", &SearchSettings::weights, enumeration<SearchWeights>(kSearchWeightWords),
+            "Weights of the squared errors: those of llama-quantize; importance times the fourth root of the square; "
+            "importance; or none. The default is `quarter` with importance, and `plain` without."),
+      field("gain", &SearchSettings::gain, enumeration<Gain>(kGainWords), kGainDoc),
+  });
+  const std::string group = "method";
+  return map_of<EncoderSettings>(
+             {
+                 field("reference", &EncoderSettings::reference, reference,
+                       "The bytes of llama-quantize, apart from the gain.")
+                     .group(group),
+                 field("search", &EncoderSettings::search, search, "A wider search for scales, minimums and levels.")
+                     .group(group),
+             })
+      .doc("An encoder with its options.");
+}
+
+Encoder encoder_of(const EncoderSettings& settings) {
+  Encoder encoder;
+  if (settings.reference) {
+    encoder.gain = settings.reference->gain;
+  } else if (settings.search) {
+    encoder.method = EncoderMethod::kSearch;
+    encoder.effort = settings.search->effort;
+    encoder.weights = settings.search->weights;
+    encoder.gain = settings.search->gain;
+  }
+  return encoder;
+}
+
+}  // namespace
+
+Form<Encoder> encoder_form() {
+  const auto name = word<Encoder>({{"reference", reference_encoder()}, {"search", search_encoder()}});
+  return either<Encoder>({name, converted<Encoder>(settings_form(), encoder_of)});
+}
+
+Status check_encoder(const Encoder& encoder, const TypeInfo& type, const Origin& origin) {
+  if (encoder.method == EncoderMethod::kSearch && !has_search(type))
+    return error_at(origin, fmt::format("there is no search for {}", type.name),
+                    "use encoder: reference for it; types with a search: " + types_with_search());
+  if (encoder.method == EncoderMethod::kReference && encoder.gain != Gain::kNone && !has_gain(type))
+    return error_at(origin, fmt::format("a gain does not help {}", type.name),
+                    "use encoder: reference for it; types with a gain: " + types_with_gain());
+  return ok();
+}
+
+}  // namespace ggufmill
