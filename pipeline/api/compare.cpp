@@ -31,7 +31,7 @@ struct Matching {
 };
 
 std::string why_not(const Tensor& a, const Tensor& b, const Kernels& kernels) {
-  if (a.shape() != b.shape())
+  if (without_trailing_ones(a.shape()) != without_trailing_ones(b.shape()))
     return fmt::format("its shape is {} in A and {} in B", describe(a.shape()), describe(b.shape()));
   for (const Tensor* tensor : {&a, &b})
     if (a.expression->type != b.expression->type && !is_decodable(tensor->source_type(), kernels))

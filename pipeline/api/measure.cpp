@@ -56,9 +56,9 @@ Status add_target(const JobOutput& output, const Model& shared, const Kernels& k
     }
     Measured& measured = wanted.tensors[known->second];
     if (measured_identity(*measured.tensor) != measured_identity(rows))
-      return usage_error(
-          fmt::format("tensor {} or its sample differs between two outputs with a target", quoted_name(tensor.name)),
-          "measure them with separate pipeline files");
+      return usage_error(fmt::format("tensor {}, its sample or its encoder differs between two outputs with a target",
+                                     quoted_name(tensor.name)),
+                         "measure them with separate pipeline files");
     for (const TypeInfo* type : made.target->candidates)
       if (takes(*type, tensor, kernels) && std::ranges::count(measured.types, type) == 0)
         measured.types.push_back(type);

@@ -390,8 +390,11 @@ Plan make_measurement(const Model& model, const std::vector<Measured>& tensors, 
     Step& step = plan.steps.emplace_back();
     step.name = each.tensor->name;
     step.expression = each.tensor->expression;
-    for (const TypeInfo* type : each.types)
-      step.encodings.push_back({type, type->is_f32() ? nullptr : each.tensor->importance, {}});
+    for (const TypeInfo* type : each.types) {
+      const std::shared_ptr<const Importance> importance = type->is_f32() ? nullptr : each.tensor->importance;
+      const Encoder encoder = encoder_for(each.tensor->encoder, *type, importance != nullptr);
+      step.encodings.push_back({type, importance, {}, false, {}, encoder});
+    }
   }
   finish_plan(plan);
   return plan;

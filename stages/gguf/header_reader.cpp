@@ -179,7 +179,8 @@ Result<Shape> read_shape(ByteReader& in, std::string_view name) {
   }
   if (!fits)
     return wrong(in, offset, name, fmt::format("has the shape {}: more than 2^63 - 1 elements", describe(shape)));
-  return without_trailing_ones(shape);
+  shape.rank = std::max<std::uint32_t>(1, shape.rank);
+  return shape;
 }
 
 Error unknown_type(const ByteReader& in, std::uint64_t offset, std::string_view name, TypeId id) {

@@ -67,11 +67,11 @@ TEST_CASE("data in any order and with gaps is packed in list order") {
   CHECK(rewritten(folder.file("m.gguf")) == expected.bytes());
 }
 
-TEST_CASE("trailing dimensions of 1 are omitted, as in the reference") {
+TEST_CASE("trailing dimensions of 1 are kept, and a tensor without dimensions gets one") {
   const TempDir folder;
   GgufBuilder builder, expected;
   builder.add_tensor("a", {4, 1}).add_tensor("b", {1, 1, 1, 1}).add_tensor("c", {}).add_tensor("d", {1, 2, 1});
-  expected.add_tensor("a", {4}).add_tensor("b", {1}).add_tensor("c", {1}).add_tensor("d", {1, 2});
+  expected.add_tensor("a", {4, 1}).add_tensor("b", {1, 1, 1, 1}).add_tensor("c", {1}).add_tensor("d", {1, 2, 1});
   builder.write(folder.file("m.gguf"));
   CHECK(rewritten(folder.file("m.gguf")) == expected.build());
 }

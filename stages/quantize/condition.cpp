@@ -29,16 +29,6 @@ bool model_holds(const Condition& c, const ModelFacts& model) {
          unset_or(c.grouped_heads, model.heads != model.kv_heads);
 }
 
-bool in_group(const Condition& c, const ConditionContext& context) {
-  if (c.models.empty()) return true;
-  return std::any_of(c.models.begin(), c.models.end(), [&](const std::string& name) {
-    const auto group = context.groups.find(name);
-    return group != context.groups.end() &&
-           std::any_of(group->second.begin(), group->second.end(),
-                       [&](const Condition& member) { return model_holds(member, context.model); });
-  });
-}
-
 bool class_holds(const Condition& c, const TensorFacts& tensor, const ModelFacts& model) {
   return c.classes.empty() || std::any_of(c.classes.begin(), c.classes.end(), [&](const ClassSet& set) {
            return set.contains(tensor.tensor_class, model.tied);
@@ -98,8 +88,17 @@ bool within(Span span, std::uint64_t place, std::uint64_t count) {
   return false;
 }
 
+bool in_any(const std::vector<std::string>& names, const ModelGroups& groups, const ModelFacts& model) {
+  return std::ranges::any_of(names, [&](const std::string& name) {
+    const auto group = groups.find(name);
+    return group != groups.end() &&
+           std::ranges::any_of(group->second, [&](const Condition& member) { return model_holds(member, model); });
+  });
+}
+
 Result<bool> holds(const Condition& c, const TensorFacts& tensor, const ConditionContext& context) {
-  const bool plain = class_holds(c, tensor, context.model) && model_holds(c, context.model) && in_group(c, context) &&
+  const bool plain = class_holds(c, tensor, context.model) && model_holds(c, context.model) &&
+                     (c.models.empty() || in_any(c.models, context.groups, context.model)) &&
                      shape_holds(c, tensor.tensor->shape(), context.type) && place_holds(c, tensor, context.model) &&
                      (c.from.empty() || among(c.from, context.type));
   if (!plain || !c.match) return plain;

@@ -38,6 +38,9 @@ struct Condition {
 // Groups of models by name. A model belongs to a group if at least one of the group's conditions is true.
 using ModelGroups = std::map<std::string, std::vector<Condition>>;
 
+// Returns true if the model belongs to a group of one of these names.
+bool in_any(const std::vector<std::string>& names, const ModelGroups& groups, const ModelFacts& model);
+
 struct ConditionContext {
   const ModelFacts& model;
   const ModelGroups& groups;

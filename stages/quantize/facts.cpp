@@ -11,6 +11,7 @@ namespace {
 struct NamePart {
   std::string_view part;
   TensorClass tensor_class;
+  std::string_view other_part = "";  // also in the name
 };
 
 // The first match wins.
@@ -31,7 +32,8 @@ constexpr NamePart kParts[] = {
     {".ff.net.2.weight", TensorClass::kImageDown},
     {".mlp.layer2.weight", TensorClass::kImageDown},
     {".adaln_modulation_mlp.2.weight", TensorClass::kImageDown},
-    {".w2.weight", TensorClass::kImageDown},
+    {".feed_forward.w2.weight", TensorClass::kImageDown},
+    {"experts.", TensorClass::kImageDown, ".w2.weight"},
     {".to_v.weight", TensorClass::kAttentionV},
     {"_attn.v.weight", TensorClass::kAttentionV},
     {"_attn.v_proj.weight", TensorClass::kAttentionV},
@@ -98,7 +100,8 @@ TensorClass class_of(std::string_view name) {
   if (name == "output.weight") return TensorClass::kOutput;
   if (name == "token_embd.weight" || name == "per_layer_token_embd.weight") return TensorClass::kTokenEmbedding;
   for (const NamePart& row : kParts)
-    if (name.find(row.part) != std::string_view::npos) return row.tensor_class;
+    if (name.find(row.part) != std::string_view::npos && name.find(row.other_part) != std::string_view::npos)
+      return row.tensor_class;
   return TensorClass::kOther;
 }
 

@@ -152,6 +152,7 @@ std::string measured_identity(const Tensor& tensor) {
     return fmt::format("#{} {:x} {}", source.bytes, source.header_hash, source.modified);
   });
   if (tensor.importance) all += " " + tensor.importance->fingerprint;
+  if (!tensor.encoder.is_reference()) all += " " + describe(tensor.encoder);
   return text_hash(all);
 }
 

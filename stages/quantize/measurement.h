@@ -70,7 +70,7 @@ struct Measurement {
 };
 
 // Returns a hash of everything that determines a tensor's measurements: its expression, in which sources are identified
-// by size, header hash and modification time, and its importance.
+// by size, header hash and modification time, its importance, and its encoder.
 std::string measured_identity(const Tensor& tensor);
 
 std::string write_measurement(const Measurement& measurement);

@@ -125,14 +125,9 @@ class QuantizeStage final : public TargetStage {
   // Applies the recipe and the rules. Returns the indices of the tensors they leave undecided.
   Result<std::vector<std::size_t>> decide(Model& model) const {
     if (options_.order_by_layer) sort_by_layer(model.tensors);
-    // The output counts dimensions as ggml does: without trailing ones.
-    if (!model.notes.get(notes::kKeepsDimensions))
-      for (Tensor& tensor : model.tensors) {
-        BOOST_OUTCOME_TRY(tensor.expression,
-                          expressions::reshape(tensor.expression, without_trailing_ones(tensor.expression->shape)));
-      }
-    std::vector<TensorRule> rules = options_.rules;
     const ModelFacts facts = facts_of(model);
+    BOOST_OUTCOME_TRY(drop_trailing_ones(model, facts));
+    std::vector<TensorRule> rules = options_.rules;
     Decider decider(options_.recipe, rules, options_.pure, options_.fallback, facts);
     Misfits misfits;
     std::vector<std::size_t> open;
@@ -153,6 +148,17 @@ class QuantizeStage final : public TargetStage {
     for (Error& error : misfits.errors(asked, options_.misfit_is_given, catalog_.types()))
       model.problems.push_back(std::move(error));
     return open;
+  }
+
+  // The output counts dimensions as ggml does, without trailing ones, unless readers of such models need them.
+  Status drop_trailing_ones(Model& model, const ModelFacts& facts) const {
+    if (model.notes.get(notes::kKeepsDimensions)) return ok();
+    if (in_any(options_.recipe.keep_dimensions, options_.recipe.models, facts)) return ok();
+    for (Tensor& tensor : model.tensors) {
+      BOOST_OUTCOME_TRY(tensor.expression,
+                        expressions::reshape(tensor.expression, without_trailing_ones(tensor.expression->shape)));
+    }
+    return ok();
   }
 
   // Asks for the encoder of the rule or the stage. Refuses one that was named together with a type that lacks it; a

@@ -179,6 +179,16 @@ TEST_CASE("convolutions of a projector become F16, and what llama.cpp transposes
   }
 }
 
+TEST_CASE("trailing dimensions of 1 are dropped, except for models whose readers need them") {
+  StageBench bench;
+  bench.add("pos_embed", {512, 64, 1});
+  const auto [architecture, dimensions] = GENERATE(std::pair("llama", "512 x 64"), std::pair("sd3", "512 x 64 x 1"));
+  const char* const recipe = GENERATE("Q4_K_M", "Q8_0", "COPY");
+  CAPTURE(architecture, recipe);
+  bench.model.metadata.set("general.architecture", metadata_string(architecture));
+  CHECK(describe(tensor(bench.run(recipe).value(), "pos_embed").shape()) == dimensions);
+}
+
 TEST_CASE("a type named by the user is used or refused") {
   StageBench bench;
   for (const char* name : {"a.weight", "b.weight", "c.weight", "d.weight", "e.weight"}) bench.add(name, {96, 64});

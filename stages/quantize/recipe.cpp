@@ -99,6 +99,9 @@ Form<RecipeFile> recipe_form(const Types& types) {
       field("importance_exempt", &Recipe::importance_exempt, list_of(class_form()),
             "Classes that are never refused for missing importance data."),
       field("models", &Recipe::models, groups_form(), "Named groups of models, for the condition `model`."),
+      field("keep_dimensions", &Recipe::keep_dimensions,
+            list_of(text().doc("A group of `models`.").example("diffusion")),
+            "Groups of models whose tensors keep trailing dimensions of 1, which their readers need."),
   };
   return map_of<RecipeFile>(
              fields_within(&RecipeFile::recipe, first) +
@@ -135,6 +138,7 @@ Recipe extended(Recipe inherited, Recipe own) {
   for (auto& [name, members] : own.models) all.models[name] = std::move(members);
   append(all.needs_importance, own.needs_importance);
   append(all.importance_exempt, own.importance_exempt);
+  append(all.keep_dimensions, own.keep_dimensions);
   append(all.files, own.files);
   prepend(all.keep, std::move(own.keep), all.name);
   prepend(all.rules, std::move(own.rules), all.name);
@@ -143,13 +147,13 @@ Recipe extended(Recipe inherited, Recipe own) {
 }
 
 Status check_groups(const Recipe& recipe, const Origin& origin) {
+  std::vector<std::string> used = recipe.keep_dimensions;
   for (const auto* rules : {&recipe.keep, &recipe.rules, &recipe.adjust})
-    for (const Rule& rule : *rules)
-      for (const std::string& name : rule.condition.models)
-        if (!recipe.models.count(name))
-          return error_at(origin,
-                          fmt::format("recipe '{}' uses model group '{}', which is not defined", recipe.name, name),
-                          "define it under `models:`, or extend a recipe that defines it");
+    for (const Rule& rule : *rules) append(used, rule.condition.models);
+  for (const std::string& name : used)
+    if (!recipe.models.count(name))
+      return error_at(origin, fmt::format("recipe '{}' uses model group '{}', which is not defined", recipe.name, name),
+                      "define it under `models:`, or extend a recipe that defines it");
   return ok();
 }
 

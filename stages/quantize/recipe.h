@@ -35,7 +35,8 @@ struct Recipe {
   std::vector<const TypeInfo*> needs_importance{};  // types refused without importance, except for...
   std::vector<ClassSet> importance_exempt{};        // ...tensors of these classes
   ModelGroups models{};
-  std::vector<std::string> files{};  // paths it was read from, including `extends`; empty: built in
+  std::vector<std::string> keep_dimensions{};  // groups of models whose tensors keep trailing dimensions of 1
+  std::vector<std::string> files{};            // paths it was read from, including `extends`; empty: built in
 };
 
 // Returns the field table of a recipe file.
