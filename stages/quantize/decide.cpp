@@ -62,6 +62,7 @@ Result<Decision> Decider::by_recipe(const Tensor& tensor) {
     if (!rule) continue;
     decision = {rule->type, rule->text};
     decision.named = rule->named;
+    decision.encoder = rule->encoder;
   }
   return decision;
 }
@@ -95,6 +96,7 @@ Result<Decision> Decider::decide(const Tensor& tensor) {
   if (user) {
     decision = {user->type, user->text};
     decision.rule = user;
+    decision.encoder = user->encoder;
     decision.named = true;
   } else {
     BOOST_OUTCOME_TRY(decision, by_recipe(tensor));

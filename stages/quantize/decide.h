@@ -21,7 +21,7 @@ struct TensorRule {
   bool fallback = false;             // use a fallback type if rows are not whole blocks
   bool misfit_is_given = false;      // the rule sets `fallback` explicitly
   bool used = false;                 // at least one tensor matched
-  std::optional<Encoder> encoder{};  // none: that of the stage
+  std::optional<Encoder> encoder{};  // none: that of the type or the stage
 };
 
 struct Decision {
@@ -34,6 +34,7 @@ struct Decision {
   const TensorRule* rule = nullptr;  // the user's rule that decided; null: none
   bool named = false;                // the user named the type directly, not in a recipe
   bool is_open = false;              // undecided: no rule matched and the recipe has no type
+  std::optional<Encoder> encoder{};  // of the rule that decided
 };
 
 // Returns true for types that llama.cpp uses only for activations, to multiply them with weights. They never occur as

@@ -70,6 +70,26 @@ Form<Encoder> encoder_form() {
   return either<Encoder>({name, converted<Encoder>(settings_form(), encoder_of)});
 }
 
+Form<EncodersByType> encoders_form(const Types& types) {
+  const auto convert = [types](const NamedValues<Encoder>& named, const ConfigNode& node) -> Result<EncodersByType> {
+    EncodersByType encoders;
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      BOOST_OUTCOME_TRY(const TypeInfo* type, type_of_key(types, node, i));
+      BOOST_OUTCOME_TRY(check_encoder(named[i].second, *type, origin_of(node.entries[i].value)));
+      encoders[type] = named[i].second;
+    }
+    return encoders;
+  };
+  return converted<EncodersByType>(dictionary_of(encoder_form().doc("An encoder.")), convert);
+}
+
+Result<const TypeInfo*> type_of_key(const Types& types, const ConfigNode& node, std::size_t i) {
+  const ConfigNode::Entry& entry = node.entries[i];
+  if (const TypeInfo* type = types.find(entry.key)) return type;
+  return error_at(node.text, entry.position, fmt::format("unknown quantization type '{}'", entry.key),
+                  "`ggufmill types` lists them");
+}
+
 Status check_encoder(const Encoder& encoder, const TypeInfo& type, const Origin& origin) {
   if (encoder.method == EncoderMethod::kSearch && !has_search(type))
     return error_at(origin, fmt::format("there is no search for {}", type.name),

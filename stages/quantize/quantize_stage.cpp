@@ -161,14 +161,19 @@ class QuantizeStage final : public TargetStage {
     return ok();
   }
 
-  // Asks for the encoder of the rule or the stage. Refuses one that was named together with a type that lacks it; a
-  // type that a recipe gives keeps the reference's bytes instead.
+  // Asks for the encoder of the rule, the type or the stage. Refuses one that was named together with a type that lacks
+  // it; a type that a recipe gives keeps the reference's bytes instead.
   Status choose_encoder(const Decision& decision, Tensor& tensor) const {
-    const bool by_rule = decision.rule && decision.rule->encoder;
-    tensor.encoder = by_rule ? *decision.rule->encoder : options_.encoder;
+    const bool by_rule = decision.rule && decision.encoder;
+    tensor.encoder = decision.encoder ? *decision.encoder : encoder_of(*tensor.type);
     const bool named = by_rule || (options_.recipe.is_type && !decision.rule);
     if (!named || !tensor.converted() || !tensor.type->is_quantized() || decision.wanted) return ok();
     return check_encoder(tensor.encoder, *tensor.type, by_rule ? decision.rule->origin : options_.origin);
+  }
+
+  const Encoder& encoder_of(const TypeInfo& type) const {
+    const auto found = options_.recipe.encoders.find(&type);
+    return found == options_.recipe.encoders.end() ? options_.encoder : found->second;
   }
 
   // Assigns types to the open tensors: those with the smallest loss within the budget.
@@ -191,6 +196,7 @@ class QuantizeStage final : public TargetStage {
       Tensor& tensor = model.tensors[chosen.tensor];
       BOOST_OUTCOME_TRY(check_requantize(tensor, *chosen.type));
       tensor.type = chosen.type;
+      tensor.encoder = encoder_of(*chosen.type);
       const auto& part = target.budgets[chosen.budget].tensors;
       tensor.reason = fmt::format("{}{}: counts {:.3g}", target.objective.name,
                                   part ? fmt::format(", of '{}'", part->text()) : "", chosen.counts);
@@ -210,6 +216,7 @@ class QuantizeStage final : public TargetStage {
                       assume_types(*options_.target, model, open, model.notes.get(notes::kOtherBytes)));
     for (const ChosenTensor& chosen : assumed.choice.tensors) {
       model.tensors[chosen.tensor].type = chosen.type;
+      model.tensors[chosen.tensor].encoder = encoder_of(*chosen.type);
       model.tensors[chosen.tensor].reason = "assumed: not yet measured";
     }
     const std::uint64_t bytes = tensor_bytes(model), others = bytes - assumed.choice.bytes;
@@ -299,6 +306,7 @@ struct QuantizeSettings {
   bool order_by_layer = true;
   std::optional<bool> fallback{};
   Encoder encoder{};
+  EncodersByType encoders{};
   std::optional<TargetOptions> target{};
   Origin origin{}, recipe_origin{};  // of the stage; of `recipe` or `type`
 };
@@ -316,7 +324,7 @@ Form<std::vector<WrittenRule>> tensors_form(const Types& types) {
           .required()
           .example("Q5_K"),
       field("optional", &Rule::optional, "Whether the rule may match no tensor."),
-      field("encoder", &Rule::encoder, encoder_form(), "Overrides the stage's `encoder` for this rule.")
+      field("encoder", &Rule::encoder, encoder_form(), "Overrides the stage's `encoder` and `encoders` for this rule.")
           .example("search"),
   };
   return list_of(map_of<WrittenRule>(fields_within(&WrittenRule::rule, fields) +
@@ -351,6 +359,10 @@ Fields<QuantizeSettings> settings_fields(const Types& types) {
             "How values are encoded in their types: as llama-quantize does, or with better scales, minimums and levels "
             "at the same size. Types without a search keep the reference's bytes, which `ggufmill plan` shows.")
           .example("{search: {effort: 2}}"),
+      field("encoders", &Settings::encoders, encoders_form(types),
+            "Encoders of the tensors of these types. They take precedence over `encoder` and over those of the recipe; "
+            "a rule's `encoder` takes precedence over them.")
+          .example("{Q4_K: search, Q3_K: {search: {effort: 3}}}"),
   };
 }
 
@@ -381,6 +393,7 @@ Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeC
                                     : by_type ? recipe_of_type(*settings.type, catalog)
                                               : recipe_of_target(catalog));
   add_rules(std::move(settings.rules), "rules", options.recipe);
+  for (const auto& [type, encoder] : settings.encoders) options.recipe.encoders[type] = encoder;
   options.target = std::move(settings.target);
   options.fallback = settings.fallback.value_or(false);
   options.misfit_is_given = settings.fallback.has_value();

@@ -19,7 +19,7 @@ struct QuantizeStageOptions {
   bool requantize = true;         // quantized tensors may be quantized again
   bool fallback = false;          // for types named by the user; those of a recipe always fall back
   bool misfit_is_given = false;   // the user set `fallback`; for error messages
-  Encoder encoder{};              // of tensors whose rule has none
+  Encoder encoder{};              // of tensors whose rule and type have none
   bool order_by_layer = true;     // the order of llama-quantize; otherwise that of the source
   // Budgets for the tensors that no rule decides. The recipe then has no type.
   std::optional<TargetOptions> target{};

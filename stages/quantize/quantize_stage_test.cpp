@@ -486,7 +486,8 @@ TEST_CASE("the encoders in use are recorded in the metadata") {
 }
 
 TEST_CASE("the options of a search replace its defaults") {
-  const auto model = StageBench().run("{type: Q4_K, encoder: {search: {effort: 3, weights: ggml, gain: none}}}");
+  const auto model =
+      StageBench().run("{type: Q4_K, encoder: {search: {effort: 3, weights: ggml, gain: none}}}");
   CHECK(encoder(model, "token_embd.weight") == Encoder{EncoderMethod::kSearch, Gain::kNone, 3, SearchWeights::kGgml});
 }
 
@@ -519,4 +520,44 @@ TEST_CASE("requantizing with the reference removes the name of an earlier encode
 
 TEST_CASE("a gain for a single type that it does not help is refused") {
   CHECK(StageBench().error("{type: Q8_0, encoder: {reference: {gain: row}}}").what == "a gain does not help Q8_0");
+}
+
+TEST_CASE("a recipe rule's encoder overrides that of the stage") {
+  const auto model =
+      StageBench().run("{recipe: Q4_K_M, rules: [{class: attn_v, type: Q5_K, encoder: {search: {effort: 3}}}]}");
+  CHECK(encoder(model, "blk.0.attn_v.weight").effort == 3);
+  CHECK(reason(model, "blk.0.attn_v.weight") == "rules: class attn_v");
+  CHECK(encoder(model, "blk.0.ffn_down.weight").is_reference());
+}
+
+TEST_CASE("a search for a type of a recipe rule that has none is refused") {
+  const Error error = StageBench().error("{recipe: Q4_K_M, rules: [{class: attn_v, type: TQ2_0, encoder: search}]}");
+  CHECK(error.what == "there is no search for TQ2_0");
+}
+
+TEST_CASE("the encoder of a type is that of all its tensors") {
+  const auto model = StageBench().run("{recipe: Q4_K_M, encoder: search, encoders: {Q6_K: reference}}");
+  CHECK(encoder(model, "token_embd.weight") == search_encoder());
+  CHECK(encoder(model, "output.weight").is_reference());
+}
+
+TEST_CASE("a rule's encoder overrides that of its type") {
+  const auto model = StageBench().run(
+      "{type: Q4_K, encoders: {Q4_K: search}, tensors: [{match: attn_v, type: Q4_K, encoder: reference}]}");
+  CHECK(encoder(model, "blk.0.attn_v.weight").is_reference());
+  CHECK(encoder(model, "blk.0.ffn_down.weight") == search_encoder());
+}
+
+TEST_CASE("a search for a type that has none is refused where the type is named") {
+  CHECK(StageBench().error("{recipe: Q4_K_M, encoders: {TQ2_0: search}}").what == "there is no search for TQ2_0");
+}
+
+TEST_CASE("the encoder of an unknown type is refused") {
+  CHECK(StageBench().error("{recipe: Q4_K_M, encoders: {Q4_M: search}}").what == "unknown quantization type 'Q4_M'");
+}
+
+TEST_CASE("a type without a search keeps the reference if the encoder of a recipe's rule does not concern it") {
+  const auto model = StageBench().run("{recipe: TQ2_0, encoder: search, encoders: {Q6_K: search}}");
+  CHECK(recorded_encoder(model) ==
+        "search (effort 2, plain weights); search (effort 2, plain weights, row gain)");
 }

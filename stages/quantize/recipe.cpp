@@ -12,14 +12,15 @@ namespace ggufmill {
 namespace {
 
 constexpr std::uint64_t kMaxRecipeBytes = 1 << 20;
-constexpr std::string_view kType = "type";   // the result of a rule and of a recipe
+constexpr std::string_view kType = "type";  // the result of a rule and of a recipe
+constexpr std::string_view kEncoder = "encoder";
 constexpr std::size_t kMaxChainLength = 32;  // length of a chain of `extends`
 
 // Renders the conditions of a rule as written in the recipe: "class ffn_down, depth spread".
 std::string describe_conditions(const ConfigNode& rule) {
   std::string text;
   for (const ConfigNode::Entry& entry : rule.entries) {
-    if (entry.key == kType) continue;
+    if (entry.key == kType || entry.key == kEncoder) continue;
     std::string value = entry.value.scalar;
     for (const ConfigNode& item : entry.value.items) value += (value.empty() ? "" : "|") + item.scalar;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", entry.key, value);
@@ -30,14 +31,23 @@ std::string describe_conditions(const ConfigNode& rule) {
 // Rules of a list: `typed` ones have a result.
 Form<std::vector<Rule>> rules_form(const Types& types, bool typed) {
   Fields<Rule> fields = fields_within(&Rule::condition, condition_fields(types));
-  if (typed)
+  if (typed) {
     fields.push_back(field(std::string(kType), &Rule::type, tensor_type(types), "The type of such a tensor.")
                          .required()
                          .example("Q5_K"));
-  return list_of(converted<Rule>(map_of<Rule>(std::move(fields)), [](Rule rule, const ConfigNode& node) {
-                   rule.text = describe_conditions(node);
-                   return rule;
-                 }).doc("Conditions, all of which must be met, and the result."));
+    fields.push_back(field(std::string(kEncoder), &Rule::encoder, encoder_form(),
+                           "How such a tensor is encoded, regardless of the output's `encoder`.")
+                         .example("search"));
+  }
+  const auto described = [](Rule rule, const ConfigNode& node) -> Result<Rule> {
+    if (rule.encoder) {
+      BOOST_OUTCOME_TRY(check_encoder(*rule.encoder, *rule.type, origin_of(*node.find(kEncoder))));
+    }
+    rule.text = describe_conditions(node);
+    return rule;
+  };
+  return list_of(converted<Rule>(map_of<Rule>(std::move(fields)), described)
+                     .doc("Conditions, all of which must be met, and the result."));
 }
 
 Form<ModelGroups> groups_form() {
@@ -50,17 +60,13 @@ Form<ModelGroups> groups_form() {
 
 using TypeMap = std::map<const TypeInfo*, const TypeInfo*>;
 
-// Types and their replacements. The lint does not check the keys of dictionaries.
+// Types and their replacements.
 Form<TypeMap> fallback_form(const Types& types) {
   const auto convert = [types](const NamedValues<const TypeInfo*>& names, const ConfigNode& node) -> Result<TypeMap> {
     TypeMap fallback;
     for (std::size_t i = 0; i < names.size(); ++i) {
-      const auto& [name, replacement] = names[i];
-      const TypeInfo* type = types.find(name);
-      if (!type)
-        return error_at(node.text, node.entries[i].position, fmt::format("unknown quantization type '{}'", name),
-                        "`ggufmill types` lists them");
-      fallback[type] = replacement;
+      BOOST_OUTCOME_TRY(const TypeInfo* type, type_of_key(types, node, i));
+      fallback[type] = names[i].second;
     }
     return fallback;
   };
@@ -94,6 +100,10 @@ Form<RecipeFile> recipe_form(const Types& types) {
             "Replacement types for rows that are not a multiple of the block size."),
       field("last_fallback", &Recipe::last_fallback, tensor_type(types),
             "Replacement where the fallback does not fit either."),
+      field("encoders", &Recipe::encoders, encoders_form(types),
+            "Encoders of the tensors of these types, regardless of the output's `encoder`; a rule's `encoder` takes "
+            "precedence.")
+          .example("{Q4_K: search}"),
       field("needs_importance", &Recipe::needs_importance, type_list,
             "Types that are refused without importance data."),
       field("importance_exempt", &Recipe::importance_exempt, list_of(class_form()),
@@ -135,6 +145,7 @@ Recipe extended(Recipe inherited, Recipe own) {
   if (own.file_type) all.file_type = own.file_type;
   if (own.last_fallback) all.last_fallback = own.last_fallback;
   for (const auto& [type, replacement] : own.fallback) all.fallback[type] = replacement;
+  for (const auto& [type, encoder] : own.encoders) all.encoders[type] = encoder;
   for (auto& [name, members] : own.models) all.models[name] = std::move(members);
   append(all.needs_importance, own.needs_importance);
   append(all.importance_exempt, own.importance_exempt);

@@ -9,14 +9,16 @@
 #include <vector>
 
 #include "stages/quantize/condition.h"
+#include "stages/quantize/encoder_fields.h"
 
 namespace ggufmill {
 
 struct Rule {
   Condition condition{};
-  const TypeInfo* type = nullptr;  // null: the tensor keeps its type
-  std::string text{};              // shown by `plan`: "Q4_K_M rule 2 (ffn_down spread)"
-  bool named = false;              // given next to the recipe, in the pipeline file
+  const TypeInfo* type = nullptr;    // null: the tensor keeps its type
+  std::string text{};                // shown by `plan`: "Q4_K_M rule 2 (ffn_down spread)"
+  bool named = false;                // given next to the recipe, in the pipeline file
+  std::optional<Encoder> encoder{};  // none: that of the type or the output
 };
 
 struct Recipe {
@@ -31,6 +33,7 @@ struct Recipe {
   std::vector<Rule> adjust{};                // applied after `rules`; the first match wins; mostly with `from`
   std::map<const TypeInfo*, const TypeInfo*> fallback{};  // for rows that are not whole blocks
   const TypeInfo* last_fallback = nullptr;                // if that does not fit either
+  EncodersByType encoders{};                              // of all tensors of a type whose rule has none
   bool is_type = false;  // made from one type that the user named, based on what all recipes share
   std::vector<const TypeInfo*> needs_importance{};  // types refused without importance, except for...
   std::vector<ClassSet> importance_exempt{};        // ...tensors of these classes

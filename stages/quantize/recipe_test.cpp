@@ -157,3 +157,23 @@ TEST_CASE("the file type of a recipe is known by its names, not by its path") {
   CHECK_FALSE(catalog.file_type_of("IQ9"));
   CHECK_FALSE(catalog.file_type_of("./a.yaml"));
 }
+
+TEST_CASE("a rule's encoder is not one of its conditions") {
+  const Recipe recipe = Folder().write("mine", "{rules: [{class: attn_v, type: Q8_0, encoder: search}]}").value();
+  CHECK(texts(recipe.rules) == Texts{"mine: class attn_v"});
+  CHECK(recipe.rules[0].encoder == search_encoder());
+}
+
+TEST_CASE("a recipe's encoder of a type replaces that of the recipe it extends") {
+  const Folder folder;
+  REQUIRE(folder.write("parent", "{type: Q4_K, encoders: {Q4_K: search, Q6_K: search}}"));
+  const Recipe recipe =
+      folder.write("mine", "{extends: '" + folder.path("parent") + "', encoders: {Q4_K: reference}}").value();
+  CHECK(recipe.encoders.at(&type_named("Q4_K")).is_reference());
+  CHECK(recipe.encoders.at(&type_named("Q6_K")) == search_encoder());
+}
+
+TEST_CASE("a recipe cannot ask for a search that its rule's type does not have") {
+  CHECK(Folder().error("{rules: [{class: attn_v, type: TQ2_0, encoder: search}]}").what ==
+        "there is no search for TQ2_0");
+}
