@@ -11,6 +11,9 @@ namespace {
 constexpr std::string_view kSearched[] = {"Q4_0", "Q4_1", "Q5_0", "Q5_1",   "Q8_0",   "Q2_K",  "Q3_K",
                                           "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "IQ3_S", "IQ2_S"};
 
+// Types whose lattice is recognised. A test compares the list with the kernels.
+constexpr std::string_view kRecognised[] = {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "IQ4_NL"};
+
 // Types for which a gain was measured to be of no use: their levels are fine enough that nothing shrinks.
 constexpr std::string_view kUnshrunk[] = {"Q6_K", "Q8_0"};
 // Types of activations, and types of so few levels that their scale alone decides the values.
@@ -27,7 +30,7 @@ std::string names_of(bool (*has)(const TypeInfo&)) {
 
 Encoder reference_encoder() { return {}; }
 
-Encoder search_encoder() { return {EncoderMethod::kSearch, Gain::kRow, 2, {}}; }
+Encoder search_encoder() { return {EncoderMethod::kSearch, Gain::kRow, 2, {}, Lattice::kAuto}; }
 
 bool has_search(const TypeInfo& type) { return std::ranges::count(kSearched, type.name) != 0; }
 
@@ -36,8 +39,11 @@ bool has_gain(const TypeInfo& type) {
          std::ranges::count(kUnshrunk, type.name) == 0 && std::ranges::count(kUnmeasured, type.name) == 0;
 }
 
+bool has_lattice(const TypeInfo& type) { return std::ranges::count(kRecognised, type.name) != 0; }
+
 std::string types_with_search() { return names_of(has_search); }
 std::string types_with_gain() { return names_of(has_gain); }
+std::string types_with_lattice() { return names_of(has_lattice); }
 
 Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance) {
   Encoder encoder = wanted;
@@ -46,19 +52,21 @@ Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance
     if (!encoder.weights) encoder.weights = importance ? SearchWeights::kQuarter : SearchWeights::kPlain;
   }
   if (!has_gain(type)) encoder.gain = Gain::kNone;
+  if (!has_lattice(type)) encoder.lattice = Lattice::kOff;
   return encoder;
 }
 
 std::string describe(const Encoder& encoder) {
-  const std::string_view gain = encoder.gain == Gain::kRow ? "row gain" : "";
+  std::string options;
+  const auto add = [&](const std::string& option) { options += (options.empty() ? "" : ", ") + option; };
+  if (encoder.method == EncoderMethod::kSearch) add(fmt::format("effort {}", encoder.effort));
+  if (encoder.weights) add(fmt::format("{} weights", kSearchWeightWords[static_cast<std::size_t>(*encoder.weights)]));
+  if (encoder.gain == Gain::kRow) add("row gain");
+  if (encoder.lattice == Lattice::kAuto) add("lattice");
   const std::string_view name = kEncoderWords[static_cast<std::size_t>(encoder.method)];
-  if (encoder.method == EncoderMethod::kReference)
-    return gain.empty() ? std::string(name) : fmt::format("{} with {}", name, gain);
-  std::string text = fmt::format("{} (effort {}", name, encoder.effort);
-  if (encoder.weights)
-    text += fmt::format(", {} weights", kSearchWeightWords[static_cast<std::size_t>(*encoder.weights)]);
-  if (!gain.empty()) text += fmt::format(", {}", gain);
-  return text + ")";
+  if (options.empty()) return std::string(name);
+  return encoder.method == EncoderMethod::kReference ? fmt::format("{} with {}", name, options)
+                                                     : fmt::format("{} ({})", name, options);
 }
 
 }  // namespace ggufmill

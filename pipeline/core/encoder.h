@@ -35,6 +35,13 @@ enum class Gain : std::uint8_t {
 };
 inline constexpr std::string_view kGainWords[] = {"none", "row"};
 
+// Whether rows that already are values of the type, because the weights were quantized before, are recognised.
+enum class Lattice : std::uint8_t {
+  kOff,
+  kAuto,  // encoded without further loss where the type has a lattice kernel
+};
+inline constexpr std::string_view kLatticeWords[] = {"off", "auto"};
+
 struct Encoder {
   static constexpr std::uint32_t kLeastEffort = 1, kMostEffort = 3;
 
@@ -42,27 +49,35 @@ struct Encoder {
   Gain gain = Gain::kNone;
   std::uint32_t effort = 0;                // of a search: kLeastEffort to kMostEffort; else 0
   std::optional<SearchWeights> weights{};  // of a search; none: depends on the importance, see encoder_for()
+  Lattice lattice = Lattice::kOff;
 
-  bool is_reference() const { return method == EncoderMethod::kReference && gain == Gain::kNone; }
+  bool is_reference() const {
+    return method == EncoderMethod::kReference && gain == Gain::kNone && lattice == Lattice::kOff;
+  }
   bool operator==(const Encoder&) const = default;
 };
 
-// Returns the encoders that their names stand for: the default, and a search of effort 2 with gain.
+// Returns the encoders that their names stand for: the default, and a search of effort 2 with gain and
+// lattice.
 Encoder reference_encoder();
 Encoder search_encoder();
 
-// Return true for types that have a search, and for types whose scales a gain can stretch with use.
+// Return true for types that have a search, types whose scales a gain can stretch with use, and types whose lattice is
+// recognised.
 bool has_search(const TypeInfo& type);
 bool has_gain(const TypeInfo& type);
+bool has_lattice(const TypeInfo& type);
 // Return the names of these types, separated by commas, for messages.
 std::string types_with_search();
 std::string types_with_gain();
+std::string types_with_lattice();
 
 // Returns the encoder that a tensor of a type gets if `wanted` was asked for: that encoder, with its weights decided
 // (quarter with importance, plain without it), as far as the type has it. A type without search gets the reference.
 Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance);
 
-// Returns "reference", "reference with row gain", "search (effort 2, quarter weights, row gain)".
+// Returns "reference", "reference with row gain", "search (effort 2, quarter weights, row gain,
+// lattice)".
 std::string describe(const Encoder& encoder);
 
 }  // namespace ggufmill

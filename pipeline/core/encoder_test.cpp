@@ -33,3 +33,14 @@ TEST_CASE("every type with a gain has at most two scales, which are halves") {
     CHECK(1024 % type.block_elements == 0);
   }
 }
+
+TEST_CASE("a type whose lattice is not recognised has none") {
+  CHECK(encoder_for(search_encoder(), type_named("Q2_K"), true).lattice == Lattice::kOff);
+  CHECK(encoder_for(search_encoder(), type_named("Q4_0"), true).lattice == Lattice::kAuto);
+}
+
+TEST_CASE("an encoder is described with the options that it has") {
+  CHECK(describe(reference_encoder()) == "reference");
+  CHECK(describe({EncoderMethod::kReference, Gain::kRow, 0, {}, Lattice::kAuto}) == "reference with row gain, lattice");
+  CHECK(describe(search_encoder()) == "search (effort 2, row gain, lattice)");
+}

@@ -90,6 +90,7 @@ class StepBinder {
     const auto& importance = bound.encoding->importance;
     const Encoder& encoder = bound.encoding->encoder;
     if (encoder.method == EncoderMethod::kSearch) bound.search = kernels_.search(type.id);
+    if (encoder.lattice == Lattice::kAuto) bound.lattice = Kernels::lattice(type.id);
     if (importance && bound.search)
       bound.importance = index_of(importance);
     else if (importance && flags & (GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE))
@@ -101,7 +102,7 @@ class StepBinder {
       const TypeInfo& half = type_named("F16");
       BOOST_OUTCOME_TRY(bound.decode_half, decoder_of(half, *bound.name, kernels_));
       BOOST_OUTCOME_TRY(bound.encode_half, encoder_of(half, *bound.name, kernels_));
-    } else if (!bound.layout->is_measured) {
+    } else if (!bound.layout->is_measured && !bound.lattice) {
       return ok();
     }
     BOOST_OUTCOME_TRY(bound.decode, decoder_of(type, *bound.name, kernels_));

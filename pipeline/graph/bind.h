@@ -19,12 +19,13 @@ namespace ggufmill {
 struct BoundEncoding {
   const EncodingLayout* layout = nullptr;
   const Encoding* encoding = nullptr;
-  const std::string* name = nullptr;      // of the tensor at the first of its places
-  KernelChoice encode;                    // set if its work is kEncode
-  const SearchChoice* search = nullptr;   // used in place of `encode`; null if the encoder is the reference
-  std::optional<std::size_t> importance;  // index into BoundStep::importances; none: unweighted
-  KernelChoice decode;                    // set if it is measured or has a gain
-  std::optional<std::size_t> weights;     // index for the weighted error and the gain, even if the kernel ignores it
+  const std::string* name = nullptr;                 // of the tensor at the first of its places
+  KernelChoice encode;                               // set if its work is kEncode
+  const SearchChoice* search = nullptr;              // used in place of `encode`; null if the encoder is the reference
+  const ggufmill_lattice_kernel* lattice = nullptr;  // null if lattices are not recognised
+  std::optional<std::size_t> importance;             // index into BoundStep::importances; none: unweighted
+  KernelChoice decode;                               // set if it is measured, has a gain, or recognises lattices
+  std::optional<std::size_t> weights;     // index for weighted errors and the gain, even if the kernel ignores it
   KernelChoice decode_half, encode_half;  // of F16; set if it has a gain
   TargetMeasure* measure = nullptr;       // set if a report is wanted; owned by the run
 };

@@ -95,6 +95,82 @@ Status run_search(const BoundEncoding& encoding, const ggufmill_call& call) {
   return kernel_status(choice.kernel->run(&search), encoding.encoding->type->name, choice.module->name, *encoding.name);
 }
 
+Status encode_plainly(const BoundEncoding& encoding, const ggufmill_call& call, const float* weights) {
+  BOOST_OUTCOME_TRY(encoding.search ? run_search(encoding, call) : run_kernel(encoding.encode, call, *encoding.name));
+  if (encoding.encoding->encoder.gain == Gain::kNone) return ok();
+  const HalfKernels f16{encoding.decode_half, encoding.encode_half};
+  return apply_row_gain(*encoding.encoding->type, encoding.decode, f16, call, weights, *encoding.name);
+}
+
+// Rows of a call, those that are recognised encoded by the lattice kernel.
+class LatticeRows {
+ public:
+  LatticeRows(const BoundEncoding& encoding, const ggufmill_call& call, const float* weights)
+      : encoding_(encoding), type_(*encoding.encoding->type), call_(call), weights_(weights) {}
+
+  Status encode() const {
+    std::uint64_t first = 0;  // of the rows to be encoded together
+    for (std::uint64_t row = 0; row < call_.rows; ++row) {
+      const std::int32_t found = encoding_.lattice->run(values(row), call_.cols, nullptr);
+      if (found == GGUFMILL_LATTICE_NONE) continue;
+      BOOST_OUTCOME_TRY(encode_others(first, row));
+      first = row + 1;
+      if (found == GGUFMILL_LATTICE_EXACT) {
+        encoding_.lattice->run(values(row), call_.cols, bytes(row));
+        continue;
+      }
+      BOOST_OUTCOME_TRY(encode_others(row, row + 1));
+      BOOST_OUTCOME_TRY(const bool is_better, beats_plain(row));
+      if (is_better) encoding_.lattice->run(values(row), call_.cols, bytes(row));
+    }
+    return encode_others(first, call_.rows);
+  }
+
+ private:
+  static constexpr std::size_t kAtOnce = 1024;            // whole blocks of every type with a lattice
+  static constexpr std::size_t kMostBytes = 2 * kAtOnce;  // of as many values
+
+  const float* values(std::uint64_t row) const { return static_cast<const float*>(call_.src) + row * call_.cols; }
+  std::byte* bytes(std::uint64_t row) const {
+    return static_cast<std::byte*>(call_.dst) + row * (call_.cols / type_.block_elements * type_.block_bytes);
+  }
+
+  Status encode_others(std::uint64_t first, std::uint64_t end) const {
+    if (first == end) return ok();
+    return encode_plainly(encoding_, {values(first), bytes(first), end - first, call_.cols, call_.importance},
+                          weights_);
+  }
+
+  // Compares the weighted errors of a row that is encoded plainly and of what the lattice kernel makes of it.
+  Result<bool> beats_plain(std::uint64_t row) const {
+    double plain = 0, lattice = 0;
+    for (std::uint64_t at = 0; at < call_.cols; at += kAtOnce) {
+      const std::uint64_t count = std::min<std::uint64_t>(kAtOnce, call_.cols - at);
+      std::array<std::byte, kMostBytes> blocks;
+      encoding_.lattice->run(values(row) + at, count, blocks.data());
+      BOOST_OUTCOME_TRY(add_error(row, at, count, bytes(row) + at / type_.block_elements * type_.block_bytes, plain));
+      BOOST_OUTCOME_TRY(add_error(row, at, count, blocks.data(), lattice));
+    }
+    return lattice < plain;
+  }
+
+  Status add_error(std::uint64_t row, std::uint64_t at, std::uint64_t count, const std::byte* blocks,
+                   double& error) const {
+    std::array<float, kAtOnce> y;
+    BOOST_OUTCOME_TRY(run_kernel(encoding_.decode, {blocks, y.data(), 1, count, nullptr}, *encoding_.name));
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const double off = double{values(row)[at + i]} - double{y[i]};
+      error += (weights_ ? double{weights_[at + i]} : 1.0) * off * off;
+    }
+    return ok();
+  }
+
+  const BoundEncoding& encoding_;
+  const TypeInfo& type_;
+  const ggufmill_call& call_;
+  const float* weights_;
+};
+
 }  // namespace
 
 Status apply_row_gain(const TypeInfo& type, const KernelChoice& decode, const HalfKernels& f16,
@@ -110,10 +186,7 @@ Status apply_row_gain(const TypeInfo& type, const KernelChoice& decode, const Ha
 }
 
 Status encode_rows(const BoundEncoding& encoding, const ggufmill_call& call, const float* weights) {
-  BOOST_OUTCOME_TRY(encoding.search ? run_search(encoding, call) : run_kernel(encoding.encode, call, *encoding.name));
-  if (encoding.encoding->encoder.gain == Gain::kNone) return ok();
-  const HalfKernels f16{encoding.decode_half, encoding.encode_half};
-  return apply_row_gain(*encoding.encoding->type, encoding.decode, f16, call, weights, *encoding.name);
+  return encoding.lattice ? LatticeRows(encoding, call, weights).encode() : encode_plainly(encoding, call, weights);
 }
 
 }  // namespace ggufmill

@@ -12,6 +12,7 @@
 // The linked-in reference kernels (plugins/reference). The host knows nothing of them but these symbols.
 extern "C" const ggufmill_module ggufmill_reference_module;
 extern "C" const ggufmill_search_table ggufmill_reference_searches;
+extern "C" const ggufmill_lattice_table ggufmill_reference_lattices;
 
 namespace ggufmill {
 
@@ -127,6 +128,12 @@ const KernelChoice* Kernels::encode(TypeId type) const {
 const SearchChoice* Kernels::search(TypeId type) const {
   const auto found = state_->searches.find(type);
   return found == state_->searches.end() ? nullptr : &found->second;
+}
+
+const ggufmill_lattice_kernel* Kernels::lattice(TypeId type) {
+  const std::span kernels(ggufmill_reference_lattices.kernels, ggufmill_reference_lattices.count);
+  const auto found = std::ranges::find(kernels, type, &ggufmill_lattice_kernel::type_id);
+  return found == kernels.end() ? nullptr : &*found;
 }
 
 std::vector<SearchChoice> Kernels::searches(TypeId type) const {

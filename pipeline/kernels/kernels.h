@@ -86,6 +86,8 @@ class Kernels {
   // Returns the search kernel of a type; null for types without one. It is chosen as other kernels are, but if an ISA
   // is forced whose modules do not have it, the linked-in reference's, which has all of them, is used.
   const SearchChoice* search(TypeId type) const;
+  // Returns the lattice kernel of a type, which is the linked-in reference's; null for types without one.
+  static const ggufmill_lattice_kernel* lattice(TypeId type);
   // Returns the error for a kernel for which decode() or encode() returned null (`operation`: GGUFMILL_DECODE or
   // GGUFMILL_ENCODE); it lists the loaded modules that are not used because an ISA is forced. Exit code 5.
   Error missing(std::uint32_t operation, TypeId type) const;

@@ -326,6 +326,7 @@ class Reader {
     Encoder encoder;
     encoder.method = word_of<EncoderMethod>(object, "method", kEncoderWords);
     encoder.gain = word_of<Gain>(object, "gain", kGainWords);
+    encoder.lattice = word_of<Lattice>(object, "lattice", kLatticeWords);
     if (encoder.method == EncoderMethod::kSearch) {
       const std::uint64_t effort = number_of(object, "effort");
       if (effort < Encoder::kLeastEffort || effort > Encoder::kMostEffort)

@@ -154,7 +154,8 @@ class Writer {
 
   static json::object encoder_json(const Encoder& encoder) {
     json::object object{{"method", kEncoderWords[static_cast<std::size_t>(encoder.method)]},
-                        {"gain", kGainWords[static_cast<std::size_t>(encoder.gain)]}};
+                        {"gain", kGainWords[static_cast<std::size_t>(encoder.gain)]},
+                        {"lattice", kLatticeWords[static_cast<std::size_t>(encoder.lattice)]}};
     if (encoder.method != EncoderMethod::kSearch) return object;
     object["effort"] = encoder.effort;
     object["weights"] = kSearchWeightWords[static_cast<std::size_t>(encoder.weights.value())];

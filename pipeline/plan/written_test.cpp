@@ -119,7 +119,8 @@ TEST_CASE("a plan with merged and substituted importance is written and read bac
 TEST_CASE("a written plan with an encoder that its type does not have is refused") {
   CHECK(error_of(changed([](auto& root) {
           auto& step = root["steps"].as_array()[0].as_object();
-          step["encodings"].as_array()[1].as_object()["encoder"] = {{"method", "reference"}, {"gain", "row"}};
+          step["encodings"].as_array()[1].as_object()["encoder"] = {
+              {"method", "reference"}, {"gain", "row"}, {"lattice", "off"}};
         })).what == "not a valid plan: F16 has no encoder 'reference with row gain'");
 }
 

@@ -91,6 +91,11 @@ json::value total_json(const ReportOutput& output) {
   return exact_json(std::ranges::any_of(output.tensors, &ReportTensor::importance));
 }
 
+bool is_exactly_quantized(const ReportTensor& tensor) {
+  return tensor.state != ErrorState::kNotMeasured && !is_changed(tensor) && tensor.type != tensor.source_type &&
+         tensor.type->is_quantized();
+}
+
 json::object tensor_json(const ReportTensor& tensor) {
   json::array shape;
   for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
@@ -107,6 +112,7 @@ json::object tensor_json(const ReportTensor& tensor) {
                       {"seconds", tensor.seconds},
                       {"error", error_json(tensor)}};
   if (tensor.fallback_from) object["fallback_from"] = tensor.fallback_from->name;
+  if (is_exactly_quantized(tensor)) object["exact"] = true;
   return object;
 }
 

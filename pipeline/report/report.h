@@ -91,7 +91,7 @@ using TextSink = std::function<void(std::string_view piece)>;
 //    changed_weights, error,
 //     layers: [{layer, weights, error}], unmatched: [{name, what}] if there are any,
 //     tensors: [{name, layer, shape, weights, source_type, type, fallback_from if there is one, source_bytes, bytes,
-//     rule, importance, seconds, error}]}]}
+//     rule, importance, seconds, error, exact if it was quantized without any error}]}]}
 // `fallbacks` counts the tensors whose rows are not a whole number of blocks of the type that the recipe requested,
 // `fallback_from`. `error` is null if nothing was measured, else the values of ErrorFigures by name; undefined ones are
 // null. The error of an output or layer covers its tensors whose values changed, with changed_weights or weights

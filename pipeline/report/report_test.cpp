@@ -135,3 +135,11 @@ TEST_CASE("no name ends the data or begins markup") {
   const boost::json::value data = boost::json::parse(data_of(page));
   CHECK(data.at("outputs").at(0).at("tensors").at(0).at("name") == boost::json::string(name));
 }
+
+TEST_CASE("a tensor that was quantized without any error is marked") {
+  Report report = report_of({measured_tensor("a", {1}, {1}), measured_tensor("b", {1}, {2})});
+  for (ReportTensor& tensor : report.outputs[0].tensors) tensor.type = &type_named("Q8_0");
+  const json::value root = parsed(report);
+  CHECK(first_output(root).at("tensors").at(0).at("exact") == true);
+  CHECK_FALSE(first_output(root).at("tensors").at(1).as_object().contains("exact"));
+}

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "plugins/reference/bit_types.h"
+#include "plugins/reference/exact_lattice.h"
 #include "plugins/reference/float_types.h"
 #include "plugins/reference/fp4_types.h"
 #include "plugins/reference/iq1_types.h"
@@ -66,3 +67,10 @@ extern "C" __attribute__((visibility("default"))) constinit const ggufmill_searc
     ggufmill::reference::kSearches.size(),
     ggufmill::reference::kSearches.data(),
 };
+
+#ifndef GGUFMILL_LOADABLE
+extern "C" constinit const ggufmill_lattice_table ggufmill_reference_lattices = {
+    ggufmill::reference::kLattices.size(),
+    ggufmill::reference::kLattices.data(),
+};
+#endif

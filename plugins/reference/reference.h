@@ -9,3 +9,4 @@
 extern "C" const ggufmill_module ggufmill_reference_module;
 // Every type that has a search has one here.
 extern "C" const ggufmill_search_table ggufmill_reference_searches;
+extern "C" const ggufmill_lattice_table ggufmill_reference_lattices;

@@ -7,12 +7,14 @@ namespace {
 
 struct ReferenceSettings {
   Gain gain = reference_encoder().gain;
+  Lattice lattice = reference_encoder().lattice;
 };
 
 struct SearchSettings {
   std::uint32_t effort = search_encoder().effort;
   std::optional<SearchWeights> weights{};
   Gain gain = search_encoder().gain;
+  Lattice lattice = search_encoder().lattice;
 };
 
 // Exactly one of them is present.
@@ -25,9 +27,16 @@ constexpr const char* kGainDoc =
     "Correction of the scales after a row is encoded: `row` multiplies those of each row so that encoding no longer "
     "shrinks its values.";
 
+constexpr const char* kLatticeDoc =
+    "Weights that were quantized before: `auto` recognises rows whose values the type can hold exactly, and encodes "
+    "them "
+    "without further loss; rows that a rounding to BF16 has moved off are encoded so if the error is smaller.";
+
 Form<EncoderSettings> settings_form() {
   const auto reference = map_of<ReferenceSettings>(
-      {field("gain", &ReferenceSettings::gain, enumeration<Gain>(kGainWords), kGainDoc).example("row")});
+      {field("gain", &ReferenceSettings::gain, enumeration<Gain>(kGainWords), kGainDoc).example("row"),
+       field("lattice", &ReferenceSettings::lattice, enumeration<Lattice>(kLatticeWords), kLatticeDoc)
+           .example("auto")});
   const auto search = map_of<SearchSettings>({
       field("effort", &SearchSettings::effort,
             "How much is tried: each step takes about three times as long and finds smaller errors.")
@@ -37,12 +46,13 @@ Form<EncoderSettings> settings_form() {
             "Weights of the squared errors: those of llama-quantize; importance times the fourth root of the square; "
             "importance; or none. The default is `quarter` with importance, and `plain` without."),
       field("gain", &SearchSettings::gain, enumeration<Gain>(kGainWords), kGainDoc),
+      field("lattice", &SearchSettings::lattice, enumeration<Lattice>(kLatticeWords), kLatticeDoc),
   });
   const std::string group = "method";
   return map_of<EncoderSettings>(
              {
                  field("reference", &EncoderSettings::reference, reference,
-                       "The bytes of llama-quantize, apart from the gain.")
+                       "The bytes of llama-quantize, apart from the gain and the lattice.")
                      .group(group),
                  field("search", &EncoderSettings::search, search, "A wider search for scales, minimums and levels.")
                      .group(group),
@@ -54,11 +64,13 @@ Encoder encoder_of(const EncoderSettings& settings) {
   Encoder encoder;
   if (settings.reference) {
     encoder.gain = settings.reference->gain;
+    encoder.lattice = settings.reference->lattice;
   } else if (settings.search) {
     encoder.method = EncoderMethod::kSearch;
     encoder.effort = settings.search->effort;
     encoder.weights = settings.search->weights;
     encoder.gain = settings.search->gain;
+    encoder.lattice = settings.search->lattice;
   }
   return encoder;
 }
@@ -97,6 +109,9 @@ Status check_encoder(const Encoder& encoder, const TypeInfo& type, const Origin&
   if (encoder.method == EncoderMethod::kReference && encoder.gain != Gain::kNone && !has_gain(type))
     return error_at(origin, fmt::format("a gain does not help {}", type.name),
                     "use encoder: reference for it; types with a gain: " + types_with_gain());
+  if (encoder.method == EncoderMethod::kReference && encoder.lattice != Lattice::kOff && !has_lattice(type))
+    return error_at(origin, fmt::format("a lattice of {} is not recognised", type.name),
+                    "use encoder: reference for it; types with a lattice: " + types_with_lattice());
   return ok();
 }
 

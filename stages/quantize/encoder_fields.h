@@ -8,7 +8,8 @@
 
 namespace ggufmill {
 
-// Reads `reference`, `search`, `{reference: {gain: row}}`, or `{search: {effort: 3, weights: plain, gain: none}}`.
+// Reads `reference`, `search`, `{reference: {gain: row, lattice: auto}}`, or `{search: {effort: 3, weights: plain,
+// gain: none, lattice: off}}`.
 Form<Encoder> encoder_form();
 
 // Returns the type that the key of entry `i` of a dictionary names; the lint does not check such keys.

@@ -480,14 +480,14 @@ TEST_CASE("the encoder of the stage is that of all tensors") {
 
 TEST_CASE("the encoders in use are recorded in the metadata") {
   CHECK(recorded_encoder(StageBench().run("{recipe: Q4_K_M, encoder: search}")) ==
-        "search (effort 2, plain weights); search (effort 2, plain weights, row gain)");
+        "search (effort 2, plain weights); search (effort 2, plain weights, row gain, lattice)");
   CHECK(recorded_encoder(StageBench().run("{recipe: Q4_K_M, encoder: {reference: {gain: row}}}")) ==
         "reference with row gain");
 }
 
 TEST_CASE("the options of a search replace its defaults") {
   const auto model =
-      StageBench().run("{type: Q4_K, encoder: {search: {effort: 3, weights: ggml, gain: none}}}");
+      StageBench().run("{type: Q4_K, encoder: {search: {effort: 3, weights: ggml, gain: none, lattice: off}}}");
   CHECK(encoder(model, "token_embd.weight") == Encoder{EncoderMethod::kSearch, Gain::kNone, 3, SearchWeights::kGgml});
 }
 
@@ -559,5 +559,17 @@ TEST_CASE("the encoder of an unknown type is refused") {
 TEST_CASE("a type without a search keeps the reference if the encoder of a recipe's rule does not concern it") {
   const auto model = StageBench().run("{recipe: TQ2_0, encoder: search, encoders: {Q6_K: search}}");
   CHECK(recorded_encoder(model) ==
-        "search (effort 2, plain weights); search (effort 2, plain weights, row gain)");
+        "search (effort 2, plain weights); search (effort 2, plain weights, row gain, lattice)");
+}
+
+TEST_CASE("a lattice for a single type whose lattice is not recognised is refused") {
+  CHECK(StageBench().error("{type: Q6_K, encoder: {reference: {lattice: auto}}}").what ==
+        "a lattice of Q6_K is not recognised");
+}
+
+TEST_CASE("the reference recognises no lattice unless asked to") {
+  CHECK(encoder(StageBench().run("{type: Q4_0, encoder: {reference: {gain: row}}}"), "token_embd.weight").lattice ==
+        Lattice::kOff);
+  CHECK(recorded_encoder(StageBench().run("{type: Q4_0, encoder: {reference: {lattice: auto}}}")) ==
+        "reference with lattice");
 }
