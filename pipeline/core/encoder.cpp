@@ -8,8 +8,9 @@ namespace ggufmill {
 namespace {
 
 // Types with a search. A test compares the list with the kernels.
-constexpr std::string_view kSearched[] = {"Q4_0", "Q4_1", "Q5_0", "Q5_1",   "Q8_0",   "Q2_K",  "Q3_K",
-                                          "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "IQ3_S", "IQ2_S"};
+constexpr std::string_view kSearched[] = {"Q4_0",    "Q4_1",   "Q5_0",    "Q5_1",   "Q8_0",   "Q2_K",  "Q3_K",
+                                          "Q4_K",    "Q5_K",   "Q6_K",    "IQ4_NL", "IQ4_XS", "IQ3_S", "IQ2_S",
+                                          "IQ3_XXS", "IQ2_XS", "IQ2_XXS", "MXFP4",  "NVFP4"};
 
 // Types whose lattice is recognised. A test compares the list with the kernels.
 constexpr std::string_view kRecognised[] = {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "IQ4_NL"};

@@ -6,7 +6,9 @@
 // that of zeros plus s (s * sum(w m m) - 2 sum(w |x| m)), so the best point is found by looking at all of them. First
 // the best scale of any size is found for each sub-block; then codes near what d, from several starts, makes of it are
 // tried, with the points chosen again for each; for the codes and points found, d is that of least squared error, and
-// so on until nothing improves. Sums are in element order, without fused operations. All arithmetic is in F32, but for
+// so on until nothing improves. Where the eighth sign follows from seven others, each eight values with an odd number
+// of negative ones have one sign inverted: that of the value for which it costs least, with the points chosen for this
+// cost. Sums are in element order, without fused operations. All arithmetic is in F32, but for
 // the sums over the sub-blocks.
 
 #include <cfloat>
@@ -108,7 +110,65 @@ class AllPoints {
   float xm_[Shape::kAllGroups][kPoints], mm_[Shape::kAllGroups][kPoints];
 };
 
-// `Points` chooses as AllPoints does.
+// Chooses the best points of the groups of a super-block where only an even number of eight values can be negative.
+template <class Format>
+class EvenPoints {
+ public:
+  static constexpr int kGroupsOfEight = 8 / BookShape<Format>::kDims;
+
+  EvenPoints(const float* x, const float* w) {
+    for (int eight = 0; eight < Shape::kSuper / 8; ++eight) is_odd_[eight] = has_odd_signs(x + eight * 8);
+    for (int group = 0; group < Shape::kAllGroups; ++group)
+      for (int point = 0; point < Shape::kPoints; ++point) {
+        float xm = 0, mm = 0, least = FLT_MAX;
+        for (int i = 0; i < Shape::kDims; ++i) {
+          const int at = group * Shape::kDims + i;
+          const float m = Shape::magnitude(point, i), wm = w[at] * m, wxm = wm * std::fabs(x[at]);
+          xm += wxm;
+          mm += wm * m;
+          least = wxm < least ? wxm : least;
+        }
+        xm_[group][point] = xm;
+        mm_[group][point] = mm;
+        inverted_[group][point] = xm - 2 * least;
+      }
+  }
+
+  // Chooses the points of the groups of eight values.
+  void choose(int eight, float scale, PointChoice* choices) const {
+    const int first = eight * kGroupsOfEight;
+    for (int i = 0; i < kGroupsOfEight; ++i)
+      choices[i] = AllPoints<Format>::choose(xm_[first + i], mm_[first + i], scale);
+    if (!is_odd_[eight]) return;
+    PointChoice best{};
+    float least = FLT_MAX;
+    int inverted = 0;
+    for (int i = 0; i < kGroupsOfEight; ++i) {
+      const PointChoice choice = AllPoints<Format>::choose(inverted_[first + i], mm_[first + i], scale);
+      const float more = choice.error - choices[i].error;
+      if (i != 0 && !(more < least)) continue;
+      least = more;
+      best = choice;
+      inverted = i;
+    }
+    choices[inverted] = best;
+  }
+
+  static bool has_odd_signs(const float* x) {
+    bool is_odd = false;
+    for (int i = 0; i < 8; ++i) is_odd ^= x[i] < 0;
+    return is_odd;
+  }
+
+ private:
+  using Shape = BookShape<Format>;
+
+  bool is_odd_[Shape::kSuper / 8];
+  float xm_[Shape::kAllGroups][Shape::kPoints], mm_[Shape::kAllGroups][Shape::kPoints];
+  float inverted_[Shape::kAllGroups][Shape::kPoints];  // xm with the least of its terms negative
+};
+
+// `Points` chooses as AllPoints does, or is EvenPoints.
 template <class Format, class Points>
 class BookSearch {
  public:
@@ -120,7 +180,7 @@ class BookSearch {
     if (zeros == 0 || !(zeros <= DBL_MAX)) return false;
     BookSearch found(x, weights, kBookEfforts[effort - 1]);
     if (found.best_d_ == 0) return false;
-    found.put(x, block);
+    found.put(x, weights, block);
     return true;
   }
 
@@ -150,13 +210,18 @@ class BookSearch {
 
   // Chooses the points of a sub-block at a scale.
   Sums choose(int sub, float scale) const {
+    PointChoice choices[kGroups];
+    if constexpr (Format::kEvenSigns)
+      for (int i = 0; i < kGroups; i += Points::kGroupsOfEight)
+        points_of_.choose((sub * kGroups + i) / Points::kGroupsOfEight, scale, choices + i);
+    else
+      for (int i = 0; i < kGroups; ++i) choices[i] = points_of_.choose(sub * kGroups + i, scale);
     Sums sums;
     for (int i = 0; i < kGroups; ++i) {
-      const PointChoice best = points_of_.choose(sub * kGroups + i, scale);
-      sums.error += best.error;
-      sums.xm += best.xm;
-      sums.mm += best.mm;
-      sums.points[i] = best.point;
+      sums.error += choices[i].error;
+      sums.xm += choices[i].xm;
+      sums.mm += choices[i].mm;
+      sums.points[i] = choices[i].point;
     }
     return sums;
   }
@@ -169,7 +234,7 @@ class BookSearch {
       const float part = kPartFirst + kPartAcross * static_cast<float>(k) / static_cast<float>(effort.scales - 1);
       Sums sums = choose(sub, most / (top * part));
       if (sums.mm > 0 && sums.xm > 0) sums = choose(sub, sums.xm / sums.mm);
-      if (!(sums.mm > 0)) continue;
+      if (!(sums.mm > 0) || !(sums.xm > 0)) continue;
       const float scale = sums.xm / sums.mm, error = -sums.xm * scale;
       if (error < least) least = error, best = scale;
     }
@@ -218,7 +283,28 @@ class BookSearch {
     }
   }
 
-  void put(const float* x, Block& block) const {
+  // Returns the signs of eight values as they are stored.
+  unsigned signs_of(int eight, const float* x, const float* w) const {
+    unsigned signs = 0;
+    for (int i = 0; i < 8; ++i) signs |= (x[i] < 0 ? 1u : 0u) << i;
+    if constexpr (Format::kEvenSigns) {
+      if (Points::has_odd_signs(x)) {
+        int inverted = 0;
+        float least = FLT_MAX;
+        for (int i = 0; i < 8; ++i) {
+          const int at = eight * 8 + i, group = at / Shape::kDims;
+          const float cost =
+              w[i] * Shape::magnitude(points_[group / kGroups][group % kGroups], at % Shape::kDims) * std::fabs(x[i]);
+          if (cost < least) least = cost, inverted = i;
+        }
+        signs ^= 1u << inverted;
+      }
+      signs &= 127;
+    }
+    return signs;
+  }
+
+  void put(const float* x, const float* w, Block& block) const {
     block = {};
     block.d.store(best_d_);
     for (int sub = 0; sub < kSubs; ++sub) {
@@ -226,11 +312,8 @@ class BookSearch {
       for (int i = 0; i < kGroups; ++i)
         Format::put_index(block, sub * kGroups + i, static_cast<unsigned>(points_[sub][i]));
     }
-    for (int eight = 0; eight < Shape::kSuper / 8; ++eight) {
-      unsigned signs = 0;
-      for (int i = 0; i < 8; ++i) signs |= (x[eight * 8 + i] < 0 ? 1u : 0u) << i;
-      Format::put_signs(block, eight, signs);
-    }
+    for (int eight = 0; eight < Shape::kSuper / 8; ++eight)
+      Format::put_signs(block, eight, signs_of(eight, x + eight * 8, w + eight * 8));
   }
 
   Points points_of_;

@@ -2,6 +2,7 @@
 // The types that have a search: for each, its codec, the weights of its reference encoder, the format that the search
 // sees, and how what is found is packed.
 
+#include "plugins/reference/fp4_types.h"
 #include "plugins/reference/iq4_types.h"
 #include "plugins/reference/k_types.h"
 #include "plugins/reference/lattice_types.h"
@@ -113,6 +114,34 @@ struct SearchedIq3S : LatticeCodec<Iq3SFormat> {
 struct SearchedIq2S : LatticeCodec<Iq2SFormat> {
   static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kHalfMean};
   using Book = Iq2SFormat;
+};
+
+// Code books with an even number of negative values in eight.
+struct SearchedIq3Xxs : LatticeCodec<Iq3XxsFormat> {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kSquare};
+  static constexpr bool kKeepsReference = true;
+  using Book = Iq3XxsFormat;
+};
+
+struct SearchedIq2Xs : LatticeCodec<Iq2XsFormat> {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRoot, GgmlWeights::kOne};
+  static constexpr bool kKeepsReference = true;
+  using Book = Iq2XsFormat;
+};
+
+struct SearchedIq2Xxs : LatticeCodec<Iq2XxsFormat> {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRoot, GgmlWeights::kOne};
+  static constexpr bool kKeepsReference = true;
+  using Book = Iq2XxsFormat;
+};
+
+// 4-bit floats.
+struct SearchedMxfp4 : MXFP4 {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kNever, GgmlWeights::kOne};
+};
+
+struct SearchedNvfp4 : NVFP4 {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kNever, GgmlWeights::kOne};
 };
 
 }  // namespace ggufmill::reference

@@ -10,6 +10,30 @@ namespace ggufmill::reference {
 template <class Codec>
 using BlockSearch = bool (*)(const float* x, const float* weights, std::uint32_t effort, typename Codec::Block& block);
 
+// Codecs whose reference encoder can find a smaller error than the search: the better block is kept.
+template <class Codec>
+concept KeepsReference = requires {
+  requires Codec::kKeepsReference;
+};
+
+// Importance for an encoder that needs it, even if none is given.
+template <class Codec>
+const float* importance_for(const float* importance, const float* weights) {
+  return importance || Codec::kFlags != GGUFMILL_NEEDS_IMPORTANCE ? importance : weights;
+}
+
+template <class Codec>
+double error_of_block(const float* x, const float* weights, const typename Codec::Block& block) {
+  float y[Codec::kElements];
+  Codec::decode(block, y);
+  double error = 0;
+  for (std::uint32_t i = 0; i < Codec::kElements; ++i) {
+    const double off = double{x[i]} - double{y[i]};
+    error += double{weights[i]} * off * off;
+  }
+  return error;
+}
+
 template <class Codec, BlockSearch<Codec> kSearch>
 int32_t search_rows(const ggufmill_search_call* call) {
   const ggufmill_call& rows = call->rows;
@@ -23,10 +47,17 @@ int32_t search_rows(const ggufmill_search_call* call) {
       const float* importance = rows.importance ? rows.importance + at : nullptr;
       float weights[Codec::kElements];
       search_weights(Codec::kGgml, searched, Codec::kElements, x + at, importance, weights);
-      if (kSearch(x + at, weights, call->effort, *block)) continue;
+      const bool found = kSearch(x + at, weights, call->effort, *block);
+      if (found && !KeepsReference<Codec>) continue;
       // The block's row is encoded by its codec as a row of one block.
-      const int32_t status = encode_row<Codec>(x + at, Codec::kElements, importance, block);
+      typename Codec::Block by_codec;
+      const int32_t status =
+          encode_row<Codec>(x + at, Codec::kElements, importance_for<Codec>(importance, weights), &by_codec);
+      if (found && (status != GGUFMILL_OK || !(error_of_block<Codec>(x + at, weights, by_codec) <
+                                               error_of_block<Codec>(x + at, weights, *block))))
+        continue;
       if (status != GGUFMILL_OK) return status;
+      *block = by_codec;
     }
   }
   return GGUFMILL_OK;

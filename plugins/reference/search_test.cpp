@@ -7,6 +7,7 @@
 
 #include "plugins/reference/reference.h"
 #include "tests/support/catch.h"
+#include "tests/support/synth.h"
 
 namespace {
 
@@ -25,6 +26,8 @@ const ggufmill_kernel& kernel_of(std::uint32_t operation, std::uint32_t type) {
   }
   throw std::string("no kernel");
 }
+
+constexpr std::uint32_t kIq2Xxs = 16, kIq2Xs = 17, kIq3Xxs = 18, kMxfp4 = 39, kNvfp4 = 40;
 
 enum class Tails { kLight, kHeavy };
 
@@ -90,11 +93,27 @@ double error_of(const Floats& x, const Floats& y, const float* importance) {
   return sum;
 }
 
+bool needs_importance(const ggufmill_search_kernel& kernel) {
+  return kernel_of(GGUFMILL_ENCODE, kernel.type_id).flags & GGUFMILL_NEEDS_IMPORTANCE;
+}
+
+const ggufmill_search_kernel& search_for(std::uint32_t type) {
+  for (const ggufmill_search_kernel& kernel : searches())
+    if (kernel.type_id == type) return kernel;
+  throw std::string("no search");
+}
+
+Floats row_of(const Floats& values, std::size_t row) {
+  const auto begin = values.begin() + static_cast<std::ptrdiff_t>(row * kColumns);
+  return {begin, begin + kColumns};
+}
+
 std::string name_of(const ggufmill_search_kernel& kernel) { return kernel_of(GGUFMILL_ENCODE, kernel.type_id).name; }
 
 void check_errors(Tails tails, const float* importance, std::uint32_t weights) {
   const Floats x = random_rows(tails, kRows, 1);
   for (const ggufmill_search_kernel& kernel : searches()) {
+    if (needs_importance(kernel) && !importance) continue;
     const bool takes_importance = kernel_of(GGUFMILL_ENCODE, kernel.type_id).flags != 0;
     const double reference =
         error_of(x, by_reference(kernel.type_id, x, takes_importance ? importance : nullptr), importance);
@@ -171,6 +190,7 @@ TEST_CASE("a search of values without weights has the reference's bytes") {
 TEST_CASE("a search of values that no scale can hold has the reference's bytes or failure") {
   for (const ggufmill_search_kernel& kernel : searches())
     for (const float size : {1e30f, 1e-30f}) {
+      if (needs_importance(kernel)) continue;
       const Floats x(kColumns, size);
       std::vector<unsigned char> bytes(row_bytes(kernel.type_id)), expected(bytes.size());
       const ggufmill_call reference{x.data(), expected.data(), 1, kColumns, nullptr};
@@ -180,4 +200,29 @@ TEST_CASE("a search of values that no scale can hold has the reference's bytes o
       CHECK(kernel.run(&call) == status);
       if (status == GGUFMILL_OK) CHECK(bytes == expected);
     }
+}
+
+TEST_CASE("no row of a search that looks at the reference's scales has a larger error than the reference's") {
+  const Floats importance = ggufmill::synth::importance(5, kColumns);
+  for (const std::uint32_t type : {kIq3Xxs, kIq2Xs, kIq2Xxs, kMxfp4, kNvfp4})
+    for (const char* distribution : {"normal", "outliers", "cubed", "positive", "sparse", "steps", "large", "norm"}) {
+      const Floats x = ggufmill::synth::values(distribution, 3, 0, kRows * kColumns);
+      const bool takes_importance = kernel_of(GGUFMILL_ENCODE, type).flags != 0;
+      const Floats reference = by_reference(type, x, takes_importance ? importance.data() : nullptr);
+      const Floats found = searched(search_for(type), x, importance.data(), 2, GGUFMILL_WEIGHTS_IMPORTANCE).values;
+      for (std::size_t row = 0; row < kRows; ++row) {
+        const double least = error_of(row_of(x, row), row_of(reference, row), importance.data());
+        const double error = error_of(row_of(x, row), row_of(found, row), importance.data());
+        INFO(name_of(search_for(type)) << ", " << distribution << ", row " << row << ": " << error / least);
+        CHECK(error <= least * (1 + 1e-6));
+      }
+    }
+}
+
+TEST_CASE("values of 4-bit floats are found exactly") {
+  for (const std::uint32_t type : {kMxfp4, kNvfp4}) {
+    const Floats x = by_reference(type, random_rows(Tails::kLight, kRows, 6), nullptr);
+    for (const std::uint32_t effort : {1u, 2u, 3u})
+      CHECK(searched(search_for(type), x, nullptr, effort, GGUFMILL_WEIGHTS_PLAIN).values == x);
+  }
 }

@@ -4,6 +4,7 @@
 
 #include "plugins/reference/search_book.h"
 #include "plugins/reference/search_codecs.h"
+#include "plugins/reference/search_fp4.h"
 #include "plugins/reference/search_rows.h"
 
 namespace ggufmill::reference {
@@ -42,6 +43,11 @@ bool search_book(const float* x, const float* weights, std::uint32_t effort, typ
   return BookSearch<typename Codec::Book, AllPoints<typename Codec::Book>>::search(x, weights, effort, block);
 }
 
+template <class Codec>
+bool search_even_book(const float* x, const float* weights, std::uint32_t effort, typename Codec::Block& block) {
+  return BookSearch<typename Codec::Book, EvenPoints<typename Codec::Book>>::search(x, weights, effort, block);
+}
+
 template <class Codec, class Codes>
 constexpr ggufmill_search_kernel search_for() {
   return search_of<Codec, search_block<Codec, Codes>>();
@@ -63,6 +69,11 @@ constinit const std::array<ggufmill_search_kernel, kSearchCount> kSearches = {
     search_for<SearchedIq4Nl, ScaleCodes>(),
     search_for<SearchedIq4Xs, ScaleCodes>(),
     search_of<SearchedIq3S, search_book<SearchedIq3S>>(),
-    search_of<SearchedIq2S, search_book<SearchedIq2S>>()};
+    search_of<SearchedIq2S, search_book<SearchedIq2S>>(),
+    search_of<SearchedIq3Xxs, search_even_book<SearchedIq3Xxs>>(),
+    search_of<SearchedIq2Xs, search_even_book<SearchedIq2Xs>>(),
+    search_of<SearchedIq2Xxs, search_even_book<SearchedIq2Xxs>>(),
+    search_of<SearchedMxfp4, search_mxfp4>(),
+    search_of<SearchedNvfp4, search_nvfp4>()};
 
 }  // namespace ggufmill::reference
