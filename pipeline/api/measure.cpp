@@ -20,6 +20,7 @@ namespace {
 struct SampledTensor {
   const Tensor* all = nullptr;
   Tensor rows;
+  std::string identity;  // measured_identity() of the rows
 
   // How many times as many rows the tensor has.
   double scale() const { return static_cast<double>(all->shape().rows()) / static_cast<double>(rows.shape().rows()); }
@@ -48,20 +49,25 @@ Status add_target(const JobOutput& output, const Model& shared, const Kernels& k
   for (const std::size_t i : made.open) {
     const Tensor& tensor = made.model.tensors[i];
     BOOST_OUTCOME_TRY(Tensor rows, sampled(tensor, made.target->sample));
+    const EncodersByType& encoders = made.target->encoders;
+    const std::string identity = measured_identity(rows, encoders);
     const auto [known, is_new] = wanted.by_name.emplace(tensor.name, wanted.tensors.size());
     if (is_new) {
-      const SampledTensor& sample = wanted.samples.emplace_back(SampledTensor{&tensor, rows});
-      wanted.tensors.push_back({&sample.rows, {}});
+      const SampledTensor& sample = wanted.samples.emplace_back(SampledTensor{&tensor, rows, identity});
+      wanted.tensors.push_back({&sample.rows, {}, {}});
       wanted.sample_of.emplace(&sample.rows, &sample);
     }
     Measured& measured = wanted.tensors[known->second];
-    if (measured_identity(*measured.tensor) != measured_identity(rows))
+    if (wanted.sample_of.at(measured.tensor)->identity != identity)
       return usage_error(fmt::format("tensor {}, its sample or its encoder differs between two outputs with a target",
                                      quoted_name(tensor.name)),
                          "measure them with separate pipeline files");
     for (const TypeInfo* type : made.target->candidates)
-      if (takes(*type, tensor, kernels) && std::ranges::count(measured.types, type) == 0)
+      if (takes(*type, tensor, kernels) && std::ranges::count(measured.types, type) == 0) {
+        const auto own = encoders.find(type);
         measured.types.push_back(type);
+        measured.encoders.push_back(own == encoders.end() ? tensor.encoder : own->second);
+      }
   }
   return ok();
 }
@@ -88,8 +94,7 @@ double standard_error(double rows, double scale, double e, double r, double ee, 
 MeasuredTensor describe(const Measured& measured, const SampledTensor& sample, const StepResult* result) {
   const Tensor& tensor = *sample.all;
   const double scale = sample.scale();
-  MeasuredTensor described{
-      tensor.name, measured_identity(sample.rows), tensor.shape(), 0, 0, tensor.importance != nullptr, {}};
+  MeasuredTensor described{tensor.name, sample.identity, tensor.shape(), 0, 0, tensor.importance != nullptr, {}};
   if (scale != 1) described.rows = sample.rows.shape().rows();
   const auto rows = static_cast<double>(sample.rows.shape().rows());
   for (std::size_t i = 0; i < measured.types.size(); ++i) {
@@ -167,7 +172,8 @@ class Measurer {
     std::vector<std::size_t> left;  // indices into `all`
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       all_bytes_ += source_bytes(wanted[i]);
-      if (const MeasuredTensor* known = journal.find(measured_identity(*wanted[i].tensor), wanted[i].types)) {
+      if (const MeasuredTensor* known =
+              journal.find(wanted_.sample_of.at(wanted[i].tensor)->identity, wanted[i].types)) {
         all[i] = *known;
         all[i].name = wanted[i].tensor->name;
         done_bytes_ += source_bytes(wanted[i]);

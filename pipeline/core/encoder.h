@@ -3,6 +3,7 @@
 // the format's numbers are written.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -56,6 +57,8 @@ struct Encoder {
   }
   bool operator==(const Encoder&) const = default;
 };
+
+using EncodersByType = std::map<const TypeInfo*, Encoder>;
 
 // Returns the encoders that their names stand for: the default, and a search of effort 2 with gain and
 // lattice.

@@ -390,9 +390,10 @@ Plan make_measurement(const Model& model, const std::vector<Measured>& tensors, 
     Step& step = plan.steps.emplace_back();
     step.name = each.tensor->name;
     step.expression = each.tensor->expression;
-    for (const TypeInfo* type : each.types) {
+    for (std::size_t i = 0; i < each.types.size(); ++i) {
+      const TypeInfo* type = each.types[i];
       const std::shared_ptr<const Importance> importance = type->is_f32() ? nullptr : each.tensor->importance;
-      const Encoder encoder = encoder_for(each.tensor->encoder, *type, importance != nullptr);
+      const Encoder encoder = encoder_for(each.encoders.at(i), *type, importance != nullptr);
       step.encodings.push_back({type, importance, {}, false, {}, encoder});
     }
   }

@@ -163,6 +163,7 @@ Result<Model> shared_model(const Job& job, const PartRequest& request = {});
 struct Measured {
   const Tensor* tensor = nullptr;
   std::vector<const TypeInfo*> types;
+  std::vector<Encoder> encoders;  // of each type, as asked for
 };
 // Makes a plan with one step per tensor, in order, each with one encoding per type and no places. The plan has no
 // outputs.

@@ -1,8 +1,6 @@
 #pragma once
 // The option `encoder`.
 
-#include <map>
-
 #include "pipeline/config/bound_fields.h"
 #include "pipeline/core/encoder.h"
 
@@ -15,7 +13,6 @@ Form<Encoder> encoder_form();
 // Returns the type that the key of entry `i` of a dictionary names; the lint does not check such keys.
 Result<const TypeInfo*> type_of_key(const Types& types, const ConfigNode& node, std::size_t i);
 
-using EncodersByType = std::map<const TypeInfo*, Encoder>;
 // Reads `{Q4_K: search, Q6_K: reference}`. Refuses encoders that their types do not have.
 Form<EncodersByType> encoders_form(const Types& types);
 

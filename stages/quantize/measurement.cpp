@@ -147,12 +147,16 @@ const MeasuredTensor* Measurement::find(std::string_view tensor) const {
   return found == tensors.end() ? nullptr : &*found;
 }
 
-std::string measured_identity(const Tensor& tensor) {
+std::string measured_identity(const Tensor& tensor, const EncodersByType& encoders) {
   std::string all = key_of(*tensor.expression, [](const SourceFile& source) {
     return fmt::format("#{} {:x} {}", source.bytes, source.header_hash, source.modified);
   });
   if (tensor.importance) all += " " + tensor.importance->fingerprint;
   if (!tensor.encoder.is_reference()) all += " " + describe(tensor.encoder);
+  std::vector<std::string> by_type;
+  for (const auto& [type, encoder] : encoders) by_type.push_back(fmt::format(" {}: {}", type->name, describe(encoder)));
+  std::ranges::sort(by_type);
+  for (const std::string& each : by_type) all += each;
   return text_hash(all);
 }
 

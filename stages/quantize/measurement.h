@@ -70,8 +70,9 @@ struct Measurement {
 };
 
 // Returns a hash of everything that determines a tensor's measurements: its expression, in which sources are identified
-// by size, header hash and modification time, its importance, and its encoder.
-std::string measured_identity(const Tensor& tensor);
+// by size, header hash and modification time, its importance, and its encoders: that of the tensor, and those of some
+// types that replace it.
+std::string measured_identity(const Tensor& tensor, const EncodersByType& encoders = {});
 
 std::string write_measurement(const Measurement& measurement);
 // Reads a measurement. The input is not trusted: all numbers are checked to be finite and not negative. `matrices` is

@@ -395,6 +395,7 @@ Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeC
   add_rules(std::move(settings.rules), "rules", options.recipe);
   for (const auto& [type, encoder] : settings.encoders) options.recipe.encoders[type] = encoder;
   options.target = std::move(settings.target);
+  if (options.target) options.target->encoders = options.recipe.encoders;
   options.fallback = settings.fallback.value_or(false);
   options.misfit_is_given = settings.fallback.has_value();
   options.rules = tensor_rules(std::move(settings.tensors), options.fallback);

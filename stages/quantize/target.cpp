@@ -150,9 +150,9 @@ class Chooser {
     if (found == by_name_.end())
       return error_at(options_.origin, fmt::format("tensor {} was not measured", quoted_name(tensor.name)),
                       std::string(kMeasureAgain));
-    if (found->second->made_of == measured_identity(tensor)) return found->second;
+    if (found->second->made_of == measured_identity(tensor, options_.encoders)) return found->second;
     BOOST_OUTCOME_TRY(const Tensor rows, sampled(tensor, options_.sample));
-    if (found->second->made_of == measured_identity(rows)) return found->second;
+    if (found->second->made_of == measured_identity(rows, options_.encoders)) return found->second;
     return error_at(options_.origin,
                     fmt::format("tensor {}, its importance data or the sample has changed since it was measured",
                                 quoted_name(tensor.name)),
@@ -401,7 +401,7 @@ std::shared_ptr<const Measurement> assumed_measurement(const TargetOptions& opti
     const Tensor& tensor = model.tensors[i];
     MeasuredTensor& measured = measurement->tensors.emplace_back();
     measured.name = tensor.name;
-    measured.made_of = measured_identity(tensor);
+    measured.made_of = measured_identity(tensor, options.encoders);
     measured.shape = tensor.shape();
     measured.energy = 1;
     for (const TypeInfo* type : options.candidates)

@@ -38,6 +38,7 @@ struct TargetOptions {
   std::string measured;                            // path of the measurement; empty: `run` measures first
   std::shared_ptr<const Measurement> measurement;  // read from `measured`, or given; null: not yet
   RowSample sample;                                // rows that a measurement reads
+  EncodersByType encoders;                         // of types that do not get the tensor's
   Objective objective;
   bool objective_is_given = false;  // false: another objective replaces one that does not apply to this model
   Probes probes;

@@ -46,11 +46,12 @@ class Fixture {
     importance.write(folder.file("imatrix.gguf"));
   }
 
-  Job job(const std::string& candidates = "[Q3_K, Q4_K, Q8_0, F32]", const std::string& encoder = "reference") const {
+  // `more`: further options of `quantize`.
+  Job job(const std::string& candidates = "[Q3_K, Q4_K, Q8_0, F32]", const std::string& more = "") const {
     const std::string text = fmt::format(
         "version: 1\nsource: {{gguf: {0}/in.gguf}}\nstages: [{{importance: {{file: {0}/imatrix.gguf}}}}]\n"
-        "outputs: [{{gguf: {0}/out.gguf, quantize: {{target: {{bits: 5}}, candidates: {1}, encoder: {2}}}}}]\n",
-        folder.path().string(), candidates, encoder);
+        "outputs: [{{gguf: {0}/out.gguf, quantize: {{target: {{bits: 5}}, candidates: {1}{2}}}}}]\n",
+        folder.path().string(), candidates, more);
     auto job = context.parse_job(text, "job.yaml");
     if (!job) FAIL(render(job.error()));
     return std::move(job).value();
@@ -207,17 +208,19 @@ TEST_CASE("what is damaged, of another version or of other types is measured aga
   CHECK(write_measurement(fixture().measure(other, options)) == write_measurement(fixture().measure(other)));
 }
 
-TEST_CASE("candidates are measured with the encoder of the output") {
+TEST_CASE("candidates are measured with the encoders of the output") {
+  const std::string search = "{search: {weights: importance, gain: none}}";
+  const std::string option = GENERATE_COPY(", encoder: " + search, ", encoders: {Q4_K: " + search + "}");
   const std::vector<std::string> lines = journal_lines();
-  const Job searched = fixture().job("[Q3_K, Q4_K, Q8_0, F32]", "{search: {weights: importance, gain: none}}");
+  const Job searched = fixture().job("[Q3_K, Q4_K, Q8_0, F32]", option);
   MeasureOptions options = fixture().by_journal("all.partial");
   options.goes_on = [](std::size_t, std::size_t) { FAIL("another encoder"); };
-  const Measurement search = fixture().measure(searched, options), reference = fixture().measure();
-  REQUIRE(search.tensors.size() == reference.tensors.size());
-  for (std::size_t i = 0; i < search.tensors.size(); ++i) {
-    INFO(search.tensors[i].name);
-    CHECK(search.tensors[i].find("Q4_K")->weighted_error < reference.tensors[i].find("Q4_K")->weighted_error);
-    CHECK(search.tensors[i].find("Q4_K")->bytes == reference.tensors[i].find("Q4_K")->bytes);
+  const Measurement found = fixture().measure(searched, options), reference = fixture().measure();
+  REQUIRE(found.tensors.size() == reference.tensors.size());
+  for (std::size_t i = 0; i < found.tensors.size(); ++i) {
+    INFO(found.tensors[i].name);
+    CHECK(found.tensors[i].find("Q4_K")->weighted_error < reference.tensors[i].find("Q4_K")->weighted_error);
+    CHECK(found.tensors[i].find("Q4_K")->bytes == reference.tensors[i].find("Q4_K")->bytes);
   }
 }
 
