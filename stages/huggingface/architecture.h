@@ -59,7 +59,8 @@ struct TensorOutput {
   Gather gather = Gather::kNone;
   std::vector<NamePattern> parts;          // kStack: one, with {expert}; kConcat, kRepack: in order
   const RepackFunction* repack = nullptr;  // kRepack only
-  std::optional<ValueRule> count;          // kStack: number of parts
+  std::optional<ValueRule> count;          // kStack: number of parts, or a list of it for each layer
+  std::vector<TensorStep> part_steps;      // kStack, kConcat: applied to each part before they are joined
   std::vector<TensorStep> steps;
   std::optional<ValueRule> when;
 };

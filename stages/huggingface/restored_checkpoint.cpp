@@ -74,7 +74,7 @@ class Restorer {
   struct ActiveOutput {
     const TensorOutput* output;
     NamePattern name;
-    std::uint64_t count = 0;  // number of stacked tensors
+    CountByLayer count;  // number of stacked tensors
   };
   struct ActiveRule {
     const TensorRule* rule;
@@ -157,7 +157,7 @@ class Restorer {
         one.output = &output;
         BOOST_OUTCOME_TRY(one.name, NamePattern::parse(output.name.text()));
         if (output.count) {
-          BOOST_OUTCOME_TRY(one.count, facts_->count(*output.count, "the number of experts"));
+          BOOST_OUTCOME_TRY(one.count, facts_->count_by_layer(*output.count, "the number of experts"));
         }
       }
       rules_.push_back(std::move(active));
@@ -269,16 +269,18 @@ class Restorer {
       return usage_error(output.output->gather == Gather::kRepack
                              ? "its blocks were packed differently in the checkpoint"
                              : "several tensors were joined, and the number of rows of each is not known");
+    if (!output.output->part_steps.empty()) return usage_error("the tensors were changed before they were stacked");
+    const std::uint64_t count = output.count.in(match.numbers.layer);
     BOOST_OUTCOME_TRY(ExpressionRef all, values_before({&output.output->steps}, {&made}, match.numbers.layer));
     Shape shape = all->shape;
     const std::uint32_t last = shape.rank - 1;
-    if (output.count != 1 || shape.dims[last] == 1) {  // for a stack of one, a GGUF file may omit the dimension
-      if (shape.rank < 2 || shape.dims[last] != output.count)
-        return usage_error(fmt::format("{} is not a stack of {}", describe(shape), output.count));
+    if (count != 1 || shape.dims[last] == 1) {  // for a stack of one, a GGUF file may omit the dimension
+      if (shape.rank < 2 || shape.dims[last] != count)
+        return usage_error(fmt::format("{} is not a stack of {}", describe(shape), count));
       shape.dims[last] = 1;
       --shape.rank;
     }
-    for (std::uint64_t i = 0; i < output.count; ++i) {
+    for (std::uint64_t i = 0; i < count; ++i) {
       ExpressionRef one = all;
       if (all->shape.rank != shape.rank) {
         BOOST_OUTCOME_TRY(one, expressions::slice(std::move(one), last, i, 1));

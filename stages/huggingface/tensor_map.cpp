@@ -49,8 +49,8 @@ class TensorMapper {
   struct ActiveRule {
     const TensorRule* rule;
     std::vector<const TensorOutput*> outputs;
-    std::vector<std::uint64_t> counts;  // per output: the number of tensors in its stack
-    std::set<std::uint32_t> layers;     // layers seen by a required rule
+    std::vector<CountByLayer> counts;  // per output: the number of tensors in its stack
+    std::set<std::uint32_t> layers;    // layers seen by a required rule
     bool met = false;
     std::map<std::pair<std::uint32_t, std::string>, Group> groups;  // by layer and ending
   };
@@ -71,12 +71,12 @@ class TensorMapper {
       for (const TensorOutput& output : rule.outputs) {
         BOOST_OUTCOME_TRY(const bool wanted, facts_.holds(output.when));
         if (!wanted) continue;
-        std::uint64_t count = 0;
+        CountByLayer count;
         if (output.count) {
-          BOOST_OUTCOME_TRY(count, facts_.count(*output.count, "the number of experts"));
+          BOOST_OUTCOME_TRY(count, facts_.count_by_layer(*output.count, "the number of experts"));
         }
         active.outputs.push_back(&output);
-        active.counts.push_back(count);
+        active.counts.push_back(std::move(count));
       }
       rules_.push_back(std::move(active));
     }
@@ -229,12 +229,14 @@ class TensorMapper {
       const TensorOutput& output = *active.outputs[i];
       std::vector<ExpressionRef> parts;
       NamedTensor whole{tensor.name, nullptr, tensor.was_fp8, tensor.first, tensor.stored};
-      for (const std::string& name : names_of(output, active.counts[i], match.numbers.layer, match.suffix)) {
+      for (const std::string& name :
+           names_of(output, active.counts[i].in(match.numbers.layer), match.numbers.layer, match.suffix)) {
         const auto found = group.parts.find(name);
         if (found == group.parts.end())
           return input_error(where_,
                              fmt::format("'{}', which '{}' is made from, is missing", name, output.name.text()));
-        parts.push_back(found->second->values);
+        BOOST_OUTCOME_TRY(parts.emplace_back(),
+                          apply_steps(output.part_steps, found->second->values, facts_, match.numbers.layer));
         BOOST_OUTCOME_TRY(add_beside(whole, *found->second));
       }
       BOOST_OUTCOME_TRY(ExpressionRef values, together(output, std::move(parts)));
@@ -251,7 +253,7 @@ class TensorMapper {
     for (std::size_t i = 0; i < active.outputs.size(); ++i)
       if (match.numbers.expert && active.outputs[i]->parts[0].match(tensor.name))
         error.detail = fmt::format("'{}' would match, but a layer has {} experts",
-                                   active.outputs[i]->parts[0].name().text(), active.counts[i]);
+                                   active.outputs[i]->parts[0].name().text(), active.counts[i].in(match.numbers.layer));
     return error;
   }
 
@@ -275,7 +277,7 @@ class TensorMapper {
                                            std::optional<std::uint32_t> layer, const std::string& suffix) {
     std::vector<std::string> names;
     for (const NamePattern& part : output.parts)
-      for (std::uint64_t i = 0; i < (output.gather == Gather::kStack ? count : 1); ++i)
+      for (std::uint64_t i = 0; i < (part.name().has_expert() ? count : 1); ++i)
         if (auto name = part.name().with({layer, static_cast<std::uint32_t>(i)})) names.push_back(*name + suffix);
     return names;
   }
@@ -284,13 +286,13 @@ class TensorMapper {
                     Group& group) const {
     std::set<std::string> all;
     for (std::size_t i = 0; i < active.outputs.size(); ++i) {
-      if (active.counts[i] > tensors_)
-        return input_error((facts_.folder() / "config.json").string(),
-                           fmt::format("the number of experts is {}, but the checkpoint has only {} tensors",
-                                       active.counts[i], tensors_),
-                           fmt::format("the map reads the number of experts at {}", active.outputs[i]->count->place));
-      for (std::string& name : names_of(*active.outputs[i], active.counts[i], layer, suffix))
-        all.insert(std::move(name));
+      const std::uint64_t count = active.counts[i].in(layer);
+      if (count > tensors_)
+        return input_error(
+            (facts_.folder() / "config.json").string(),
+            fmt::format("the number of experts is {}, but the checkpoint has only {} tensors", count, tensors_),
+            fmt::format("the map reads the number of experts at {}", active.outputs[i]->count->place));
+      for (std::string& name : names_of(*active.outputs[i], count, layer, suffix)) all.insert(std::move(name));
     }
     group.needed.assign(all.begin(), all.end());
     return ok();

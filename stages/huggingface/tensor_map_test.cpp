@@ -160,6 +160,31 @@ TEST_CASE("experts are stacked once their last part is read, each suffix separat
             .find("would match, but a layer has 0 experts") != std::string::npos);
 }
 
+TEST_CASE("layers may have different numbers of experts") {
+  const std::string yaml = "tensors: [{together: [{to: 'b.{layer}', stack: 'l.{layer}.{expert}', count: experts}]}]";
+  CHECK(mapped(yaml, R"({"layers": 3, "experts": [1, 0, 2]})", {"l.0.0", "l.2.0", "l.2.1"}) ==
+        "b.0[2 x 1 x 1]=0,1\nb.2[2 x 1 x 2]=2,3,4,5\n");
+  CHECK(mapped(yaml, R"({"layers": 3, "experts": [1, 0]})", {"l.1.0"}).find("would match, but a layer has 0 experts") !=
+        std::string::npos);
+  CHECK(mapped(yaml, R"({"layers": 3, "experts": [1, -1]})", {"l.0.0"})
+            .starts_with("folder/config.json: error: the number of experts is '-1', not a non-negative integer\n"));
+}
+
+TEST_CASE("the parts of a stack are changed before they are stacked") {
+  CHECK(mapped("tensors: [{together: [{to: b, stack: 'e.{expert}', count: 2, each: [{pad_rows: 2}]}]}]",
+               R"({"layers": 0})", {"e.0", "e.1"}) == "b[2 x 2 x 2]=0,1,0,0,2,3,0,0\n");
+}
+
+TEST_CASE("a missing value in a list of arguments is reported by name") {
+  CHECK(mapped("tensors: [{from: a, to: b, do: [{reshape: [2, x]}]}]", R"({"layers": 0})", {"a"})
+            .starts_with("folder/config.json: error: tensor 'a': 'x' is missing\n"));
+}
+
+TEST_CASE("numbered tensors are joined") {
+  CHECK(mapped("tensors: [{together: [{to: b, concat: ['a.{expert}', c], count: 2, each: [flatten]}]}]",
+               R"({"layers": 0})", {"a.0", "a.1", "c"}) == "b[6]=0,1,2,3,4,5\n");
+}
+
 TEST_CASE("the scalars that belong to the parts of a stack become one tensor") {
   Case stack("tensors: [{together: [{to: d, stack: 'e.{expert}', count: experts}]}]", R"({"layers": 0, "experts": 3})",
              {});

@@ -13,6 +13,7 @@
 
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/batch_norm.h"
+#include "stages/huggingface/codec_values.h"
 #include "stages/huggingface/padding.h"
 #include "stages/huggingface/resize_grid.h"
 #include "stages/huggingface/sinusoids.h"
@@ -177,6 +178,11 @@ Result<ExpressionRef> column(ExpressionRef input, Arguments a) {
   Shape shape;
   shape.rank = static_cast<std::uint32_t>(before + 1 + after);
   shape.dims[before] = input->shape.dims[0];
+  return expressions::reshape(std::move(input), shape);
+}
+
+Result<ExpressionRef> flatten(ExpressionRef input, Arguments) {
+  const Shape shape{1, {input->shape.elements(), 1, 1, 1}};
   return expressions::reshape(std::move(input), shape);
 }
 
@@ -357,6 +363,28 @@ Result<ExpressionRef> product_of_rows(ExpressionRef input, Arguments) {
   return expressions::reshape(std::move(values), row);
 }
 
+// Adds as torch does: in single precision, and for F16 tensors with one rounding to F16 at the end. The second half of
+// a row, times the identity matrix, is the second term.
+Result<ExpressionRef> add_halves(ExpressionRef input, Arguments) {
+  Shape shape = input->shape;
+  const std::uint64_t half = shape.dims[0] / 2;
+  if (shape.dims[0] != 2 * half || half == 0 || half > expressions::kMaxLowRank)
+    return input_error({}, fmt::format("rows of {} values do not have two halves of at most {}", shape.dims[0],
+                                       expressions::kMaxLowRank));
+  const bool is_half = input->type->name == "F16";
+  const Shape rows{2, {shape.dims[0], shape.rows(), 1, 1}};
+  std::vector<float> identity(half * half);
+  for (std::uint64_t i = 0; i < half; ++i) identity[i * half + i] = 1;
+  BOOST_OUTCOME_TRY(ExpressionRef one, expressions::constant(Shape{2, {half, half, 1, 1}}, std::move(identity)));
+  BOOST_OUTCOME_TRY(const ExpressionRef all, expressions::reshape(std::move(input), rows));
+  BOOST_OUTCOME_TRY(ExpressionRef first, expressions::slice(all, 0, 0, half));
+  BOOST_OUTCOME_TRY(ExpressionRef second, expressions::slice(all, 0, half, half));
+  BOOST_OUTCOME_TRY(ExpressionRef sum, expressions::low_rank(std::move(first), std::move(one), std::move(second), 1));
+  shape.dims[0] = half;
+  BOOST_OUTCOME_TRY(sum, expressions::reshape(std::move(sum), shape));
+  return is_half ? to_type(std::move(sum), "F16") : sum;
+}
+
 // Makes a tensor that llama.cpp requires from a number in the checkpoint.
 Result<ExpressionRef> fill(ExpressionRef, Arguments a) {
   constexpr std::uint64_t kMax = 1 << 20;
@@ -380,6 +408,7 @@ constexpr TensorOperation kOperations[] = {
      "less than the argument.",
      absolute_ids},
     {"add", 1, 1, "Add a number to every value.", add},
+    {"add_halves", 0, 1, "Add the second half of every row to the first.", add_halves},
     {"alternate", 2, 2, "Every second index of a dimension: even (0) or odd (1) ones.", alternate},
     {"alternate_signs", 1, 1, "Negate every second group of this many rows.", alternate_signs},
     {"batch_norm_scale", 0, 0,
@@ -392,10 +421,17 @@ constexpr TensorOperation kOperations[] = {
      "Turn a tensor of one dimension into rows of one column, or give it this many dimensions of 1 before and "
      "after its own.",
      column},
+    {"divide_rows", 2, 2,
+     "Of rows and then one divisor for each, concatenated in one dimension: the rows divided by them. Arguments: "
+     "number "
+     "of rows, least divisor.",
+     divide_rows},
+    {"exp", 0, 1, "exp of every value of a tensor of F32.", exp_of},
     {"extend_front", 1, 1, "Insert this many entries of zeros before the others of the last dimension.",
      with_count<extend_front>},
     {"fill", 2, 2, "Replace it with a tensor of one dimension: this many values, all equal to the number.", fill},
     {"first_rows", 1, 1, "Keep at most this many rows; of a tensor of one dimension, values.", first_rows},
+    {"flatten", 0, 1, "The same values in one dimension.", flatten},
     {"grid", 1, 3, "Arrange the rows as a grid of these factors, the fastest first.", grid},
     {"int32", 0, 1, "I64 as I32.", int32},
     {"multiply", 1, 1, "Multiply every value by a number.", multiply},
@@ -408,6 +444,7 @@ constexpr TensorOperation kOperations[] = {
     {"part", 3, 3, "One of several equal parts of a dimension: dimension, index, number of parts.", part},
     {"product_of_rows", 0, 1, "The product of two rows, value by value, as a tensor of one dimension.",
      product_of_rows},
+    {"reciprocal_exp", 1, 1, "1 / (exp(x) + a number) of every value x of a tensor of F32.", reciprocal_exp},
     {"reorder_rows", 2, 2, "Arrange the rows as a grid of factors, the fastest first, and reorder its axes.",
      reorder_rows},
     {"reshape", 1, 1, "The same values with other dimensions.", reshape},

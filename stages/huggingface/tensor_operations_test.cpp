@@ -130,6 +130,7 @@ TEST_CASE("dimensions are swapped, split, joined, and dropped") {
   check("grid", counted({2, 6}), "[3, 2]", {2, 3, 2}, [](auto x, auto y, auto z, auto) { return (z * 3 + y) * 2 + x; });
   check("rows", counted({2, 3, 2}), "[]", {2, 6}, [](auto x, auto y, auto, auto) { return y * 2 + x; });
   check("rows", counted({1, 3, 2}), "[]", {6}, kSame);
+  check("flatten", counted({2, 3}), "[]", {6}, kSame);
   check("squeeze", counted({1, 3, 1, 2}), "[]", {3, 2}, [](auto x, auto y, auto, auto) { return y * 3 + x; });
   check("squeeze", counted({1, 1}), "[]", {1}, kSame);
   CHECK(fault("reshape", counted({2, 6}), "[[5, 2]]") != "");
@@ -242,6 +243,39 @@ TEST_CASE("two rows are multiplied") {
   CHECK(describe(product->shape) == "3");
   CHECK(expression_values(*product) == std::vector<float>{0, 4, 10});
   CHECK(fault("product_of_rows", counted({2, 3}), "[]") == "2 x 3 is not two rows");
+}
+
+TEST_CASE("halves of rows are added") {
+  const ExpressionRef sum = apply("add_halves", counted({4, 1, 2}), "[]").value();
+  CHECK(describe(sum->shape) == "2 x 1 x 2");
+  CHECK(expression_values(*sum) == std::vector<float>{2, 4, 10, 12});
+  const ExpressionRef half = apply("add_halves", to_type(counted({2, 2}), "F16").value(), "[]").value();
+  CHECK(half->type->name == "F16");
+  CHECK(expression_values(*half) == std::vector<float>{1, 5});
+  CHECK(fault("add_halves", counted({3, 2}), "[]") == "rows of 3 values do not have two halves of at most 4096");
+  CHECK(fault("add_halves", counted({8194}), "[]") == "rows of 8194 values do not have two halves of at most 4096");
+}
+
+TEST_CASE("rows are divided by one number each") {
+  // Rows (0, 1), (2, 3), (4, 5), divided by 6, 7, and 8.
+  const ExpressionRef rows = apply("divide_rows", counted({9}), "[3, 1e-5]").value();
+  CHECK(describe(rows->shape) == "2 x 3");
+  CHECK(expression_values(*rows) == std::vector<float>{0, 1.0f / 6, 2.0f / 7, 3.0f / 7, 0.5f, 0.625f});
+  CHECK(expression_values(*apply("divide_rows", counted({4}), "[2, 4]").value()) == std::vector<float>{0, 0.25f});
+  for (const char* arguments : {"[2, 1]", "[0, 1]", "[-1, 1]", "[9, 1]"}) {
+    CAPTURE(arguments);
+    CHECK(fault("divide_rows", counted({9}), arguments).starts_with("9 does not have '"));
+  }
+  CHECK(fault("divide_rows", counted({2, 3}), "[3, 1]") == "2 x 3 does not have '3' rows and their divisors");
+  CHECK(fault("divide_rows", to_type(counted({9}), "F16").value(), "[3, 1]") == "is F16, not F32");
+}
+
+TEST_CASE("exponentials of values") {
+  CHECK(expression_values(*apply("exp", counted({1}), "[]").value()) == std::vector<float>{1});
+  CHECK(expression_values(*apply("reciprocal_exp", counted({1}), "[1]").value()) == std::vector<float>{0.5f});
+  const std::vector<float> values = expression_values(*apply("reciprocal_exp", counted({3}), "[1e-9]").value());
+  CHECK(std::abs(values[2] - std::exp(-2.0f)) < 1e-7f);
+  CHECK(fault("exp", to_type(counted({2}), "BF16").value(), "[]") == "is BF16, not F32");
 }
 
 TEST_CASE("a number replaces a tensor") {

@@ -144,11 +144,14 @@ Result<TensorOutput> gathered(PartSettings part, const ConfigNode& node) {
     output.gather = Gather::kConcat;
     output.parts = std::move(*part.concat);
     if (output.parts.empty()) return error_at(part.concat_origin, "`concat` must name at least one tensor");
+    if (!output.count && std::ranges::any_of(output.parts, [](const auto& each) { return each.name().has_expert(); }))
+      return error_at(part.concat_origin, "`concat` of names with {expert} needs `count`");
   } else {
     output.gather = Gather::kRepack;
     output.repack = find_repack_function(*part.repack);
     if (!output.repack) return error_at(part.repack_origin, fmt::format("unknown repacking '{}'", *part.repack));
     if (!part.of || part.of->size() != 2) return error_at(node, "`of` must name the two tensors to repack");
+    if (!output.part_steps.empty()) return error_at(node, "`each` is only for `stack` and `concat`");
     output.parts = std::move(*part.of);
   }
   return output;
@@ -156,7 +159,12 @@ Result<TensorOutput> gathered(PartSettings part, const ConfigNode& node) {
 
 Form<TensorOutput> gathered_form() {
   using Part = PartSettings;
-  Fields<TensorOutput> count{field("count", &TensorOutput::count, value_form(), "Number of tensors to stack.")};
+  Fields<TensorOutput> count{
+      field("count", &TensorOutput::count, value_form(),
+            "Number of tensors that {expert} stands for; if layers differ, a list of the numbers of all layers."),
+      field("each", &TensorOutput::part_steps, steps_form(),
+            "For `stack` and `concat`: operations on each of the tensors, before they are joined."),
+  };
   return converted<TensorOutput>(
       map_of<Part>(
           fields_within(&Part::output, output_fields()) +
@@ -164,7 +172,8 @@ Form<TensorOutput> gathered_form() {
                              "Name with {expert}: stack the tensors of all experts in order.")} +
           fields_within(&Part::output, count) +
           Fields<Part>{
-              field("concat", &Part::concat, list_of(pattern_form()), "Tensors to join along their last dimension.")
+              field("concat", &Part::concat, list_of(pattern_form()),
+                    "Tensors to join along their last dimension; each with {expert} stands for `count` tensors.")
                   .at(&Part::concat_origin),
               field("repack", &Part::repack, "Name of a repacking of the two tensors in `of`.")
                   .at(&Part::repack_origin),

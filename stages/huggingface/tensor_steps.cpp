@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace ggufmill::huggingface {
 namespace {
 
@@ -25,7 +27,10 @@ Result<std::vector<boost::json::value>> evaluate_arguments(const std::vector<Val
   for (const ValueRule& argument : arguments) {
     std::vector<std::string> missing;
     BOOST_OUTCOME_TRY(values.emplace_back(), facts.evaluate(argument, &missing, layer));
-    if (values.back().is_null())
+    const boost::json::array* const list = values.back().if_array();
+    const bool lacks_element =
+        list && !missing.empty() && std::ranges::any_of(*list, [](const auto& each) { return each.is_null(); });
+    if (values.back().is_null() || lacks_element)
       return facts.missing_values(std::move(missing), facts.folder() / "config.json",
                                   fmt::format("required by the map at {}", place));
   }

@@ -138,6 +138,12 @@ Result<json::value> largest(Arguments a, const Facts&) {
   return result;
 }
 
+Result<json::value> largest_in(Arguments a, const Facts& facts) {
+  if (a[0].is_null()) return json::value();
+  BOOST_OUTCOME_TRY(const json::array* list, array_of(a[0]));
+  return largest({list->data(), list->size()}, facts);
+}
+
 Result<json::value> present(Arguments a, const Facts&) { return json::value(!any_missing(a)); }
 Result<json::value> negation(Arguments a, const Facts&) { return json::value(!is_true(a[0])); }
 Result<json::value> all(Arguments a, const Facts&) { return json::value(std::ranges::all_of(a, is_true)); }
@@ -530,9 +536,32 @@ Result<json::value> has_tensor(Arguments a, const Facts& facts) {
   return json::value(std::ranges::find(facts.tensors(), *name) != facts.tensors().end());
 }
 
+constexpr std::string_view kLayer = "{layer}";
+
+// Calls `visit` with the name of every tensor that the pattern stands for: the one of this name, or if it contains
+// {layer}, those of all layers from 0 to the first without one.
+Status for_each_tensor(const json::value& pattern, const Facts& facts, const auto& visit) {
+  const auto text = json_text(pattern);
+  if (!text) return input_error({}, fmt::format("{} is not a name", shown(pattern)));
+  const std::size_t place = text->find(kLayer);
+  const std::unordered_set<std::string_view> names(facts.tensors().begin(), facts.tensors().end());
+  for (int layer = 0;; ++layer) {
+    std::string name(*text);
+    if (place != name.npos) name.replace(place, kLayer.size(), std::to_string(layer));
+    if (!names.contains(name)) return ok();
+    BOOST_OUTCOME_TRY(visit(name));
+    if (place == name.npos) return ok();
+  }
+}
+
 Result<json::value> tensor_rows(Arguments a, const Facts& facts) {
-  BOOST_OUTCOME_TRY(const json::value is_there, has_tensor(a, facts));
-  return is_there.get_bool() ? json::value(facts.rows_of_tensor(std::string(*json_text(a[0])))) : json::value();
+  json::array rows;
+  BOOST_OUTCOME_TRY(for_each_tensor(a[0], facts, [&](const std::string& name) -> Status {
+    rows.emplace_back(facts.rows_of_tensor(name));
+    return ok();
+  }));
+  if (rows.empty()) return json::value();
+  return json_text(a[0])->find(kLayer) == std::string_view::npos ? rows[0] : json::value(std::move(rows));
 }
 
 // Returns the numbers of the rows from the second argument on that consist of zeros.
@@ -569,23 +598,15 @@ Result<json::value> layers_of(Arguments a, const Facts& facts) {
 
 // Returns the values of a tensor; for a name with {layer}, concatenates those of all layers from 0 on.
 Result<json::value> tensor_values(Arguments a, const Facts& facts) {
-  const auto pattern = json_text(a[0]);
-  if (!pattern) return input_error({}, fmt::format("{} is not a name", shown(a[0])));
-  constexpr std::string_view kLayer = "{layer}";
-  const std::size_t place = pattern->find(kLayer);
   constexpr std::size_t kMax = 1 << 20;
   json::array result;
-  const std::unordered_set<std::string_view> names(facts.tensors().begin(), facts.tensors().end());
-  for (int layer = 0;; ++layer) {
-    std::string name(*pattern);
-    if (place != name.npos) name.replace(place, kLayer.size(), std::to_string(layer));
-    if (!names.contains(name)) break;
+  BOOST_OUTCOME_TRY(for_each_tensor(a[0], facts, [&](const std::string& name) -> Status {
     BOOST_OUTCOME_TRY(const std::vector<float> values, facts.values_of_tensor(name));
     if (result.size() + values.size() > kMax)
-      return input_error({}, fmt::format("{} has more than {} values", quoted_name(*pattern), kMax));
+      return input_error({}, fmt::format("{} has more than {} values", quoted_name(*json_text(a[0])), kMax));
     for (const float value : values) result.emplace_back(static_cast<double>(value));
-    if (place == name.npos) break;
-  }
+    return ok();
+  }));
   return result.empty() ? json::value() : json::value(std::move(result));
 }
 
@@ -716,7 +737,8 @@ constexpr ValueFunction kFunctions[] = {
     {"is", 2, kMany, "Whether the first is one of the others.", is_one_of},
     {"joined", 1, kMany, "The elements of these lists, in one.", joined},
     {"lacks_rope_keys", 1, 1, "Whether a rope_scaling is missing a key that its type requires.", lacks_rope_keys},
-    {"largest", 1, kMany, "The largest of those that exist.", largest},
+    {"largest", 1, kMany, "The largest of those that exist; for lists by element.", largest, true},
+    {"largest_in", 1, 1, "The largest number in a list.", largest_in},
     {"layers_of", 1, 1, "One more than the largest number after this text in the checkpoint's names.", layers_of},
     {"leading", 2, kMany, "The number of elements at the beginning of a list that are one of the others.", leading},
     {"least_listed", 1, 1, "The smallest integer in a string such as \"3,4,5\".", least_listed},
@@ -747,7 +769,10 @@ constexpr ValueFunction kFunctions[] = {
      sorted_by},
     {"sorted_values", 1, 1, "The values of an object in the order of their names; a list as is.", sorted_values},
     {"sum", 2, kMany, "The sum; for lists by element.", sum, true},
-    {"tensor_rows", 1, 1, "The number of rows of a tensor of this name; null if there is none.", tensor_rows},
+    {"tensor_rows", 1, 1,
+     "The number of rows of a tensor of this name; with {layer} in it, a list of those in all layers; null if there is "
+     "none.",
+     tensor_rows},
     {"tensor_values", 1, 1, "The values of a small tensor of this name; with {layer} in it, of those in all layers.",
      tensor_values},
     {"values_by_number", 1, 1, "The values of an object in numeric order of its names; a list as is.",

@@ -355,18 +355,38 @@ Result<bool> Facts::holds(const std::optional<ValueRule>& when) const {
   return when ? holds(*when) : Result<bool>(true);
 }
 
+Result<std::uint64_t> Facts::as_count(const json::value& value, const ValueRule& rule, std::string_view what) const {
+  const auto found = whole_number(value);
+  if (!found || *found < 0)
+    return input_error((folder_ / "config.json").string(),
+                       fmt::format("{} is {}, not a non-negative integer", what, shown(value)),
+                       fmt::format("required by the map at {}", rule.place));
+  return static_cast<std::uint64_t>(*found);
+}
+
 Result<std::uint64_t> Facts::count(const ValueRule& rule, std::string_view what) const {
   std::vector<std::string> missing;
   BOOST_OUTCOME_TRY(const json::value value, evaluate(rule, &missing));
-  const std::string where = (folder_ / "config.json").string();
   if (value.is_null())
-    return input_error(where, fmt::format("{} is missing: '{}'", what, fmt::join(missing, "', '")),
+    return input_error((folder_ / "config.json").string(),
+                       fmt::format("{} is missing: '{}'", what, fmt::join(missing, "', '")),
                        fmt::format("required by the map at {}", rule.place));
-  const auto found = whole_number(value);
-  if (!found || *found < 0)
-    return input_error(where, fmt::format("{} is {}, not a non-negative integer", what, shown(value)),
-                       fmt::format("required by the map at {}", rule.place));
-  return static_cast<std::uint64_t>(*found);
+  return as_count(value, rule, what);
+}
+
+Result<CountByLayer> Facts::count_by_layer(const ValueRule& rule, std::string_view what) const {
+  BOOST_OUTCOME_TRY(const json::value value, evaluate(rule));
+  CountByLayer result;
+  const json::array* const list = value.if_array();
+  if (!list) {
+    BOOST_OUTCOME_TRY(result.counts[0], count(rule, what));
+    return result;
+  }
+  result.counts.clear();
+  for (const json::value& each : *list) {
+    BOOST_OUTCOME_TRY(result.counts.emplace_back(), as_count(each, rule, what));
+  }
+  return result;
 }
 
 }  // namespace ggufmill::huggingface

@@ -49,6 +49,15 @@ struct ValueRule {
 // Reads a value rule. Exit code 2, with the place.
 Result<ValueRule> read_value_rule(const ConfigNode& node);
 
+// A count that is the same in every layer, or differs.
+struct CountByLayer {
+  std::vector<std::uint64_t> counts{0};  // one for all layers, or one for each
+  std::uint64_t in(std::optional<std::uint32_t> layer) const {
+    const std::size_t index = counts.size() == 1 ? 0 : layer.value_or(0);
+    return index < counts.size() ? counts[index] : 0;
+  }
+};
+
 // Facts about a checkpoint that are known before a tensor is read. Names are looked up in the map's own values, then
 // in the values that were set, then in config.json, where "a.b" is member b of a and "a.0" its first element. A value
 // of the map that refers to its own name gets the value in config.json. Not thread-safe: records which files were
@@ -102,6 +111,8 @@ class Facts {
   Result<bool> holds(const std::optional<ValueRule>& when) const;
   // Returns the value as a count. Exit code 4 if it is missing or not a nonnegative integer. `what` is for the message.
   Result<std::uint64_t> count(const ValueRule& rule, std::string_view what) const;
+  // The same for a value that may also be a list of counts, one for each layer.
+  Result<CountByLayer> count_by_layer(const ValueRule& rule, std::string_view what) const;
 
  private:
   using Busy = std::set<std::string, std::less<>>;  // values of the map that are being looked up
@@ -114,6 +125,7 @@ class Facts {
   void read_rope();
   Result<boost::json::value> evaluate(const ValueRule& rule, Search& search) const;
   Result<boost::json::value> call(const ValueFunction& function, std::span<const boost::json::value> arguments) const;
+  Result<std::uint64_t> as_count(const boost::json::value& value, const ValueRule& rule, std::string_view what) const;
   Result<boost::json::value> named(const std::string& name, Search& search) const;
   const boost::json::value* find(std::string_view name) const;
 
