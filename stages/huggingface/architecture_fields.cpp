@@ -144,6 +144,12 @@ Form<std::vector<TokenizerRules::Reader>> readers_form() {
             "<|reserved_token_ID|>.")
           .at_most(65536),
       field("pre", &Choice::pre, "For `tiktoken`: tokenizer.ggml.pre."),
+      field("extra", &Choice::extra,
+            list_of(map_of<FixedToken>({field("id", &FixedToken::id, "Id of the token.").required(),
+                                        field("text", &FixedToken::text, "Text of the token.").required()})
+                        .doc("Token.")),
+            "For `unigram-fairseq`: control tokens that replace those of the model file; not with a tokenizer.json "
+            "alone."),
   };
   return list_of(map_of<Reader>(fields_within(&Reader::choice, choice) + Fields<Reader>{when_field(&Reader::when)})
                      .doc("Reader."));

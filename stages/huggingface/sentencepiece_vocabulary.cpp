@@ -29,7 +29,8 @@ class SentencePieceVocabulary {
   SentencePieceVocabulary(const TokenizerFiles& files, const TokenizerOptions& options)
       : files_(files), options_(options) {}
 
-  Result<Vocabulary> read(TokenizerReader reader) {
+  Result<Vocabulary> read(const TokenizerChoice& choice) {
+    const TokenizerReader reader = choice.reader;
     out_.model = "llama";
     out_.pre = "default";
     out_.has_scores = true;
@@ -45,6 +46,7 @@ class SentencePieceVocabulary {
       BOOST_OUTCOME_TRY(read_redefined(path, model));
     } else if (fairseq || (reader == TokenizerReader::kUnigram && (older || model.kind() != Kind::kBpe))) {
       BOOST_OUTCOME_TRY(read_unigram(path, model, fairseq));
+      BOOST_OUTCOME_TRY(put_extra(path, choice.extra));
     } else {
       BOOST_OUTCOME_TRY(read_plain(model));
     }
@@ -229,6 +231,18 @@ class SentencePieceVocabulary {
     out_.tokens = std::move(tokens);
   }
 
+  Status put_extra(const fs::path& path, const std::vector<FixedToken>& extra) {
+    for (const FixedToken& token : extra) {
+      if (token.id >= out_.tokens.size())
+        return input_error(path,
+                           fmt::format("the token {} has id {}, but there are only {} tokens", quoted_name(token.text),
+                                       token.id, out_.tokens.size()),
+                           "set the number of tokens in config.json as `vocab_size`");
+      out_.tokens[token.id] = {token.text, 0, PieceType::kControl};
+    }
+    return ok();
+  }
+
   const TokenizerFiles& files_;
   const TokenizerOptions& options_;
   Vocabulary out_;
@@ -236,9 +250,9 @@ class SentencePieceVocabulary {
 
 }  // namespace
 
-Result<Vocabulary> read_sentencepiece_vocabulary(TokenizerReader reader, const TokenizerFiles& files,
+Result<Vocabulary> read_sentencepiece_vocabulary(const TokenizerChoice& choice, const TokenizerFiles& files,
                                                  const TokenizerOptions& options) {
-  return SentencePieceVocabulary(files, options).read(reader);
+  return SentencePieceVocabulary(files, options).read(choice);
 }
 
 }  // namespace ggufmill

@@ -235,7 +235,7 @@ class TokenizerMaker {
       return vocabulary;
     }
     return is_of_json(reader) ? read_json_vocabulary(reader, files_, options_)
-                              : read_sentencepiece_vocabulary(reader, files_, options_);
+                              : read_sentencepiece_vocabulary(choice, files_, options_);
   }
 
   bool is_of_json(TokenizerReader reader) const {

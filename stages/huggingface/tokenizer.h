@@ -39,6 +39,12 @@ enum class TokenizerReader {
 std::string_view tokenizer_reader_name(TokenizerReader reader);
 std::optional<TokenizerReader> tokenizer_reader_named(std::string_view name);
 
+// A control token with a fixed id.
+struct FixedToken {
+  std::uint32_t id = 0;
+  std::string text{};
+};
+
 struct TokenizerChoice {
   TokenizerReader reader;
   std::string tokenizer_class{};           // applies only if tokenizer_config.json names this class
@@ -53,6 +59,8 @@ struct TokenizerChoice {
   std::vector<std::string> special{};
   std::optional<std::uint32_t> extra_tokens{}, reserved_tokens{};
   std::string pre{};
+  // kUnigramFairseq: tokens that the model file does not have. tokenizer.json has them.
+  std::vector<FixedToken> extra{};
 };
 
 // A special token that an architecture sets.

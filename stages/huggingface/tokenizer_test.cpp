@@ -339,6 +339,23 @@ TEST_CASE("Unigram with its normalizer, plain and as fairseq numbers it") {
   CHECK(has(error_of(folder.read(Reader::kUnigramFairseq, options)), "SentencePiece model type 2"));
 }
 
+TEST_CASE("control tokens that fairseq's model file does not have") {
+  Folder folder;
+  folder.put("sentencepiece.bpe.model", sentencepiece(1));
+  TokenizerOptions options;
+  options.vocabulary_size = 6;
+  TokenizerChoice choice{Reader::kUnigramFairseq};
+  choice.extra = {{5, "<mask>"}};
+  options.readers = {choice};
+  const std::string text = lines(read_tokenizer(folder.path(), options));
+  CHECK(has(text, "ggml.tokens = \"<s>\" \"<pad>\" \"</s>\" \"<unk>\" \"\u2581a\" \"<mask>\"\n"));
+  CHECK(has(text, "ggml.scores = 0 0 0 0 -3 0\n"));
+  CHECK(has(text, "ggml.token_type = 3 3 3 2 1 3\n"));
+  options.readers[0].extra[0].id = 6;
+  CHECK(has(error_of(read_tokenizer(folder.path(), options)),
+            "the token '<mask>' has id 6, but there are only 6 tokens"));
+}
+
 TEST_CASE("Unigram of tokenizer.json, where there is no model file") {
   Folder folder;
   folder

@@ -53,7 +53,7 @@ std::string with_spaces(std::string_view text);
 Result<Vocabulary> read_json_vocabulary(TokenizerReader reader, const TokenizerFiles& files,
                                         const TokenizerOptions& options);
 // Reads the vocabulary for the SentencePiece and Unigram readers; their file must exist.
-Result<Vocabulary> read_sentencepiece_vocabulary(TokenizerReader reader, const TokenizerFiles& files,
+Result<Vocabulary> read_sentencepiece_vocabulary(const TokenizerChoice& choice, const TokenizerFiles& files,
                                                  const TokenizerOptions& options);
 
 // The vocabulary for kTekken: tokens, merges, and the special tokens and the version in the file.
