@@ -75,6 +75,8 @@ void extend(Architecture& map, MapFile own) {
   replace(map.dspark, own.dspark);
   replace(map.dense_modules, own.dense_modules);
   replace(map.fused_experts, own.fused_experts);
+  if (own.adapters) map.adapters = std::move(own.adapters);
+  if (own.adapter_names) map.adapter_names = std::move(own.adapter_names);
   replace(map.layers, std::move(own.layers));
   replace(map.computed, std::move(own.computed));
   replace(map.tokenizer, std::move(own.tokenizer));

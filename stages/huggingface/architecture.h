@@ -168,6 +168,9 @@ struct Architecture {
   bool draft_head = false;     // has layers that predict further tokens; these can be skipped or written alone
   bool dspark = false;         // describes DSpark drafts that are stored in the checkpoint of their target
   bool dense_modules = false;  // the source's option of this name has an effect
+  // The names of the LoRA adapters in a checkpoint. `adapters`: the map describes one of them; `adapter_names`: it
+  // describes the model that they are for.
+  std::optional<ValueRule> adapters, adapter_names;
   bool fused_experts = false;  // llama.cpp has a combined tensor for the experts' gate and up weights
   std::map<std::string, ValueRule> values;
   ValueRule layers;
@@ -203,7 +206,7 @@ struct MapFile {
   std::optional<bool> draft_head{}, dspark{}, dense_modules{}, fused_experts{};
   std::vector<std::string> serves{}, serves_whole{}, further_weights{};
   std::optional<std::string> config{}, weights{};
-  std::optional<ValueRule> serves_when{}, layers{};
+  std::optional<ValueRule> serves_when{}, layers{}, adapters{}, adapter_names{};
   std::vector<Refusal> refuses{};
   NamedValues<ValueRule> values{};
   std::vector<MetadataRule> metadata_early{}, metadata_of_tensors{}, metadata_first{}, metadata{};

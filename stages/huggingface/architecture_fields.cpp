@@ -240,6 +240,13 @@ Fields<MapFile> map_fields() {
             "It describes DSpark drafts in the checkpoints of their targets, for the source's option of this name."),
       field("dense_modules", &Map::dense_modules,
             "The source's option `dense_modules` has an effect; its value is `option.dense_modules`."),
+      field("adapters", &Map::adapters, value_form(),
+            "It describes one of the LoRA adapters that are stored in a checkpoint, for the source's option `adapter`: "
+            "the list of their names. `option.adapter` is the name of the one, `option.adapter_index` its index, and "
+            "`option.adapters` the number of all."),
+      field("adapter_names", &Map::adapter_names, value_form(),
+            "The list of names of LoRA adapters that are stored in the checkpoint of the model, which are not part of "
+            "it; a warning lists them."),
       field("fused_experts", &Map::fused_experts,
             "Whether llama.cpp supports the fused gate and up experts that the source's `fuse_gate_up_experts` "
             "creates."),

@@ -130,11 +130,13 @@ class Conversion {
     BOOST_OUTCOME_TRY(check_options());
     facts_.emplace(options_.folder, std::move(config), architecture_.values);
     const bool is_draft = options_.part == ModelPart::kDraft;
-    facts_->set("option", json::object{{"draft_head", is_draft || options_.draft_head == DraftHead::kInclude},
-                                       {"draft_head_only", is_draft},
-                                       {"dense_modules", options_.dense_modules},
-                                       {"class", class_},
-                                       {"folder", folder_name(asked)}});
+    json::object option{{"draft_head", is_draft || options_.draft_head == DraftHead::kInclude},
+                        {"draft_head_only", is_draft},
+                        {"dense_modules", options_.dense_modules},
+                        {"class", class_},
+                        {"folder", folder_name(asked)}};
+    facts_->set("option", option);
+    BOOST_OUTCOME_TRY(choose_adapter(std::move(option)));
     BOOST_OUTCOME_TRY(read_preprocessor());
     BOOST_OUTCOME_TRY(read_target());
     BOOST_OUTCOME_TRY(check_refusals());
@@ -168,6 +170,7 @@ class Conversion {
     if (const std::string_view kind = kind_of_path(path); !is_file(path) && !kind.empty())
       return input_error(path, fmt::format("is {}, not a file", kind), "replace it with the checkpoint's file");
     if (!is_file(path)) return no_config(name);
+    BOOST_OUTCOME_TRY(warn_of_adapters());
     BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(path));
     if (!config.is_object()) return input_error(path, "is not a JSON object");
     config_ = config.get_object();
@@ -204,7 +207,7 @@ class Conversion {
 
   Status choose_other_map(const json::object& config) {
     Facts facts(options_.folder, config, architecture_.values);
-    facts.set("option", json::object{{"dspark", options_.dspark}});
+    facts.set("option", json::object{{"dspark", options_.dspark}, {"adapter", options_.adapter}});
     for (const OtherMap& other : architecture_.other_maps) {
       BOOST_OUTCOME_TRY(const bool holds, facts.holds(other.when));
       if (!holds) continue;
@@ -215,7 +218,28 @@ class Conversion {
     return ok();
   }
 
-  bool has_tokenizer() const { return architecture_.part == ModelPart::kText && !adapter_; }
+  bool has_tokenizer() const { return architecture_.part == ModelPart::kText && !adapter_ && !architecture_.adapters; }
+
+  // For one of the adapters in the checkpoint: finds it by its name.
+  Status choose_adapter(json::object option) {
+    if (!architecture_.adapters) return ok();
+    BOOST_OUTCOME_TRY(const json::value listed, facts_->evaluate(*architecture_.adapters));
+    const json::array* const names = listed.if_array();
+    if (!names || names->empty())
+      return input_error(config_file().string(), "the checkpoint contains no adapters",
+                         fmt::format("the map reads their names at {}", architecture_.adapters->place));
+    const auto found = std::ranges::find(*names, json::value(options_.adapter));
+    if (found == names->end()) {
+      return error_at(options_.origin,
+                      fmt::format("the checkpoint contains no adapter {}", quoted_name(options_.adapter)),
+                      fmt::format("set `adapter` in the source to one of {}", fmt::join(quoted_names(*names), ", ")));
+    }
+    option["adapter"] = options_.adapter;
+    option["adapter_index"] = found - names->begin();
+    option["adapters"] = names->size();
+    facts_->set("option", std::move(option));
+    return ok();
+  }
 
   Status check_part() const {
     if (architecture_.part != described_part(options_.part))
@@ -315,6 +339,9 @@ class Conversion {
     for (const Refusal& refusal : architecture_.refuses) {
       BOOST_OUTCOME_TRY(const bool holds, facts_->holds(refusal.when));
       if (holds) return input_error(config_file().string(), refusal.what, refusal.help);
+    if (!options_.adapter.empty() && !architecture_.adapters)
+      return error_at(options_.origin, fmt::format("checkpoints of '{}' contain no adapters", architecture_.name),
+                      "omit the adapter; an adapter in a folder of its own is read with `source: {lora: ...}`");
     }
     return ok();
   }
@@ -571,6 +598,13 @@ class Conversion {
     result_.name.file_type = out.tensor_type;
     if (file_type == kFileTypeNvfp4) result_.name.file_type = type_named("NVFP4").name;
     // Only the experts have this type, as the file type's name indicates.
+  // Adds the metadata of an adapter that is part of a checkpoint: that of the map alone.
+  Status add_stored_adapter_metadata() {
+    result_.name.id.name = options_.adapter;
+    result_.name.file_type = type_named("F32").name;
+    return set_metadata(architecture_.metadata, architecture_, *facts_, result_.model.metadata);
+  }
+
     if (file_type == kFileTypeMxfp4) result_.name.file_type = std::string(type_named("MXFP4").name) + "_MOE";
     facts_->set("file_type", file_type);
     BOOST_OUTCOME_TRY(const std::uint64_t layers, facts_->count(architecture_.layers, "the number of layers"));
@@ -578,6 +612,7 @@ class Conversion {
     BOOST_OUTCOME_TRY(set_metadata(architecture_.metadata, architecture_, *facts_, metadata));
     metadata.set("general.quantization_version", metadata_unsigned(MetadataType::kUint32, 2));
     return ok();
+    if (architecture_.adapters) return add_stored_adapter_metadata();
   }
 
   Status add_tokenizer() {
@@ -702,6 +737,18 @@ class Conversion {
   Architecture target_map_;
   std::optional<Facts> target_facts_;
   std::map<std::string, ValueRule> no_values_;
+  Status warn_of_adapters() {
+    if (!architecture_.adapter_names) return ok();
+    BOOST_OUTCOME_TRY(const json::value listed, facts_->evaluate(*architecture_.adapter_names));
+    const json::array* const names = listed.if_array();
+    if (names && !names->empty())
+      warn(
+          fmt::format("the checkpoint contains the adapters {}, which are not part of the model; set `adapter: NAME` "
+                      "in the source of a pipeline file to convert one",
+                      fmt::join(quoted_names(*names), ", ")));
+    return ok();
+  }
+
   TokenizerMetadata tokenizer_;
   OutType out_type_ = OutType::kAuto;
   std::uint32_t file_type_ = 0;  // for a checkpoint with repacked blocks; 0 otherwise

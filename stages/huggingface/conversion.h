@@ -31,6 +31,7 @@ struct SourceOptions {
   bool fp8_as_q8_0 = false;
   bool dense_modules = false;  // append the Dense modules of sentence-transformers
   DraftHead draft_head = DraftHead::kInclude;
+  std::string adapter{};       // name of a LoRA adapter in the checkpoint, instead of the model; empty: none
   bool dspark = false;         // the DSpark draft in the checkpoint instead of the model
   std::string target{};        // folder of the model for which the checkpoint is a draft
   bool class_defaults = true;  // complete config.json as transformers does

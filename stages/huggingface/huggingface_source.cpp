@@ -66,6 +66,9 @@ Form<SourceOptions> options_form() {
                        "Whether the text model includes its layers that predict further tokens."),
                  field("dspark", &Options::dspark,
                        "Read the DSpark draft in the checkpoint of a model (DeepSeek V4) instead of the model."),
+                 field("adapter", &Options::adapter,
+                       "Read the LoRA adapter with this name in the checkpoint of a model (Jina embeddings v3) instead "
+                       "of the model."),
                  field("target", &Options::target, path(),
                        "For a draft of another model (EAGLE-3, DFlash, DSpark): the folder of that model. Its "
                        "config.json and "

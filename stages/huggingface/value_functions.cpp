@@ -303,6 +303,14 @@ Result<json::value> element(Arguments a, const Facts&) {
   return (*from)[static_cast<std::size_t>(index)];
 }
 
+Result<json::value> member(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  const auto name = json_text(a[1]);
+  if (!name) return input_error({}, fmt::format("{} is not a name", shown(a[1])));
+  const json::value* const found = json_member(a[0], *name);
+  return found ? *found : json::value();
+}
+
 // Rounds layer sizes like Apple's CoreNet: to the nearest multiple, or to the next one if that would lose more than a
 // tenth.
 Result<json::value> divisible(Arguments a, const Facts&) {
@@ -750,6 +758,7 @@ constexpr ValueFunction kFunctions[] = {
      listed},
     {"log", 1, 1, "The natural logarithm.", logarithm},
     {"lower", 1, 1, "A string in lower case.", lower},
+    {"member", 2, 2, "The member of an object with a name; null if there is none.", member},
     {"member_instead", 4, 4, "An object in which the member named by the second is the fourth if it is the third.",
      member_instead},
     {"not", 1, 1, "Whether it is not true.", negation},

@@ -5,6 +5,8 @@
 // if
 // ../shared is missing.
 //
+// Also reads the adapters in tests/golden/checkpoints/adapters.tsv with `adapter` in the source of a pipeline file.
+//
 // golden_checkpoints GGUFMILL parts: does the same for the projectors, drafts, and dense modules of
 // ../shared/hf-more/expected.tsv. Not all of them are supported: those must be refused, and the number of the others is
 // in kParts.
@@ -178,6 +180,25 @@ class Checker {
     }
   }
 
+  // Checks the adapters that are stored in checkpoints with the specs in `folder`.
+  void check_stored_adapters(const fs::path& folder) {
+    for (const std::vector<std::string>& row : read_tsv(folder / "adapters.tsv").rows) {
+      const TempDir parent, out;
+      const fs::path checkpoint =
+          make_checkpoint(hf_, json::parse(read_text(folder / (row[0] + ".json"))), parent.path());
+      write_text(out.file("job.yaml"),
+                 fmt::format("version: 1\nsource: {{huggingface: {{path: {}, adapter: {}, defaults: none}}}}\n"
+                             "outputs: [{{gguf: {}}}]\n",
+                             checkpoint.string(), row[1], out.file("adapter.gguf")));
+      const ProcessResult result = run_process({program_, "run", out.file("job.yaml")}, out.path());
+      Count& count = counts_["none"];
+      ++count.outputs;
+      const bool right = result.exit_code == 0 && sha256_file(out.file("adapter.gguf")) == row[2];
+      count.right += right;
+      if (!right) fmt::print(stderr, "{}: the adapter {} differs\n{}", row[0], row[1], result.err);
+    }
+  }
+
   int tell() const {
     bool all_right = !counts_.empty() && right_refusals_ == refusals_;
     for (const auto& [defaults, count] : counts_) {
@@ -280,6 +301,7 @@ int main(int count, char** words) {
                               {projectors / "expected.tsv", "none"}};
     if (fs::exists(with_classes)) tables.push_back({with_classes / "expected.tsv", "transformers"});
     checker.check_expected(tables, {*shared / "hf" / "specs", own, projectors, with_classes / "specs"});
+    checker.check_stored_adapters(own);
     checker.check_refused(*shared / "hf", 1, kOtherwise, [](const std::string&) { return true; });
     return checker.tell();
   } catch (const std::exception& error) {
