@@ -1,6 +1,7 @@
 #include "stages/huggingface/conversion.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -41,6 +42,16 @@ constexpr FileType kFileTypes[] = {{"", 0},     {"F32", 0},    {"F16", 1},   {"B
                                    {"Q8_0", 7}, {"TQ1_0", 36}, {"TQ2_0", 37}};
 static_assert(std::size(kFileTypes) == std::size(kOutTypeWords));
 constexpr std::uint32_t kFileTypeMxfp4 = 38, kFileTypeNvfp4 = 39;
+
+// Of checkpoints that are stored as GGML blocks. Source: llama_ftype in include/llama.h of llama.cpp (MIT).
+constexpr FileType kBlockFileTypes[] = {{"Q8_0", 7},   {"IQ2_XXS", 19}, {"IQ2_XS", 20},
+                                        {"IQ1_S", 24}, {"IQ2_S", 28},   {"IQ1_M", 31}};
+
+// Returns null if no file type is named like the type of these blocks.
+const FileType* file_type_with(const TypeInfo& blocks) {
+  const auto found = std::ranges::find(kBlockFileTypes, blocks.name, &FileType::tensor_type);
+  return found == std::end(kBlockFileTypes) ? nullptr : &*found;
+}
 
 const FileType& file_type_of(OutType type) { return kFileTypes[static_cast<std::size_t>(type)]; }
 
@@ -91,6 +102,13 @@ std::uint64_t layer_of(std::string_view name) {
   std::uint64_t layer = 0;
   if (name.starts_with("blk.")) std::from_chars(name.data() + 4, name.data() + name.size(), layer);
   return layer;
+}
+
+std::vector<std::string> quoted_names(const json::array& names) {
+  std::vector<std::string> quoted;
+  for (const json::value& name : names)
+    quoted.push_back(quoted_name(name.is_string() ? std::string(name.get_string()) : shown(name)));
+  return quoted;
 }
 
 class Conversion {
@@ -152,6 +170,7 @@ class Conversion {
     }
     BOOST_OUTCOME_TRY(check_texts());
     BOOST_OUTCOME_TRY(add_files());
+    BOOST_OUTCOME_TRY(warn_of_adapters());
     note_parts();
     return std::move(result_);
   }
@@ -170,7 +189,6 @@ class Conversion {
     if (const std::string_view kind = kind_of_path(path); !is_file(path) && !kind.empty())
       return input_error(path, fmt::format("is {}, not a file", kind), "replace it with the checkpoint's file");
     if (!is_file(path)) return no_config(name);
-    BOOST_OUTCOME_TRY(warn_of_adapters());
     BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(path));
     if (!config.is_object()) return input_error(path, "is not a JSON object");
     config_ = config.get_object();
@@ -321,6 +339,9 @@ class Conversion {
     if (options_.dspark && !architecture_.dspark)
       return error_at(options_.origin, fmt::format("checkpoints of '{}' contain no DSpark draft", architecture_.name),
                       "omit dspark; for a folder that has only a draft, set `target` alone");
+    if (!options_.adapter.empty() && !architecture_.adapters)
+      return error_at(options_.origin, fmt::format("checkpoints of '{}' contain no adapters", architecture_.name),
+                      "omit the adapter; an adapter in a folder of its own is read with `source: {lora: ...}`");
     if (options_.dense_modules && !architecture_.dense_modules)
       return error_at(options_.origin,
                       fmt::format("dense_modules is not possible: the map of '{}' has none", architecture_.name),
@@ -339,9 +360,6 @@ class Conversion {
     for (const Refusal& refusal : architecture_.refuses) {
       BOOST_OUTCOME_TRY(const bool holds, facts_->holds(refusal.when));
       if (holds) return input_error(config_file().string(), refusal.what, refusal.help);
-    if (!options_.adapter.empty() && !architecture_.adapters)
-      return error_at(options_.origin, fmt::format("checkpoints of '{}' contain no adapters", architecture_.name),
-                      "omit the adapter; an adapter in a folder of its own is read with `source: {lora: ...}`");
     }
     return ok();
   }
@@ -454,9 +472,11 @@ class Conversion {
     BOOST_OUTCOME_TRY(auto tensors, open_tensors());
     // The metadata and the file type describe the weights even if only the vocabulary is written.
     if (options_.vocabulary_only) return ok();
-    BOOST_OUTCOME_TRY(DecodedCheckpoint decoded, decode_checkpoint(*facts_, std::move(tensors)));
+    const Blocks blocks = options_.out_type == OutType::kAuto ? Blocks::kKeep : Blocks::kDecode;
+    BOOST_OUTCOME_TRY(DecodedCheckpoint decoded, decode_checkpoint(*facts_, std::move(tensors), blocks));
     file_type_ = decoded.is_nvfp4 ? kFileTypeNvfp4 : decoded.is_mxfp4 || decoded.has_mxfp4 ? kFileTypeMxfp4 : 0;
     is_repacked_ = decoded.has_mxfp4 && !decoded.is_nvfp4;
+    if (decoded.block_type && blocks == Blocks::kKeep) block_file_type_ = file_type_with(*decoded.block_type);
     BOOST_OUTCOME_TRY(auto mapped, map_tensors(architecture_, *facts_, decoded.tensors, options_.folder));
     if (options_.fuse_gate_up_experts) {
       const std::size_t before = mapped.size();
@@ -578,6 +598,13 @@ class Conversion {
     return ok();
   }
 
+  // Adds the metadata of an adapter that is part of a checkpoint: that of the map alone.
+  Status add_stored_adapter_metadata() {
+    result_.name.id.name = options_.adapter;
+    result_.name.file_type = type_named("F32").name;
+    return set_metadata(architecture_.metadata, architecture_, *facts_, result_.model.metadata);
+  }
+
   Status add_metadata() {
     Metadata& metadata = result_.model.metadata;
     metadata.set("general.architecture", metadata_string(architecture_.name));
@@ -585,6 +612,7 @@ class Conversion {
     if (!options_.vocabulary_only) {
       BOOST_OUTCOME_TRY(set_metadata(architecture_.metadata_of_tensors, architecture_, *facts_, metadata));
     }
+    if (architecture_.adapters) return add_stored_adapter_metadata();
     const WeightCount weights = count_weights(result_.model.tensors);
     BOOST_OUTCOME_TRY(General general, read_general({options_.folder, options_.model_name, options_.metadata_file,
                                                      architecture_.part == ModelPart::kProjector ? "mmproj" : "model"},
@@ -593,18 +621,14 @@ class Conversion {
     for (std::string& warning : general.warnings) warn(std::move(warning));
     const FileType& out = file_type_of(out_type_);
     const bool plain = out_type_ == OutType::kF32 || out_type_ == OutType::kF16 || out_type_ == OutType::kBf16;
-    const std::uint32_t file_type = (plain || is_repacked_) && file_type_ != 0 ? file_type_ : out.number;
+    const std::uint32_t file_type = block_file_type_                             ? block_file_type_->number
+                                    : (plain || is_repacked_) && file_type_ != 0 ? file_type_
+                                                                                 : out.number;
     result_.name.id = std::move(general.id);
     result_.name.file_type = out.tensor_type;
     if (file_type == kFileTypeNvfp4) result_.name.file_type = type_named("NVFP4").name;
     // Only the experts have this type, as the file type's name indicates.
-  // Adds the metadata of an adapter that is part of a checkpoint: that of the map alone.
-  Status add_stored_adapter_metadata() {
-    result_.name.id.name = options_.adapter;
-    result_.name.file_type = type_named("F32").name;
-    return set_metadata(architecture_.metadata, architecture_, *facts_, result_.model.metadata);
-  }
-
+    if (block_file_type_) result_.name.file_type = block_file_type_->tensor_type;
     if (file_type == kFileTypeMxfp4) result_.name.file_type = std::string(type_named("MXFP4").name) + "_MOE";
     facts_->set("file_type", file_type);
     BOOST_OUTCOME_TRY(const std::uint64_t layers, facts_->count(architecture_.layers, "the number of layers"));
@@ -612,7 +636,6 @@ class Conversion {
     BOOST_OUTCOME_TRY(set_metadata(architecture_.metadata, architecture_, *facts_, metadata));
     metadata.set("general.quantization_version", metadata_unsigned(MetadataType::kUint32, 2));
     return ok();
-    if (architecture_.adapters) return add_stored_adapter_metadata();
   }
 
   Status add_tokenizer() {
@@ -714,6 +737,18 @@ class Conversion {
     return ok();
   }
 
+  Status warn_of_adapters() {
+    if (!architecture_.adapter_names) return ok();
+    BOOST_OUTCOME_TRY(const json::value listed, facts_->evaluate(*architecture_.adapter_names));
+    const json::array* const names = listed.if_array();
+    if (names && !names->empty())
+      warn(
+          fmt::format("the checkpoint contains the adapters {}, which are not part of the model; set `adapter: NAME` "
+                      "in the source of a pipeline file to convert one",
+                      fmt::join(quoted_names(*names), ", ")));
+    return ok();
+  }
+
   // Notes on a text model which parts its checkpoint has: a projector if a map describes that of its class.
   void note_parts() {
     if (adapter_ || options_.part != ModelPart::kText) return;
@@ -737,22 +772,11 @@ class Conversion {
   Architecture target_map_;
   std::optional<Facts> target_facts_;
   std::map<std::string, ValueRule> no_values_;
-  Status warn_of_adapters() {
-    if (!architecture_.adapter_names) return ok();
-    BOOST_OUTCOME_TRY(const json::value listed, facts_->evaluate(*architecture_.adapter_names));
-    const json::array* const names = listed.if_array();
-    if (names && !names->empty())
-      warn(
-          fmt::format("the checkpoint contains the adapters {}, which are not part of the model; set `adapter: NAME` "
-                      "in the source of a pipeline file to convert one",
-                      fmt::join(quoted_names(*names), ", ")));
-    return ok();
-  }
-
   TokenizerMetadata tokenizer_;
   OutType out_type_ = OutType::kAuto;
-  std::uint32_t file_type_ = 0;  // for a checkpoint with repacked blocks; 0 otherwise
-  bool is_repacked_ = false;     // `file_type_` applies to every requested type
+  std::uint32_t file_type_ = 0;                // for a checkpoint with repacked blocks; 0 otherwise
+  const FileType* block_file_type_ = nullptr;  // for a checkpoint of GGML blocks that are kept
+  bool is_repacked_ = false;                   // `file_type_` applies to every requested type
   ConvertedCheckpoint result_;
 };
 

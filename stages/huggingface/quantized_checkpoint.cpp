@@ -13,6 +13,7 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/compressed_groups.h"
+#include "stages/huggingface/ternary.h"
 
 namespace ggufmill::huggingface {
 namespace {
@@ -24,6 +25,7 @@ constexpr std::string_view kPackedFormat = "pack-quantized", kNvfp4Format = "nvf
 constexpr const char* kFormatsHelp =
     "supported are float-quantized, int-quantized, naive-quantized, pack-quantized, nvfp4-pack-quantized, and "
     "mxfp4-pack-quantized";
+constexpr std::string_view kMixedPrecision = "MIXED_PRECISION";  // of ModelOpt: each layer has its own algorithm
 // Of weights with scales of E8M0: rows and columns.
 constexpr std::uint64_t kE8m0Block = 128;
 
@@ -56,7 +58,8 @@ Result<ExpressionRef> as_type(const ExpressionRef& tensor, std::string_view type
 
 class Decoder {
  public:
-  Decoder(const Facts& facts, std::vector<NamedTensor> tensors) : facts_(facts), tensors_(std::move(tensors)) {
+  Decoder(const Facts& facts, std::vector<NamedTensor> tensors, Blocks blocks)
+      : facts_(facts), tensors_(std::move(tensors)), blocks_(blocks) {
     for (std::size_t i = 0; i < tensors_.size(); ++i) places_[tensors_[i].name] = i;
   }
 
@@ -64,6 +67,8 @@ class Decoder {
     BOOST_OUTCOME_TRY(read_config());
     DecodedCheckpoint result;
     BOOST_OUTCOME_TRY(decode_e8m0());
+    BOOST_OUTCOME_TRY(read_ggml_blocks());
+    result.block_type = block_type_;
     BOOST_OUTCOME_TRY(repack_compressed_mxfp4());
     result.has_mxfp4 = has_mxfp4_;
     result.is_mxfp4 = method_ == "mxfp4";
@@ -127,6 +132,7 @@ class Decoder {
       if (method_.empty() && producer) method_ = json_string(*producer, "name").value_or("");
     }
     is_nvfp4_ = algorithm == "NVFP4" || algorithm == "W4A16_NVFP4";
+    algorithm_ = algorithm;
     if (method_ == "compressed-tensors") {
       auto groups = CompressedGroups::read(config_);
       if (!groups) return fault(groups.error().what);
@@ -143,9 +149,32 @@ class Decoder {
     if (method_ == "modelopt") return decode_modelopt();
     if (method_ == "gptq") return decode_gptq();
     if (method_ == "awq") return decode_awq();
+    if (method_ == "bitnet") return decode_bitnet();
     return fault(fmt::format("unknown quantization method {}", quoted_name(method_)),
-                 "supported are fp8, mxfp4, modelopt, compressed-tensors, gptq, and awq, and checkpoints that are not "
-                 "quantized");
+                 "supported are fp8, mxfp4, modelopt, compressed-tensors, gptq, awq, and bitnet, and checkpoints that "
+                 "are not quantized");
+  }
+
+  // Unpacks ternary weights with one scale each, by which they are divided. Weights that are not packed have no scale.
+  Status decode_bitnet() {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const std::string name = tensors_[i].name;
+      constexpr std::string_view kEnding = "_scale";
+      const bool is_scale = name.ends_with(".weight_scale");
+      if (!is_scale) {
+        if (name.ends_with(".weight") && tensors_[i].values->type->name == "U8") {
+          BOOST_OUTCOME_TRY(place_of(name + std::string(kEnding)));
+        }
+        continue;
+      }
+      const std::string weight_name = name.substr(0, name.size() - kEnding.size());
+      BOOST_OUTCOME_TRY(const std::size_t weight, weight_of(weight_name, i));
+      BOOST_OUTCOME_TRY(const float scale, of_tensor(name, read_scale(*tensors_[i].values)));
+      BOOST_OUTCOME_TRY(tensors_[weight].values,
+                        of_tensor(weight_name, unpack_ternary(tensors_[weight].values, scale)));
+      skipped_.insert(i);
+    }
+    return ok();
   }
 
   // Applies scales that are powers of two, stored as X.scale beside X.weight: to blocks of FP8, or as the exponents of
@@ -185,6 +214,61 @@ class Decoder {
     skipped_.insert(scales);
     has_mxfp4_ = true;
     return ok();
+  }
+
+  // Returns the name of the algorithm with which a module is quantized, and the object that describes it.
+  std::pair<std::string_view, const json::value*> algorithm_of(std::string_view module) const {
+    const json::value* layers = json_member(config_, "quantized_layers");
+    if (algorithm_ != kMixedPrecision || !layers || !layers->is_object()) return {algorithm_, &config_};
+    const json::value* const layer = layers->get_object().if_contains(module);
+    if (!layer) return {};
+    return {json_string(*layer, "quant_algo").value_or(""), layer};
+  }
+
+  // Reinterprets the bytes of GGML blocks: {bytes of a block, blocks, rows}, whose type is the algorithm's name.
+  Status read_ggml_blocks() {
+    if (method_ != "modelopt") return ok();
+    const Types types;
+    const bool all_packed = json_string(config_, "packing").value_or("") == "ggml";
+    for (NamedTensor& tensor : tensors_) {
+      if (!tensor.name.ends_with(".weight") || tensor.values->type->name != "U8") continue;
+      const auto [algorithm, details] = algorithm_of(std::string_view(tensor.name).substr(0, tensor.name.size() - 7));
+      if (algorithm == "NVFP4" || algorithm == "MXFP4") continue;  // in layouts of their own, not as blocks
+      const TypeInfo* const type = types.find(algorithm);
+      if (!type || !type->is_quantized()) {
+        if (!all_packed) continue;
+        return fault(fmt::format("{} is not a type of GGML blocks", quoted_name(algorithm)),
+                     "`quant_algo` names the type of weights with `packing: ggml`; `ggufmill types` lists the types");
+      }
+      BOOST_OUTCOME_TRY(check_block_size(*details, "group_size", type->block_elements, *type));
+      BOOST_OUTCOME_TRY(check_block_size(*details, "block_payload_bytes", type->block_bytes, *type));
+      BOOST_OUTCOME_TRY(tensor.values, of_tensor(tensor.name, ggml_blocks(tensor.values, *type)));
+      if (blocks_ == Blocks::kDecode) {
+        BOOST_OUTCOME_TRY(tensor.values, to_type(std::move(tensor.values), "F32"));
+      }
+      if (!block_type_) block_type_ = type;
+    }
+    return ok();
+  }
+
+  Status check_block_size(const json::value& details, std::string_view member, std::uint64_t expected,
+                          const TypeInfo& type) const {
+    const json::value* const size = json_member(details, member);
+    if (!size || (size->is_int64() && size->get_int64() == static_cast<std::int64_t>(expected))) return ok();
+    return fault(fmt::format("'{}' in the quantization config is {}, but that of {} is {}", member,
+                             json::serialize(*size), type.name, expected));
+  }
+
+  static Result<ExpressionRef> ggml_blocks(const ExpressionRef& bytes, const TypeInfo& type) {
+    Shape shape = bytes->shape;
+    if (shape.rank < 3 || shape.dims[0] != type.block_bytes)
+      return input_error({}, fmt::format("{} of U8 is not rows of {} blocks, which have {} bytes", describe(shape),
+                                         type.name, type.block_bytes));
+    for (std::uint32_t d = 1; d < shape.rank; ++d) shape.dims[d - 1] = shape.dims[d];
+    shape.dims[--shape.rank] = 1;
+    if (__builtin_mul_overflow(shape.dims[0], std::uint64_t{type.block_elements}, &shape.dims[0]))
+      return input_error({}, "its rows are too long");
+    return as_type(bytes, type.name, shape);
   }
 
   // Repacks the weights of compressed-tensors' groups in MXFP4.
@@ -266,15 +350,19 @@ class Decoder {
     return ok();
   }
 
+  // Returns the place of the weight that has these scales.
+  Result<std::size_t> weight_of(const std::string& weight, std::size_t scales) const {
+    const auto found = places_.find(weight);
+    if (found != places_.end()) return found->second;
+    return input_error(facts_.folder().string(), fmt::format("tensor {} is missing, but its scales, {}, exist",
+                                                             quoted_name(weight), quoted_name(tensors_[scales].name)));
+  }
+
   // Multiplies weights by their scales: one for each block of `block` (rows, columns), for each row, or for the whole
   // tensor.
   Status scale(std::size_t scales, const std::string& weight_name, const json::array* block) {
-    const auto found = places_.find(weight_name);
-    if (found == places_.end())
-      return input_error(facts_.folder().string(),
-                         fmt::format("tensor {} is missing, but its scales, {}, exist", quoted_name(weight_name),
-                                     quoted_name(tensors_[scales].name)));
-    NamedTensor& weight = tensors_[found->second];
+    BOOST_OUTCOME_TRY(const std::size_t place, weight_of(weight_name, scales));
+    NamedTensor& weight = tensors_[place];
     const bool was_fp8 = weight.values->type->name.starts_with("F8_");
     BOOST_OUTCOME_TRY(weight.values, of_tensor(weight_name, scaled(weight.values, tensors_[scales].values, block)));
     weight.was_fp8 = was_fp8;
@@ -532,19 +620,21 @@ class Decoder {
 
   const Facts& facts_;
   std::vector<NamedTensor> tensors_;
+  Blocks blocks_;
+  const TypeInfo* block_type_ = nullptr;  // of the first tensor of GGML blocks
   std::unordered_map<std::string, std::size_t> places_;
   std::set<std::size_t> skipped_;
   std::vector<NamedTensor> made_;
   json::value config_;
-  std::string method_;
+  std::string method_, algorithm_;
   CompressedGroups groups_;
   bool is_nvfp4_ = false, has_mxfp4_ = false;
 };
 
 }  // namespace
 
-Result<DecodedCheckpoint> decode_checkpoint(const Facts& facts, std::vector<NamedTensor> tensors) {
-  return Decoder(facts, std::move(tensors)).run();
+Result<DecodedCheckpoint> decode_checkpoint(const Facts& facts, std::vector<NamedTensor> tensors, Blocks blocks) {
+  return Decoder(facts, std::move(tensors), blocks).run();
 }
 
 }  // namespace ggufmill::huggingface

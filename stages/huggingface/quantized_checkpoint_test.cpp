@@ -39,7 +39,9 @@ class Weights {
     return *this;
   }
 
-  Result<DecodedCheckpoint> decoded() const { return decode_checkpoint(facts_, tensors_); }
+  Result<DecodedCheckpoint> decoded(Blocks blocks = Blocks::kKeep) const {
+    return decode_checkpoint(facts_, tensors_, blocks);
+  }
   // Returns the values of the only tensor, which must have this name.
   std::vector<float> values(const std::string& name = "a.weight") const {
     const auto result = decoded();
@@ -164,6 +166,78 @@ TEST_CASE("missing or mismatched scales") {
         "config_groups is not an object with a group for each kind of weight");
   CHECK(Weights(R"({"quant_method": "gptq", "bits": 3})").fault() == "'bits' in the quantization config is 3");
   CHECK(Weights(R"({"quant_method": "awq", "bits": 8})").fault() == "AWQ is supported with 4 bits only");
+}
+
+TEST_CASE("ternary weights of BitNet, four in a byte") {
+  const std::string config = R"({"quant_method": "bitnet"})";
+  CHECK(Weights(config)
+            .add("a.weight", "U8", {2, 1}, Bytes{0x24, 0x81})
+            .add("a.weight_scale", "F32", {1}, std::vector<float>{0.5})
+            .values() == std::vector<float>{-2, 0, 0, -2, 2, -2, -2, 2});
+  CHECK(Weights(config).add("a.weight", "F32", {2, 1}, std::vector<float>{1, 2}).values() == std::vector<float>{1, 2});
+  CHECK(Weights(config).add("a.weight", "U8", {2, 1}, Bytes{0, 0}).fault() == "tensor 'a.weight_scale' is missing");
+  CHECK(Weights(config).add("a.weight_scale", "F32", {1}, std::vector<float>{1}).fault() ==
+        "tensor 'a.weight' is missing, but its scales, 'a.weight_scale', exist");
+  CHECK(Weights(config)
+            .add("a.weight", "U8", {2, 1}, Bytes{0, 0})
+            .add("a.weight_scale", "F32", {2}, std::vector<float>{1, 2})
+            .fault() == "tensor 'a.weight_scale': has 2 values, expected one");
+  CHECK(Weights(config)
+            .add("a.weight", "F32", {2, 1}, std::vector<float>{1, 2})
+            .add("a.weight_scale", "F32", {1}, std::vector<float>{1})
+            .fault() == "tensor 'a.weight': 2 x 1 of F32 is not a matrix of packed bytes");
+}
+
+TEST_CASE("GGML blocks keep their bytes, or are decoded") {
+  const std::string config = R"({"quant_method": "modelopt", "quant_algo": "Q8_0", "packing": "ggml",
+                                 "group_size": 32, "block_payload_bytes": 34})";
+  Weights weights(config);
+  weights.add("a.weight", "U8", {34, 2, 3}, Bytes(6 * 34, 1)).add("b.weight", "F32", {1}, std::vector<float>{1});
+  const auto kept = weights.decoded();
+  REQUIRE(kept);
+  CHECK(kept.value().block_type == &type_named("Q8_0"));
+  const Expression& blocks = *kept.value().tensors[0].values;
+  CHECK(blocks.type->name == "Q8_0");
+  CHECK(describe(blocks.shape) == "64 x 3");
+  REQUIRE(blocks.as_extent());
+  CHECK(blocks.as_extent()->bytes == 6 * 34);
+  CHECK(kept.value().tensors[1].values->type->name == "F32");
+  const auto decoded = weights.decoded(Blocks::kDecode);
+  REQUIRE(decoded);
+  CHECK(decoded.value().tensors[0].values->type->name == "F32");
+  CHECK(describe(decoded.value().tensors[0].values->shape) == "64 x 3");
+}
+
+TEST_CASE("GGML blocks of some layers") {
+  Weights weights(R"({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION",
+                      "quantized_layers": {"a": {"quant_algo": "IQ1_S"}, "b": {"quant_algo": "FP8"}}})");
+  weights.add("a.weight", "U8", {50, 1, 2}, Bytes(100))
+      .add("b.weight", "F8_E4M3", {1, 1}, Bytes{kTwo})
+      .add("b.weight_scale", "F32", {1}, std::vector<float>{10})
+      .add("c.weight", "F32", {1, 1}, std::vector<float>{3});
+  const auto decoded = weights.decoded();
+  REQUIRE(decoded);
+  REQUIRE(decoded.value().tensors.size() == 3);
+  CHECK(decoded.value().tensors[0].values->type->name == "IQ1_S");
+  CHECK(expression_values(*decoded.value().tensors[1].values) == std::vector<float>{20});
+}
+
+TEST_CASE("GGML blocks that do not fit their type") {
+  const auto fault = [](const std::string& more, const std::vector<std::uint64_t>& dims) {
+    return Weights(R"({"quant_method": "modelopt", "packing": "ggml")" + more + "}")
+        .add("a.weight", "U8", dims, Bytes(100))
+        .fault();
+  };
+  CHECK(fault(R"(, "quant_algo": "IQ1_S")", {50, 2}) ==
+        "tensor 'a.weight': 50 x 2 of U8 is not rows of IQ1_S blocks, which have 50 bytes");
+  CHECK(fault(R"(, "quant_algo": "IQ2_XS")", {50, 1, 2}) ==
+        "tensor 'a.weight': 50 x 1 x 2 of U8 is not rows of IQ2_XS blocks, which have 74 bytes");
+  CHECK(fault(R"(, "quant_algo": "IQ9_Z")", {50, 1, 2}) == "'IQ9_Z' is not a type of GGML blocks");
+  CHECK(fault("", {50, 1, 2}) == "'' is not a type of GGML blocks");
+  CHECK(fault(R"(, "quant_algo": "IQ1_S", "group_size": 128)", {50, 1, 2}) ==
+        "'group_size' in the quantization config is 128, but that of IQ1_S is 256");
+  CHECK(fault(R"(, "quant_algo": "IQ1_S", "block_payload_bytes": 74)", {50, 1, 2}) ==
+        "'block_payload_bytes' in the quantization config is 74, but that of IQ1_S is 50");
 }
 
 TEST_CASE("several groups of compressed-tensors have their own formats") {

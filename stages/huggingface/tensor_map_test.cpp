@@ -69,6 +69,24 @@ std::string mapped(const std::string& yaml, const std::string& config, const std
 
 }  // namespace
 
+TEST_CASE("operations move whole rows of blocks, and decode them otherwise") {
+  const auto file = std::make_shared<SourceFile>(SourceFile{"f", 4 * 34});
+  const auto blocks = expressions::extent(type_named("Q8_0"), Shape{2, {32, 4, 1, 1}}, {file, 0, 4 * 34}).value();
+  const auto type_after = [&](const std::string& steps) {
+    Case test("tensors: [{from: a.weight, to: b.weight, do: [" + steps + "]}]", R"({"layers": 1})", {});
+    test.add("a.weight", blocks);
+    const auto mapped = test.map();
+    CAPTURE(mapped ? "" : render(mapped.error()));
+    REQUIRE(mapped);
+    return std::string(mapped.value()[0].values->type->name);
+  };
+  CHECK(type_after("{pair_halves: 2}") == "Q8_0");
+  CHECK(type_after("{slice: [1, 1, 2]}") == "Q8_0");
+  CHECK(type_after("{repeat_rows: 2}") == "Q8_0");
+  CHECK(type_after("transpose") == "F32");
+  CHECK(type_after("{add: 1}") == "F32");
+}
+
 TEST_CASE("names with numbers") {
   const NameTemplate name = NameTemplate::parse("a.{layer}.b.{expert}.c").value();
   CHECK(name.with({3, 12}) == "a.3.b.12.c");

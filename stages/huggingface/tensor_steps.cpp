@@ -46,7 +46,11 @@ Result<ExpressionRef> apply_steps(const std::vector<TensorStep>& steps, Expressi
     }
     BOOST_OUTCOME_TRY(const auto arguments, evaluate_arguments(step.arguments, step.place, facts, layer));
     const Shape before = values->shape;
-    auto result = step.operation->apply(std::move(values), arguments);
+    auto result = step.operation->apply(values, arguments);
+    if (!result && values->type->is_quantized()) {  // not possible with whole blocks
+      BOOST_OUTCOME_TRY(values, to_type(std::move(values), "F32"));
+      result = step.operation->apply(std::move(values), arguments);
+    }
     if (!result) {
       Error error = std::move(result).error();
       error.detail = fmt::format("{} of {}, at {}", step.operation->name, describe(before), step.place);

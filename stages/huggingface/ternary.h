@@ -30,9 +30,15 @@ class TorchSum {
   std::size_t pending_count_ = 0;
 };
 
+// Unpacks ternary weights, four in a byte: the two lowest bits of all bytes are the weights of the first quarter of the
+// rows, the next two those of the second, and so on; 0, 1, and 2 stand for -1, 0, and 1. The result is F32, divided by
+// `scale`. `bytes`: U8 in a file, {columns, rows / 4}. Source: conversion/base.py of llama.cpp (MIT). Errors carry no
+// tensor name.
+Result<ExpressionRef> unpack_ternary(const ExpressionRef& bytes, float scale);
+
 // Rounds every value to -1, 0 or 1 times the mean of the magnitudes, which is at least 1e-5; the result is F16 for
-// F16, otherwise F32. Reads the tensor, which must be F32, F16 or BF16 in a file, to compute the mean. Source:
-// conversion/bitnet.py of llama.cpp (MIT). Errors carry no tensor name.
+// F16, otherwise F32. Reads the tensor, which must be F32, F16 or BF16 in a file, or the result of unpack_ternary(), to
+// compute the mean. Source: conversion/bitnet.py of llama.cpp (MIT). Errors carry no tensor name.
 Result<ExpressionRef> ternary(ExpressionRef input);
 
 }  // namespace ggufmill::huggingface

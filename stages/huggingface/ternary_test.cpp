@@ -61,6 +61,24 @@ TEST_CASE("the mean is that of a tensor of any size") {
   CHECK(found.back() == -2);
 }
 
+TEST_CASE("packed values, four in a byte, are divided by their scale") {
+  const TempDir folder;
+  write_text(folder.file("a"), std::string{"\x24\x81", 2});  // 0, 1, 2, 0 and 1, 0, 0, 2, lowest bits first
+  const auto file = open_source(folder.file("a")).value()->describe();
+  const auto bytes = expressions::extent(type_named("U8"), Shape{2, {2, 1, 1, 1}}, {file, 0, 2}).value();
+  const auto values = unpack_ternary(bytes, 0.5f);
+  REQUIRE(values);
+  CHECK(describe(values.value()->shape) == "2 x 4");
+  CHECK(expression_values(*values.value()) == std::vector<float>{-2, 0, 0, -2, 2, -2, -2, 2});
+  const auto rounded = ternary(values.value());
+  REQUIRE(rounded);
+  CHECK(expression_values(*rounded.value()) == std::vector<float>{-1.5, 0, 0, -1.5, 1.5, -1.5, -1.5, 1.5});
+  CHECK(unpack_ternary(bytes, 0).error().what == "its scale is 0");
+  CHECK(unpack_ternary(bytes, INFINITY).error().what == "its scale is inf");
+  const auto row = expressions::extent(type_named("U8"), Shape{1, {2, 1, 1, 1}}, {file, 0, 2}).value();
+  CHECK(unpack_ternary(row, 1).error().what == "2 of U8 is not a matrix of packed bytes");
+}
+
 TEST_CASE("a scale must be finite") {
   const TempDir folder;
   CHECK(ternary_of(folder, {1, INFINITY}).error().what ==

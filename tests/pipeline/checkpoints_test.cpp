@@ -151,6 +151,90 @@ TEST_CASE("a checkpoint becomes a GGUF file") {
         std::vector<float>{100, 101, 102, 103, 108, 109, 110, 111, 104, 105, 106, 107, 112, 113, 114, 115});
 }
 
+namespace {
+
+// Rows of one block of Q8_0 each, as a quantized GGUF has them; row r has the scale 1 and values from r on.
+std::vector<std::string> q8_0_rows(std::size_t count) {
+  std::vector<std::string> rows;
+  for (std::size_t row = 0; row < count; ++row) {
+    rows.emplace_back("\x00\x3c"s);
+    for (std::size_t i = 0; i < 32; ++i) rows.back() += static_cast<char>(row + i);
+  }
+  return rows;
+}
+
+// A checkpoint of GGML blocks: the embedding, and the query weights with the halves of their head apart.
+void put_blocks(Folder& checkpoint) {
+  const std::vector<std::string> rows = q8_0_rows(5);
+  const std::string all = rows[0] + rows[1] + rows[2] + rows[3] + rows[4];
+  checkpoint
+      .config(R"({"hidden_size": 32, "num_attention_heads": 1, "head_dim": 4,
+                  "quantization_config": {"quant_method": "modelopt", "quant_algo": "Q8_0", "packing": "ggml",
+                                          "group_size": 32, "block_payload_bytes": 34}})")
+      .put("model.safetensors",
+           safetensors_bytes(
+               {{"model.embed_tokens.weight", "U8", {5, 1, 34}, all},
+                {"model.layers.0.self_attn.q_proj.weight", "U8", {4, 1, 34}, rows[0] + rows[2] + rows[1] + rows[3]},
+                tensor("model.layers.0.input_layernorm.weight", {32}, 1),
+                tensor("model.layers.0.post_attention_layernorm.weight", {32}, 1),
+                tensor("model.norm.weight", {32}, 1)}));
+}
+
+std::string bytes_in(const std::string& path, const Tensor& tensor) {
+  const Extent& extent = *tensor.expression->as_extent();
+  return read_text(path).substr(extent.offset, extent.bytes);
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint of GGML blocks gives back the bytes of the GGUF that they are from") {
+  Folder checkpoint;
+  put_blocks(checkpoint);
+  const TempDir folder;
+  const std::string out = folder.file("out.gguf");
+  run(fmt::format("{{path: {}, pre: default, defaults: none}}", checkpoint.path()), out);
+  const auto model = read_gguf(out);
+  REQUIRE(model);
+  CHECK(as_unsigned(*model.value().metadata.find("general.file_type")) == 7);
+  const std::vector<std::string> rows = q8_0_rows(5);
+  REQUIRE(model.value().tensors.size() == 5);
+  CHECK(model.value().tensors[3].type->name == "Q8_0");
+  CHECK(bytes_in(out, model.value().tensors[0]) == rows[0] + rows[1] + rows[2] + rows[3] + rows[4]);
+  CHECK(bytes_in(out, model.value().tensors[3]) == rows[0] + rows[1] + rows[2] + rows[3]);
+}
+
+TEST_CASE("GGML blocks are decoded if a type is requested") {
+  Folder checkpoint;
+  put_blocks(checkpoint);
+  const TempDir folder;
+  const std::string out = folder.file("out.gguf");
+  run(fmt::format("{{path: {}, pre: default, defaults: none, outtype: f32}}", checkpoint.path()), out);
+  const auto model = read_gguf(out);
+  REQUIRE(model);
+  CHECK(as_unsigned(*model.value().metadata.find("general.file_type")) == 0);
+  const std::vector<float> values = floats(out, model.value().tensors[3]);
+  CHECK(values[31] == 31);
+  CHECK(values[3 * 32] == 3);
+}
+
+TEST_CASE("an adapter that a checkpoint does not contain") {
+  Folder checkpoint;
+  auto options = checkpoint.options();
+  options.adapter = "query";
+  const auto none = checkpoint.read(options);
+  REQUIRE(!none);
+  CHECK(has(render(none.error()), "checkpoints of 'llama' contain no adapters"));
+  checkpoint.config(R"({"architectures": ["XLMRobertaModel"], "lora_adaptations": ["a", "b"]})");
+  const auto other = checkpoint.read(options);
+  REQUIRE(!other);
+  CHECK(has(render(other.error()), "the checkpoint contains no adapter 'query'"));
+  CHECK(has(render(other.error()), "set `adapter` in the source to one of 'a', 'b'"));
+  checkpoint.config(R"({"architectures": ["XLMRobertaModel"]})");
+  const auto plain = checkpoint.read(options);
+  REQUIRE(!plain);
+  CHECK(has(render(plain.error()), "the checkpoint contains no adapters"));
+}
+
 TEST_CASE("a new architecture is a file of the user, outside of the tree") {
   Folder checkpoint;
   checkpoint

@@ -37,6 +37,7 @@ float element(const std::string& bytes, std::size_t i, std::string_view type) {
   if (type == "F8_E5M2") return small_float(byte(i), 5, 2);
   if (type == "I8") return static_cast<float>(static_cast<std::int8_t>(byte(i)));
   if (type == "U8") return byte(i);
+  if (type == "U2") return static_cast<float>(byte(i / 4) >> (i % 4 * 2) & 3);
   if (type == "U4") return static_cast<float>(byte(i / 2) >> (i % 2 * 4) & 15);
   if (type == "I32") return static_cast<float>(number_at<std::int32_t>(bytes, i));
   if (type == "I64") return static_cast<float>(number_at<std::int64_t>(bytes, i));
