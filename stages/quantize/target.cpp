@@ -153,10 +153,11 @@ class Chooser {
     if (found->second->made_of == measured_identity(tensor, options_.encoders)) return found->second;
     BOOST_OUTCOME_TRY(const Tensor rows, sampled(tensor, options_.sample));
     if (found->second->made_of == measured_identity(rows, options_.encoders)) return found->second;
-    return error_at(options_.origin,
-                    fmt::format("tensor {}, its importance data or the sample has changed since it was measured",
-                                quoted_name(tensor.name)),
-                    std::string(kMeasureAgain));
+    return error_at(
+        options_.origin,
+        fmt::format("tensor {}, its importance data, its encoder or the sample has changed since it was measured",
+                    quoted_name(tensor.name)),
+        std::string(kMeasureAgain));
   }
 
   // Assigns each tensor to the first budget that matches it.

@@ -169,8 +169,9 @@ TEST_CASE("a measurement of other data is refused") {
   Sample sample;
   const std::string text = fmt::format("{{target: {{bits: 4.5}}, {}}}", kTypes);
   sample.measurement.tensors[3].made_of = "another";
-  CHECK(refusal(text, sample) ==
-        "tensor 'blk.0.attn_k.weight', its importance data or the sample has changed since it was measured");
+  CHECK(
+      refusal(text, sample) ==
+      "tensor 'blk.0.attn_k.weight', its importance data, its encoder or the sample has changed since it was measured");
   sample.measurement.tensors.erase(sample.measurement.tensors.begin() + 3);
   CHECK(refusal(text, sample) == "tensor 'blk.0.attn_k.weight' was not measured");
 }
