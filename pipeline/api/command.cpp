@@ -3,14 +3,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <optional>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/descriptor.h"
+#include "pipeline/io/output_store.h"
 #include "pipeline/io/system_calls.h"
 
 extern char** environ;
@@ -27,14 +31,45 @@ struct Pipe {
   }
 };
 
-// Reads both pipes until both are closed.
-void read_both(Pipe& out, Pipe& err, CommandResult& result) {
+// Asks a program to end when `*stop` is set, and ends it if it does not.
+class Stopper {
+ public:
+  Stopper(pid_t program, const std::atomic<bool>* stop) : program_(program), stop_(stop) {}
+
+  // Milliseconds to wait before the next look(); -1: look() does nothing, so wait without limit.
+  int pause() const { return stop_ ? 50 : -1; }
+  void look() {
+    if (!stop_ || !*stop_) return;
+    const auto now = Clock::now();
+    if (!asked_at_) {
+      asked_at_ = now;
+      ::kill(program_, SIGTERM);
+    } else if (now - *asked_at_ > std::chrono::seconds(5)) {
+      ::kill(program_, SIGKILL);
+    }
+  }
+  bool has_asked() const { return asked_at_.has_value(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  pid_t program_;
+  const std::atomic<bool>* stop_;
+  std::optional<Clock::time_point> asked_at_;
+};
+
+// Reads both pipes until both are closed, or until a program that was asked to end has ended. Returns its status if it
+// has been waited for.
+std::optional<int> read_both(Pipe& out, Pipe& err, pid_t program, Stopper& stopper, CommandResult& result) {
   std::array<pollfd, 2> ends{{{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}}};
   const std::array<std::string*, 2> texts{&result.out, &result.err};
   std::array<char, 4096> buffer{};
   while (ends[0].fd >= 0 || ends[1].fd >= 0) {
-    if (retry([&] { return ::poll(ends.data(), ends.size(), -1); }) < 0) return;
-    for (std::size_t i = 0; i < ends.size(); ++i) {
+    const int ready = retry([&] { return ::poll(ends.data(), ends.size(), stopper.pause()); });
+    if (ready < 0) return {};
+    stopper.look();
+    // Programs that it started may hold the pipes open.
+    if (int status = 0; stopper.has_asked() && ::waitpid(program, &status, WNOHANG) == program) return status;
+    for (std::size_t i = 0; i < ends.size() && ready > 0; ++i) {
       if (ends[i].fd < 0 || ends[i].revents == 0) continue;
       const ssize_t count = retry([&] { return ::read(ends[i].fd, buffer.data(), buffer.size()); });
       if (count <= 0)
@@ -43,11 +78,12 @@ void read_both(Pipe& out, Pipe& err, CommandResult& result) {
         texts[i]->append(buffer.data(), static_cast<std::size_t>(count));
     }
   }
+  return {};
 }
 
 }  // namespace
 
-Result<CommandResult> run_command(const std::vector<std::string>& words) {
+Result<CommandResult> run_command(const std::vector<std::string>& words, const std::atomic<bool>* stop) {
   BOOST_OUTCOME_TRY(Pipe out, Pipe::open(words[0]));
   BOOST_OUTCOME_TRY(Pipe err, Pipe::open(words[0]));
   posix_spawn_file_actions_t actions;
@@ -65,10 +101,15 @@ Result<CommandResult> run_command(const std::vector<std::string>& words) {
   out.write = Descriptor();
   err.write = Descriptor();
   CommandResult result;
-  read_both(out, err, result);
-  int status = 0;
-  if (retry([&] { return ::waitpid(child, &status, 0); }) != child) return io_error(words[0], "wait for", errno);
-  result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  Stopper stopper(child, stop);
+  std::optional<int> ended = read_both(out, err, child, stopper, result);
+  if (!ended) {
+    int status = 0;
+    if (retry([&] { return ::waitpid(child, &status, 0); }) != child) return io_error(words[0], "wait for", errno);
+    ended = status;
+  }
+  if (stop && *stop) return interrupted();
+  result.exit_code = WIFSIGNALED(*ended) ? 128 + WTERMSIG(*ended) : WEXITSTATUS(*ended);
   return result;
 }
 
@@ -80,8 +121,8 @@ Result<std::string> output_of(const std::vector<std::string>& words) {
   return error;
 }
 
-Result<std::string> run_and_capture(const std::vector<std::string>& words) {
-  BOOST_OUTCOME_TRY(const CommandResult result, run_command(words));
+Result<std::string> run_and_capture(const std::vector<std::string>& words, const std::atomic<bool>* stop) {
+  BOOST_OUTCOME_TRY(const CommandResult result, run_command(words, stop));
   std::string printed = result.out + result.err;
   if (result.exit_code == 0) return printed;
   const std::string end = printed.size() > 400 ? printed.substr(printed.size() - 400) : printed;

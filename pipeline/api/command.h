@@ -1,6 +1,7 @@
 #pragma once
 // Runs other programs and waits for them to finish.
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -13,15 +14,16 @@ struct CommandResult {
   std::string out, err;
 };
 
-// Runs `words[0]`, searched for in PATH, with the remaining words as arguments and /dev/null as standard input. Fails
-// with exit code 6 if the program does not exist or cannot be started.
-Result<CommandResult> run_command(const std::vector<std::string>& words);
+// Runs `words[0]`, searched for in PATH, with the remaining words as arguments and /dev/null as standard input. When
+// `*stop` is set (null: never), the program gets SIGTERM, after five more seconds SIGKILL, and the call ends with
+// kInterrupted. Fails with exit code 6 if the program does not exist or cannot be started.
+Result<CommandResult> run_command(const std::vector<std::string>& words, const std::atomic<bool>* stop = nullptr);
 // Runs a program like run_command() and returns its standard output. An exit code other than 0 is an error (6) with the
 // program's standard error as detail.
 Result<std::string> output_of(const std::vector<std::string>& words);
 // Does the same, but returns standard output followed by standard error; an error contains the last 400 characters of
 // them, which usually state the reason.
-Result<std::string> run_and_capture(const std::vector<std::string>& words);
+Result<std::string> run_and_capture(const std::vector<std::string>& words, const std::atomic<bool>* stop = nullptr);
 
 // Return the word or words as shell syntax, quoted only where necessary.
 std::string shell_word(const std::string& word);

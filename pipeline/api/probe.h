@@ -26,9 +26,9 @@ struct ProbeOptions {
   unsigned chunks = 0;     // of the text; 0: all
   unsigned context = 256;  // tokens per chunk
   unsigned threads = 0;    // for the program; 0: the number of available CPUs
-  // Runs a program to its end and returns its standard output and standard error.
-  std::function<Result<std::string>(const std::vector<std::string>& words)> run_program;
-  const std::atomic<bool>* stop = nullptr;  // when set, ends with kInterrupted after the current tensor
+  // Runs a program to its end, or until `*stop` is set, and returns its standard output and standard error.
+  std::function<Result<std::string>(const std::vector<std::string>& words, const std::atomic<bool>* stop)> run_program;
+  const std::atomic<bool>* stop = nullptr;  // when set, ends with kInterrupted; the tensors measured so far are kept
   std::function<void(const std::string& tensor, std::size_t done, std::size_t count)> progress{};
 };
 

@@ -472,6 +472,8 @@ Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const
     BOOST_OUTCOME_TRY(const Recipe recipe, catalog.find(std::string(built_in.name)));
     if (recipe.partial || !recipe.type) continue;
     BOOST_OUTCOME_TRY(const Model like, model_like(recipe, model));
+    // Does not suit a model without experts, for example, if the recipe's type is meant for experts.
+    if (std::ranges::none_of(like.tensors, [&](const Tensor& tensor) { return tensor.type == recipe.type; })) continue;
     if (const auto loss = chooser.loss_of(like)) stock.push_back({recipe.name, tensor_bytes(like), *loss});
   }
   std::ranges::stable_sort(stock, {}, &CurvePoint::bytes);

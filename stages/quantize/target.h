@@ -105,8 +105,9 @@ struct CurvePoint {
   bool is_target = false;  // the result of the target itself, with its budgets
 };
 // Returns the best choices from the smallest to the largest, at most `points` of them at even steps; then the built-in
-// recipes whose types were all measured, by size. The sizes are those of all tensors together, regardless of budgets.
-// `chosen` is the model with the types chosen for the target, appended as the last point; null: none.
+// recipes whose types were all measured and whose own type at least one tensor gets, by size. The sizes are those of
+// all tensors together, regardless of budgets. `chosen` is the model with the types chosen for the target, appended as
+// the last point; null: none.
 Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const Model& model,
                                              const std::vector<std::size_t>& open, std::size_t points,
                                              const RecipeCatalog& catalog, const Model* chosen = nullptr);

@@ -356,6 +356,15 @@ TEST_CASE("the curve falls with the size, and no recipe is below it") {
   CHECK(compared > 10);
 }
 
+TEST_CASE("the curve has only recipes that suit the model") {
+  const Sample sample;  // without experts, so that MXFP4_MOE would be the same as Q8_0
+  const auto made = stage(fmt::format("{{target: {{bits: 4}}, {}}}", kTypes), sample);
+  const Undecided open = made->as_target()->undecided(sample.model).value();
+  const auto curve = choice_curve(*target_of(*made), open.model, open.open, 9, RecipeCatalog()).value();
+  CHECK(std::ranges::count(curve, "Q8_0", &CurvePoint::recipe) == 1);
+  CHECK(std::ranges::count(curve, "MXFP4_MOE", &CurvePoint::recipe) == 0);
+}
+
 TEST_CASE("the curve marks the result of the target itself") {
   const Sample sample;
   const auto made = stage(fmt::format("{{target: {{bits: 4}}, {}}}", kTypes), sample);

@@ -1,0 +1,51 @@
+#include "pipeline/api/command.h"
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+// Sets `stop` once `path` exists, which shows that the program runs.
+std::thread stop_when_there(std::atomic<bool>& stop, const std::string& path) {
+  return std::thread([&stop, path] {
+    while (!std::filesystem::exists(path)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    stop = true;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a program's output and exit code are returned") {
+  const auto result = run_command({"sh", "-c", "echo a; echo b >&2; exit 3"}).value();
+  CHECK(result.out == "a\n");
+  CHECK(result.err == "b\n");
+  CHECK(result.exit_code == 3);
+}
+
+TEST_CASE("a program is ended when it is stopped") {
+  const TempDir folder;
+  std::atomic<bool> stop = false;
+  std::thread stopper = stop_when_there(stop, folder.file("runs"));
+  const auto result = run_command({"sh", "-c", "touch '" + folder.file("runs") + "'; exec sleep 600"}, &stop);
+  stopper.join();
+  REQUIRE(!result);
+  CHECK(result.error().code == ExitCode::kInterrupted);
+}
+
+TEST_CASE("a stopped program is not waited for if another that it started holds its output") {
+  const TempDir folder;
+  std::atomic<bool> stop = false;
+  std::thread stopper = stop_when_there(stop, folder.file("runs"));
+  const auto begin = std::chrono::steady_clock::now();
+  const auto result = run_command({"sh", "-c", "sleep 30 & touch '" + folder.file("runs") + "'; wait"}, &stop);
+  stopper.join();
+  REQUIRE(!result);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(25));
+}
