@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Lists the project files that a folder may include, in addition to its own.
+// Lists the project files that a folder may include, in addition to its own. The first rule that a file falls under
+// applies.
 struct FolderRule {
   std::string_view folder;
   std::vector<std::string_view> may_include;
@@ -45,6 +46,11 @@ const std::vector<FolderRule> kFolderRules = {
     {"pipeline/cli/", {"pipeline/", "stages/", "plugins/"}},
     {"pipeline/python/",
      {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/graph/", "pipeline/report/", "pipeline/api/"}},
+    {"stages/huggingface/tokenizer/", {"pipeline/core/", "pipeline/io/"}},
+    {"stages/huggingface/checkpoint/", {"pipeline/core/", "pipeline/io/"}},
+    {"stages/huggingface/map/",
+     {"pipeline/core/", "pipeline/config/", "pipeline/io/", "stages/huggingface/checkpoint/",
+      "stages/huggingface/tokenizer/"}},
     {"stages/", {"pipeline/core/", "pipeline/config/", "pipeline/io/"}},
 };
 
@@ -72,10 +78,14 @@ bool starts_with_any(std::string_view text, const auto& prefixes) {
   return std::any_of(std::begin(prefixes), std::end(prefixes), [&](auto prefix) { return text.starts_with(prefix); });
 }
 
-// Returns the folder of a file: "stages/gguf/reader.cpp" -> "stages/gguf/".
+// Returns the folder of a file: "stages/gguf/reader.cpp" -> "stages/gguf/". Folders further down are part of it unless
+// they have a rule of their own.
 std::string_view folder_of(std::string_view file) {
   const std::size_t top = file.find('/');
-  return file.substr(0, file.find('/', top + 1) + 1);
+  std::string_view folder = file.substr(0, file.find('/', top + 1) + 1);
+  for (const FolderRule& rule : kFolderRules)
+    if (file.starts_with(rule.folder) && rule.folder.size() > folder.size()) folder = rule.folder;
+  return folder;
 }
 
 bool project_include_allowed(std::string_view file, std::string_view included) {
@@ -242,6 +252,12 @@ TEST_CASE("the include rules bite") {
   CHECK_FALSE(include_allowed("pipeline/config/job.h", "pipeline/plan/plan.h"));
   CHECK_FALSE(include_allowed("pipeline/plan/plan.h", "pipeline/config/job.h"));
   CHECK_FALSE(include_allowed("stages/gguf/reader.cpp", "stages/quantize/rules.h"));
+  CHECK(include_allowed("stages/huggingface/conversion.cpp", "stages/huggingface/map/values.h"));
+  CHECK(include_allowed("stages/huggingface/map/values.cpp", "stages/huggingface/checkpoint/adapter.h"));
+  CHECK_FALSE(include_allowed("stages/huggingface/map/values.cpp", "stages/huggingface/conversion.h"));
+  CHECK_FALSE(include_allowed("stages/huggingface/checkpoint/adapter.cpp", "stages/huggingface/map/values.h"));
+  CHECK_FALSE(include_allowed("stages/huggingface/checkpoint/adapter.cpp", "stages/huggingface/tokenizer/regex.h"));
+  CHECK_FALSE(include_allowed("stages/huggingface/tokenizer/regex.cpp", "stages/huggingface/checkpoint/adapter.h"));
   CHECK_FALSE(include_allowed("plugins/reference/q4_k.cpp", "pipeline/core/types.h"));
   CHECK_FALSE(include_allowed("pipeline/graph/engine.cpp", "boost/asio.hpp"));
   CHECK_FALSE(include_allowed("pipeline/cli/run.cpp", "tests/support/synth.h"));
@@ -273,6 +289,9 @@ TEST_CASE("the link rules bite") {
   CHECK(link_allowed("pipeline/kernels/", "plugins/reference/"));
   CHECK_FALSE(link_allowed("pipeline/io/", "pipeline/plan/"));
   CHECK_FALSE(link_allowed("stages/gguf/", "stages/safetensors/"));
+  CHECK(link_allowed("stages/huggingface/", "stages/huggingface/map/"));
+  CHECK_FALSE(link_allowed("stages/huggingface/map/", "stages/huggingface/"));
+  CHECK_FALSE(link_allowed("stages/huggingface/tokenizer/", "stages/huggingface/map/"));
   CHECK(mutual_needs({{"a/", {"b/"}}, {"b/", {"a/", "c/"}}}) == std::vector<std::string>{"a/ and b/"});
 }
 

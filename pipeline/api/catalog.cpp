@@ -10,7 +10,7 @@
 #include "pipeline/config/job.h"
 #include "pipeline/config/schema.h"
 #include "stages/gguf/file_name.h"
-#include "stages/huggingface/architecture.h"
+#include "stages/huggingface/map/architecture.h"
 #include "stages/huggingface/model_id.h"
 #include "stages/quantize/exclusion.h"
 #include "stages/quantize/objective.h"

@@ -14,8 +14,8 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/adapter_source.h"
-#include "stages/huggingface/architecture.h"
 #include "stages/huggingface/huggingface_source.h"
+#include "stages/huggingface/map/architecture.h"
 #include "stages/huggingface/output_name.h"
 
 namespace ggufmill {

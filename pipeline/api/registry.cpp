@@ -8,7 +8,7 @@
 #include "stages/gguf/gguf.h"
 #include "stages/huggingface/adapter_source.h"
 #include "stages/huggingface/huggingface_source.h"
-#include "stages/huggingface/restored_checkpoint.h"
+#include "stages/huggingface/map/restored_checkpoint.h"
 #include "stages/importance/importance_stage.h"
 #include "stages/lora/lora_stage.h"
 #include "stages/metadata/metadata_stage.h"

@@ -11,7 +11,7 @@
 #include "pipeline/config/reference.h"
 #include "stages/arrays/arrays.h"
 #include "stages/diffusion/family.h"
-#include "stages/huggingface/architecture.h"
+#include "stages/huggingface/map/architecture.h"
 #include "stages/quantize/exclusion.h"
 #include "stages/quantize/objective.h"
 #include "stages/quantize/recipe.h"

@@ -6,7 +6,7 @@
 #include "pipeline/config/reference.h"
 #include "pipeline/config/schema.h"
 #include "stages/arrays/arrays.h"
-#include "stages/huggingface/architecture.h"
+#include "stages/huggingface/map/architecture.h"
 #include "stages/quantize/recipe.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"

@@ -8,7 +8,7 @@
 #include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/yaml_reader.h"
-#include "stages/huggingface/architecture.h"
+#include "stages/huggingface/map/architecture.h"
 #include "stages/quantize/recipe.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"

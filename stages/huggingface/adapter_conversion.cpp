@@ -11,6 +11,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
+#include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/general.h"
 
 namespace ggufmill::huggingface {

@@ -6,10 +6,10 @@
 
 #include "pipeline/core/checkpoint.h"
 #include "pipeline/core/metadata.h"
-#include "stages/huggingface/adapter.h"
-#include "stages/huggingface/architecture.h"
+#include "stages/huggingface/checkpoint/adapter.h"
+#include "stages/huggingface/map/architecture.h"
+#include "stages/huggingface/map/tensor_map.h"
 #include "stages/huggingface/model_id.h"
-#include "stages/huggingface/tensor_map.h"
 
 namespace ggufmill::huggingface {
 

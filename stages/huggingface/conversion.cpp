@@ -15,16 +15,17 @@
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
-#include "stages/huggingface/adapter.h"
 #include "stages/huggingface/adapter_conversion.h"
-#include "stages/huggingface/architecture.h"
+#include "stages/huggingface/checkpoint/adapter.h"
+#include "stages/huggingface/checkpoint/json_values.h"
+#include "stages/huggingface/checkpoint/named_tensor.h"
+#include "stages/huggingface/checkpoint/quantized_checkpoint.h"
 #include "stages/huggingface/checkpoint/torch_file.h"
 #include "stages/huggingface/general.h"
-#include "stages/huggingface/metadata_rules.h"
-#include "stages/huggingface/model_type.h"
-#include "stages/huggingface/quantized_checkpoint.h"
-#include "stages/huggingface/tensor_map.h"
-#include "stages/huggingface/tensor_operations.h"
+#include "stages/huggingface/map/architecture.h"
+#include "stages/huggingface/map/metadata_rules.h"
+#include "stages/huggingface/map/model_type.h"
+#include "stages/huggingface/map/tensor_map.h"
 
 namespace ggufmill {
 namespace huggingface {
@@ -473,7 +474,8 @@ class Conversion {
     // The metadata and the file type describe the weights even if only the vocabulary is written.
     if (options_.vocabulary_only) return ok();
     const Blocks blocks = options_.out_type == OutType::kAuto ? Blocks::kKeep : Blocks::kDecode;
-    BOOST_OUTCOME_TRY(DecodedCheckpoint decoded, decode_checkpoint(*facts_, std::move(tensors), blocks));
+    BOOST_OUTCOME_TRY(DecodedCheckpoint decoded,
+                      decode_checkpoint(facts_->folder(), facts_->config(), std::move(tensors), blocks));
     file_type_ = decoded.is_nvfp4 ? kFileTypeNvfp4 : decoded.is_mxfp4 || decoded.has_mxfp4 ? kFileTypeMxfp4 : 0;
     is_repacked_ = decoded.has_mxfp4 && !decoded.is_nvfp4;
     if (decoded.block_type && blocks == Blocks::kKeep) block_file_type_ = file_type_with(*decoded.block_type);

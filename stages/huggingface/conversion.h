@@ -10,6 +10,7 @@
 
 #include "pipeline/core/checkpoint.h"
 #include "pipeline/core/stage.h"
+#include "stages/huggingface/checkpoint/adapter.h"
 #include "stages/huggingface/model_id.h"
 
 namespace ggufmill {
@@ -50,9 +51,6 @@ struct CheckpointName {
 Error no_checkpoint_folder(const std::string& path);
 
 namespace huggingface {
-
-// What becomes of an adapter's pairs. More of them can be merged into weights than llama.cpp applies to a model.
-enum class PairUse { kStored, kMerged };
 
 // An adapter in the format of PEFT, and the model that it belongs to.
 struct AdapterOptions {

@@ -13,7 +13,7 @@
 #include "pipeline/core/adapter.h"
 #include "pipeline/core/pattern.h"
 #include "pipeline/core/text.h"
-#include "stages/huggingface/unicode.h"
+#include "stages/huggingface/tokenizer/unicode.h"
 
 namespace ggufmill {
 namespace {

@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "pipeline/core/text.h"
-#include "stages/huggingface/unicode.h"
+#include "stages/huggingface/tokenizer/unicode.h"
 
 namespace ggufmill {
 namespace {

@@ -1,4 +1,4 @@
-#include "stages/huggingface/adapter.h"
+#include "stages/huggingface/checkpoint/adapter.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/support/files.h"

@@ -3,9 +3,9 @@
 #include <boost/json/parse.hpp>
 #include <set>
 
-#include "stages/huggingface/architecture.h"
-#include "stages/huggingface/metadata_rules.h"
-#include "stages/huggingface/tensor_map.h"
+#include "stages/huggingface/map/architecture.h"
+#include "stages/huggingface/map/metadata_rules.h"
+#include "stages/huggingface/map/tensor_map.h"
 #include "tests/fuzz/memory_file.h"
 
 namespace ggufmill {

@@ -7,8 +7,8 @@
 
 #include "pipeline/core/json.h"
 #include "pipeline/core/text.h"
-#include "stages/huggingface/sentencepiece.h"
-#include "stages/huggingface/vocabulary.h"
+#include "stages/huggingface/tokenizer/sentencepiece.h"
+#include "stages/huggingface/tokenizer/vocabulary.h"
 #include "tests/fuzz/memory_file.h"
 
 namespace ggufmill {

@@ -1,0 +1,69 @@
+#include "stages/huggingface/checkpoint/named_tensor.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "pipeline/io/source_path.h"
+
+namespace ggufmill::huggingface {
+namespace {
+
+float of_half(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  const float size = exponent == 31  ? (mantissa == 0 ? INFINITY : NAN)
+                     : exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
+                                     : std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
+  return bits >> 15 ? -size : size;
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor) {
+  constexpr std::uint64_t kMax = 1 << 20;
+  const Extent* extent = tensor.as_extent();
+  if (!extent || extent->bytes > kMax)
+    return input_error({}, fmt::format("{} of {} is not a small tensor of at most {} bytes", describe(tensor.shape),
+                                       tensor.type->name, kMax));
+  BOOST_OUTCOME_TRY(const auto file, open_source(extent->source->path));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(extent->bytes));
+  BOOST_OUTCOME_TRY(file->read(extent->offset, bytes));
+  return bytes;
+}
+
+Result<std::vector<float>> read_small_values(const Expression& tensor, std::uint64_t first, std::uint64_t count) {
+  const Extent* extent = tensor.as_extent();
+  if (!extent || tensor.type->block_elements != 1)
+    return input_error({}, fmt::format("is computed, or {}, not F32, F16, or BF16", tensor.type->name));
+  const std::uint64_t size = tensor.type->block_bytes;
+  BOOST_OUTCOME_TRY(const ExpressionRef part,
+                    expressions::extent(*tensor.type, Shape{1, {count, 1, 1, 1}},
+                                        Extent{extent->source, extent->offset + first * size, count * size}));
+  return read_small_values(*part);
+}
+
+Result<std::vector<float>> read_small_values(const Expression& tensor) {
+  const std::string_view type = tensor.type->name;
+  if (type != "F32" && type != "F16" && type != "BF16")
+    return input_error({}, fmt::format("is {}, not F32, F16, or BF16", type));
+  BOOST_OUTCOME_TRY(const auto bytes, read_small_tensor(tensor));
+  std::vector<float> values(bytes.size() / tensor.type->block_bytes);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (type == "F32") {
+      std::memcpy(&values[i], &bytes[4 * i], 4);
+      continue;
+    }
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, &bytes[2 * i], 2);
+    values[i] = type == "BF16" ? std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16) : of_half(bits);
+  }
+  return values;
+}
+
+Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type) {
+  return expressions::cast(std::move(input), type_named(type));
+}
+
+}  // namespace ggufmill::huggingface

@@ -1,0 +1,38 @@
+#pragma once
+// The tensors of a checkpoint under their names in it, and the values of small ones.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pipeline/core/error.h"
+#include "pipeline/core/expression.h"
+
+namespace ggufmill::huggingface {
+
+struct NamedTensor {
+  std::string name;
+  ExpressionRef values;
+  bool was_fp8 = false;              // its numbers were stored in 8 bits
+  bool first = false;                // written before all others, including computed tensors
+  const TypeInfo* stored = nullptr;  // its type in the file; null if it was assembled
+  // Further tensors of one number each. Each follows the tensor under its name, with the given ending in place of
+  // '.weight', and is omitted if it is 1. When tensors are stacked, their numbers are concatenated into one tensor.
+  std::vector<std::pair<std::string, ExpressionRef>> beside{};
+};
+
+// Reads the bytes of a tensor in the file, at most 1 MiB: scales, biases. Errors carry no tensor name.
+Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor);
+
+// Reads the values of an F32, F16 or BF16 tensor in the file, with the same limit: all, or `count` of them from the one
+// with the index `first`, which must exist. Errors carry no tensor name.
+Result<std::vector<float>> read_small_values(const Expression& tensor);
+Result<std::vector<float>> read_small_values(const Expression& tensor, std::uint64_t first, std::uint64_t count);
+
+// Like `cast`, but also accepts an input that already has the type.
+Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type);
+
+}  // namespace ggufmill::huggingface

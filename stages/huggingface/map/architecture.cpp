@@ -1,0 +1,249 @@
+#include "stages/huggingface/map/architecture.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/json_file.h"
+#include "stages/huggingface/tokenizer/tables.h"
+
+namespace ggufmill::huggingface {
+namespace {
+
+constexpr std::uint64_t kMaxMapBytes = 1 << 20;
+constexpr std::size_t kMaxChainLength = 16;  // maximum depth of `extends`
+
+// Resolves a path in `extends` relative to the file that contains it.
+std::string beside(const std::string& file, const std::string& name) {
+  if (!names_file(file) || !names_file(name)) return name;
+  return (std::filesystem::path(file).parent_path() / name).lexically_normal().string();
+}
+
+struct ArchitectureText {
+  std::string name;  // file name, for messages
+  std::string text;
+};
+
+Result<ArchitectureText> text_of(const std::string& name, const Origin& asked) {
+  std::vector<std::string> names;
+  for (const BuiltInArchitecture& each : built_in_architectures()) {
+    if (each.name == name) return ArchitectureText{std::string(each.name) + ".yaml", std::string(each.text)};
+    names.emplace_back(each.name);
+  }
+  if (names_file(name)) {
+    BOOST_OUTCOME_TRY(std::string text, read_text_file(name, kMaxMapBytes));
+    return ArchitectureText{name, std::move(text)};
+  }
+  const std::string meant = did_you_mean(name, names);
+  return error_at(asked, fmt::format("unknown architecture '{}'", name),
+                  meant.empty() ? "`ggufmill architectures` lists them; to use a file, give its path: ./mine.yaml"
+                                : fmt::format("did you mean '{}'? `ggufmill architectures` lists them", meant));
+}
+
+template <class T>
+void prepend(std::vector<T>& inherited, std::vector<T> own) {
+  inherited.insert(inherited.begin(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+}
+
+template <class T>
+void append(std::vector<T>& inherited, std::vector<T> own) {
+  inherited.insert(inherited.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+}
+
+template <class T, class Given>
+void replace(T& inherited, std::optional<Given> own) {
+  if (own) inherited = std::move(*own);
+}
+
+// Adds the contents of a file to what it inherits.
+void extend(Architecture& map, MapFile own) {
+  if (!own.name.empty()) map.name = std::move(own.name);
+  if (!own.description.empty()) map.description = std::move(own.description);
+  map.partial = own.partial;
+  replace(map.part, own.part);
+  map.other_names = std::move(own.other_names);
+  map.serves = std::move(own.serves);
+  map.serves_whole = std::move(own.serves_whole);
+  map.serves_when = std::move(own.serves_when);
+  replace(map.config, std::move(own.config));
+  replace(map.weights, std::move(own.weights));
+  replace(map.draft_head, own.draft_head);
+  replace(map.dspark, own.dspark);
+  replace(map.dense_modules, own.dense_modules);
+  replace(map.fused_experts, own.fused_experts);
+  if (own.adapters) map.adapters = std::move(own.adapters);
+  if (own.adapter_names) map.adapter_names = std::move(own.adapter_names);
+  replace(map.layers, std::move(own.layers));
+  replace(map.computed, std::move(own.computed));
+  replace(map.tokenizer, std::move(own.tokenizer));
+  append(map.further_weights, std::move(own.further_weights));
+  append(map.refuses, std::move(own.refuses));
+  append(map.other_maps, std::move(own.other_maps));
+  replace(map.target_tokenizer, own.target_tokenizer);
+  for (auto& [name, rule] : own.values) map.values[name] = std::move(rule);
+  append(map.metadata_early, std::move(own.metadata_early));
+  append(map.metadata_of_tensors, std::move(own.metadata_of_tensors));
+  prepend(map.metadata, std::move(own.metadata_first));
+  append(map.metadata, std::move(own.metadata));
+  append(map.metadata_before_tokenizer, std::move(own.metadata_before_tokenizer));
+  append(map.metadata_after_tokenizer, std::move(own.metadata_after_tokenizer));
+  prepend(map.names, std::move(own.names));
+  append(map.names_back, std::move(own.names_back));  // inverse rules go in reverse order
+  prepend(map.tensors, std::move(own.tensors));
+  prepend(map.types, std::move(own.types));
+}
+
+// `chain`: the files being read, each extended by the one before it. `done`: the files read so far; a file that is
+// reached again is skipped.
+Status read(const std::string& name, const Origin& asked, std::vector<std::string>& chain, std::set<std::string>& done,
+            Architecture& into) {
+  BOOST_OUTCOME_TRY(const ArchitectureText text, text_of(name, asked));
+  if (std::ranges::find(chain, text.name) != chain.end())
+    return error_at(asked, fmt::format("architecture '{}' extends itself through '{}'", text.name, chain.back()));
+  if (chain.size() == kMaxChainLength)
+    return error_at(asked, fmt::format("'{}' has an `extends` chain longer than {}", chain.front(), kMaxChainLength));
+  if (!done.insert(text.name).second) return ok();
+  chain.push_back(text.name);
+
+  BOOST_OUTCOME_TRY(MapFile file, parse_document(text.text, text.name, map_form()));
+  for (const MapParent& parent : file.extends) {
+    BOOST_OUTCOME_TRY(read(beside(name, parent.name), parent.origin, chain, done, into));
+  }
+  into.file = names_file(name) ? name : std::filesystem::path(text.name).stem().string();
+  if (names_file(name)) into.files.push_back(name);
+  extend(into, std::move(file));
+  chain.pop_back();
+  return ok();
+}
+
+// Returns "Qwen3" for Qwen3ForCausalLM and Qwen3Model.
+std::string_view family_of(std::string_view name) {
+  return name.substr(0, std::min(name.find("For"), name.find("Model")));
+}
+
+// Returns the error for a class that convert_hf_to_gguf.py converts but no map serves; nullopt for any other class.
+std::optional<Error> unserved(std::string_view checkpoint_class, const std::string& where) {
+  for (const auto& row : table_rows(unserved_class_table())) {
+    if (row[0] != checkpoint_class) continue;
+    Error error = input_error(where, fmt::format("'{}' is {}, which is not supported", row[0], row[1]));
+    error.help = fmt::format("convert_hf_to_gguf.py{}{} converts it", row[2].empty() ? "" : " ", row[2]);
+    return error;
+  }
+  return {};
+}
+
+// The kind of checkpoint that has no text model.
+constexpr std::string_view kProjectorKind = "an encoder of images or sound (a projector)";
+
+Error no_projector(const std::string& checkpoint_class, const std::string& where) {
+  Error error = input_error(where, fmt::format("no map describes the projector of '{}'", checkpoint_class));
+  error.help =
+      "if it has one, start from another model's map: `ggufmill architectures show clip-gemma3 > mine.yaml`, then set "
+      "`architecture: ./mine.yaml` in the source";
+  return error;
+}
+
+}  // namespace
+
+Result<Architecture> read_architecture(const std::string& name_or_path, const Origin& asked) {
+  std::vector<std::string> chain;
+  std::set<std::string> done;
+  Architecture architecture;
+  BOOST_OUTCOME_TRY(read(name_or_path, asked, chain, done, architecture));
+  if (architecture.partial) return architecture;
+  const char* missing =
+      architecture.name.empty()                                                                          ? "name"
+      : architecture.layers.kind == ValueRule::Kind::kConstant && architecture.layers.constant.is_null() ? "layers"
+                                                                                                         : nullptr;
+  if (missing)
+    return Error{ExitCode::kUsage, name_or_path, fmt::format("the map has no `{}`", missing), "",
+                 "set it, or extend a map that sets it: `extends: [decoder, text]`"};
+  return architecture;
+}
+
+ModelPart described_part(ModelPart part) { return part == ModelPart::kDraft ? ModelPart::kText : part; }
+
+Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where, ModelPart part) {
+  const ModelPart described = described_part(part);
+  bool has_projector = false;
+  for (const BuiltInArchitecture& each : built_in_architectures()) {
+    // Most files do not contain the class name, so there is no need to parse them.
+    if (each.text.find(checkpoint_class) == std::string_view::npos) continue;
+    BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(each.name)));
+    if (std::ranges::count(architecture.serves, checkpoint_class) == 0) continue;
+    if (architecture.part == described) return architecture;
+    has_projector = has_projector || architecture.part == ModelPart::kProjector;
+  }
+  if (part == ModelPart::kProjector) return no_projector(checkpoint_class, where);
+  if (const auto error = unserved(checkpoint_class, where)) return *error;
+  if (has_projector) {
+    Error error = input_error(where, fmt::format("'{}' is {}", checkpoint_class, kProjectorKind));
+    error.help = "convert it as one: `ggufmill convert --mmproj`, or `part: projector` in the source";
+    return error;
+  }
+  std::vector<std::string> family;
+  for (const BuiltInArchitecture& each : built_in_architectures()) {
+    BOOST_OUTCOME_TRY(const Architecture architecture, read_architecture(std::string(each.name)));
+    if (architecture.part != described) continue;
+    for (const std::string& name : architecture.serves)
+      if (family_of(name) == family_of(checkpoint_class)) family.push_back(fmt::format("'{}'", name));
+  }
+  std::ranges::sort(family);
+  Error error = input_error(where, fmt::format("no architecture is known for '{}'", checkpoint_class));
+  error.detail = fmt::format("convert_hf_to_gguf.py does not support it either{}{}",
+                             family.empty() ? "" : "; known in the same family: ", fmt::join(family, ", "));
+  error.help =
+      "start from a built-in map: `ggufmill architectures show llama > mine.yaml`, then set `architecture: "
+      "./mine.yaml` in the source";
+  return error;
+}
+
+Result<std::string> class_to_convert(const boost::json::object& config) {
+  std::string name = checkpoint_class(config);
+  std::string whole = whole_class(config);
+  if (whole.empty() || whole == name) return name;
+  for (const BuiltInArchitecture& each : built_in_architectures()) {
+    if (each.text.find(whole) == std::string_view::npos) continue;
+    BOOST_OUTCOME_TRY(const Architecture architecture, read_architecture(std::string(each.name)));
+    if (std::ranges::count(architecture.serves_whole, whole) > 0) return whole;
+  }
+  return name;
+}
+
+std::string projector_class(const boost::json::object& config) {
+  const boost::json::value* const vision = config.if_contains("vision_config");
+  std::string name = vision && vision->is_object() ? whole_class(vision->get_object()) : std::string();
+  return name.empty() ? whole_class(config) : name;
+}
+
+Result<Architecture> find_architecture_without_class(const std::filesystem::path& folder, const std::string& name,
+                                                     const boost::json::object& config) {
+  for (const BuiltInArchitecture& each : built_in_architectures()) {
+    if (each.text.find("serves_when") == std::string_view::npos) continue;
+    BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(each.name)));
+    if (architecture.config != name || !architecture.serves_when) continue;
+    BOOST_OUTCOME_TRY(const bool serves, Facts(folder, config, architecture.values).holds(architecture.serves_when));
+    if (serves) return architecture;
+  }
+  if (name != "config.json")
+    return input_error((folder / name).string(), "no architecture is known for this model",
+                       "use config.json and its weights if the folder has them, or set `architecture: ./mine.yaml` to "
+                       "a map of your own that sets `config`");
+  return input_error((folder / name).string(), "'architectures', which names the kind of model, is missing",
+                     "set one next to the folder: `architecture: llama`; `ggufmill architectures` lists them. For a "
+                     "model that is not a language model, read the tensors with `source: {safetensors: ...}`");
+}
+
+Result<Architecture> named_architecture(const std::string& name_or_path, const Origin& asked) {
+  BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(name_or_path, asked));
+  if (architecture.partial)
+    return error_at(asked, fmt::format("architecture '{}' can only be extended", name_or_path),
+                    "`ggufmill architectures` lists the complete ones");
+  return architecture;
+}
+
+}  // namespace ggufmill::huggingface

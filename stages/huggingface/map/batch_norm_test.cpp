@@ -1,0 +1,32 @@
+#include "stages/huggingface/map/batch_norm.h"
+
+#include <cmath>
+
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+using namespace ggufmill::huggingface;
+
+namespace {
+
+ExpressionRef floats(std::vector<float> values) {
+  const Shape shape{1, {values.size(), 1, 1, 1}};
+  return expressions::constant(shape, std::move(values)).value();
+}
+
+}  // namespace
+
+TEST_CASE("statistics of a batch normalization are folded into its weight and bias") {
+  const ExpressionRef scale = floats({3, 1, 8.99999f, 0.99999f});  // two weights, two variances
+  const auto folded = batch_norm_scale(scale, {});
+  REQUIRE(folded);
+  CHECK(folded.value()->values == std::vector<float>{3 / std::sqrt(8.99999f + 1e-5f), 1});
+  const auto shift = batch_norm_shift(expressions::concat({scale, floats({1, 2, 4, -2})}, 0).value(), {});
+  REQUIRE(shift);
+  CHECK(shift.value()->values == std::vector<float>{1 - 4 * folded.value()->values[0], 4});
+}
+
+TEST_CASE("parts of a batch normalization have equal lengths") {
+  CHECK(batch_norm_scale(floats({1, 2, 3}), {}).error().what == "3 is not 2 tensors of one dimension");
+  CHECK(batch_norm_shift(floats({1, 2}), {}).error().what == "2 is not 4 tensors of one dimension");
+}

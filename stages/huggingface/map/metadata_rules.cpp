@@ -1,0 +1,163 @@
+#include "stages/huggingface/map/metadata_rules.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "pipeline/core/json.h"
+#include "stages/huggingface/checkpoint/json_values.h"
+
+namespace ggufmill::huggingface {
+namespace {
+
+namespace json = boost::json;
+
+// Returns the value as `type`, or nullopt if it has another type or is out of range.
+std::optional<MetadataValue> as_type(MetadataType type, const json::value& value) {
+  if (type == MetadataType::kString) {
+    const auto text = json_text(value);
+    if (!text) return {};
+    return metadata_string(*text);
+  }
+  if (type == MetadataType::kBool) {
+    if (value.is_bool()) return metadata_bool(value.get_bool());
+    if (value.is_int64()) return metadata_bool(value.get_int64() != 0);
+    return {};
+  }
+  if (type == MetadataType::kFloat32) {
+    if (value.is_bool() || !value.is_number()) return {};
+    const double number = value.to_number<double>();
+    if (std::isfinite(number) && !std::isfinite(static_cast<float>(number))) return {};
+    return metadata_float(type, number);
+  }
+  const auto whole = whole_number(value);
+  if (!whole) return {};
+  const std::int64_t number = *whole;
+  const bool fits = type == MetadataType::kInt32    ? number >= INT32_MIN && number <= INT32_MAX
+                    : type == MetadataType::kUint32 ? number >= 0 && number <= UINT32_MAX
+                                                    : number >= 0;
+  if (!fits) return {};
+  return metadata_unsigned(type, static_cast<std::uint64_t>(number));
+}
+
+MetadataType element_type(const json::value& value) {
+  if (value.is_bool()) return MetadataType::kBool;
+  if (value.is_string()) return MetadataType::kString;
+  if (value.is_double()) return MetadataType::kFloat32;
+  return MetadataType::kInt32;
+}
+
+std::optional<MetadataValue> as_list(const json::array& list) {
+  const MetadataType element = element_type(list.front());
+  std::vector<MetadataValue> items;
+  for (const json::value& each : list) {
+    if (element_type(each) != element) return {};
+    auto item = as_type(element, each);
+    if (!item) return {};
+    items.push_back(std::move(*item));
+  }
+  return metadata_array(element, items);
+}
+
+Status set_entry(const MetadataRule& rule, const Architecture& architecture, const Facts& facts, Metadata& into) {
+  std::vector<std::string> missing;
+  BOOST_OUTCOME_TRY(const json::value value, facts.evaluate(rule.value, &missing));
+  const std::string where = (facts.folder() / architecture.config).string(),
+                    key = whole_key(rule.key, architecture.name);
+  if (value.is_null()) {
+    if (rule.optional) return ok();
+    if (rule.type == MetadataType::kBool && facts.is_null_key(rule.value)) {  // Python treats null as false
+      into.set(key, metadata_bool(false));
+      return ok();
+    }
+    return facts.missing_values(std::move(missing), where,
+                                fmt::format("{} is made from it, see {}", key, rule.value.place));
+  }
+  const json::array* list = value.if_array();
+  if (list ? list->empty() : value.is_string() && value.get_string().empty()) return ok();
+  auto made = list ? as_list(*list) : as_type(rule.type, value);
+  if (!made)
+    return input_error(where,
+                       fmt::format("{} is not a valid {} for {}", shown(value),
+                                   list ? "list of a single type" : metadata_type_name(rule.type), key),
+                       fmt::format("the value is computed at {}", rule.value.place));
+  into.set(key, std::move(*made));
+  return ok();
+}
+
+Status add_tokens(const std::vector<SpecialTokenData>& from, const Facts& facts, std::vector<SpecialTokenRule>& into) {
+  for (const SpecialTokenData& token : from) {
+    BOOST_OUTCOME_TRY(const bool wanted, facts.holds(token.when));
+    if (wanted) into.push_back(token.rule);
+  }
+  return ok();
+}
+
+}  // namespace
+
+std::string whole_key(const std::string& key, const std::string& architecture) {
+  if (key.starts_with('.')) return key.substr(1);
+  for (const char* group : {"general.", "tokenizer.", "xielu.", "diffusion."})
+    if (key.starts_with(group)) return key;
+  return architecture + "." + key;
+}
+
+Status set_metadata(const std::vector<MetadataRule>& rules, const Architecture& architecture, const Facts& facts,
+                    Metadata& into) {
+  for (const MetadataRule& rule : rules) {
+    BOOST_OUTCOME_TRY(const bool wanted, facts.holds(rule.when));
+    if (!wanted) continue;
+    BOOST_OUTCOME_TRY(set_entry(rule, architecture, facts, into));
+  }
+  return ok();
+}
+
+Status choose_name(Architecture& architecture, const Facts& facts) {
+  for (const OtherName& other : architecture.other_names) {
+    BOOST_OUTCOME_TRY(const bool holds, facts.holds(other.when));
+    if (!holds) continue;
+    architecture.name = other.name;
+    break;
+  }
+  return ok();
+}
+
+Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Facts& facts) {
+  TokenizerOptions options;
+  for (const TokenizerRules::Reader& reader : rules.readers) {
+    BOOST_OUTCOME_TRY(const bool wanted, facts.holds(reader.when));
+    if (wanted) options.readers.push_back(reader.choice);
+  }
+  if (rules.vocabulary_size) {
+    BOOST_OUTCOME_TRY(const json::value size, facts.evaluate(*rules.vocabulary_size));
+    if (!size.is_null()) {
+      BOOST_OUTCOME_TRY(options.vocabulary_size, facts.count(*rules.vocabulary_size, "the size of the vocabulary"));
+    }
+  }
+  if (rules.token_types) {
+    BOOST_OUTCOME_TRY(const std::uint64_t types, facts.count(*rules.token_types, "the number of token types"));
+    if (types > UINT32_MAX)
+      return input_error((facts.folder() / "config.json").string(),
+                         fmt::format("the number of token types is {}", types),
+                         fmt::format("required by the map at {}", rules.token_types->place));
+    options.token_types = static_cast<std::uint32_t>(types);
+  }
+  options.chat_template = rules.chat_template;
+  if (rules.space_prefix_of_config) {
+    BOOST_OUTCOME_TRY(options.space_prefix_of_config, facts.holds(*rules.space_prefix_of_config));
+  }
+  options.omitted_roles = rules.omitted_roles;
+  options.user_tokens = rules.user_tokens;
+  options.control_tokens = rules.control_tokens;
+  BOOST_OUTCOME_TRY(add_tokens(rules.special_tokens, facts, options.special_tokens));
+  BOOST_OUTCOME_TRY(const bool second, facts.holds(rules.second_when));
+  if (second && !rules.second_roles.empty()) {
+    options.second_pass.emplace();
+    options.second_pass->roles = rules.second_roles;
+    BOOST_OUTCOME_TRY(add_tokens(rules.second_tokens, facts, options.second_pass->rules));
+  }
+  return options;
+}
+
+}  // namespace ggufmill::huggingface

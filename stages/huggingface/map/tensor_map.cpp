@@ -1,0 +1,387 @@
+#include "stages/huggingface/map/tensor_map.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <unordered_set>
+
+#include "pipeline/core/text.h"
+#include "stages/huggingface/map/tensor_steps.h"
+
+namespace ggufmill::huggingface {
+namespace {
+
+constexpr std::size_t kMaxFaults = 20;
+
+class TensorMapper {
+ public:
+  TensorMapper(const Architecture& architecture, const Facts& facts, std::string where)
+      : architecture_(architecture), facts_(facts), where_(std::move(where)) {}
+
+  Result<std::vector<MappedTensor>> map(const std::vector<NamedTensor>& tensors) {
+    tensors_ = tensors.size();
+    BOOST_OUTCOME_TRY(layers_, facts_.count(architecture_.layers, "the number of layers"));
+    BOOST_OUTCOME_TRY(choose_rules());
+    BOOST_OUTCOME_TRY(compute());
+    for (const NamedTensor& tensor : tensors) {
+      if (faults_.errors().size() == kMaxFaults) break;
+      if (Status status = take(tensor); !status) add_fault(std::move(status).error(), tensor.name);
+    }
+    report_missing();
+    if (!faults_.empty()) return faults_.together();
+    std::vector<MappedTensor> all = std::move(first_);
+    std::ranges::move(computed_, std::back_inserter(all));
+    for (auto& [place, tensors_of_layer] : by_layer_) std::ranges::move(tensors_of_layer, std::back_inserter(all));
+    for (auto* part : {&early_, &late_, &last_}) std::ranges::move(*part, std::back_inserter(all));
+    return all;
+  }
+
+ private:
+  // Tensors of one rule and one layer that are written together, and the parts seen so far.
+  struct Group {
+    std::map<std::string, const NamedTensor*> parts;  // by the checkpoint's name
+    std::vector<std::string> needed;                  // sorted
+  };
+  struct ActiveRule {
+    const TensorRule* rule;
+    std::vector<const TensorOutput*> outputs;
+    std::vector<CountByLayer> counts;  // per output: the number of tensors in its stack
+    std::set<std::uint32_t> layers;    // layers seen by a required rule
+    bool met = false;
+    std::map<std::pair<std::uint32_t, std::string>, Group> groups;  // by layer and ending
+  };
+
+  void add_fault(Error error, const std::string& tensor) {
+    if (error.where.empty()) error.where = where_;
+    if (!tensor.empty()) error.what = fmt::format("tensor {}: {}", quoted_name(tensor), error.what);
+    error.code = ExitCode::kBadInput;
+    faults_.add(std::move(error));
+  }
+
+  Status choose_rules() {
+    for (const TensorRule& rule : architecture_.tensors) {
+      BOOST_OUTCOME_TRY(const bool holds, facts_.holds(rule.when));
+      if (!holds) continue;
+      ActiveRule active;
+      active.rule = &rule;
+      for (const TensorOutput& output : rule.outputs) {
+        BOOST_OUTCOME_TRY(const bool wanted, facts_.holds(output.when));
+        if (!wanted) continue;
+        CountByLayer count;
+        if (output.count) {
+          BOOST_OUTCOME_TRY(count, facts_.count_by_layer(*output.count, "the number of experts"));
+        }
+        active.outputs.push_back(&output);
+        active.counts.push_back(std::move(count));
+      }
+      rules_.push_back(std::move(active));
+    }
+    return ok();
+  }
+
+  Status compute() {
+    for (const ComputedRule& rule : architecture_.computed) {
+      BOOST_OUTCOME_TRY(const bool holds, facts_.holds(rule.when));
+      if (!holds) continue;
+      BOOST_OUTCOME_TRY(const auto arguments, evaluate_arguments(rule.arguments, rule.place, facts_, {}));
+      auto values = rule.function->make(arguments);
+      if (!values) {
+        Error error = std::move(values).error();
+        error.where = (facts_.folder() / "config.json").string();
+        error.what = fmt::format("tensor '{}': {}", rule.name, error.what);
+        error.detail = fmt::format("{} at {}", rule.function->name, rule.place);
+        return error;
+      }
+      computed_.push_back({rule.name, std::move(values).value(), false, true});
+    }
+    return ok();
+  }
+
+  // A requirement is satisfied even if an earlier rule takes the tensor.
+  void mark_required(const NamedTensor& tensor) {
+    for (ActiveRule& active : rules_) {
+      if (!active.rule->required) continue;
+      for (const NamePattern& from : active.rule->from)
+        if (const auto match = from.match(tensor.name)) {
+          active.met = true;
+          if (match->numbers.layer) active.layers.insert(*match->numbers.layer);
+        }
+    }
+  }
+
+  Status take(const NamedTensor& tensor) {
+    mark_required(tensor);
+    for (ActiveRule& active : rules_) {
+      if (active.rule->from.empty()) {
+        for (std::size_t i = 0; i < active.outputs.size(); ++i)
+          for (const NamePattern& part : active.outputs[i]->parts)
+            if (const auto match = part.match(tensor.name); match && is_layer(*match))
+              return gather(active, *match, tensor);
+        continue;
+      }
+      for (const NamePattern& from : active.rule->from)
+        if (const auto match = from.match(tensor.name); match && is_layer(*match))
+          return convert(active, *match, tensor);
+    }
+    return no_rule(tensor);
+  }
+
+  bool is_layer(const NamePattern::Match& match) const {
+    return !match.numbers.layer || *match.numbers.layer < layers_;
+  }
+
+  Error no_rule(const NamedTensor& tensor) const {
+    Error error{ExitCode::kBadInput, where_,
+                fmt::format("no rule in architecture '{}' matches it ({} of {})", architecture_.file,
+                            tensor.values->type->name, describe(tensor.values->shape)),
+                "",
+                fmt::format("run `ggufmill architectures show {} > mine.yaml`, add a rule for it to `tensors:` (or "
+                            "drop it with `names: [{{drop: ...}}]`), and set `architecture:` in the source to the file",
+                            architecture_.file)};
+    for (const ActiveRule& active : rules_)
+      for (const NamePattern& from : active.rule->from)
+        if (const auto match = from.match(tensor.name))
+          error.detail = fmt::format("'{}' would match, but the model has {} layers", from.name().text(), layers_);
+    return error;
+  }
+
+  Status convert(ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) {
+    if (active.rule->zero) {
+      BOOST_OUTCOME_TRY(check_zero(*active.rule, tensor));
+    }
+    for (const TensorOutput* output : active.outputs) {
+      BOOST_OUTCOME_TRY(ExpressionRef values, apply_steps(output->steps, tensor.values, facts_, match.numbers.layer));
+      add(active, *output, match, std::move(values), tensor);
+    }
+    return ok();
+  }
+
+  // llama.cpp does not support this tensor, which does not matter if all its values are 0. Reads the tensor.
+  Status check_zero(const TensorRule& rule, const NamedTensor& tensor) const {
+    BOOST_OUTCOME_TRY(const auto bytes, read_small_tensor(*tensor.values));
+    const std::size_t width = tensor.values->type->block_bytes;
+    const bool has_sign = tensor.values->type->type_class == TypeClass::kFloat;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const auto sign =
+          std::byte{has_sign && i % width + 1 == width ? std::uint8_t{0x80} : std::uint8_t{0}};  // -0 is 0
+      if ((bytes[i] & ~sign) == std::byte{0}) continue;
+      Error error = input_error(where_,
+                                fmt::format("value {} is not 0, and llama.cpp does not support this tensor in '{}'",
+                                            i / width, architecture_.name),
+                                "the model cannot be converted: without this tensor it would give different results");
+      error.detail = fmt::format("it could be dropped if all values were 0, see {}", rule.place);
+      return error;
+    }
+    return ok();
+  }
+
+  void add(const ActiveRule& active, const TensorOutput& output, const NamePattern::Match& match, ExpressionRef values,
+           const NamedTensor& tensor) {
+    const auto name = output.name.with(match.numbers);
+    if (!name) {
+      add_fault(
+          usage_error(fmt::format("'{}' has a number that '{}' does not determine", output.name.text(), tensor.name)),
+          "");
+      return;
+    }
+    const bool has_ending = name->ends_with(".weight") || name->ends_with(".bias");
+    const std::string whole = has_ending ? *name : *name + match.suffix;
+    if (!names_.insert(whole).second) {
+      add_fault(input_error(where_, fmt::format("two tensors become {}", quoted_name(whole))), tensor.name);
+      return;
+    }
+    auto& into = list_for(active, match, tensor);
+    into.push_back({whole, std::move(values), tensor.was_fp8, false, tensor.stored});
+    for (const auto& [ending, numbers] : tensor.beside) {
+      const auto is_one = [](float value) { return std::abs(value - 1.0f) <= 1.1e-5f; };
+      if (numbers->values.size() == 1 ? std::abs(numbers->values[0] - 1.0f) < 1e-6f
+                                      : std::ranges::all_of(numbers->values, is_one))
+        continue;
+      into.push_back({whole.substr(0, whole.rfind(".weight")) + ending, numbers, false, false});
+    }
+  }
+
+  std::vector<MappedTensor>& list_for(const ActiveRule& active, const NamePattern::Match& match,
+                                      const NamedTensor& tensor) {
+    if (tensor.first) return first_;
+    if (active.rule->by_layer) return by_layer_[{&active - rules_.data(), match.numbers.layer.value_or(0)}];
+    return active.rule->early ? early_ : active.rule->last ? last_ : late_;
+  }
+
+  Status gather(ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) {
+    const std::uint32_t layer = match.numbers.layer.value_or(0);
+    const std::pair key(layer, match.suffix);
+    Group& group = active.groups[key];
+    if (group.needed.empty()) {
+      BOOST_OUTCOME_TRY(name_parts(active, match.numbers.layer, match.suffix, group));
+    }
+    if (!std::ranges::binary_search(group.needed, tensor.name)) {
+      if (group.parts.empty()) active.groups.erase(key);
+      return beyond_count(active, match, tensor);
+    }
+    group.parts[tensor.name] = &tensor;
+    if (group.parts.size() < group.needed.size()) return ok();
+    for (std::size_t i = 0; i < active.outputs.size(); ++i) {
+      const TensorOutput& output = *active.outputs[i];
+      std::vector<ExpressionRef> parts;
+      NamedTensor whole{tensor.name, nullptr, tensor.was_fp8, tensor.first, tensor.stored};
+      for (const std::string& name :
+           names_of(output, active.counts[i].in(match.numbers.layer), match.numbers.layer, match.suffix)) {
+        const auto found = group.parts.find(name);
+        if (found == group.parts.end())
+          return input_error(where_,
+                             fmt::format("'{}', which '{}' is made from, is missing", name, output.name.text()));
+        BOOST_OUTCOME_TRY(parts.emplace_back(),
+                          apply_steps(output.part_steps, found->second->values, facts_, match.numbers.layer));
+        BOOST_OUTCOME_TRY(add_beside(whole, *found->second));
+      }
+      BOOST_OUTCOME_TRY(ExpressionRef values, together(output, std::move(parts)));
+      BOOST_OUTCOME_TRY(values, apply_steps(output.steps, std::move(values), facts_, match.numbers.layer));
+      add(active, output, match, std::move(values), whole);
+    }
+    active.groups.erase(key);
+    return ok();
+  }
+
+  // Returns the error for a part of an expert beyond the last.
+  Error beyond_count(const ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) const {
+    Error error = no_rule(tensor);
+    for (std::size_t i = 0; i < active.outputs.size(); ++i)
+      if (match.numbers.expert && active.outputs[i]->parts[0].match(tensor.name))
+        error.detail = fmt::format("'{}' would match, but a layer has {} experts",
+                                   active.outputs[i]->parts[0].name().text(), active.counts[i].in(match.numbers.layer));
+    return error;
+  }
+
+  // Concatenates the extra numbers (`beside`) of the parts of a stack.
+  static Status add_beside(NamedTensor& whole, const NamedTensor& part) {
+    for (std::size_t i = 0; i < part.beside.size(); ++i) {
+      const auto& [ending, numbers] = part.beside[i];
+      if (i == whole.beside.size()) {
+        whole.beside.emplace_back(ending, numbers);
+        continue;
+      }
+      std::vector<float> all = whole.beside[i].second->values;
+      all.insert(all.end(), numbers->values.begin(), numbers->values.end());
+      const Shape shape{1, {all.size(), 1, 1, 1}};
+      BOOST_OUTCOME_TRY(whole.beside[i].second, expressions::constant(shape, std::move(all)));
+    }
+    return ok();
+  }
+
+  static std::vector<std::string> names_of(const TensorOutput& output, std::uint64_t count,
+                                           std::optional<std::uint32_t> layer, const std::string& suffix) {
+    std::vector<std::string> names;
+    for (const NamePattern& part : output.parts)
+      for (std::uint64_t i = 0; i < (part.name().has_expert() ? count : 1); ++i)
+        if (auto name = part.name().with({layer, static_cast<std::uint32_t>(i)})) names.push_back(*name + suffix);
+    return names;
+  }
+
+  Status name_parts(const ActiveRule& active, std::optional<std::uint32_t> layer, const std::string& suffix,
+                    Group& group) const {
+    std::set<std::string> all;
+    for (std::size_t i = 0; i < active.outputs.size(); ++i) {
+      const std::uint64_t count = active.counts[i].in(layer);
+      if (count > tensors_)
+        return input_error(
+            (facts_.folder() / "config.json").string(),
+            fmt::format("the number of experts is {}, but the checkpoint has only {} tensors", count, tensors_),
+            fmt::format("the map reads the number of experts at {}", active.outputs[i]->count->place));
+      for (std::string& name : names_of(*active.outputs[i], count, layer, suffix)) all.insert(std::move(name));
+    }
+    group.needed.assign(all.begin(), all.end());
+    return ok();
+  }
+
+  static Result<ExpressionRef> together(const TensorOutput& output, std::vector<ExpressionRef> parts) {
+    if (output.gather == Gather::kRepack) {
+      // Both as rows of bytes, with whole blocks.
+      for (std::size_t i = 0; i < 2; ++i) {
+        BOOST_OUTCOME_TRY(parts[i], as_bytes(parts[i], i == 0));
+      }
+      return expressions::repack(*output.repack, std::move(parts[0]), std::move(parts[1]));
+    }
+    const bool alike =
+        std::ranges::all_of(parts, [&](const ExpressionRef& each) { return each->type == parts[0]->type; });
+    if (!alike)
+      for (ExpressionRef& each : parts) {
+        BOOST_OUTCOME_TRY(each, to_type(std::move(each), "F32"));
+      }
+    if (output.gather == Gather::kStack) return expressions::stack(std::move(parts));
+    const std::uint32_t last = parts[0]->shape.rank - 1;
+    return expressions::concat(std::move(parts), last);
+  }
+
+  // Reinterprets a tensor of bytes as I8. If `blocks_apart` is set, blocks that have their own dimension ({16, blocks,
+  // ...}) are merged into the rows.
+  static Result<ExpressionRef> as_bytes(const ExpressionRef& input, bool blocks_apart) {
+    const Extent* extent = input->as_extent();
+    if (!extent || input->type->block_bytes != 1)
+      return input_error(
+          "", fmt::format("{} of {} is not a tensor of packed bytes", describe(input->shape), input->type->name));
+    Shape shape = input->shape;
+    if (blocks_apart && shape.rank > 2) {
+      shape.dims[0] *= shape.dims[1];
+      for (std::uint32_t d = 1; d + 1 < shape.rank; ++d) shape.dims[d] = shape.dims[d + 1];
+      shape.dims[--shape.rank] = 1;
+    }
+    return expressions::extent(type_named("I8"), shape, *extent);
+  }
+
+  void report_missing() {
+    for (const ActiveRule& active : rules_) {
+      for (const auto& [key, group] : active.groups)
+        for (const std::string& name : group.needed)
+          if (!group.parts.contains(name)) {
+            if (faults_.errors().size() == kMaxFaults) return;
+            add_fault(input_error(where_, fmt::format("'{}' is missing", name),
+                                  fmt::format("only {} of the {} tensors written together in layer {} exist",
+                                              group.parts.size(), group.needed.size(), key.first)),
+                      "");
+            break;
+          }
+      if (active.rule->required && !active.rule->from.empty()) report_required(active);
+    }
+  }
+
+  void report_required(const ActiveRule& active) {
+    const NamePattern& from = active.rule->from.front();
+    const auto fault = [&](const std::string& name) {
+      if (faults_.errors().size() < kMaxFaults)
+        add_fault(input_error(where_, fmt::format("tensor '{}' is missing", name),
+                              fmt::format("architecture '{}' requires it, see {}; check whether a shard is missing",
+                                          architecture_.file, active.rule->place)),
+                  "");
+    };
+    if (!from.name().has_layer()) {
+      if (!active.met) fault(from.name().text());
+      return;
+    }
+    for (std::uint32_t layer = 0; layer < layers_; ++layer)
+      if (!active.layers.contains(layer)) return fault(from.name().with({layer, {}}).value_or(from.name().text()));
+  }
+
+  const Architecture& architecture_;
+  const Facts& facts_;
+  std::string where_;
+  std::uint64_t layers_ = 0, tensors_ = 0;
+  std::vector<ActiveRule> rules_;
+  std::unordered_set<std::string> names_;
+  std::vector<MappedTensor> first_, computed_, early_, late_, last_;
+  std::map<std::pair<std::ptrdiff_t, std::uint32_t>, std::vector<MappedTensor>> by_layer_;  // by rule and layer
+  Diagnostics faults_;
+};
+
+}  // namespace
+
+Result<std::vector<MappedTensor>> map_tensors(const Architecture& architecture, const Facts& facts,
+                                              const std::vector<NamedTensor>& tensors, const std::string& where) {
+  return TensorMapper(architecture, facts, where).map(tensors);
+}
+
+}  // namespace ggufmill::huggingface
