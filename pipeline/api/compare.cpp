@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <unordered_map>
 
 #include "pipeline/api/check.h"
@@ -86,8 +87,10 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
     return usage_error(fmt::format("{} threads are too many: the maximum is {}", options.threads, Limits::kMaxThreads));
   // Only the tensors of a checkpoint matter here, so its pre-tokenizer need not be known.
   const SourceSettings as_model{{"outtype", std::string(out_type_name(options.out_type))}, {"pre", "default"}};
-  BOOST_OUTCOME_TRY(Model a, open_model(path_a, as_model, registry()));
-  BOOST_OUTCOME_TRY(const Model b, open_model(path_b, as_model, registry()));
+  const bool is_one_format = std::filesystem::path(path_a).extension() == std::filesystem::path(path_b).extension();
+  const FileForm form = is_one_format ? FileForm::kStored : FileForm::kConverted;
+  BOOST_OUTCOME_TRY(Model a, open_model(path_a, as_model, registry(), form));
+  BOOST_OUTCOME_TRY(const Model b, open_model(path_b, as_model, registry(), form));
   std::vector<std::string> inputs = kernels().files();
   for (const Model* model : std::initializer_list<const Model*>{&a, &b})
     for (const SourceRef& file : model->files) inputs.push_back(file->path);

@@ -221,7 +221,9 @@ class Context {
   // built-in recipes. Fails with exit code 2 for an output without such a target.
   Result<std::vector<CurvePoint>> curve(const Job& job, std::size_t output, std::size_t points) const;
 
-  // Compares the tensors that have the same name in two models of any kind that inspect() reads.
+  // Compares the tensors that have the same name in two models of any kind that inspect() reads. The safetensors file
+  // of a diffusion model is compared with a file of another format as the model that the source `diffusion` makes of
+  // it.
   Result<Comparison> compare(const std::string& a, const std::string& b, const ComparisonOptions& options = {}) const;
 
  private:

@@ -11,8 +11,12 @@
 namespace ggufmill {
 namespace {
 
-const SourceSpec& best_source(const std::string& path, const Registry& registry) {
-  const auto fit = [&](const SourceSpec& spec) { return spec.fit ? spec.fit(path) : SourceFit::kNone; };
+const SourceSpec& best_source(const std::string& path, const Registry& registry, FileForm form) {
+  const bool by_contents = form == FileForm::kConverted || is_folder(path);
+  const auto fit = [&](const SourceSpec& spec) {
+    const SourceFit found = spec.fit ? spec.fit(path) : SourceFit::kNone;
+    return found == SourceFit::kContents && !by_contents ? SourceFit::kNone : found;
+  };
   return *std::ranges::max_element(registry.sources, {}, fit);
 }
 
@@ -48,9 +52,10 @@ Result<OutType> parse_out_type(const std::string& text, const std::string& optio
                      fmt::format("{} must be one of: {}", option, fmt::join(kOutTypeWords, ", ")));
 }
 
-Result<Model> open_model(const std::string& path, const SourceSettings& settings, const Registry& registry) {
+Result<Model> open_model(const std::string& path, const SourceSettings& settings, const Registry& registry,
+                         FileForm form) {
   BOOST_OUTCOME_TRY(const std::string at, pinned(path));
-  const SourceSpec& spec = best_source(at, registry);
+  const SourceSpec& spec = best_source(at, registry, form);
   BOOST_OUTCOME_TRY(const auto source, spec.make(value_for(spec.field, at, settings)));
   return source->open();
 }

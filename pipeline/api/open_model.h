@@ -1,6 +1,7 @@
 #pragma once
 // Opens a model given only its path, for code that inspects models but does not write any.
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +18,16 @@ Result<OutType> parse_out_type(const std::string& text, const std::string& optio
 // Options of a source, as in a pipeline file. A source that does not have an option ignores it.
 using SourceSettings = std::vector<std::pair<std::string, std::string>>;
 
+// How a single file is opened that a source converts because of its contents: the safetensors file of a diffusion
+// model.
+enum class FileForm : std::uint8_t {
+  kStored,     // with its own tensors
+  kConverted,  // as the model that the source makes of it
+};
+
 // Opens `path` with the source of the registry that fits it best. Reads headers, never weights. Returns the errors of
 // the sources; exit code 4 for malformed files.
-Result<Model> open_model(const std::string& path, const SourceSettings& settings, const Registry& registry);
+Result<Model> open_model(const std::string& path, const SourceSettings& settings, const Registry& registry,
+                         FileForm form = FileForm::kStored);
 
 }  // namespace ggufmill

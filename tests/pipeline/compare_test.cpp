@@ -11,6 +11,7 @@
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/importance_files.h"
+#include "tests/support/safetensors_builder.h"
 #include "tests/support/synth.h"
 #include "tests/support/temp_dir.h"
 
@@ -165,4 +166,41 @@ TEST_CASE("a budget that no row fits into is refused") {
   const auto report = context().compare(folder.file("in.gguf"), folder.file("in.gguf"), {.memory = 4 << 10});
   REQUIRE_FALSE(report);
   CHECK(report.error().code == ExitCode::kUsage);
+}
+
+namespace {
+
+// A diffusion model, which is recognized by the name of one of its tensors, and another model in the same file.
+void write_diffusion_model(const std::string& path) {
+  const std::string values = float_bytes(std::vector<float>(64 * 64, 0.5f));
+  write_text(path,
+             safetensors_bytes({{"model.diffusion_model.double_blocks.0.img_attn.proj.weight", "F32", {64, 64}, values},
+                                {"vae.weight", "F32", {64, 64}, values}}));
+}
+
+std::vector<std::string> names_in(const Report& report) {
+  std::vector<std::string> names;
+  for (const ReportOutput& output : report.outputs)
+    for (const ReportTensor& tensor : output.tensors) names.push_back(tensor.name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("the file of a diffusion model is inspected as it is stored") {
+  const TempDir folder;
+  write_diffusion_model(folder.file("a.safetensors"));
+  const Model stored = context().inspect(folder.file("a.safetensors")).value();
+  REQUIRE(stored.tensors.size() == 2);
+  CHECK(stored.tensors[1].name == "vae.weight");
+}
+
+TEST_CASE("the file of a diffusion model is converted to be compared with a GGUF, but not with its like") {
+  const TempDir folder;
+  write_diffusion_model(folder.file("a.safetensors"));
+  GgufBuilder file;
+  file.add_tensor("double_blocks.0.img_attn.proj.weight", {64, 64}).write(folder.file("b.gguf"));
+  CHECK(names_in(compared(folder.file("a.safetensors"), folder.file("b.gguf"))) ==
+        std::vector<std::string>{"double_blocks.0.img_attn.proj.weight"});
+  CHECK(names_in(compared(folder.file("a.safetensors"), folder.file("a.safetensors"))).size() == 2);
 }
