@@ -15,7 +15,7 @@ struct QuantizedOutput {
 };
 
 struct QuantizeOptions {
-  std::string input;                     // a GGUF file, the first of its shards, or a checkpoint folder
+  std::string input;  // a GGUF file, the first of its shards, a checkpoint folder, or a diffusion model's safetensors
   std::vector<QuantizedOutput> outputs;  // at least one; all are written in a single pass over the input
   std::optional<unsigned> threads;
   bool allow_requantize = false, leave_output_tensor = false, pure = false, keep_split = false, dry_run = false;
@@ -39,9 +39,13 @@ std::optional<T> whole_number(const std::string& word) {
 
 // Parses INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]. TYPE is the name, an alias or the file type number of a recipe; case
 // is ignored. Without OUTPUT, the output is ggml-model-TYPE.gguf next to the input, as in the reference; for several
-// types, for a checkpoint, and if OUTPUT is a folder, it is MODEL-TYPE.gguf. Adds a warning for each argument that is
-// interpreted differently than written; pipeline/api/llama-quantize.md lists these cases and the reasons.
+// types, for a checkpoint or a diffusion model, and if OUTPUT is a folder, it is MODEL-TYPE.gguf. Adds a warning for
+// each argument that is interpreted differently than written; pipeline/api/llama-quantize.md lists these cases and the
+// reasons.
 Status read_words(const std::vector<std::string>& words, QuantizeOptions& options, std::vector<std::string>& warnings);
+
+// Returns true if `input` is read as the safetensors file of a diffusion model.
+bool is_diffusion_file(const std::string& input);
 
 // Reads a file of "PATTERN=TYPE" words separated by white space.
 Result<std::vector<std::string>> read_tensor_type_file(const std::string& path);

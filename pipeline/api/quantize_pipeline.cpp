@@ -67,15 +67,16 @@ Result<Pruning> pruning(const QuantizeOptions& options, std::vector<std::string>
   if (options.prune_layers.empty()) return Pruning{};
   LayerSet asked;
   BOOST_OUTCOME_TRY(asked.add(options.prune_layers));
-  BOOST_OUTCOME_TRY(const Model model, open_model(options.input, {}, make_registry()));
+  BOOST_OUTCOME_TRY(const Model model, open_model(options.input, {}, make_registry(), FileForm::kConverted));
   BOOST_OUTCOME_TRY(LayerCount count, count_layers(model));
   Pruning found;
   for (std::uint64_t layer = 0; layer < std::min(count.layers, asked.last() + 1); ++layer)
     if (asked.contains(layer)) found.layers += (found.layers.empty() ? "" : ",") + std::to_string(layer);
   if (asked.last() >= count.layers)
-    warnings.push_back(fmt::format("--prune-layers {}: the model has no layer {}; its {} layers are 0 to {}",
-                                   quoted_name(options.prune_layers), asked.last(), count.layers,
-                                   count.layers == 0 ? 0 : count.layers - 1));
+    warnings.push_back(fmt::format("--prune-layers {}: the model has no layer{}", quoted_name(options.prune_layers),
+                                   count.layers == 0 ? "s"
+                                                     : fmt::format(" {}; its {} layers are 0 to {}", asked.last(),
+                                                                   count.layers, count.layers - 1)));
   count.layers -= asked.count(0, count.layers);
   found.left = std::move(count);
   return found;
@@ -162,7 +163,7 @@ constexpr std::string_view kGgufSource = "gguf";
 // a model of images or video.
 std::string_view source_of(const std::string& input) {
   if (is_folder(input)) return "huggingface";
-  return input.ends_with(".safetensors") ? "diffusion" : kGgufSource;
+  return is_diffusion_file(input) ? "diffusion" : kGgufSource;
 }
 
 }  // namespace

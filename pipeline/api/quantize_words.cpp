@@ -155,7 +155,8 @@ Result<std::vector<QuantizedOutput>> outputs_of(const std::string& input, const 
     for (const RecipeName& recipe : recipes) outputs.push_back({output, recipe.recipe});
     return outputs;
   }
-  const bool as_reference = output.empty() && recipes.size() == 1 && !is_address(input) && !names_folder(input);
+  const bool as_reference =
+      output.empty() && recipes.size() == 1 && !is_address(input) && !names_folder(input) && !is_diffusion_file(input);
   const std::string name = as_reference ? "ggml-model" : source_name(input);
   const std::filesystem::path folder = is_folder ? std::filesystem::path(output) : folder_for_outputs(input);
   std::vector<QuantizedOutput> outputs;
@@ -165,6 +166,8 @@ Result<std::vector<QuantizedOutput>> outputs_of(const std::string& input, const 
 }
 
 }  // namespace
+
+bool is_diffusion_file(const std::string& input) { return input.ends_with(".safetensors") && !is_folder(input); }
 
 std::string recipe_of_word(const std::string& word) {
   const auto recipe = whole_number<std::uint32_t>(word) ? std::nullopt : recipe_of(word);

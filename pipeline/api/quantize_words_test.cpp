@@ -113,6 +113,10 @@ TEST_CASE("outputs of a checkpoint go into its folder and are named after it") {
         std::vector<std::string>{folder.file("Llama-3-8B/Llama-3-8B-Q8_0.gguf")});
 }
 
+TEST_CASE("the output of a diffusion model is named after it") {
+  CHECK(paths({"a/flux1-dev.safetensors", "Q8_0"}) == std::vector<std::string>{"a/flux1-dev-Q8_0.gguf"});
+}
+
 TEST_CASE("one name for several outputs is refused, and so is a type twice") {
   CHECK(error({"in.gguf", "out.gguf", "Q4_0,Q8_0"}) == "'out.gguf' is a single name for 2 outputs");
   CHECK(error({"in.gguf", "Q4_K,q4_k_m"}) == "'Q4_K,q4_k_m' names the type Q4_K_M twice");

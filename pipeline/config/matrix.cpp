@@ -352,7 +352,8 @@ std::string source_name(std::string_view path) {
   std::string name = name_in_hub_cache(full);
   if (name.empty()) name = full.filename();
   if (is_address) name.resize(std::min(name.size(), name.find('@')));  // hf://ORG/NAME@REVISION
-  if (name.ends_with(".gguf")) name.resize(name.size() - 5);
+  for (const std::string_view extension : {".gguf", ".safetensors"})
+    if (name.ends_with(extension)) name.resize(name.size() - extension.size());
   name = boost::regex_replace(name, kShard, "");
   return boost::regex_replace(name, kEncoding, "");
 }

@@ -91,6 +91,8 @@ TEST_CASE("without a matrix, {name} is that of the source, and the sink inserts 
   const Models models;
   CHECK(models.cells("source: {gguf: dir/Llama-3-8B-BF16.gguf}\noutputs: [{gguf: '{name}-{recipe}.gguf'}]\n") ==
         Cells{"Llama-3-8B-{recipe}.gguf"});
+  CHECK(models.cells("source: {gguf: dir/flux1-dev.safetensors}\noutputs: [{gguf: '{name}-{recipe}.gguf'}]\n") ==
+        Cells{"flux1-dev-{recipe}.gguf"});
 }
 
 TEST_CASE("a batch writes manifests unless disabled") {
