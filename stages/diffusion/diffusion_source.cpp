@@ -35,6 +35,31 @@ bool contains_any(std::string_view name, const std::vector<std::string>& parts) 
   return std::ranges::any_of(parts, [&](const std::string& part) { return name.find(part) != name.npos; });
 }
 
+// Returns the tensor that shows that weights are FP8 with scales, which are not their values; null if there is none.
+const CheckpointTensor* find_scale(const std::vector<CheckpointTensor>& tensors) {
+  const auto found = std::ranges::find_if(tensors, [](const CheckpointTensor& tensor) {
+    return tensor.name == "scaled_fp8" || tensor.name.ends_with(".scale_weight") ||
+           tensor.name.ends_with(".weight_scale");
+  });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+TensorNames names_of(const std::vector<CheckpointTensor>& tensors) {
+  TensorNames names;
+  for (const CheckpointTensor& tensor : tensors) names.insert(tensor.name);
+  return names;
+}
+
+// Removes the prefix, and the tensors without it, which belong to other models. Returns their names.
+std::vector<std::string> strip(std::string_view prefix, std::vector<CheckpointTensor>& tensors) {
+  std::vector<std::string> others;
+  for (const CheckpointTensor& tensor : tensors)
+    if (!tensor.name.starts_with(prefix)) others.push_back(tensor.name);
+  std::erase_if(tensors, [&](const CheckpointTensor& tensor) { return !tensor.name.starts_with(prefix); });
+  for (CheckpointTensor& tensor : tensors) tensor.name.erase(0, prefix.size());
+  return others;
+}
+
 class Conversion {
  public:
   Conversion(const SourceOptions& options, const CheckpointOpener& open) : options_(options), open_(open) {}
@@ -43,7 +68,7 @@ class Conversion {
     BOOST_OUTCOME_TRY(Checkpoint checkpoint, open_(options_.path));
     for (const CheckpointFile& file : checkpoint.files) model_.files.push_back(file.source);
     tensors_ = std::move(checkpoint.tensors);
-    strip_prefix();
+    omit_other_models();
     BOOST_OUTCOME_TRY(choose_family());
     BOOST_OUTCOME_TRY(check_scales());
     model_.metadata.set("general.architecture", metadata_string(family_.name));
@@ -58,39 +83,42 @@ class Conversion {
   }
 
  private:
-  // Leaves out tensors without the prefix, which belong to other models.
-  void strip_prefix() {
+  void omit_other_models() {
     const std::string_view prefix = prefix_of(tensors_);
-    if (prefix.empty()) return;
-    std::erase_if(tensors_, [&](const CheckpointTensor& tensor) { return !tensor.name.starts_with(prefix); });
-    for (CheckpointTensor& tensor : tensors_) tensor.name.erase(0, prefix.size());
+    const std::vector<std::string> others = strip(prefix, tensors_);
+    if (!others.empty())
+      omitted_ = fmt::format("tensors of other models, without the prefix '{}', are omitted: {}{}", prefix,
+                             quoted_name(others.front()),
+                             others.size() == 1 ? "" : fmt::format(" and {} more", others.size() - 1));
   }
 
   Status choose_family() {
+    const TensorNames names = names_of(tensors_);
     if (!options_.model.empty()) {
       BOOST_OUTCOME_TRY(family_, named_family(options_.model, options_.origin));
-      return ok();
+      if (!identifies(family_, names))
+        warn(fmt::format("its tensors do not identify it as a model of the family {}", quoted_name(family_.name)));
+    } else {
+      auto family = find_family(names);
+      if (!family) {
+        Error error = family.error();
+        error.where = options_.path;
+        if (!omitted_.empty()) error.detail += (error.detail.empty() ? "" : "\n  ") + omitted_;
+        return error;
+      }
+      family_ = std::move(family).value();
     }
-    std::set<std::string, std::less<>> names;
-    for (const CheckpointTensor& tensor : tensors_) names.insert(tensor.name);
-    auto family = find_family(names);
-    if (!family) {
-      Error error = family.error();
-      error.where = options_.path;
-      return error;
-    }
-    family_ = std::move(family).value();
+    if (!omitted_.empty()) warn(omitted_);
     return ok();
   }
 
-  // FP8 weights with scales are not their values.
+  void warn(const std::string& what) { model_.warnings.push_back(fmt::format("{}: {}", options_.path, what)); }
+
   Status check_scales() const {
-    for (const CheckpointTensor& tensor : tensors_)
-      if (tensor.name == "scaled_fp8" || tensor.name.ends_with(".scale_weight") ||
-          tensor.name.ends_with(".weight_scale"))
-        return input_error(options_.path,
-                           fmt::format("{} shows that the weights are FP8 with scales", quoted_name(tensor.name)),
-                           "convert the model's file in BF16 or FP16; less is lost, too");
+    if (const CheckpointTensor* scale = find_scale(tensors_))
+      return input_error(options_.path,
+                         fmt::format("{} shows that the weights are FP8 with scales", quoted_name(scale->name)),
+                         "convert the model's file in BF16 or FP16; less is lost, too");
     return ok();
   }
 
@@ -152,6 +180,7 @@ class Conversion {
   const SourceOptions& options_;
   const CheckpointOpener& open_;
   std::vector<CheckpointTensor> tensors_;
+  std::string omitted_;  // a sentence about the tensors of other models; empty if there are none
   Family family_;
   Model model_;
 };
@@ -167,16 +196,14 @@ class DiffusionSource final : public Source {
   CheckpointOpener open_;
 };
 
-// Returns true if the tensors of a file are those of a known family.
+// Returns true if the file is a model of a known family that can be converted.
 bool is_diffusion_model(const std::string& path, const CheckpointOpener& open) {
   if (!path.ends_with(".safetensors") || !is_file(path)) return false;
-  const auto checkpoint = open(path);
+  auto checkpoint = open(path);
   if (!checkpoint) return false;
-  const std::string_view prefix = prefix_of(checkpoint.value().tensors);
-  std::set<std::string, std::less<>> names;
-  for (const CheckpointTensor& tensor : checkpoint.value().tensors)
-    if (tensor.name.starts_with(prefix)) names.insert(tensor.name.substr(prefix.size()));
-  return find_family(names).has_value();
+  std::vector<CheckpointTensor>& tensors = checkpoint.value().tensors;
+  strip(prefix_of(tensors), tensors);
+  return !find_scale(tensors) && find_family(names_of(tensors)).has_value();
 }
 
 }  // namespace
@@ -195,9 +222,9 @@ SourceSpec diffusion_source(CheckpointOpener open) {
                           field("path", &Options::path, where, where.spec.doc).required(),
                           field("model", &Options::model,
                                 "Family of the model, or a file that describes it; found by the tensors if omitted.")
-                              .example("flux"),
+                              .example("flux")
+                              .at(&Options::origin),
                       })
-          .at(&Options::origin)
           .doc("The model, and its family.")
           .example("{path: flux1-dev.safetensors, model: flux}");
   return source_spec(

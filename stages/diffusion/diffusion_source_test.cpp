@@ -4,6 +4,8 @@
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
 #include "tests/support/expression_values.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
 
@@ -69,12 +71,31 @@ TEST_CASE("each family of diffusion models is found by its tensors") {
   }
 }
 
+TEST_CASE("a refiner of Stable Diffusion XL, which has the tensors of Stable Diffusion 1, is one of XL") {
+  Bench bench;
+  bench.add_family("sd1").add("label_emb.0.0.weight", {64, 64});
+  CHECK(text_at(bench.opened(), "general.architecture") == "\"sdxl\"");
+}
+
+TEST_CASE("a model whose tensors identify several families is refused, unless the family is named") {
+  Bench bench;
+  bench.add_family("flux").add_family("sd3");
+  const auto refused = bench.open();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().where == "model.safetensors");
+  CHECK(refused.error().what == "its tensors identify several families: flux, sd3");
+  bench.model = "sd3";
+  CHECK(text_at(bench.opened(), "general.architecture") == "\"sd3\"");
+  CHECK(bench.opened().warnings.empty());
+}
+
 TEST_CASE("a model in the layout of Diffusers is refused") {
   const auto refused = Bench().add("transformer_blocks.0.attn.norm_added_k.weight", {8}).open();
   REQUIRE_FALSE(refused);
   CHECK(refused.error().where == "model.safetensors");
   CHECK(refused.error().what ==
-        "FLUX 1 and 2, and Chroma in the layout of Diffusers, which no program reads from a GGUF file");
+        "its tensors have the layout of Diffusers (FLUX 1 and 2, and Chroma), which ComfyUI-GGUF does not read from a "
+        "GGUF file");
 }
 
 TEST_CASE("tensors of no known family are refused, unless the family is named") {
@@ -82,18 +103,58 @@ TEST_CASE("tensors of no known family are refused, unless the family is named") 
   bench.add("x.weight", {8, 8});
   const auto refused = bench.open();
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().what == "its tensors are not those of a known diffusion model");
+  CHECK(refused.error().what == "its tensors, such as 'x.weight', are not those of a known diffusion model");
   bench.model = "flux";
   CHECK(text_at(bench.opened(), "general.architecture") == "\"flux\"");
 }
 
-TEST_CASE("the other models of a file and the prefix are left out") {
+TEST_CASE("a named family that the tensors do not identify is a warning") {
+  Bench bench;
+  bench.add_family("flux");
+  bench.model = "wan";
+  CHECK(bench.opened().warnings ==
+        std::vector<std::string>{"model.safetensors: its tensors do not identify it as a model of the family 'wan'"});
+}
+
+TEST_CASE("a file without tensors is refused") {
+  const auto refused = Bench().open();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what == "it has no tensors of a diffusion model");
+}
+
+TEST_CASE("the other models of a file and the prefix are omitted") {
   const Model model = Bench()
                           .add_family("flux", "BF16", "model.diffusion_model.")
                           .add("first_stage_model.decoder.conv_in.weight", {8, 8})
+                          .add("first_stage_model.decoder.conv_out.weight", {8, 8})
                           .opened();
   REQUIRE(model.tensors.size() == 1);
   CHECK(model.tensors[0].name == "double_blocks.0.img_attn.proj.weight");
+  CHECK(model.warnings == std::vector<std::string>{"model.safetensors: tensors of other models, without the prefix "
+                                                   "'model.diffusion_model.', are omitted: "
+                                                   "'first_stage_model.decoder.conv_in.weight' and 1 more"});
+}
+
+TEST_CASE("an error in finding the family lists the omitted tensors") {
+  const auto refused = Bench().add("model.x", {8, 8}).add("double_blocks.0.img_attn.proj.weight", {8, 8}).open();
+  REQUIRE_FALSE(refused);
+  CHECK(
+      refused.error().detail.ends_with("\n  tensors of other models, without the prefix 'model.', are omitted: "
+                                       "'double_blocks.0.img_attn.proj.weight'"));
+}
+
+TEST_CASE("FP8 weights with scales are shown as the file has them") {
+  const TempDir folder;
+  const std::string path = folder.file("model.safetensors");
+  write_text(path, "");
+  Bench bench;
+  bench.add_family("flux", "F8_E4M3");
+  const auto fit = [&] {
+    return diffusion_source([&](const std::string&) -> Result<Checkpoint> { return bench.checkpoint; }).fit(path);
+  };
+  CHECK(fit() == SourceFit::kContents);
+  bench.add("scaled_fp8", {2}, "F8_E4M3");
+  CHECK(fit() == SourceFit::kNone);
 }
 
 TEST_CASE("vectors and small tensors stay precise, others become 16-bit floats") {

@@ -43,12 +43,24 @@ Result<Family> parse_family(std::string_view text, const std::string& name) {
 }
 
 // Returns the size of the largest set of which all tensors exist; 0 if there is none.
-std::size_t largest_match(const std::vector<Names>& sets, const std::set<std::string, std::less<>>& tensors) {
+std::size_t largest_match(const std::vector<Names>& sets, const TensorNames& tensors) {
   std::size_t largest = 0;
   for (const Names& set : sets)
     if (std::ranges::all_of(set, [&](const std::string& name) { return tensors.contains(name); }))
       largest = std::max(largest, set.size());
   return largest;
+}
+
+Error unknown_family(const TensorNames& tensors, const Names& known) {
+  Error error = input_error(
+      {},
+      tensors.empty() ? "it has no tensors of a diffusion model"
+                      : fmt::format("its tensors, such as {}, are not those of a known diffusion model",
+                                    quoted_name(*tensors.begin())),
+      "describe another model in a file, `model: ./mine.yaml`, or copy its tensors as they are: `source: {safetensors: "
+      "{path: ..., architecture: NAME}}`; a text encoder such as T5 is a checkpoint: `ggufmill convert FOLDER`");
+  error.detail = fmt::format("known are {}", fmt::join(known, "; "));
+  return error;
 }
 
 }  // namespace
@@ -68,32 +80,39 @@ Result<Family> named_family(const std::string& name_or_path, const Origin& asked
   return parse_family(text, name_or_path);
 }
 
-Result<Family> find_family(const std::set<std::string, std::less<>>& tensors) {
-  std::optional<Family> best;
-  std::size_t most = 0;
-  bool is_diffusers = false;
-  Names names;
+bool identifies(const Family& family, const TensorNames& tensors) {
+  return largest_match(family.found_by, tensors) > 0;
+}
+
+Result<Family> find_family(const TensorNames& tensors) {
+  std::vector<Family> found;  // those of the largest sets
+  std::optional<Family> of_diffusers;
+  std::size_t most = 0, most_of_diffusers = 0;
+  Names known;
   for (const BuiltInFamily& built_in : built_in_families()) {
     BOOST_OUTCOME_TRY(Family family, parse_family(built_in.text, std::string(built_in.name)));
-    names.push_back(family.description);
-    const std::size_t original = largest_match(family.found_by, tensors),
-                      diffusers = largest_match(family.diffusers, tensors);
-    if (std::max(original, diffusers) <= most) continue;
-    most = std::max(original, diffusers);
-    is_diffusers = diffusers > original;
-    best = std::move(family);
+    known.push_back(family.description);
+    if (const std::size_t size = largest_match(family.diffusers, tensors); size > most_of_diffusers) {
+      most_of_diffusers = size;
+      of_diffusers = family;
+    }
+    const std::size_t size = largest_match(family.found_by, tensors);
+    if (size > most) found.clear();
+    if (size > 0 && size >= most) found.push_back(std::move(family));
+    most = std::max(most, size);
   }
-  if (!best)
+  if (most_of_diffusers > most)
     return input_error(
-        {}, "its tensors are not those of a known diffusion model",
-        fmt::format("known are {}; describe another one in a file, `model: ./mine.yaml`, or copy its tensors "
-                    "as they are: `source: {{safetensors: {{path: ..., architecture: NAME}}}}`",
-                    fmt::join(names, "; ")));
-  if (is_diffusers)
-    return input_error(
-        {}, fmt::format("{} in the layout of Diffusers, which no program reads from a GGUF file", best->description),
+        {},
+        fmt::format("its tensors have the layout of Diffusers ({}), which ComfyUI-GGUF does not read from a GGUF file",
+                    of_diffusers->description),
         "convert the file in the model's original layout, usually a single file beside the folders");
-  return std::move(*best);
+  if (found.size() == 1) return std::move(found.front());
+  if (found.empty()) return unknown_family(tensors, known);
+  Names names;
+  for (const Family& family : found) names.push_back(family.name);
+  return input_error({}, fmt::format("its tensors identify several families: {}", fmt::join(names, ", ")),
+                     fmt::format("name the right one: source: {{diffusion: {{path: ..., model: {}}}}}", names.front()));
 }
 
 }  // namespace ggufmill::diffusion

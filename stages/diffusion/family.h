@@ -23,6 +23,8 @@ struct Family {
   bool rows_of_256 = false;         // tensors whose rows are not multiples of 256 become rows of 256
 };
 
+using TensorNames = std::set<std::string, std::less<>>;
+
 struct BuiltInFamily {
   std::string_view name, text;
 };
@@ -32,8 +34,10 @@ std::span<const BuiltInFamily> built_in_families();
 FieldSpec family_fields();
 // Returns a built-in family by name, or reads a file; errors refer to `asked`.
 Result<Family> named_family(const std::string& name_or_path, const Origin& asked);
-// Returns the built-in family that most of the tensors identify. Exit code 4, without a place, if there is none, and
-// for the layout of Diffusers.
-Result<Family> find_family(const std::set<std::string, std::less<>>& tensors);
+// Returns the built-in family with the largest set of identifying tensors that all exist. Fails with exit code 4,
+// without a place, if there is none, if several families have one of that size, and for the layout of Diffusers.
+Result<Family> find_family(const TensorNames& tensors);
+// Returns true if all tensors of one of the family's sets exist.
+bool identifies(const Family& family, const TensorNames& tensors);
 
 }  // namespace ggufmill::diffusion
