@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/core/text.h"
+
 namespace ggufmill {
 namespace {
 
@@ -90,12 +92,17 @@ Result<Decision> Decider::decide(const Tensor& tensor) {
   if (is_integer && !(is_source_type(*tensor.type) && user && user->type)) return kept(tensor, "integers are copied");
   const TensorFacts facts{&tensor, class_of(tensor.name), 0, 0, 0};
   BOOST_OUTCOME_TRY(const Rule* keep, first(recipe_.keep, facts, tensor.type));
-  if (keep && !is_integer) return kept(tensor, "kept: " + keep->text);
+  if (keep && !is_integer) {
+    if (user && user->type && user->kept.empty())
+      user->kept = fmt::format("{} is kept: {}", quoted_name(tensor.name), keep->text);
+    return kept(tensor, "kept: " + keep->text);
+  }
   if (user && !user->type) return kept(tensor, "kept: " + user->text);
   Decision decision;
   if (user) {
     decision = {user->type, user->text};
     decision.rule = user;
+    user->decided = true;
     decision.encoder = user->encoder;
     decision.named = true;
   } else {

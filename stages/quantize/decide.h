@@ -22,6 +22,9 @@ struct TensorRule {
   bool misfit_is_given = false;      // the rule sets `fallback` explicitly
   bool used = false;                 // at least one tensor matched
   std::optional<Encoder> encoder{};  // none: that of the type or the stage
+  Origin encoder_origin{};           // position of `encoder`
+  bool decided = false;              // at least one tensor got the type
+  std::string kept{};                // why the first tensor that matched was kept instead; empty: none was
 };
 
 struct Decision {

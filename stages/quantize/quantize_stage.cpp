@@ -108,6 +108,7 @@ class QuantizeStage final : public TargetStage {
       BOOST_OUTCOME_TRY(fill(model, open));
     }
     warn_if_all_are_kept(model);
+    warn_of_unused_encoders(model);
     find_importance_problems(options_.recipe, model);
     write_metadata(model);
     model.notes.set(notes::kRecipe, options_.target ? options_.recipe.name + "-" + options_.target->objective.name
@@ -141,9 +142,10 @@ class QuantizeStage final : public TargetStage {
       tensor.type = decision.type;
       tensor.fallback_from = decision.refused ? nullptr : decision.wanted;
       tensor.reason = std::move(decision.reason);
-      BOOST_OUTCOME_TRY(choose_encoder(decision, tensor));
+      tensor.encoder = decision.encoder ? *decision.encoder : encoder_of(*tensor.type);
     }
     BOOST_OUTCOME_TRY(check_rules_used(rules));
+    warn_of_kept(rules, model);
     const Origin& asked = options_.recipe.is_type ? options_.recipe_origin : options_.origin;
     for (Error& error : misfits.errors(asked, options_.misfit_is_given, catalog_.types()))
       model.problems.push_back(std::move(error));
@@ -159,16 +161,6 @@ class QuantizeStage final : public TargetStage {
                         expressions::reshape(tensor.expression, without_trailing_ones(tensor.expression->shape)));
     }
     return ok();
-  }
-
-  // Asks for the encoder of the rule, the type or the stage. Refuses one that was named together with a type that lacks
-  // it; a type that a recipe gives keeps the reference's bytes instead.
-  Status choose_encoder(const Decision& decision, Tensor& tensor) const {
-    const bool by_rule = decision.rule && decision.encoder;
-    tensor.encoder = decision.encoder ? *decision.encoder : encoder_of(*tensor.type);
-    const bool named = by_rule || (options_.recipe.is_type && !decision.rule);
-    if (!named || !tensor.converted() || !tensor.type->is_quantized() || decision.wanted) return ok();
-    return check_encoder(tensor.encoder, *tensor.type, by_rule ? decision.rule->origin : options_.origin);
   }
 
   const Encoder& encoder_of(const TypeInfo& type) const {
@@ -233,6 +225,24 @@ class QuantizeStage final : public TargetStage {
                                          model.tensors[0].reason));
   }
 
+  void warn_of_unused_encoders(Model& model) const {
+    if (!options_.encoder.is_reference() && std::ranges::none_of(model.tensors, has_own_encoder))
+      model.warnings.push_back(fmt::format(
+          "no tensor is encoded with {}: no converted tensor has a type that supports it", describe(options_.encoder)));
+    if (options_.target) return;
+    for (const auto& [type, encoder] : options_.encoders)
+      if (std::ranges::none_of(model.tensors,
+                               [&](const Tensor& tensor) { return tensor.converted() && tensor.type == type; }))
+        model.warnings.push_back(
+            fmt::format("no tensor becomes {}, for which `encoders` gives an encoder", type->name));
+  }
+
+  static void warn_of_kept(const std::vector<TensorRule>& rules, Model& model) {
+    for (const TensorRule& rule : rules)
+      if (!rule.optional && !rule.decided && !rule.kept.empty())
+        model.warnings.push_back(fmt::format("the rule '{}' changes no tensor: {}", rule.match.text(), rule.kept));
+  }
+
   Status check_rules_used(const std::vector<TensorRule>& rules) const {
     Diagnostics unused;
     for (const TensorRule& rule : rules) {
@@ -253,15 +263,20 @@ class QuantizeStage final : public TargetStage {
         "start from the F16, BF16, or F32 model, or allow it: requantize: true, or --allow-requantize");
   }
 
-  // Returns the encoders that converted tensors have: described, each once, in the order of the tensors.
+  // Returns true if the tensor is encoded with another encoder than the reference.
+  static bool has_own_encoder(const Tensor& tensor) {
+    return tensor.converted() &&
+           !encoder_for(tensor.encoder, *tensor.type, tensor.importance != nullptr).is_reference();
+  }
+
+  // Returns the encoders that converted tensors were asked to have: described, each once, in the order of the tensors.
+  // What a type does not support of its encoder is not subtracted, so that a file made with one encoder has one text.
   static std::string encoders_of(const Model& model) {
     std::vector<std::string> described;
-    for (const Tensor& tensor : model.tensors) {
-      if (!tensor.converted()) continue;
-      const Encoder encoder = encoder_for(tensor.encoder, *tensor.type, tensor.importance != nullptr);
-      const std::string text = describe(encoder);
-      if (!encoder.is_reference() && std::ranges::count(described, text) == 0) described.push_back(text);
-    }
+    for (const Tensor& tensor : model.tensors)
+      if (const std::string text = describe(tensor.encoder);
+          has_own_encoder(tensor) && std::ranges::count(described, text) == 0)
+        described.push_back(text);
     return fmt::format("{}", fmt::join(described, "; "));
   }
 
@@ -308,7 +323,7 @@ struct QuantizeSettings {
   Encoder encoder{};
   EncodersByType encoders{};
   std::optional<TargetOptions> target{};
-  Origin origin{}, recipe_origin{};  // of the stage; of `recipe` or `type`
+  Origin origin{}, recipe_origin{}, encoder_origin{};  // of the stage; of `recipe` or `type`; of `encoder`
 };
 
 Form<bool> misfit_form() { return word<bool>({{"refuse", false}, {"fallback", true}}); }
@@ -325,7 +340,8 @@ Form<std::vector<WrittenRule>> tensors_form(const Types& types) {
           .example("Q5_K"),
       field("optional", &Rule::optional, "Whether the rule may match no tensor."),
       field("encoder", &Rule::encoder, encoder_form(), "Overrides the stage's `encoder` and `encoders` for this rule.")
-          .example("search"),
+          .example("search")
+          .at(&Rule::encoder_origin),
   };
   return list_of(map_of<WrittenRule>(fields_within(&WrittenRule::rule, fields) +
                                      Fields<WrittenRule>{field("misfit", &WrittenRule::fallback, misfit_form(),
@@ -358,7 +374,8 @@ Fields<QuantizeSettings> settings_fields(const Types& types) {
       field("encoder", &Settings::encoder, encoder_form(),
             "How values are encoded in their types: as llama-quantize does, or with better scales, minimums and levels "
             "at the same size. Types without a search keep the reference's bytes, which `ggufmill plan` shows.")
-          .example("{search: {effort: 2}}"),
+          .example("{search: {effort: 2}}")
+          .at(&Settings::encoder_origin),
       field("encoders", &Settings::encoders, encoders_form(types),
             "Encoders of the tensors of these types. They take precedence over `encoder` and over those of the recipe; "
             "a rule's `encoder` takes precedence over them.")
@@ -378,6 +395,26 @@ std::vector<TensorRule> tensor_rules(std::vector<WrittenRule> written, bool fall
   return rules;
 }
 
+// Refuses encoders that are named together with a type that does not support them. A type that a recipe gives keeps the
+// reference's bytes instead.
+Status check_encoders(const QuantizeSettings& settings) {
+  Diagnostics errors;
+  const auto check = [&](const Encoder& encoder, const TypeInfo& type, const Origin& origin) {
+    if (const Status checked = check_encoder(encoder, type, origin); !checked) errors.add(checked.error());
+  };
+  if (settings.type) check(settings.encoder, *settings.type, settings.encoder_origin);
+  for (const auto& [rule, fallback] : settings.tensors) {
+    if (!rule.encoder) continue;
+    if (rule.type)
+      check(*rule.encoder, *rule.type, rule.encoder_origin);
+    else
+      errors.add(error_at(rule.encoder_origin, "tensors that keep their type are not encoded",
+                          "remove `encoder`, or name a type instead of `keep`"));
+  }
+  if (!errors.empty()) return errors.together();
+  return ok();
+}
+
 Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeCatalog& catalog) {
   const bool by_recipe = settings.recipe.has_value(), by_type = settings.type, by_target = settings.target.has_value();
   if (by_recipe + by_type + by_target != 1)
@@ -387,6 +424,7 @@ Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeC
                                                         : "neither a recipe nor a type is given",
                     "give one of them: {recipe: Q4_K_M}, {type: Q4_K}, or {target: {bits: 4.5}}");
   QuantizeStageOptions options;
+  BOOST_OUTCOME_TRY(check_encoders(settings));
   options.origin = settings.origin;
   options.recipe_origin = by_target ? settings.target->origin : settings.recipe_origin;
   BOOST_OUTCOME_TRY(options.recipe, by_recipe ? catalog.find(*settings.recipe, options.recipe_origin)
@@ -400,6 +438,7 @@ Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeC
   options.misfit_is_given = settings.fallback.has_value();
   options.rules = tensor_rules(std::move(settings.tensors), options.fallback);
   options.encoder = settings.encoder;
+  options.encoders = std::move(settings.encoders);
   options.pure = settings.pure;
   options.requantize = settings.requantize;
   options.order_by_layer = settings.order_by_layer;

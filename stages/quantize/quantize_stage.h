@@ -20,6 +20,7 @@ struct QuantizeStageOptions {
   bool fallback = false;          // for types named by the user; those of a recipe always fall back
   bool misfit_is_given = false;   // the user set `fallback`; for error messages
   Encoder encoder{};              // of tensors whose rule and type have none
+  EncodersByType encoders{};      // those of recipe.encoders that the stage itself gives
   bool order_by_layer = true;     // the order of llama-quantize; otherwise that of the source
   // Budgets for the tensors that no rule decides. The recipe then has no type.
   std::optional<TargetOptions> target{};

@@ -458,6 +458,13 @@ Encoder encoder(const Result<Model>& model, std::string_view name) {
   return tensor(model.value(), name).encoder;
 }
 
+using Texts = std::vector<std::string>;
+
+Texts warnings(const Result<Model>& model) {
+  if (!model) FAIL(render(model.error()));
+  return model.value().warnings;
+}
+
 std::string recorded_encoder(const Result<Model>& model) {
   if (!model) FAIL(render(model.error()));
   const MetadataValue* value = model.value().metadata.find("ggufmill.encoder");
@@ -480,7 +487,7 @@ TEST_CASE("the encoder of the stage is that of all tensors") {
 
 TEST_CASE("the encoders in use are recorded in the metadata") {
   CHECK(recorded_encoder(StageBench().run("{recipe: Q4_K_M, encoder: search}")) ==
-        "search (effort 2, plain weights); search (effort 2, plain weights, row gain, lattice)");
+        "search (effort 2, row gain, lattice)");
   CHECK(recorded_encoder(StageBench().run("{recipe: Q4_K_M, encoder: {reference: {gain: row}}}")) ==
         "reference with row gain");
 }
@@ -506,6 +513,38 @@ TEST_CASE("a search for a type of a rule that has none is refused") {
   const Error error = StageBench().error("{recipe: Q4_K_M, tensors: [{match: attn_v, type: TQ2_0, encoder: search}]}");
   CHECK(error.what == "there is no search for TQ2_0");
   CHECK(error.help.find("Q4_K") != std::string::npos);
+}
+
+TEST_CASE("a search for a type of a rule that is not quantized is refused") {
+  CHECK(StageBench().error("{recipe: Q4_K_M, tensors: [{match: attn_v, type: F16, encoder: search}]}").what ==
+        "there is no search for F16");
+}
+
+TEST_CASE("an encoder for tensors that keep their type is refused") {
+  CHECK(StageBench().error("{recipe: Q4_K_M, tensors: [{match: attn_v, type: keep, encoder: search}]}").what ==
+        "tensors that keep their type are not encoded");
+}
+
+TEST_CASE("an encoder that no tensor uses is a warning") {
+  CHECK(warnings(StageBench().run("{recipe: F16, encoder: search}")) ==
+        Texts{"no tensor is encoded with search (effort 2, row gain, lattice): no converted tensor has a type that "
+              "supports it"});
+}
+
+TEST_CASE("an encoder of a type that no tensor gets is a warning") {
+  CHECK(warnings(StageBench().run("{recipe: Q4_K_M, encoders: {Q4_K: search, Q2_K: search}}")) ==
+        Texts{"no tensor becomes Q2_K, for which `encoders` gives an encoder"});
+}
+
+TEST_CASE("a rule that matches only tensors that the recipe keeps is a warning") {
+  CHECK(warnings(StageBench().run("{recipe: Q4_K_M, tensors: [{match: norm, type: Q8_0}]}")) ==
+        Texts{"the rule 'norm' changes no tensor: 'output_norm.weight' is kept: base: rank_below 2"});
+  CHECK(warnings(StageBench().run("{recipe: Q4_K_M, tensors: [{match: 'norm|attn_v', type: Q8_0}]}")).empty());
+}
+
+TEST_CASE("a sample out of range is an error that shows the range") {
+  CHECK(StageBench().error("{target: {bits: 4}, sample: 1/2000000}").what ==
+        "'1/2000000' is neither 'all' nor '1/N' with N from 1 to 1048576");
 }
 
 TEST_CASE("a search for a single type that has none is refused") {
@@ -558,8 +597,12 @@ TEST_CASE("the encoder of an unknown type is refused") {
 
 TEST_CASE("a type without a search keeps the reference if the encoder of a recipe's rule does not concern it") {
   const auto model = StageBench().run("{recipe: TQ2_0, encoder: search, encoders: {Q6_K: search}}");
-  CHECK(recorded_encoder(model) ==
-        "search (effort 2, plain weights); search (effort 2, plain weights, row gain, lattice)");
+  CHECK(recorded_encoder(model) == "search (effort 2, row gain, lattice)");
+}
+
+TEST_CASE("several encoders are recorded in the order of the tensors that have them") {
+  CHECK(recorded_encoder(StageBench().run("{recipe: Q4_K_M, encoders: {Q6_K: search, Q4_K: {search: {effort: 1}}}}")) ==
+        "search (effort 2, row gain, lattice); search (effort 1, row gain, lattice)");
 }
 
 TEST_CASE("a lattice for a single type whose lattice is not recognised is refused") {

@@ -23,7 +23,9 @@ std::uint64_t every_in(std::string_view text) {
 }
 
 std::string check_sample(const ConfigNode& node) {
-  return every_in(node.scalar) != 0 ? "" : fmt::format("{} is neither 'all' nor '1/N'", quoted_name(node.scalar));
+  return every_in(node.scalar) != 0 ? ""
+                                    : fmt::format("{} is neither 'all' nor '1/N' with N from 1 to {}",
+                                                  quoted_name(node.scalar), RowSample::kMost);
 }
 
 // Returns the distance between sampled rows.
