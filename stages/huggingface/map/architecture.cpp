@@ -129,9 +129,8 @@ std::string_view family_of(std::string_view name) {
 std::optional<Error> unserved(std::string_view checkpoint_class, const std::string& where) {
   for (const auto& row : table_rows(unserved_class_table())) {
     if (row[0] != checkpoint_class) continue;
-    Error error = input_error(where, fmt::format("'{}' is {}, which is not supported", row[0], row[1]));
-    error.help = fmt::format("convert_hf_to_gguf.py{}{} converts it", row[2].empty() ? "" : " ", row[2]);
-    return error;
+    return input_error(where, fmt::format("'{}' is {}, which is not supported", row[0], row[1]),
+                       "convert_hf_to_gguf.py converts it");
   }
   return {};
 }
