@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -181,13 +182,15 @@ class Coverage {
 
   Status take_from_neighbours() {
     std::vector<std::string> taken, without;
-    std::uint64_t layers = 0;
-    for (const Tensor& tensor : model_.tensors) layers = std::max(layers, layer_of(tensor.name).value_or(0) + 1);
+    LayersOfRoles layers;
+    for (const auto& [name, use] : uses_)
+      if (const auto layer = layer_of(name)) layers[{role_of(name), use.columns}].emplace(*layer, &use);
     for (Tensor& tensor : model_.tensors) {
       BOOST_OUTCOME_TRY(const bool missing, is_missing(tensor));
       const std::optional<std::uint64_t> layer = layer_of(tensor.name);
       if (!missing || !layer) continue;
-      const std::vector<const EntryUse*> nearest = nearest_layers(tensor, *layer, layers);
+      const std::vector<const EntryUse*> nearest =
+          nearest_layers(layers[{role_of(tensor.name), tensor.shape().columns()}], *layer);
       (nearest.empty() ? without : taken).push_back(quoted_name(tensor.name));
       if (nearest.empty()) continue;
       BOOST_OUTCOME_TRY(take(nearest, tensor));
@@ -200,19 +203,24 @@ class Coverage {
     return ok();
   }
 
-  // Returns the data of the same tensor in the nearest layers: none, one, or two that are equally near.
-  std::vector<const EntryUse*> nearest_layers(const Tensor& tensor, std::uint64_t layer, std::uint64_t layers) const {
-    const std::string role = tensor.name.substr(tensor.name.find('.', std::string_view("blk.").size()));
-    std::vector<const EntryUse*> nearest;
-    const auto look_at = [&](std::uint64_t other) {
-      const auto at = uses_.find(fmt::format("blk.{}{}", other, role));
-      if (at != uses_.end() && at->second.columns == tensor.shape().columns()) nearest.push_back(&at->second);
-    };
-    for (std::uint64_t distance = 1; nearest.empty() && distance < layers; ++distance) {
-      if (distance <= layer) look_at(layer - distance);
-      if (distance < layers - layer) look_at(layer + distance);
-    }
-    return nearest;
+  using Layers = std::map<std::uint64_t, const EntryUse*>;
+  using LayersOfRoles = std::map<std::pair<std::string_view, std::uint64_t>, Layers>;  // by role and columns
+
+  // Returns ".attn_q.weight" for "blk.N.attn_q.weight".
+  static std::string_view role_of(std::string_view name) {
+    return name.substr(name.find('.', std::string_view("blk.").size()));
+  }
+
+  // Returns the data of the layers that are nearest to `layer`: none, one, or two that are equally near.
+  static std::vector<const EntryUse*> nearest_layers(const Layers& layers, std::uint64_t layer) {
+    const auto above = layers.upper_bound(layer);
+    const auto below = above == layers.begin() ? layers.end() : std::prev(above);
+    if (above == layers.end() && below == layers.end()) return {};
+    if (above == layers.end()) return {below->second};
+    if (below == layers.end()) return {above->second};
+    const std::uint64_t up = above->first - layer, down = layer - below->first;
+    if (up != down) return {up < down ? above->second : below->second};
+    return {below->second, above->second};
   }
 
   // All matrices get the same weights, since experts of different layers have nothing in common.

@@ -168,6 +168,14 @@ TEST_CASE("two layers that are equally near count the same") {
         "importance is taken from the mean of blk.1.up.weight and blk.3.up.weight");
 }
 
+TEST_CASE("layers as far apart as their numbers allow are neighbours at once") {
+  Moe moe;
+  const std::string last = "blk." + std::to_string(kMaxLayers - 1) + ".up.weight";
+  moe.model.tensors.push_back(bare_tensor(last, {2, 3}));
+  const Model model = moe.with(up_in({{0, {1, 2}}}), "missing: neighbours");
+  CHECK(weights_in(model, last) == std::vector<float>{1, 2});
+}
+
 TEST_CASE("tensors that took data are not neighbours to others") {
   Moe moe;
   const Model model = moe.with(up_in({{0, {1, 2}}}), "missing: neighbours");
