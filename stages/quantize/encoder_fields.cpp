@@ -29,8 +29,7 @@ constexpr const char* kGainDoc =
 
 constexpr const char* kLatticeDoc =
     "Weights that were quantized before: `auto` recognises rows whose values the type can hold exactly, and encodes "
-    "them "
-    "without further loss; rows that a rounding to BF16 has moved off are encoded so if the error is smaller.";
+    "them without further loss; rows that a rounding to BF16 has moved off are encoded so if the error is smaller.";
 
 Form<EncoderSettings> settings_form() {
   const auto reference = map_of<ReferenceSettings>(
@@ -85,11 +84,17 @@ Form<Encoder> encoder_form() {
 Form<EncodersByType> encoders_form(const Types& types) {
   const auto convert = [types](const NamedValues<Encoder>& named, const ConfigNode& node) -> Result<EncodersByType> {
     EncodersByType encoders;
+    Diagnostics errors;
     for (std::size_t i = 0; i < named.size(); ++i) {
-      BOOST_OUTCOME_TRY(const TypeInfo* type, type_of_key(types, node, i));
-      BOOST_OUTCOME_TRY(check_encoder(named[i].second, *type, origin_of(node.entries[i].value)));
-      encoders[type] = named[i].second;
+      const auto type = type_of_key(types, node, i);
+      const Status checked =
+          type ? check_encoder(named[i].second, *type.value(), origin_of(node.entries[i].value)) : Status(type.error());
+      if (checked)
+        encoders[type.value()] = named[i].second;
+      else
+        errors.add(checked.error());
     }
+    if (!errors.empty()) return errors.together();
     return encoders;
   };
   return converted<EncodersByType>(dictionary_of(encoder_form().doc("An encoder.")), convert);
@@ -105,13 +110,13 @@ Result<const TypeInfo*> type_of_key(const Types& types, const ConfigNode& node, 
 Status check_encoder(const Encoder& encoder, const TypeInfo& type, const Origin& origin) {
   if (encoder.method == EncoderMethod::kSearch && !has_search(type))
     return error_at(origin, fmt::format("there is no search for {}", type.name),
-                    "use encoder: reference for it; types with a search: " + types_with_search());
+                    "use `encoder: reference` for it; types with a search: " + types_with_search());
   if (encoder.method == EncoderMethod::kReference && encoder.gain != Gain::kNone && !has_gain(type))
-    return error_at(origin, fmt::format("a gain does not help {}", type.name),
-                    "use encoder: reference for it; types with a gain: " + types_with_gain());
+    return error_at(origin, fmt::format("there is no gain for {}", type.name),
+                    "use `encoder: reference` for it; types with a gain: " + types_with_gain());
   if (encoder.method == EncoderMethod::kReference && encoder.lattice != Lattice::kOff && !has_lattice(type))
-    return error_at(origin, fmt::format("a lattice of {} is not recognised", type.name),
-                    "use encoder: reference for it; types with a lattice: " + types_with_lattice());
+    return error_at(origin, fmt::format("there is no lattice for {}", type.name),
+                    "use `encoder: reference` for it; types with a lattice: " + types_with_lattice());
   return ok();
 }
 

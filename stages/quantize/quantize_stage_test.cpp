@@ -558,7 +558,7 @@ TEST_CASE("requantizing with the reference removes the name of an earlier encode
 }
 
 TEST_CASE("a gain for a single type that it does not help is refused") {
-  CHECK(StageBench().error("{type: Q8_0, encoder: {reference: {gain: row}}}").what == "a gain does not help Q8_0");
+  CHECK(StageBench().error("{type: Q8_0, encoder: {reference: {gain: row}}}").what == "there is no gain for Q8_0");
 }
 
 TEST_CASE("a recipe rule's encoder overrides that of the stage") {
@@ -591,6 +591,13 @@ TEST_CASE("a search for a type that has none is refused where the type is named"
   CHECK(StageBench().error("{recipe: Q4_K_M, encoders: {TQ2_0: search}}").what == "there is no search for TQ2_0");
 }
 
+TEST_CASE("all errors in the encoders of types are reported") {
+  const Error error = StageBench().error("{recipe: Q4_K_M, encoders: {TQ2_0: search, Q4_K: search, Q4_M: search}}");
+  CHECK(error.what == "there is no search for TQ2_0");
+  REQUIRE(error.also.size() == 1);
+  CHECK(error.also[0].what == "unknown quantization type 'Q4_M'");
+}
+
 TEST_CASE("the encoder of an unknown type is refused") {
   CHECK(StageBench().error("{recipe: Q4_K_M, encoders: {Q4_M: search}}").what == "unknown quantization type 'Q4_M'");
 }
@@ -607,7 +614,7 @@ TEST_CASE("several encoders are recorded in the order of the tensors that have t
 
 TEST_CASE("a lattice for a single type whose lattice is not recognised is refused") {
   CHECK(StageBench().error("{type: Q6_K, encoder: {reference: {lattice: auto}}}").what ==
-        "a lattice of Q6_K is not recognised");
+        "there is no lattice for Q6_K");
 }
 
 TEST_CASE("the reference recognises no lattice unless asked to") {
