@@ -210,7 +210,8 @@ class Conversion {
     }
     std::string help = fmt::format(
         "a checkpoint folder has {}, a tokenizer, and weights: *.safetensors or pytorch_model*.bin; to read "
-        "safetensors files alone, use `source: {{safetensors: ...}}`",
+        "safetensors files alone, use `source: {{diffusion: ...}}` for a model of images or video, and "
+        "`source: {{safetensors: ...}}` for others",
         name);
     if (name == "config.json" && is_file(file("params.json")))
       help =

@@ -70,7 +70,9 @@ class CastOperation final : public ComputingOperation {
                  fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", tensor,
                              part.first[1] + node.shape.dims[1] * (part.first[2] + node.shape.dims[2] * part.first[3]),
                              part.first[0] + first, type.name),
-                 "nothing was written", "choose a type with a greater range, such as BF16 or F32"};
+                 "nothing was written",
+                 "choose a type with a greater range, such as BF16 or F32: `outtype` of a checkpoint, or `f32` in the "
+                 "file of a diffusion model's family (`model: ./mine.yaml`)"};
   }
 };
 

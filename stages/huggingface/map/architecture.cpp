@@ -234,7 +234,8 @@ Result<Architecture> find_architecture_without_class(const std::filesystem::path
                        "a map of your own that sets `config`");
   return input_error((folder / name).string(), "'architectures', which names the kind of model, is missing",
                      "set one next to the folder: `architecture: llama`; `ggufmill architectures` lists them. For a "
-                     "model that is not a language model, read the tensors with `source: {safetensors: ...}`");
+                     "model of images or video, use `source: {diffusion: ...}`; for any other model, "
+                     "`source: {safetensors: ...}` copies the tensors");
 }
 
 Result<Architecture> named_architecture(const std::string& name_or_path, const Origin& asked) {
