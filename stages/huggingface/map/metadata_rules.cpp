@@ -28,6 +28,7 @@ std::optional<MetadataValue> as_type(MetadataType type, const json::value& value
   if (type == MetadataType::kFloat32) {
     if (value.is_bool() || !value.is_number()) return {};
     const double number = value.to_number<double>();
+    if (std::isnan(number)) return {};
     if (std::isfinite(number) && !std::isfinite(static_cast<float>(number))) return {};
     return metadata_float(type, number);
   }
@@ -48,11 +49,14 @@ MetadataType element_type(const json::value& value) {
   return MetadataType::kInt32;
 }
 
-std::optional<MetadataValue> as_list(const json::array& list) {
-  const MetadataType element = element_type(list.front());
+// The elements of a list have the type of the first, as in the reference, unless `type` is float32: Python also writes
+// 1.0 as 1.
+std::optional<MetadataValue> as_list(MetadataType type, const json::array& list) {
+  const bool is_float = type == MetadataType::kFloat32;
+  const MetadataType element = is_float ? type : element_type(list.front());
   std::vector<MetadataValue> items;
   for (const json::value& each : list) {
-    if (element_type(each) != element) return {};
+    if (!is_float && element_type(each) != element) return {};
     auto item = as_type(element, each);
     if (!item) return {};
     items.push_back(std::move(*item));
@@ -75,10 +79,15 @@ Status set_entry(const MetadataRule& rule, const Architecture& architecture, con
                                 fmt::format("{} is made from it, see {}", key, rule.value.place));
   }
   const json::array* list = value.if_array();
-  if (list ? list->empty() : value.is_string() && value.get_string().empty()) return ok();
-  auto made = list ? as_list(*list) : as_type(rule.type, value);
+  if (value.is_string() && value.get_string().empty()) return ok();
+  if (list && list->empty()) {
+    if (rule.optional) return ok();
+    return input_error(facts.file_behind(rule.value, where).string(), fmt::format("the list for {} is empty", key),
+                       fmt::format("the value is computed at {}", rule.value.place));
+  }
+  auto made = list ? as_list(rule.type, *list) : as_type(rule.type, value);
   if (!made)
-    return input_error(where,
+    return input_error(facts.file_behind(rule.value, where).string(),
                        fmt::format("{} is not a valid {} for {}", shown(value),
                                    list ? "list of a single type" : metadata_type_name(rule.type), key),
                        fmt::format("the value is computed at {}", rule.value.place));

@@ -72,10 +72,37 @@ TEST_CASE("lists, empty values and missing ones") {
   CHECK(made("{key: a, value: x}", R"({"x": [true]})") == "m.a array array of 1 bool: true");
   CHECK(made("{key: a, value: x}", R"({"x": ["y"]})") == "m.a array array of 1 string: \"y\"");
   CHECK(made("{key: a, type: string, value: x}", R"({"x": ""})").empty());
-  CHECK(made("{key: a, value: x}", R"({"x": []})").empty());
+  CHECK(made("{key: a, value: x}", R"({"x": []})") == "the list for m.a is empty");
+  CHECK(made("{key: a, value: x, optional: true}", R"({"x": []})").empty());
   CHECK(made("{key: a, value: [x, y]}", "{}") == "'x' or 'y' is missing");
   CHECK(made("{key: a, value: [x, y], optional: true}", "{}").empty());
   CHECK(made("{key: a, value: [x, y], when: {present: x}}", "{}").empty());
+}
+
+TEST_CASE("the numbers of a list of float32 may be written as integers") {
+  CHECK(made("{key: a, type: float32, value: x}", R"({"x": [1, 0.5]})") == "m.a array array of 2 float32: 1, 0.5");
+}
+
+TEST_CASE("NaN is not written") {
+  CHECK(made("{key: a, type: float32, value: nan}", "{}") == "'NaN' is not a valid float32 for m.a");
+  CHECK(made("{key: a, type: float32, value: {list: [1, nan]}}", "{}") ==
+        "'[1,NaN]' is not a valid list of a single type for m.a");
+}
+
+TEST_CASE("an error names the file that the value comes from") {
+  const TempDir folder;
+  write_text(folder.file("a.yaml"),
+             "name: m\nlayers: n\nvalues: {mean: {of_length: [other.x, 3]}}\n"
+             "metadata: [{key: a, type: float32, value: mean}]\n");
+  const auto architecture = read_architecture(folder.file("a.yaml")).value();
+  const auto where = [&](const char* other) {
+    Facts facts("folder", {}, architecture.values);
+    facts.set("other", boost::json::parse(other), "folder/other.json");
+    Metadata metadata;
+    return set_metadata(architecture.metadata, architecture, facts, metadata).error().where;
+  };
+  CHECK(where(R"({"x": ["a", 1, 2]})") == "folder/other.json");  // by the entry
+  CHECK(where(R"({"x": 0.5})") == "folder/other.json");          // by a function
 }
 
 TEST_CASE("null is false where a boolean is read by name") {

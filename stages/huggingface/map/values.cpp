@@ -187,6 +187,24 @@ void Facts::set(std::string name, json::value value, fs::path file) {
   set(std::move(name), std::move(value));
 }
 
+const fs::path* Facts::find_file(const ValueRule& rule, Busy& seen) const {
+  for (const std::string& name : rule.names) {
+    if (const auto file = files_.find(name.substr(0, name.find('.'))); file != files_.end()) return &file->second;
+    const auto value = values_.find(name);
+    if (value == values_.end() || seen.size() == kDeepestValues || !seen.insert(name).second) continue;
+    if (const fs::path* const found = find_file(value->second, seen)) return found;
+  }
+  for (const ValueRule& argument : rule.arguments)
+    if (const fs::path* const found = find_file(argument, seen)) return found;
+  return nullptr;
+}
+
+fs::path Facts::file_behind(const ValueRule& rule, fs::path config) const {
+  Busy seen;
+  const fs::path* const file = find_file(rule, seen);
+  return file ? *file : std::move(config);
+}
+
 Error Facts::missing_values(std::vector<std::string> names, fs::path config, std::string help) const {
   fs::path where = std::move(config);
   std::vector<std::string> keys;  // of `where`, each once
@@ -308,7 +326,7 @@ Result<json::value> Facts::evaluate(const ValueRule& rule, Search& search) const
   auto result = call(*rule.function, arguments);
   if (!result && result.error().where.empty()) {
     Error error = std::move(result).error();
-    error.where = (folder_ / "config.json").string();
+    error.where = file_behind(rule, folder_ / "config.json").string();
     error.detail = fmt::format("required by {} at {}", rule.function->name, rule.place);
     return error;
   }

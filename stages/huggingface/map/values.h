@@ -101,6 +101,9 @@ class Facts {
   // `layer` is the value of the name `layer`.
   Result<boost::json::value> evaluate(const ValueRule& rule, std::vector<std::string>* missing = nullptr,
                                       std::optional<std::uint32_t> layer = {}) const;
+  // Returns the file that gives a rule its value: that of the first of its names that was set with a file, otherwise
+  // `config`, the path of config.json.
+  std::filesystem::path file_behind(const ValueRule& rule, std::filesystem::path config) const;
   // Returns the error for names without a value. `config`: path of config.json.
   Error missing_values(std::vector<std::string> names, std::filesystem::path config, std::string help) const;
   // Returns true if the rule names a key that is null in config.json.
@@ -128,6 +131,7 @@ class Facts {
   Result<std::uint64_t> as_count(const boost::json::value& value, const ValueRule& rule, std::string_view what) const;
   Result<boost::json::value> named(const std::string& name, Search& search) const;
   const boost::json::value* find(std::string_view name) const;
+  const std::filesystem::path* find_file(const ValueRule& rule, Busy& seen) const;
 
   std::filesystem::path folder_;
   boost::json::object config_;  // with the text model's members at its top level
