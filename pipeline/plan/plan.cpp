@@ -23,6 +23,14 @@ Result<Model> apply_all(Model model, const StageList& stages) {
   return model;
 }
 
+// Names the part of the checkpoint whose model the error is about, if an output asks for one.
+Error of_part(Error error, const PartRequest& request) {
+  if (!request.part) return error;
+  error.what = fmt::format("part '{}': {}", part_name(*request.part), error.what);
+  for (Error& other : error.also) other = of_part(std::move(other), request);
+  return error;
+}
+
 std::string text_of(const Metadata& metadata, const char* key) {
   const MetadataValue* value = metadata.find(key);
   return value ? std::string(as_string(*value).value_or("")) : "";
@@ -340,10 +348,11 @@ std::optional<Plan> make_plan(const Job& job, Diagnostics& errors) {
     return {};
   }
   PlanMaker maker(source.value());
-  for (Model& model : source.value()) {
+  for (std::size_t i = 0; i < source.value().size(); ++i) {
+    Model& model = source.value()[i];
     Result<Model> shared = apply_all(std::move(model), job.stages);
     if (!shared) {
-      errors.add(shared.error());
+      errors.add(of_part(std::move(shared).error(), requests.distinct()[i]));
       return {};
     }
     model = std::move(shared).value();

@@ -361,7 +361,8 @@ class Conversion {
   Status check_refusals() const {
     for (const Refusal& refusal : architecture_.refuses) {
       BOOST_OUTCOME_TRY(const bool holds, facts_->holds(refusal.when));
-      if (holds) return input_error(config_file().string(), refusal.what, refusal.help);
+      if (holds)
+        return input_error(facts_->file_behind(refusal.when, config_file()).string(), refusal.what, refusal.help);
     }
     return ok();
   }
@@ -481,6 +482,7 @@ class Conversion {
     is_repacked_ = decoded.has_mxfp4 && !decoded.is_nvfp4;
     if (decoded.block_type && blocks == Blocks::kKeep) block_file_type_ = file_type_with(*decoded.block_type);
     BOOST_OUTCOME_TRY(auto mapped, map_tensors(architecture_, *facts_, decoded.tensors, options_.folder));
+    BOOST_OUTCOME_TRY(check_weights(mapped));
     if (options_.fuse_gate_up_experts) {
       const std::size_t before = mapped.size();
       BOOST_OUTCOME_TRY(fuse(mapped));
@@ -492,6 +494,21 @@ class Conversion {
       BOOST_OUTCOME_TRY(add_tensor(std::move(tensor)));
     }
     return ok();
+  }
+
+  // config.json can describe a projector or a draft whose weights were removed from the checkpoint. A draft shares the
+  // tensors outside of layers with the text model.
+  Status check_weights(const std::vector<MappedTensor>& tensors) const {
+    if (options_.part == ModelPart::kText) return ok();
+    const bool is_draft = options_.part == ModelPart::kDraft;
+    const auto is_own = [&](const MappedTensor& tensor) {
+      return !tensor.computed && (!is_draft || tensor.name.starts_with("blk."));
+    };
+    if (std::ranges::any_of(tensors, is_own)) return ok();
+    return input_error(options_.folder, fmt::format("contains no weights of the {}", part_name(options_.part)),
+                       fmt::format("{} describes it, but its tensors are missing: take them from the original "
+                                   "checkpoint, or convert the text model alone",
+                                   architecture_.config));
   }
 
   // Merges the experts' gate and up weights into one tensor, at the position of the later of the two.
@@ -752,16 +769,33 @@ class Conversion {
     return ok();
   }
 
-  // Notes on a text model which parts its checkpoint has: a projector if a map describes that of its class.
+  // Notes on the model which parts its checkpoint has: those that a map describes.
   void note_parts() {
-    if (adapter_ || options_.part != ModelPart::kText) return;
-    std::vector<ModelPart> parts{ModelPart::kText};
-    if (find_architecture(projector_class(config_), config_file().string(), ModelPart::kProjector))
+    if (adapter_ || architecture_.adapters) return;
+    const bool is_projector = options_.part == ModelPart::kProjector;
+    std::optional<Architecture> text;
+    if (!is_projector) text = architecture_;
+    if (const auto name = class_to_convert(facts_->config()); is_projector && name)
+      if (auto found = find_architecture(name.value(), config_file().string())) text = std::move(found).value();
+    std::vector<ModelPart> parts;
+    if (text) parts.push_back(ModelPart::kText);
+    if (is_projector || find_architecture(projector_class(config_), config_file().string(), ModelPart::kProjector))
       parts.push_back(ModelPart::kProjector);
-    const MetadataValue* const layers =
-        result_.model.metadata.find(whole_key("nextn_predict_layers", architecture_.name));
-    if (architecture_.draft_head && layers && as_unsigned(*layers).value_or(0) > 0) parts.push_back(ModelPart::kDraft);
+    if (text && text->draft_head && describes_draft(*text)) parts.push_back(ModelPart::kDraft);
     set_parts(result_.model, parts);
+  }
+
+  // Returns true if the checkpoint has layers that predict further tokens, whether or not the output omits them.
+  bool describes_draft(const Architecture& text) const {
+    Facts facts(options_.folder, facts_->config(), text.values);
+    facts.set("option", json::object{{"draft_head", true}, {"draft_head_only", true}});
+    facts.set_tensors(
+        facts_->tensors(), [](const std::string&, std::optional<std::uint64_t>) { return input_error({}, "not read"); },
+        [](const std::string&) { return 0; });
+    const auto rule = std::ranges::find(text.metadata, "nextn_predict_layers", &MetadataRule::key);
+    if (rule == text.metadata.end()) return false;
+    const auto layers = facts.evaluate(rule->value);
+    return layers && is_true(layers.value());
   }
 
   SourceOptions options_;

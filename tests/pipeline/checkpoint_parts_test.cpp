@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <filesystem>
+#include <functional>
 #include <map>
 
 #include "pipeline/api/context.h"
@@ -49,6 +50,8 @@ std::string fault(const std::string& source, const std::string& outputs) {
   return plan ? "" : render(plan.error());
 }
 
+bool has_specs() { return shared_data() && fs::exists(*shared_data() / "hf-more"); }
+
 // A checkpoint with a text model, encoders of images, and a layer that predicts further tokens: the text model of one
 // case in ../shared/hf-more with the encoders of another.
 json::value spec_with_all_parts(const fs::path& specs) {
@@ -70,9 +73,36 @@ json::value spec_with_all_parts(const fs::path& specs) {
 
 // Creates the checkpoint in `parent`; empty if the shared data is missing.
 std::string checkpoint_with_all_parts(const TempDir& parent) {
-  const auto shared = shared_data();
-  if (!shared || !fs::exists(*shared / "hf-more")) return {};
-  return make_checkpoint(*shared / "hf", spec_with_all_parts(*shared / "hf-more" / "specs"), parent.path());
+  if (!has_specs()) return {};
+  const fs::path shared = shared_data().value();
+  return make_checkpoint(shared / "hf", spec_with_all_parts(shared / "hf-more" / "specs"), parent.path());
+}
+
+// Returns the error for a draft whose config.json or that of its target has another value; empty if there is none.
+std::string draft_fault(const std::string& name,
+                        const std::function<void(json::value& draft, json::value& target)>& change) {
+  const TempDir folder;
+  const fs::path shared = shared_data().value();
+  json::value spec = json::parse(read_text(shared / "hf-more" / "specs" / (name + ".json")));
+  json::value& target = spec.at("beside").at(0);
+  change(spec.at("config"), target.at("config"));
+  const std::string checkpoint = make_checkpoint(shared / "hf", spec, folder.path());
+  return fault(fmt::format("{{huggingface: {{path: {}, target: {}}}}}", checkpoint,
+                           folder.file(std::string(target.at("folder").as_string()))),
+               fmt::format("{{gguf: {}}}", folder.file("out.gguf")));
+}
+
+// Returns the error for a projector whose preprocessor_config.json has another value.
+std::string preprocessor_fault(std::string_view key, const json::value& value) {
+  const TempDir folder;
+  const fs::path shared = shared_data().value();
+  json::value spec = json::parse(read_text(shared / "hf-more" / "specs" / "mm-qwen2.5-vl.json"));
+  spec.at("files").at("preprocessor_config.json").as_object()[key] = value;
+  const std::string checkpoint = make_checkpoint(shared / "hf", spec, folder.path());
+  const std::string error = fault(fmt::format("{{huggingface: {}}}", checkpoint),
+                                  fmt::format("{{gguf: {}, part: projector}}", folder.file("out.gguf")));
+  CHECK(has(error, "preprocessor_config.json: error: "));
+  return error;
 }
 
 std::string tiny_gguf(const TempDir& folder) {
@@ -116,6 +146,108 @@ TEST_CASE("parts from one read equal those of separate runs") {
   std::vector<std::string> paths = plan.input_paths();
   std::ranges::sort(paths);
   CHECK(std::ranges::adjacent_find(paths) == paths.end());
+}
+
+TEST_CASE("the parts of a checkpoint are listed whichever of them is asked for") {
+  const TempDir folder;
+  const std::string checkpoint = checkpoint_with_all_parts(folder);
+  if (checkpoint.empty()) GGUFMILL_SKIP("no ../shared/hf-more");
+  const auto parts = [&](const std::string& options, const std::string& part) {
+    const auto plan = planned(fmt::format("{{huggingface: {{path: {}{}}}}}", checkpoint, options),
+                              fmt::format("{{gguf: {}{}}}", folder.file("out.gguf"), part));
+    if (!plan) FAIL(render(plan.error()));
+    return plan.value().source.parts;
+  };
+  const std::vector kAll{ModelPart::kText, ModelPart::kProjector, ModelPart::kDraft};
+  CHECK(parts("", "") == kAll);
+  CHECK(parts("", ", part: projector") == kAll);
+  CHECK(parts("", ", part: draft") == kAll);
+  CHECK(parts(", draft_head: leave_out", "") == kAll);
+  // The draft is recognised by its tensors alone.
+  json::value config = json::parse(read_text(fs::path(checkpoint) / "config.json"));
+  config.at("text_config").as_object().erase("mtp_num_hidden_layers");
+  write_text(fs::path(checkpoint) / "config.json", json::serialize(config));
+  CHECK(parts(", defaults: none", ", part: projector") == kAll);
+}
+
+TEST_CASE("an error of a shared stage names the part") {
+  const TempDir folder;
+  const std::string checkpoint = checkpoint_with_all_parts(folder);
+  if (checkpoint.empty()) GGUFMILL_SKIP("no ../shared/hf-more");
+  const std::string error =
+      fault(fmt::format("{{huggingface: {}}}\nstages: [{{prune: {{layers: [3]}}}}]", checkpoint),
+            fmt::format("{{gguf: {0}}}, {{gguf: {0}p, part: projector}}", folder.file("out.gguf")));
+  CHECK(has(error, "part 'projector': the model has no layers to prune"));
+}
+
+TEST_CASE("a part whose weights were removed from the checkpoint") {
+  const TempDir folder;
+  if (!has_specs()) GGUFMILL_SKIP("no ../shared/hf-more");
+  const fs::path shared = shared_data().value();
+  const auto [part, prefix] = GENERATE(std::pair("projector", "model.visual."), std::pair("draft", "mtp."));
+  json::value spec = spec_with_all_parts(shared / "hf-more" / "specs");
+  json::array tensors;
+  for (const json::value& tensor : spec.at("tensors").as_array())
+    if (!tensor.at(0).as_string().starts_with(prefix)) tensors.push_back(tensor);
+  spec.as_object()["tensors"] = std::move(tensors);
+  const std::string checkpoint = make_checkpoint(shared / "hf", spec, folder.path());
+  CHECK(has(fault(fmt::format("{{huggingface: {}}}", checkpoint),
+                  fmt::format("{{gguf: {}, part: {}}}", folder.file("out.gguf"), part)),
+            fmt::format("contains no weights of the {}", part)));
+}
+
+TEST_CASE("Dense modules that were asked for must be in the checkpoint") {
+  const TempDir folder;
+  if (!has_specs()) GGUFMILL_SKIP("no ../shared/hf-more");
+  const fs::path shared = shared_data().value();
+  json::value spec = json::parse(read_text(shared / "hf-more" / "specs" / "dense-embeddinggemma.json"));
+  spec.at("more_weights").as_object().erase("3_Dense/model.safetensors");
+  const std::string checkpoint = make_checkpoint(shared / "hf", spec, folder.path());
+  const std::string output = fmt::format("{{gguf: {}}}", folder.file("out.gguf"));
+  CHECK(has(fault(fmt::format("{{huggingface: {{path: {}, dense_modules: true}}}}", checkpoint), output),
+            "tensor '3_Dense/linear.weight' is missing"));
+  CHECK(planned(fmt::format("{{huggingface: {}}}", checkpoint), output));
+}
+
+TEST_CASE("the layers that an EAGLE-3 draft reads are those of its target") {
+  if (!has_specs()) GGUFMILL_SKIP("no ../shared/hf-more");
+  const auto with = [](const json::value& layers) {
+    return draft_fault("draft-eagle3-aux", [&](json::value& draft, json::value&) {
+      draft.as_object()["eagle_aux_hidden_state_layer_ids"] = layers;
+    });
+  };
+  CHECK(with({1, 3, 8}).empty());  // of 8 layers: the state after the last
+  CHECK(has(with({1, 3, 9}), "uses a layer that the target does not have"));
+  CHECK(has(with({-1, 3, 4}), "uses a layer that the target does not have"));
+  CHECK(has(with({1, 3}), "'[1,3]' has 2 elements, expected 3"));
+  CHECK(has(with(3), "'3' is not a list"));
+}
+
+TEST_CASE("an EAGLE-3 draft for a target of another size") {
+  if (!has_specs()) GGUFMILL_SKIP("no ../shared/hf-more");
+  CHECK(has(
+      draft_fault("draft-eagle3", [](json::value&, json::value& target) { target.as_object()["hidden_size"] = 256; }),
+      "tensor 'fc.weight': it has rows of 384 values, expected 768"));
+}
+
+TEST_CASE("the layers and the size of a DFlash draft are those of its target") {
+  if (!has_specs()) GGUFMILL_SKIP("no ../shared/hf-more");
+  CHECK(has(draft_fault("draft-dflash",
+                        [](json::value& draft, json::value&) {
+                          draft.at("dflash_config").as_object()["target_layer_ids"] = {0, 1, 4};
+                        }),
+            "uses a layer that the target does not have"));
+  CHECK(has(
+      draft_fault("draft-dflash", [](json::value&, json::value& target) { target.as_object()["hidden_size"] = 128; }),
+      "has another hidden_size than the target"));
+}
+
+TEST_CASE("values of a preprocessor that do not fit its encoder") {
+  if (!has_specs()) GGUFMILL_SKIP("no ../shared/hf-more");
+  CHECK(has(preprocessor_fault("image_mean", 0.5), "'5E-1' is not a list"));
+  CHECK(has(preprocessor_fault("image_mean", {0.5}), "'[5E-1]' has 1 elements, expected 3"));
+  CHECK(has(preprocessor_fault("image_std", {0.5, 0.5, 0}), "has an image_std of 0"));
+  CHECK(has(preprocessor_fault("patch_size", 16), "has another patch_size than vision_config in config.json"));
 }
 
 TEST_CASE("a part that the checkpoint does not have") {

@@ -400,7 +400,7 @@ namespace {
 // Draws two tokens of its own from the five of the target, which is any other folder.
 void make_eagle3_draft(Folder& folder, const std::vector<std::int64_t>& differences) {
   const std::string bytes(reinterpret_cast<const char*>(differences.data()), differences.size() * sizeof(std::int64_t));
-  folder.config(R"({"draft_vocab_size": 2})");
+  folder.config(R"({"draft_vocab_size": 2, "eagle_aux_hidden_state_layer_ids": [0, 1, 1]})");
   folder.put("model.safetensors", safetensors_bytes({tensor("fc.weight", {4, 12}, 0),
                                                      tensor("midlayer.hidden_norm.weight", {4}, 1),
                                                      tensor("midlayer.input_layernorm.weight", {4}, 2),

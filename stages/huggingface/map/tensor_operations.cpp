@@ -393,6 +393,11 @@ Result<ExpressionRef> with_count(ExpressionRef input, Arguments a) {
   return function(std::move(input), count);
 }
 
+Result<ExpressionRef> of_columns(ExpressionRef input, std::uint64_t count) {
+  if (input->shape.columns() == count) return input;
+  return input_error({}, fmt::format("it has rows of {} values, expected {}", input->shape.columns(), count));
+}
+
 constexpr TensorOperation kOperations[] = {
     {"absolute_ids", 1, 1,
      "Add its index to every value of a small I64 tensor, and keep that type: the results must be different and "
@@ -427,6 +432,7 @@ constexpr TensorOperation kOperations[] = {
     {"int32", 0, 1, "I64 as I32.", int32},
     {"multiply", 1, 1, "Multiply every value by a number.", multiply},
     {"negate_exp", 0, 1, "-exp of every value.", negate_exp},
+    {"of_columns", 1, 1, "The tensor as it is, whose rows must have this many values.", with_count<of_columns>},
     {"pad_rows", 1, 1, "Append rows of zeros up to this number.", with_count<pad_rows>},
     {"pair_halves", 1, 2,
      "Interleave the halves of every head's rows: number of heads, and of the rows that they have together (default: "

@@ -75,6 +75,12 @@ const From kSame = [](auto x, auto, auto, auto) { return x; };
 
 }  // namespace
 
+TEST_CASE("a number of columns is checked") {
+  const ExpressionRef input = counted({4, 3});
+  CHECK(apply("of_columns", input, "[4]").value() == input);
+  CHECK(fault("of_columns", input, "[3]") == "it has rows of 4 values, expected 3");
+}
+
 TEST_CASE("halves of heads become pairs") {
   // Two heads of six rows: rows 0, 3, 1, 4, 2, 5 of each.
   check("pair_halves", counted({2, 12}), "[2]", {2, 12}, [](auto x, auto y, auto, auto) {
