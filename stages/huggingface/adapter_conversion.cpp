@@ -20,6 +20,12 @@ namespace {
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
+// Returns what to do about an adapter that does not fit the base in `folder`.
+std::string check_base_help(const Adapter& adapter, const std::string& folder) {
+  return fmt::format("check that {} is the model that the adapter was trained for{}", folder,
+                     adapter.base.empty() ? "" : fmt::format(" ({})", quoted_name(adapter.base)));
+}
+
 // Warns of the adapter's tensors that the map drops.
 void warn_of_dropped(const Adapter& adapter, const std::vector<MappedTensor>& mapped, const std::string& architecture,
                      std::vector<std::string>& warnings) {
@@ -76,12 +82,13 @@ Status check_base(const Adapter& adapter, const Checkpoint& base, const std::str
     if (type != "F32" && type != "F16" && type != "BF16") continue;
     Shape shape = tensor.values->shape;
     if (shape.dims == found->second->shape.dims) continue;
-    std::swap(shape.dims[0], shape.dims[1]);  // an embedding
-    if (shape.dims == found->second->shape.dims && tensor.values->operation == Operation::kLowRank) continue;
+    std::swap(shape.dims[0], shape.dims[1]);
+    const bool is_transposed = std::ranges::find(adapter.embeddings, tensor.name) != adapter.embeddings.end();
+    if (is_transposed && shape.dims == found->second->shape.dims) continue;
     return input_error(adapter.folder,
                        fmt::format("the adapter changes {} of {}, but the base's is {}", quoted_name(tensor.name),
                                    describe(tensor.values->shape), describe(found->second->shape)),
-                       fmt::format("it belongs to another base model than {}", folder));
+                       check_base_help(adapter, folder));
   }
   return ok();
 }
@@ -100,10 +107,19 @@ Result<std::vector<MappedTensor>> map_adapter(const Adapter& adapter, Architectu
   map.types.clear();
   for (TensorRule& rule : map.tensors) rule.required = rule.early = rule.by_layer = false;
   BOOST_OUTCOME_TRY(auto tensors, rename_tensors(map, facts, adapter.tensors));
-  BOOST_OUTCOME_TRY(auto mapped, map_tensors(map, facts, tensors, adapter.folder));
-  warn_of_dropped(adapter, mapped, map.name, warnings);
+  auto mapped = map_tensors(map, facts, tensors, adapter.folder);
+  if (!mapped) {
+    Error error = std::move(mapped).error();
+    if (const std::size_t others = error.also.size(); others != 0)
+      error.detail += fmt::format("{}{} other tensor{}", error.detail.empty() ? "" : "\n", others,
+                                  others == 1 ? " has an error" : "s have errors");
+    error.also.clear();
+    error.help = check_base_help(adapter, facts.folder().string());
+    return error;
+  }
+  warn_of_dropped(adapter, mapped.value(), map.name, warnings);
   std::vector<MappedTensor> result;
-  for (MappedTensor& tensor : mapped) {
+  for (MappedTensor& tensor : mapped.value()) {
     BOOST_OUTCOME_TRY(add_mapped(adapter, std::move(tensor), result));
   }
   return result;

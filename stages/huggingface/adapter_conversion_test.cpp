@@ -1,6 +1,8 @@
 // Tests of adapters and their bases. tests/golden compares the results with convert_lora_to_gguf.py.
 #include "stages/huggingface/adapter_conversion.h"
 
+#include <fmt/format.h>
+
 #include "stages/huggingface/conversion.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -21,14 +23,17 @@ CheckpointTensor tensor(std::string name, const Dims& dims) {
   return {std::move(name), expressions::constant(shape, std::move(values)).value(), {dims.rbegin(), dims.rend()}};
 }
 
-}  // namespace
+// The halves of a product for a weight of 4 x 6.
+std::vector<CheckpointTensor> pair_of(const std::string& weight) {
+  const std::string name = "base_model.model." + weight;
+  return {tensor(name + ".lora_A.weight", {4, 2}), tensor(name + ".lora_B.weight", {2, 6})};
+}
 
-TEST_CASE("an adapter for weights of another shape belongs to another base") {
-  const TempDir adapter;
-  const std::string name = "base_model.model.model.layers.0.self_attn.q_proj.";
-  write_text(adapter.file("adapter_config.json"), R"({"lora_alpha": 4, "r": 2})");
+// Returns the error of converting an adapter with a base of one layer, whose weight has these dimensions.
+Error fault_of_base(const std::vector<CheckpointTensor>& tensors, const Dims& dims) {
+  const TempDir adapter, base;
+  write_text(adapter.file("adapter_config.json"), R"({"lora_alpha": 4, "base_model_name_or_path": "my/base"})");
   write_text(adapter.file("adapter_model.safetensors"), "");
-  const TempDir base;
   write_text(base.file("config.json"),
              R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 8, "num_hidden_layers": 1, "vocab_size": 8,
                  "num_attention_heads": 2, "intermediate_size": 8, "rms_norm_eps": 1e-5,
@@ -39,11 +44,33 @@ TEST_CASE("an adapter for weights of another shape belongs to another base") {
   options.base = base.path();
   options.class_defaults = false;
   const auto converted = read_huggingface_adapter(options, [&](const std::string& path) -> Result<Checkpoint> {
-    if (!path.starts_with(base.path().string()))
-      return Checkpoint{{}, {tensor(name + "lora_A.weight", {4, 2}), tensor(name + "lora_B.weight", {2, 6})}};
-    return Checkpoint{{}, {tensor("model.layers.0.self_attn.q_proj.weight", {8, 8})}};
+    if (!path.starts_with(base.path().string())) return Checkpoint{{}, tensors};
+    return Checkpoint{{}, {tensor("model.layers.0.self_attn.q_proj.weight", dims)}};
   });
   REQUIRE_FALSE(converted);
-  CHECK(converted.error().what ==
-        "the adapter changes 'model.layers.0.self_attn.q_proj.weight' of 4 x 6, but the base's is 8 x 8");
+  CHECK(converted.error().help ==
+        fmt::format("check that {} is the model that the adapter was trained for ('my/base')", base.path().string()));
+  return converted.error();
+}
+
+}  // namespace
+
+TEST_CASE("an adapter for weights of another shape belongs to another base") {
+  const auto [dims, shape] = GENERATE(std::pair(Dims{8, 8}, "8 x 8"), std::pair(Dims{6, 4}, "6 x 4"));
+  CHECK(fault_of_base(pair_of("model.layers.0.self_attn.q_proj"), dims).what ==
+        fmt::format("the adapter changes 'model.layers.0.self_attn.q_proj.weight' of 4 x 6, but the base's is {}",
+                    shape));
+}
+
+TEST_CASE("an adapter for layers that the base does not have is one error") {
+  std::vector<CheckpointTensor> tensors = pair_of("model.layers.1.self_attn.q_proj");
+  for (CheckpointTensor& each : pair_of("model.layers.2.self_attn.q_proj")) tensors.push_back(std::move(each));
+  const Error error = fault_of_base(tensors, {4, 6});
+  CHECK(error.what ==
+        "tensor 'model.layers.1.self_attn.q_proj.weight': no rule in architecture 'llama' matches it "
+        "(F32 of 4 x 6)");
+  CHECK(error.detail ==
+        "'model.layers.{layer}.self_attn.q_proj' would match, but the number of layers is 1\n"
+        "1 other tensor has an error");
+  CHECK(error.also.empty());
 }

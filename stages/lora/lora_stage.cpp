@@ -133,7 +133,9 @@ class LoraStage : public Stage {
       BOOST_OUTCOME_TRY(a, expressions::transpose(change.b, {1, 0}));
       b = change.a;
     }
-    const double factor = options_.scale * alpha / static_cast<double>(b->shape.dims[0]);
+    // As in llama.cpp, an alpha of 0 means that the product is not scaled.
+    const double own = alpha == 0 ? 1 : alpha / static_cast<double>(b->shape.dims[0]);
+    const double factor = options_.scale * own;
     // The type that the source gives to the tensor is left to its encoding, so that values are rounded to it only once.
     ExpressionRef weight = tensor.expression;
     if (weight->operation == Operation::kCast) weight = weight->inputs[0];
@@ -187,7 +189,7 @@ Form<LoraOptions> lora_form() {
                        "Folder with the config.json of the model that a PEFT adapter belongs to; the source, "
                        "if it is a checkpoint, by default.")
                      .example("models/Llama-3-8B"),
-                 field("scale", &Options::scale, number().at_least(-1000),
+                 field("scale", &Options::scale, number().at_least(-1000).at_most(1000),
                        "Factor of the changes; a negative one takes a merged adapter out again.")
                      .example("0.5"),
                  field("unmatched", &Options::ignore_unmatched, word<bool>({{"error", false}, {"ignore", true}}),

@@ -66,6 +66,12 @@ TEST_CASE("the scale multiplies the product") {
   CHECK(Bench().values(", scale: -0.5") == Floats{1 - 2 * 1, 2 - 2 * 2, 3, 4 - 2 * 3, 5 - 2 * 4, 6});
 }
 
+TEST_CASE("an alpha of 0 leaves the product as it is") {
+  Bench bench;
+  bench.adapter.metadata.set(std::string(kLoraAlpha), metadata_float(MetadataType::kFloat32, 0));
+  CHECK(bench.values() == Floats{1 + 1, 2 + 2, 3, 4 + 3, 5 + 4, 6});
+}
+
 TEST_CASE("tensors without a pair and the types of all are kept") {
   const Bench bench;
   const auto merged = bench.run();

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "pipeline/core/pattern.h"
 #include "pipeline/core/text.h"
@@ -66,6 +67,7 @@ class AdapterReader {
       BOOST_OUTCOME_TRY(add_pair(name, pairs_.at(name)));
     }
     if (adapter_.tensors.empty()) return input_error(weights_, "contains no tensors", "the adapter is incomplete");
+    warn_of_rank();
     return std::move(adapter_);
   }
 
@@ -74,6 +76,20 @@ class AdapterReader {
     const CheckpointTensor *a = nullptr, *b = nullptr;
     std::uint64_t rank() const { return a ? a->values->shape.rows() : 1; }
   };
+
+  // The scale depends on the rank, which is that of the matrices, as in llama.cpp.
+  void warn_of_rank() {
+    const json::value *const rank = find("r"), *const pattern = find("rank_pattern");
+    const auto stated = rank ? whole_number(*rank) : std::nullopt;
+    if (!stated || (pattern && is_true(*pattern))) return;
+    for (const std::string& name : order_) {
+      const std::uint64_t own = pairs_.at(name).rank();
+      if (std::cmp_equal(own, *stated)) continue;
+      adapter_.warnings.push_back(fmt::format("{}: 'r' is {}, but the matrices of {} have the rank {}, which is used",
+                                              file(kConfig), *stated, quoted_name(name), own));
+      return;
+    }
+  }
 
   // Returns the number that, divided by the rank, is the scale of a pair whose own alpha is given. With rsLoRA, the
   // scale is alpha / sqrt(rank).
@@ -99,6 +115,7 @@ class AdapterReader {
     BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(file(kConfig)));
     if (!config.is_object()) return input_error(file(kConfig), "is not a JSON object");
     config_ = config;
+    adapter_.base = json_string(config_, "base_model_name_or_path").value_or("");
     BOOST_OUTCOME_TRY(check_kind());
     BOOST_OUTCOME_TRY(alpha_, positive_number("lora_alpha"));
     BOOST_OUTCOME_TRY(rank_stabilized_, flag("use_rslora"));
@@ -144,7 +161,7 @@ class AdapterReader {
 
   Result<double> positive_number(std::string_view key) const {
     const json::value* const value = find(key);
-    if (!value) return invalid(fmt::format("{} is missing", quoted_name(key)), "the products are scaled by it");
+    if (!value) return invalid(fmt::format("{} is missing", quoted_name(key)), "add it: the products are scaled by it");
     return positive_number(key, *value);
   }
 
@@ -172,7 +189,8 @@ class AdapterReader {
       if (!pattern)
         return invalid(fmt::format("{} in 'alpha_pattern' is not a regular expression", quoted_name(key)),
                        "correct it: it chooses the modules that have another alpha");
-      BOOST_OUTCOME_TRY(const double alpha, positive_number(key, value));
+      BOOST_OUTCOME_TRY(const double alpha,
+                        positive_number(fmt::format("alpha_pattern.{}", std::string_view(key)), value));
       alphas_.push_back({std::move(pattern).value(), alpha});
     }
     return ok();
@@ -227,6 +245,7 @@ class AdapterReader {
     const std::string base = name_in_base(name);
     const auto [found, is_new] = pairs_.try_emplace(base);
     if (is_new) order_.push_back(base);
+    if (is_new && contains(name, ".lora_embedding_")) adapter_.embeddings.push_back(base);
     const CheckpointTensor*& half = is_a ? found->second.a : found->second.b;
     if (half)
       return input_error(weights_, fmt::format("{} and {} are both {} of {}", quoted_name(half->name),

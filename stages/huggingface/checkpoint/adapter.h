@@ -18,14 +18,16 @@ enum class PairUse { kStored, kMerged };
 
 struct Adapter {
   std::string folder;
+  std::string base;  // name of its base model, as adapter_config.json has it; empty if it is not stated
   double alpha = 0;  // the products are scaled by alpha / rank
   PairUse use = PairUse::kStored;
   bool transposed = false;  // the products are transposed, as the weights of Conv1D modules are (GPT-2)
   std::vector<std::uint32_t> invocation_tokens;  // of an aLoRA
   // Under the base's names: norms as they are, then the product of each pair, without the scale above.
   std::vector<NamedTensor> tensors;
-  const TypeInfo* stored = nullptr;  // type of the first matrix
-  std::vector<SourceRef> files;      // of the weights
+  std::vector<std::string> embeddings;  // names of those that are transposed: a row for each value of an embedding
+  const TypeInfo* stored = nullptr;     // type of the first matrix
+  std::vector<SourceRef> files;         // of the weights
   std::vector<std::string> warnings;
 };
 

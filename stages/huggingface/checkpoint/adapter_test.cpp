@@ -102,6 +102,8 @@ TEST_CASE("alpha must be a positive number") {
   CHECK(fault_with(R"({"lora_alpha": 0})") == "'lora_alpha' is '0', not a positive number that F32 can represent");
   CHECK(fault_with(R"({"lora_alpha": "16"})") ==
         "'lora_alpha' is '\"16\"', not a positive number that F32 can represent");
+  CHECK(fault_with(R"({"lora_alpha": 4, "alpha_pattern": {"q_proj": 0}})") ==
+        "'alpha_pattern.q_proj' is '0', not a positive number that F32 can represent");
 }
 
 TEST_CASE("alpha must be representable in F32 after scaling") {
@@ -197,4 +199,17 @@ TEST_CASE("a product with a function of its values has no matrices") {
   REQUIRE_FALSE(pair);
   CHECK(pair.error().what ==
         "map to 4 x 6 cannot be applied to the two matrices of an adapter: only products with a number are possible");
+}
+
+TEST_CASE("another rank in adapter_config.json than that of the matrices is a warning") {
+  Given given;
+  given.config = R"({"lora_alpha": 4, "r": 8})";
+  const auto adapter = given.read();
+  REQUIRE(adapter);
+  CHECK(adapter.value().warnings ==
+        std::vector{fmt::format("{}: 'r' is 8, but the matrices of 'model.layers.0.self_attn.q_proj.weight' have the "
+                                "rank 2, which is used",
+                                given.folder.file("adapter_config.json"))});
+  given.config = R"({"lora_alpha": 4, "r": 8, "rank_pattern": {"q_proj": 2}})";
+  CHECK(given.read().value().warnings.empty());
 }

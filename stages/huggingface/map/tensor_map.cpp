@@ -145,7 +145,7 @@ class TensorMapper {
     for (const ActiveRule& active : rules_)
       for (const NamePattern& from : active.rule->from)
         if (const auto match = from.match(tensor.name))
-          error.detail = fmt::format("'{}' would match, but the model has {} layers", from.name().text(), layers_);
+          error.detail = fmt::format("'{}' would match, but the number of layers is {}", from.name().text(), layers_);
     return error;
   }
 
