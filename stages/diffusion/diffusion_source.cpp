@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 
 #include "pipeline/core/notes.h"
@@ -149,23 +150,32 @@ class Conversion {
            tensor.dims.back() % kRowLength != 0;
   }
 
-  void store_dimensions(const CheckpointTensor& tensor) {
+  Status store_dimensions(const CheckpointTensor& tensor) {
+    constexpr std::uint64_t kMostInDimension = std::numeric_limits<std::int32_t>::max();
     std::vector<MetadataValue> dims;
-    for (const std::uint64_t dim : tensor.dims) dims.push_back(metadata_unsigned(MetadataType::kInt32, dim));
+    for (const std::uint64_t dim : tensor.dims) {
+      if (dim > kMostInDimension)
+        return input_error(options_.path,
+                           fmt::format("tensor {} has a dimension of {}; at most {} can be recorded as an int32",
+                                       quoted_name(tensor.name), dim, kMostInDimension),
+                           "check that this is a diffusion model");
+      dims.push_back(metadata_unsigned(MetadataType::kInt32, dim));
+    }
     model_.metadata.set("comfy.gguf.orig_shape." + tensor.name, metadata_array(MetadataType::kInt32, dims));
+    return ok();
   }
 
   Status add(CheckpointTensor tensor) {
     const TypeInfo* const type = type_of(tensor);
     ExpressionRef values = tensor.values;
     if (becomes_rows_of_256(tensor)) {
-      store_dimensions(tensor);
+      BOOST_OUTCOME_TRY(store_dimensions(tensor));
       Shape rows;
       rows.rank = 2;
       rows.dims = {kRowLength, values->shape.elements() / kRowLength, 1, 1};
       BOOST_OUTCOME_TRY(values, expressions::reshape(std::move(values), rows));
     } else if (tensor.dims.size() > 4) {
-      store_dimensions(tensor);
+      BOOST_OUTCOME_TRY(store_dimensions(tensor));
     }
     if (type->type_class != TypeClass::kInteger) {
       BOOST_OUTCOME_TRY(values, expressions::cast(std::move(values), *type));

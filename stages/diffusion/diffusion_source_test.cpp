@@ -196,6 +196,13 @@ TEST_CASE("tensors of five dimensions are stored with four, as F32") {
   CHECK(text_at(model, "comfy.gguf.orig_shape.patch_embedding.weight").find("16, 4, 1, 2, 2") != std::string::npos);
 }
 
+TEST_CASE("a dimension that does not fit into the metadata is refused") {
+  const auto refused = Bench().add_family("wan").add("x.weight", {1, 1, 1, 1, 3'000'000'000}).open();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what ==
+        "tensor 'x.weight' has a dimension of 3000000000; at most 2147483647 can be recorded as an int32");
+}
+
 TEST_CASE("FP8 weights with scales are refused") {
   const auto refused = Bench().add_family("flux", "F8_E4M3").add("double_blocks.0.x.scale_weight", {1}).open();
   REQUIRE_FALSE(refused);
