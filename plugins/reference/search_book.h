@@ -110,6 +110,30 @@ class AllPoints {
   float xm_[Shape::kAllGroups][kPoints], mm_[Shape::kAllGroups][kPoints];
 };
 
+// Chooses the points of the groups of eight values: `as_given(i)` returns the choice for group i, `inverted(i)` that
+// with one sign inverted, which one of the groups must have if the number of negative values is odd.
+template <int kGroupsOfEight, class AsGiven, class Inverted>
+inline void choose_even(bool is_odd, PointChoice* choices, const AsGiven& as_given, const Inverted& inverted) {
+  if (kGroupsOfEight == 1 && is_odd) {
+    choices[0] = inverted(0);
+    return;
+  }
+  for (int i = 0; i < kGroupsOfEight; ++i) choices[i] = as_given(i);
+  if (!is_odd) return;
+  PointChoice best{};
+  float least = FLT_MAX;
+  int chosen = 0;
+  for (int i = 0; i < kGroupsOfEight; ++i) {
+    const PointChoice choice = inverted(i);
+    const float more = choice.error - choices[i].error;
+    if (i != 0 && !(more < least)) continue;
+    least = more;
+    best = choice;
+    chosen = i;
+  }
+  choices[chosen] = best;
+}
+
 // Chooses the best points of the groups of a super-block where only an even number of eight values can be negative.
 template <class Format>
 class EvenPoints {
@@ -136,22 +160,12 @@ class EvenPoints {
 
   // Chooses the points of the groups of eight values.
   void choose(int eight, float scale, PointChoice* choices) const {
-    const int first = eight * kGroupsOfEight;
-    for (int i = 0; i < kGroupsOfEight; ++i)
-      choices[i] = AllPoints<Format>::choose(xm_[first + i], mm_[first + i], scale);
-    if (!is_odd_[eight]) return;
-    PointChoice best{};
-    float least = FLT_MAX;
-    int inverted = 0;
-    for (int i = 0; i < kGroupsOfEight; ++i) {
-      const PointChoice choice = AllPoints<Format>::choose(inverted_[first + i], mm_[first + i], scale);
-      const float more = choice.error - choices[i].error;
-      if (i != 0 && !(more < least)) continue;
-      least = more;
-      best = choice;
-      inverted = i;
-    }
-    choices[inverted] = best;
+    const auto of = [&](const auto& sums, int i) {
+      const int group = eight * kGroupsOfEight + i;
+      return AllPoints<Format>::choose(sums[group], mm_[group], scale);
+    };
+    choose_even<kGroupsOfEight>(
+        is_odd_[eight], choices, [&](int i) { return of(xm_, i); }, [&](int i) { return of(inverted_, i); });
   }
 
   static bool has_odd_signs(const float* x) {

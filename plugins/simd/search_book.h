@@ -1,6 +1,6 @@
 #pragma once
-// Chooses the points of a code book as reference::AllPoints does, but looks only at those that can be the best at a
-// usual scale.
+// Chooses the points of a code book as reference::AllPoints and reference::EvenPoints do, but looks only at those that
+// can be the best at a usual scale.
 //
 // At a scale s, the error of a point is s (s mm - 2 xm): in the parentheses, a line in s. So a point that is worse than
 // another one at both ends of an interval of scales is worse within it. The usual scales of a sub-block are cut into
@@ -17,23 +17,78 @@
 
 namespace ggufmill::simd {
 
+// Sums of all points of a group, and the greatest of them.
 template <class Format>
-class LikelyPoints {
+struct PointSums {
+  using Shape = reference::BookShape<Format>;
+  static constexpr int kPoints = Shape::kPoints;
+
+  alignas(64) float xm[kPoints], mm[kPoints];
+  float greatest_xm, greatest_mm;
+
+  // `x` and `w`: those of the group. If kIsInverted, the least of the terms of xm is negative; `greatest_xm` remains
+  // that of the sums without it.
+  template <bool kIsInverted>
+  HWY_INLINE void set(const float* x, const float* w) {
+    const Magnitudes& all = magnitudes();
+    Floats most_xm = floats(0), most_mm = floats(0);
+    for (int at = 0; at < kPoints; at += kLaneStep) {
+      Floats sum_xm = floats(0), sum_mm = floats(0), least = floats(FLT_MAX);
+      GGUFMILL_UNROLL
+      for (int i = 0; i < Shape::kDims; ++i) {
+        const Floats m = hn::Load(kFloats, all.at[i] + at), wm = floats(w[i]) * m;
+        const Floats term = wm * floats(std::fabs(x[i]));
+        sum_xm = sum_xm + term;
+        sum_mm = sum_mm + wm * m;
+        if constexpr (kIsInverted) least = lesser(term, least);
+      }
+      most_xm = greater(sum_xm, most_xm);
+      most_mm = greater(sum_mm, most_mm);
+      if constexpr (kIsInverted) sum_xm = sum_xm - floats(2) * least;
+      hn::Store(sum_xm, kFloats, xm + at);
+      hn::Store(sum_mm, kFloats, mm + at);
+    }
+    greatest_xm = hn::GetLane(hn::MaxOfLanes(kFloats, most_xm));
+    greatest_mm = hn::GetLane(hn::MaxOfLanes(kFloats, most_mm));
+  }
+
+ private:
+  // The magnitudes of all points, one dimension after the other.
+  struct Magnitudes {
+    alignas(64) float at[Shape::kDims][kPoints];
+    Magnitudes() {
+      for (int i = 0; i < Shape::kDims; ++i)
+        for (int point = 0; point < kPoints; ++point) at[i][point] = Shape::magnitude(point, i);
+    }
+  };
+  static const Magnitudes& magnitudes() {
+    static const Magnitudes all;
+    return all;
+  }
+};
+
+// The likely points of the groups of a super-block. With kIsInverted, the sums are those of reference::EvenPoints for
+// groups of which a sign is inverted; then only the groups that are asked for have points.
+template <class Format, bool kIsInverted>
+class LikelyLines {
  public:
-  // Keeps the pointers.
-  LikelyPoints(const float* x, const float* w) : x_(x), w_(w) {
-    Products products;
+  // Keeps the pointers. `is_needed(group)` says for which groups points are to be found.
+  template <class IsNeeded>
+  LikelyLines(const float* x, const float* w, const IsNeeded& is_needed) : x_(x), w_(w) {
+    Sums sums;
     for (int sub = 0; sub < Shape::kSubs; ++sub) {
       const float most = Shape::most_in(x + sub * Format::kSubBlock);
       low_[sub] = most / (Shape::top() * kHighest);
       high_[sub] = most / (Shape::top() * kLowest);
       for (int group = sub * Shape::kGroups; group < (sub + 1) * Shape::kGroups; ++group) {
-        products_of(group, products);
-        find_likely(group, products, low_[sub], high_[sub]);
+        if (!is_needed(group)) continue;
+        sums.template set<kIsInverted>(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
+        find_likely(group, sums, low_[sub], high_[sub]);
       }
     }
   }
 
+  // Chooses the best of all points.
   reference::PointChoice choose(int group, float scale) const {
     const int sub = group / Shape::kGroups;
     if (counts_[group] == 0 || !(scale >= low_[sub]) || !(scale <= high_[sub])) return choose_of_all(group, scale);
@@ -58,6 +113,7 @@ class LikelyPoints {
 
  private:
   using Shape = reference::BookShape<Format>;
+  using Sums = PointSums<Format>;
   static constexpr int kPoints = Shape::kPoints, kStep = kLaneStep;
   static constexpr int kNodes = 6;  // the ends of the intervals
   // The usual scales give the greatest value these parts of the top.
@@ -67,48 +123,13 @@ class LikelyPoints {
   // Beyond these, products of a margin or a term may underflow or overflow.
   static constexpr float kTiny = 0x1p-100f, kHuge = 0x1p100f;
 
-  // The magnitudes of all points, one dimension after the other.
-  struct Magnitudes {
-    alignas(64) float at[Shape::kDims][kPoints];
-    Magnitudes() {
-      for (int i = 0; i < Shape::kDims; ++i)
-        for (int point = 0; point < kPoints; ++point) at[i][point] = Shape::magnitude(point, i);
-    }
-  };
-  static const Magnitudes& magnitudes() {
-    static const Magnitudes all;
-    return all;
-  }
-
-  // Sums of all points of a group.
-  struct Products {
-    alignas(64) float xm[kPoints], mm[kPoints];
-  };
-
   // A point's line at a node.
   static Floats line_at(float scale, Floats xm, Floats mm) { return floats(scale) * mm - floats(2) * xm; }
 
   HWY_NOINLINE reference::PointChoice choose_of_all(int group, float scale) const {
-    Products products;
-    products_of(group, products);
-    return reference::AllPoints<Format>::choose(products.xm, products.mm, scale);
-  }
-
-  void products_of(int group, Products& products) const {
-    const Magnitudes& all = magnitudes();
-    const float* const x = x_ + group * Shape::kDims;
-    const float* const w = w_ + group * Shape::kDims;
-    for (int at = 0; at < kPoints; at += kStep) {
-      Floats xm = floats(0), mm = floats(0);
-      GGUFMILL_UNROLL
-      for (int i = 0; i < Shape::kDims; ++i) {
-        const Floats m = hn::Load(kFloats, all.at[i] + at), wm = floats(w[i]) * m;
-        xm = xm + wm * floats(std::fabs(x[i]));
-        mm = mm + wm * m;
-      }
-      hn::Store(xm, kFloats, products.xm + at);
-      hn::Store(mm, kFloats, products.mm + at);
-    }
+    Sums sums;
+    sums.template set<kIsInverted>(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
+    return reference::AllPoints<Format>::choose(sums.xm, sums.mm, scale);
   }
 
   // The scales at the ends of the intervals, the points that are best there, and how far above them a point is worse.
@@ -117,18 +138,16 @@ class LikelyPoints {
   };
 
   // Returns false if the numbers are too small or too large to compare.
-  static bool find_nodes(const Products& products, float low, float high, Nodes& nodes) {
+  static bool find_nodes(const Sums& sums, float low, float high, Nodes& nodes) {
     const float factor = std::pow(high / low, 1.0f / static_cast<float>(kNodes - 1));
     nodes.scales[0] = low;
     for (int k = 1; k + 1 < kNodes; ++k) nodes.scales[k] = nodes.scales[k - 1] * factor;
     nodes.scales[kNodes - 1] = high;
-    Floats least[kNodes], most_xm = floats(0), most_mm = floats(0);
+    Floats least[kNodes];
     Ints at[kNodes], now = hn::Iota(kInts, 0);
     for (int k = 0; k < kNodes; ++k) least[k] = floats(HUGE_VALF), at[k] = ints(0);
     for (int i = 0; i < kPoints; i += kStep) {
-      const Floats xm = hn::Load(kFloats, products.xm + i), mm = hn::Load(kFloats, products.mm + i);
-      most_xm = greater(xm, most_xm);
-      most_mm = greater(mm, most_mm);
+      const Floats xm = hn::Load(kFloats, sums.xm + i), mm = hn::Load(kFloats, sums.mm + i);
       GGUFMILL_UNROLL
       for (int k = 0; k < kNodes; ++k) {
         const Floats line = line_at(nodes.scales[k], xm, mm);
@@ -138,25 +157,24 @@ class LikelyPoints {
       }
       now = now + ints(kStep);
     }
-    const float greatest_xm = hn::GetLane(hn::MaxOfLanes(kFloats, most_xm));
-    const float greatest_mm = hn::GetLane(hn::MaxOfLanes(kFloats, most_mm));
     for (int k = 0; k < kNodes; ++k) {
       const Mask is_least = least[k] == hn::MinOfLanes(kFloats, least[k]);
       const Ints first = simd::choose(is_least, at[k], ints(INT32_MAX));
       const int best = std::min(hn::GetLane(hn::MinOfLanes(kInts, first)), kPoints - 1);
-      nodes.xm[k] = products.xm[best];
-      nodes.mm[k] = products.mm[best];
-      nodes.margins[k] = kMargin * (nodes.scales[k] * greatest_mm + 2 * greatest_xm);
+      nodes.xm[k] = sums.xm[best];
+      nodes.mm[k] = sums.mm[best];
+      nodes.margins[k] = kMargin * (nodes.scales[k] * sums.greatest_mm + 2 * sums.greatest_xm);
     }
-    const float smallest = nodes.margins[0], largest = nodes.scales[kNodes - 1] * greatest_mm + 2 * greatest_xm;
+    const float smallest = nodes.margins[0];
+    const float largest = nodes.scales[kNodes - 1] * sums.greatest_mm + 2 * sums.greatest_xm;
     return smallest > kTiny && low * smallest > kTiny && largest < kHuge && high * largest < kHuge;
   }
 
-  void find_likely(int group, const Products& products, float low, float high) {
+  void find_likely(int group, const Sums& sums, float low, float high) {
     counts_[group] = 0;
     firsts_[group] = end_;
     Nodes nodes;
-    if (!(low > 0) || !find_nodes(products, low, high, nodes)) return;
+    if (!(low > 0) || !find_nodes(sums, low, high, nodes)) return;
     // What a point's line must exceed at node k to be worse than the best point of node j there.
     const auto bound = [&](int j, int k) {
       return floats(nodes.scales[k] * nodes.mm[j] - 2 * nodes.xm[j] + nodes.margins[k]);
@@ -169,7 +187,7 @@ class LikelyPoints {
     }
     int end = end_;
     for (int i = 0; i < kPoints; i += kStep) {
-      const Floats xm = hn::Load(kFloats, products.xm + i), mm = hn::Load(kFloats, products.mm + i);
+      const Floats xm = hn::Load(kFloats, sums.xm + i), mm = hn::Load(kFloats, sums.mm + i);
       Floats lines[kNodes];
       GGUFMILL_UNROLL
       for (int k = 0; k < kNodes; ++k) lines[k] = line_at(nodes.scales[k], xm, mm);
@@ -203,6 +221,53 @@ class LikelyPoints {
   int end_ = 0;
   int firsts_[Shape::kAllGroups], counts_[Shape::kAllGroups];  // a count of 0: any point may be the best
   float low_[Shape::kSubs], high_[Shape::kSubs];
+};
+
+// Chooses as reference::AllPoints does.
+template <class Format>
+class LikelyPoints : public LikelyLines<Format, false> {
+ public:
+  // Keeps the pointers.
+  LikelyPoints(const float* x, const float* w) : LikelyLines<Format, false>(x, w, [](int) { return true; }) {}
+};
+
+// Which groups of eight values have an odd number of negative ones.
+template <class Format>
+struct OddEights {
+  static constexpr int kGroupsOfEight = reference::EvenPoints<Format>::kGroupsOfEight;
+  bool is_odd[reference::BookShape<Format>::kSuper / 8];
+
+  explicit OddEights(const float* x) {
+    int eight = 0;
+    for (bool& each : is_odd) each = reference::EvenPoints<Format>::has_odd_signs(x + 8 * eight++);
+  }
+  bool has(int group) const { return is_odd[group / kGroupsOfEight]; }
+};
+
+// Chooses as reference::EvenPoints does.
+template <class Format>
+class LikelyEvenPoints {
+ public:
+  static constexpr int kGroupsOfEight = OddEights<Format>::kGroupsOfEight;
+  static bool has_odd_signs(const float* x) { return reference::EvenPoints<Format>::has_odd_signs(x); }
+
+  // Keeps the pointers.
+  LikelyEvenPoints(const float* x, const float* w)
+      : odd_(x),
+        as_given_(x, w, [this](int group) { return kGroupsOfEight > 1 || !odd_.has(group); }),
+        inverted_(x, w, [this](int group) { return odd_.has(group); }) {}
+
+  void choose(int eight, float scale, reference::PointChoice* choices) const {
+    const int first = eight * kGroupsOfEight;
+    reference::choose_even<kGroupsOfEight>(
+        odd_.is_odd[eight], choices, [&](int i) { return as_given_.choose(first + i, scale); },
+        [&](int i) { return inverted_.choose(first + i, scale); });
+  }
+
+ private:
+  OddEights<Format> odd_;
+  LikelyLines<Format, false> as_given_;
+  LikelyLines<Format, true> inverted_;
 };
 
 }  // namespace ggufmill::simd

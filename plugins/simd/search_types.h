@@ -20,9 +20,14 @@ std::int32_t search_q5_k(const ggufmill_search_call* call);
 std::int32_t search_q6_k(const ggufmill_search_call* call);
 std::int32_t search_iq4_nl(const ggufmill_search_call* call);
 std::int32_t search_iq4_xs(const ggufmill_search_call* call);
+std::int32_t search_mxfp4(const ggufmill_search_call* call);
+std::int32_t search_nvfp4(const ggufmill_search_call* call);
 // With a point of the code book per lane.
 std::int32_t search_iq3_s(const ggufmill_search_call* call);
 std::int32_t search_iq2_s(const ggufmill_search_call* call);
+std::int32_t search_iq3_xxs(const ggufmill_search_call* call);
+std::int32_t search_iq2_xs(const ggufmill_search_call* call);
+std::int32_t search_iq2_xxs(const ggufmill_search_call* call);
 
 inline constexpr std::array kSearches = {
     ggufmill_search_kernel{reference::Q4_0::kTypeId, 0, search_q4_0},
@@ -39,6 +44,11 @@ inline constexpr std::array kSearches = {
     ggufmill_search_kernel{reference::Iq4Xs::kTypeId, 0, search_iq4_xs},
     ggufmill_search_kernel{reference::SearchedIq3S::kTypeId, 0, search_iq3_s},
     ggufmill_search_kernel{reference::SearchedIq2S::kTypeId, 0, search_iq2_s},
+    ggufmill_search_kernel{reference::SearchedIq3Xxs::kTypeId, 0, search_iq3_xxs},
+    ggufmill_search_kernel{reference::SearchedIq2Xs::kTypeId, 0, search_iq2_xs},
+    ggufmill_search_kernel{reference::SearchedIq2Xxs::kTypeId, 0, search_iq2_xxs},
+    ggufmill_search_kernel{reference::MXFP4::kTypeId, 0, search_mxfp4},
+    ggufmill_search_kernel{reference::NVFP4::kTypeId, 0, search_nvfp4},
 };
 
 }  // namespace ggufmill::simd

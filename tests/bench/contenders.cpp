@@ -135,7 +135,8 @@ std::vector<Job> jobs_of(const Kernels& kernels, const std::string& isa, const G
     if (key.second != GGUFMILL_ENCODE || choices.empty()) continue;
     for (const std::uint32_t effort : {1u, 2u, 3u})
       for (const bool importance : {false, true})
-        jobs.push_back(search_job(*found.front().kernel, choices, importance, effort, ggml));
+        if (importance || !(found.front().kernel->flags & GGUFMILL_NEEDS_IMPORTANCE))
+          jobs.push_back(search_job(*found.front().kernel, choices, importance, effort, ggml));
   }
   return jobs;
 }

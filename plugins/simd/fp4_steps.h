@@ -1,0 +1,66 @@
+#pragma once
+// The levels of MXFP4 and NVFP4, with weights in the lanes.
+
+#include <cstring>
+
+#include "plugins/simd/lanes.h"
+#include "plugins/simd/nibble_book.h"
+
+namespace ggufmill::simd {
+
+inline constexpr int kPositiveFp4 = 8;  // number of non-negative levels; the negative ones have the same magnitudes
+
+// Twice the value of each level.
+inline constexpr std::int8_t kDoubledFp4[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+// The levels, multiplied by a scale.
+class Fp4Steps {
+ public:
+  explicit Fp4Steps(float scale) {
+    for (int level = 1; level < kPositiveFp4; ++level) values_[level] = floats(kDoubledFp4[level] * scale);
+  }
+
+  // Returns, for each value, the nearest level; the first one on a tie. Levels of the opposite sign are never nearer
+  // than level 0, and the distance to a level of the same sign is that of the magnitude to the positive level.
+  Words nearest(Floats x) const {
+    const Floats magnitude = hn::Abs(x);
+    Floats least = magnitude;
+    Words best = words(0);
+    for (int level = 1; level < kPositiveFp4; ++level) {
+      const Floats error = hn::Abs(values_[level] - magnitude);
+      const Mask nearer = error < least;
+      best = choose(nearer, words(static_cast<std::uint32_t>(level)), best);
+      least = lesser(error, least);
+    }
+    const Words sign = hn::ShiftRight<28>(as_words(x)) & words(8);
+    return best | choose(mask_of(best == words(0)), best, sign);
+  }
+
+ private:
+  Floats values_[kPositiveFp4];
+};
+
+// Writes the levels of 32 values to 16 bytes, with the first half of the values in the low nibbles.
+inline void put_fp4_of_32(const float* x, float scale, std::uint8_t* qs) {
+  const Fp4Steps steps(scale);
+  for (int i = 0; i < 16; i += static_cast<int>(kLanes)) {
+    const Words low = steps.nearest(hn::LoadU(kFloats, x + i));
+    const Words high = steps.nearest(hn::LoadU(kFloats, x + 16 + i));
+    store_bytes(low | hn::ShiftLeft<4>(high), qs + i);
+  }
+}
+
+// The same for 16 values and 8 bytes.
+inline void put_fp4_of_16(const float* x, float scale, std::uint8_t* qs) {
+  const Fp4Steps steps(scale);
+  std::uint8_t levels[16];
+  for (int i = 0; i < 16; i += static_cast<int>(kLanes))
+    store_bytes(steps.nearest(hn::LoadU(kFloats, x + i)), levels + i);
+  std::uint64_t low, high;  // eight levels each; the shift does not carry between bytes
+  std::memcpy(&low, levels, 8);
+  std::memcpy(&high, levels + 8, 8);
+  low |= high << 4;
+  std::memcpy(qs, &low, 8);
+}
+
+}  // namespace ggufmill::simd
