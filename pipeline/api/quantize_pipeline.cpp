@@ -8,6 +8,7 @@
 #include "pipeline/api/open_model.h"
 #include "pipeline/api/quantize_metadata.h"
 #include "pipeline/api/registry.h"
+#include "pipeline/config/yaml_reader.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/source_path.h"
@@ -132,7 +133,8 @@ Result<std::string> quantize_text(const QuantizeOptions& options, const std::str
   BOOST_OUTCOME_TRY(const auto tensors, tensor_rules(options, mixed, warnings));
   BOOST_OUTCOME_TRY(const auto rules, head_rule(options, mixed));
   std::string text =
-      fmt::format("    quantize:\n      recipe: {}\n      requantize: {}\n", recipe_name, options.allow_requantize);
+      fmt::format("    quantize:\n      recipe: {}\n      requantize: {}\n",
+                  names_file(recipe_name) ? yaml_quoted(recipe_name) : recipe_name, options.allow_requantize);
   if (!options.encoder.empty()) {
     BOOST_OUTCOME_TRY(parse_option("--encoder", encoder_form(), options.encoder));
     text += fmt::format("      encoder: {}\n", options.encoder);

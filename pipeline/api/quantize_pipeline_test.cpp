@@ -73,6 +73,12 @@ outputs:
 )");
 }
 
+TEST_CASE("a recipe file is named by its path") {
+  const TempDir folder;
+  write_text(folder.file("it's mine.yaml"), "extends: Q4_K_M\n");
+  CHECK(pipeline(options(folder.file("it's mine.yaml"))).find("/it''s mine.yaml'\n") != std::string::npos);
+}
+
 TEST_CASE("several outputs share the source and the stages") {
   QuantizeOptions with = options();
   with.outputs.push_back({"other.gguf", "Q8_0"});

@@ -52,6 +52,14 @@ std::optional<RecipeName> recipe_of(const std::string& word) {
   return {};
 }
 
+constexpr std::string_view kRecipeFile = ".yaml";
+
+// Returns the recipe whose file a word names, or none. Other paths are outputs.
+std::optional<RecipeName> recipe_file(const std::string& word) {
+  if (!word.ends_with(kRecipeFile) || !is_file(word)) return {};
+  return RecipeName{word, std::filesystem::path(word).stem()};
+}
+
 // The number at the start of a word, parsed like std::stoi as in the reference, and the text after it.
 struct LeadingNumber {
   int number = 0;
@@ -84,6 +92,8 @@ Status read_threads(const std::string& word, QuantizeOptions& options, std::vect
 }
 
 Error no_type(const std::string& word) {
+  if (word.ends_with(kRecipeFile))
+    return usage_error(fmt::format("the recipe file {} does not exist", quoted_name(word)));
   std::string help = recipe_hint(word);
   if (const auto number = leading_number(word); number && !number->rest.empty())
     if (const std::string digits = std::to_string(number->number); recipe_of(digits))
@@ -105,7 +115,8 @@ std::vector<std::string> parts_of(const std::string& word) {
 Result<RecipeNames> recipes_of(const std::string& word) {
   RecipeNames recipes;
   for (const std::string& part : parts_of(word)) {
-    const auto recipe = recipe_of(part);
+    auto recipe = recipe_of(part);
+    if (!recipe) recipe = recipe_file(part);
     if (!recipe) return no_type(part);
     for (const RecipeName& before : recipes)
       if (before.recipe == recipe->recipe)

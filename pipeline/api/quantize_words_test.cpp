@@ -53,6 +53,17 @@ TEST_CASE("the type is known by name, alias and number, in any letter case") {
   CHECK(read({"in.gguf", "out.gguf", "copy"}).outputs.at(0).recipe == "COPY");
 }
 
+TEST_CASE("the type may be a recipe file") {
+  const TempDir folder;
+  const std::string path = folder.file("mine.yaml");
+  write_text(path, "");
+  CHECK(read({"in.gguf", "out.gguf", path}).outputs.at(0).recipe == path);
+  const QuantizeOptions several = read({"a/in.gguf", path + ",Q6_K"});
+  REQUIRE(several.outputs.size() == 2);
+  CHECK(several.outputs[0].path == "a/in-mine.gguf");
+  CHECK(error({"in.gguf", "out.gguf", "none.yaml"}) == "the recipe file 'none.yaml' does not exist");
+}
+
 TEST_CASE("without OUTPUT, the output is named after the type, next to the input") {
   CHECK(read({"in.gguf", "q8_0"}).outputs.at(0).path == "ggml-model-Q8_0.gguf");
   CHECK(read({"a/b/in.gguf", "Q4_K_M"}).outputs.at(0).path == "a/b/ggml-model-Q4_K_M.gguf");
