@@ -220,9 +220,13 @@ class QuantizeStage final : public TargetStage {
   void warn_if_all_are_kept(Model& model) const {
     if (!options_.recipe.type || !options_.recipe.type->is_quantized() || model.tensors.empty()) return;
     if (std::ranges::any_of(model.tensors, [](const Tensor& tensor) { return tensor.type->is_quantized(); })) return;
-    model.warnings.push_back(fmt::format("{} quantizes none of the {} tensors: {}, for example, is {}",
-                                         options_.recipe.name, model.tensors.size(), quoted_name(model.tensors[0].name),
-                                         model.tensors[0].reason));
+    std::string warning =
+        fmt::format("{} quantizes none of the {} tensors: {}, for example, is {}", options_.recipe.name,
+                    model.tensors.size(), quoted_name(model.tensors[0].name), model.tensors[0].reason);
+    const MetadataValue* const kind = model.metadata.find("general.type");
+    if (kind && as_string(*kind) == "adapter")
+      warning += "; the matrices of an adapter get the type that `outtype` in `source: {lora: ...}` names";
+    model.warnings.push_back(std::move(warning));
   }
 
   void warn_of_unused_encoders(Model& model) const {

@@ -76,6 +76,9 @@ TEST_CASE("a recipe that quantizes nothing is a warning") {
   CHECK(model.value().warnings ==
         std::vector<std::string>{"Q4_K_M quantizes none of the 5 tensors: 'output.weight.lora_a', for example, is "
                                  "kept: base: match ^(?!.*weight$)"});
+  bench.model.metadata.add("general.type", metadata_string("adapter"));
+  CHECK(bench.run("Q4_K_M").value().warnings.at(0).ends_with(
+      "; the matrices of an adapter get the type that `outtype` in `source: {lora: ...}` names"));
 }
 
 TEST_CASE("patterns are case-sensitive") {
