@@ -10,7 +10,7 @@ namespace {
 // Types with a search. A test compares the list with the kernels.
 constexpr std::string_view kSearched[] = {"Q4_0",    "Q4_1",   "Q5_0",    "Q5_1",   "Q8_0",   "Q2_K",  "Q3_K",
                                           "Q4_K",    "Q5_K",   "Q6_K",    "IQ4_NL", "IQ4_XS", "IQ3_S", "IQ2_S",
-                                          "IQ3_XXS", "IQ2_XS", "IQ2_XXS", "MXFP4",  "NVFP4"};
+                                          "IQ3_XXS", "IQ2_XS", "IQ2_XXS", "IQ1_S",  "IQ1_M",  "MXFP4", "NVFP4"};
 
 // Types whose lattice is recognised. A test compares the list with the kernels.
 constexpr std::string_view kRecognised[] = {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "IQ4_NL"};
@@ -36,8 +36,9 @@ Encoder search_encoder() { return {EncoderMethod::kSearch, Gain::kRow, 2, {}, La
 bool has_search(const TypeInfo& type) { return std::ranges::count(kSearched, type.name) != 0; }
 
 bool has_gain(const TypeInfo& type) {
-  return type.type_class == TypeClass::kQuantized && type.scales.format == ScaleFormat::kF16 &&
-         std::ranges::count(kUnshrunk, type.name) == 0 && std::ranges::count(kUnmeasured, type.name) == 0;
+  const bool has_halves = type.scales.format == ScaleFormat::kF16 || type.scales.format == ScaleFormat::kIq1m;
+  return type.type_class == TypeClass::kQuantized && has_halves && std::ranges::count(kUnshrunk, type.name) == 0 &&
+         std::ranges::count(kUnmeasured, type.name) == 0;
 }
 
 bool has_lattice(const TypeInfo& type) { return std::ranges::count(kRecognised, type.name) != 0; }

@@ -28,7 +28,7 @@ TEST_CASE("every type with a gain has at most two scales, which are halves") {
   for (const TypeInfo& type : built_in_types()) {
     if (!has_gain(type)) continue;
     INFO(type.name);
-    CHECK(type.scales.format == ScaleFormat::kF16);
+    CHECK((type.scales.format == ScaleFormat::kF16 || type.scales.format == ScaleFormat::kIq1m));
     CHECK(type.scales.count <= 2);
     CHECK(1024 % type.block_elements == 0);
   }

@@ -63,10 +63,9 @@ class RowGain {
     for (const bool writes : {false, true})
       for (std::uint64_t block = 0; block < blocks; ++block) {
         std::byte* scales = row + block * type_.block_bytes + type_.scales.offset;
-        std::array<std::uint16_t, kMostScales> halves;
+        Halves halves = load(scales);
         std::array<float, kMostScales> values;
         const std::uint64_t count = type_.scales.count;
-        std::memcpy(halves.data(), scales, count * sizeof(std::uint16_t));
         BOOST_OUTCOME_TRY(run_kernel(f16_.decode, {halves.data(), values.data(), 1, count, nullptr}, tensor_));
         for (std::uint64_t i = 0; i < count; ++i) {
           values[i] = static_cast<float>(double{values[i]} * factor);
@@ -74,12 +73,36 @@ class RowGain {
         }
         if (!writes) continue;
         BOOST_OUTCOME_TRY(run_kernel(f16_.encode, {values.data(), halves.data(), 1, count, nullptr}, tensor_));
-        std::memcpy(scales, halves.data(), count * sizeof(std::uint16_t));
+        store(halves, scales);
       }
     return ok();
   }
 
   static constexpr std::size_t kMostScales = 2;
+  using Halves = std::array<std::uint16_t, kMostScales>;
+
+  // The nibbles of the scale of IQ1_M are the upper ones of four words, lowest first.
+  static constexpr std::size_t kNibbles = 4;
+  bool is_in_nibbles() const { return type_.scales.format == ScaleFormat::kIq1m; }
+
+  Halves load(const std::byte* scales) const {
+    Halves halves{};
+    if (is_in_nibbles())
+      for (std::size_t i = 0; i < kNibbles; ++i)
+        halves[0] |= static_cast<std::uint16_t>(std::to_integer<unsigned>(scales[2 * i + 1]) >> 4 << (4 * i));
+    else
+      std::memcpy(halves.data(), scales, type_.scales.count * sizeof(std::uint16_t));
+    return halves;
+  }
+  void store(const Halves& halves, std::byte* scales) const {
+    if (is_in_nibbles())
+      for (std::size_t i = 0; i < kNibbles; ++i)
+        scales[2 * i + 1] =
+            (scales[2 * i + 1] & std::byte{15}) | static_cast<std::byte>((halves[0] >> (4 * i) & 15) << 4);
+    else
+      std::memcpy(scales, halves.data(), type_.scales.count * sizeof(std::uint16_t));
+  }
+
   static constexpr float kMostHalf = 65504;
 
   const TypeInfo& type_;

@@ -1,6 +1,7 @@
 #pragma once
 // The search for types with a code book of magnitudes and free signs (iq_format.h): x ~ d * factor(scale) * sign *
-// magnitude, where the magnitudes of a group are a point of the book.
+// magnitude, where the magnitudes of a group are a point of the book; and for those with a book of values that are
+// shifted up or down (search_iq1.h): x ~ d * factor(scale) * (value + shift).
 //
 // The sums of w |x| m and w m m of a group with all points are computed once. The error of a group at any scale s is
 // that of zeros plus s (s * sum(w m m) - 2 sum(w |x| m)), so the best point is found by looking at all of them. First
@@ -23,14 +24,19 @@
 
 namespace ggufmill::reference {
 
+// Of the top, that the greatest value is first given.
+struct PartRange {
+  float first, across;
+};
+
 struct BookEffort {
   int scales;  // first scales tried for a sub-block
   int starts;  // of d
 };
 inline constexpr BookEffort kBookEfforts[] = {{6, 1}, {10, 3}, {16, 6}};
-inline constexpr float kPartFirst = 0.6f, kPartAcross = 0.6f;  // of the top, that the greatest value is first given
 
-// Numbers of a code book.
+// Numbers of a code book. A format whose scales have other than four bits has a `kMostCode`, one with another range of
+// first scales a `kParts`.
 template <class Format>
 struct BookShape {
   static constexpr int kDims = static_cast<int>(std::tuple_size_v<std::remove_cvref_t<decltype(Format::kBook[0])>>);
@@ -39,6 +45,14 @@ struct BookShape {
   static constexpr int kSubs = kSuper / Format::kSubBlock;
   static constexpr int kGroups = Format::kSubBlock / kDims;  // of a sub-block
   static constexpr int kAllGroups = kSuper / kDims;
+  static constexpr int kMostCode = [] {
+    if constexpr (requires { Format::kMostCode; }) return Format::kMostCode;
+    return 15;
+  }();
+  static constexpr PartRange kParts = [] {
+    if constexpr (requires { Format::kParts; }) return Format::kParts;
+    return PartRange{0.6f, 0.6f};
+  }();
 
   static float magnitude(int point, int i) { return Format::kMagnitudes[Format::kBook[point][i]]; }
   static float top() {
@@ -75,8 +89,15 @@ class AllPoints {
       }
   }
 
-  // Of equal points, the first is chosen.
-  PointChoice choose(int group, float scale) const { return choose(xm_[group], mm_[group], scale); }
+  // Chooses the points of the groups of a sub-block.
+  void choose(int sub, float scale, PointChoice* choices) const {
+    for (int i = 0; i < Shape::kGroups; ++i) {
+      const int group = sub * Shape::kGroups + i;
+      choices[i] = choose(xm_[group], mm_[group], scale);
+    }
+  }
+
+  // Chooses the point with the least error for the sums of all points; of equal ones, the first.
 
   static PointChoice choose(const float* xm, const float* mm, float scale) {
     float errors[kPoints];
@@ -158,14 +179,17 @@ class EvenPoints {
       }
   }
 
-  // Chooses the points of the groups of eight values.
-  void choose(int eight, float scale, PointChoice* choices) const {
-    const auto of = [&](const auto& sums, int i) {
-      const int group = eight * kGroupsOfEight + i;
+  // Chooses the points of the groups of a sub-block.
+  void choose(int sub, float scale, PointChoice* choices) const {
+    const auto of = [&](const auto& sums, int group) {
       return AllPoints<Format>::choose(sums[group], mm_[group], scale);
     };
-    choose_even<kGroupsOfEight>(
-        is_odd_[eight], choices, [&](int i) { return of(xm_, i); }, [&](int i) { return of(inverted_, i); });
+    for (int i = 0; i < Shape::kGroups; i += kGroupsOfEight) {
+      const int first = sub * Shape::kGroups + i;
+      choose_even<kGroupsOfEight>(
+          is_odd_[first / kGroupsOfEight], choices + i, [&](int at) { return of(xm_, first + at); },
+          [&](int at) { return of(inverted_, first + at); });
+    }
   }
 
   static bool has_odd_signs(const float* x) {
@@ -182,7 +206,7 @@ class EvenPoints {
   float inverted_[Shape::kAllGroups][Shape::kPoints];  // xm with the least of its terms negative
 };
 
-// `Points` chooses as AllPoints does, or is EvenPoints.
+// `Points` chooses as AllPoints does, as EvenPoints, or as ShiftedPoints.
 template <class Format, class Points>
 class BookSearch {
  public:
@@ -201,7 +225,7 @@ class BookSearch {
  private:
   using Shape = BookShape<Format>;
   static constexpr int kSubs = Shape::kSubs, kGroups = Shape::kGroups;
-  static constexpr int kRounds = 4, kMostCode = 15;
+  static constexpr int kRounds = 4, kMostCode = Shape::kMostCode;
   static constexpr float kMostHalf = 65504;
 
   // Sums over a sub-block, for the points chosen; `error` is relative to zeros.
@@ -225,11 +249,7 @@ class BookSearch {
   // Chooses the points of a sub-block at a scale.
   Sums choose(int sub, float scale) const {
     PointChoice choices[kGroups];
-    if constexpr (Format::kEvenSigns)
-      for (int i = 0; i < kGroups; i += Points::kGroupsOfEight)
-        points_of_.choose((sub * kGroups + i) / Points::kGroupsOfEight, scale, choices + i);
-    else
-      for (int i = 0; i < kGroups; ++i) choices[i] = points_of_.choose(sub * kGroups + i, scale);
+    points_of_.choose(sub, scale, choices);
     Sums sums;
     for (int i = 0; i < kGroups; ++i) {
       sums.error += choices[i].error;
@@ -245,7 +265,8 @@ class BookSearch {
     if (!(most >= kZeroGroup)) return 0;
     float best = 0, least = 0;
     for (int k = 0; k < effort.scales; ++k) {
-      const float part = kPartFirst + kPartAcross * static_cast<float>(k) / static_cast<float>(effort.scales - 1);
+      const float part =
+          Shape::kParts.first + Shape::kParts.across * static_cast<float>(k) / static_cast<float>(effort.scales - 1);
       Sums sums = choose(sub, most / (top * part));
       if (sums.mm > 0 && sums.xm > 0) sums = choose(sub, sums.xm / sums.mm);
       if (!(sums.mm > 0) || !(sums.xm > 0)) continue;
@@ -320,14 +341,18 @@ class BookSearch {
 
   void put(const float* x, const float* w, Block& block) const {
     block = {};
-    block.d.store(best_d_);
+    if constexpr (requires { Format::put_d(block, best_d_); })
+      Format::put_d(block, best_d_);
+    else
+      block.d.store(best_d_);
     for (int sub = 0; sub < kSubs; ++sub) {
       Format::put_scale(block, sub, static_cast<unsigned>(codes_[sub]));
       for (int i = 0; i < kGroups; ++i)
         Format::put_index(block, sub * kGroups + i, static_cast<unsigned>(points_[sub][i]));
     }
-    for (int eight = 0; eight < Shape::kSuper / 8; ++eight)
-      Format::put_signs(block, eight, signs_of(eight, x + eight * 8, w + eight * 8));
+    if constexpr (requires { Format::kEvenSigns; })
+      for (int eight = 0; eight < Shape::kSuper / 8; ++eight)
+        Format::put_signs(block, eight, signs_of(eight, x + eight * 8, w + eight * 8));
   }
 
   Points points_of_;

@@ -7,6 +7,7 @@
 #include "plugins/reference/k_types.h"
 #include "plugins/reference/lattice_types.h"
 #include "plugins/reference/search_affine.h"
+#include "plugins/reference/search_iq1.h"
 #include "plugins/reference/search_scales.h"
 #include "plugins/reference/search_weights.h"
 #include "plugins/reference/simple_types.h"
@@ -133,6 +134,19 @@ struct SearchedIq2Xxs : LatticeCodec<Iq2XxsFormat> {
   static constexpr GgmlWeights kGgml{GgmlWeights::kRoot, GgmlWeights::kOne};
   static constexpr bool kKeepsReference = true;
   using Book = Iq2XxsFormat;
+};
+
+// A code book with shifts.
+struct SearchedIq1S : Iq1S {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kOne};
+  static constexpr bool kKeepsReference = true;
+  using Book = Iq1SBook;
+};
+
+struct SearchedIq1M : Iq1M {
+  static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kSquare};
+  static constexpr bool kKeepsReference = true;
+  using Book = Iq1MBook;
 };
 
 // 4-bit floats.

@@ -27,7 +27,7 @@ const ggufmill_kernel& kernel_of(std::uint32_t operation, std::uint32_t type) {
   throw std::string("no kernel");
 }
 
-constexpr std::uint32_t kIq2Xxs = 16, kIq2Xs = 17, kIq3Xxs = 18, kMxfp4 = 39, kNvfp4 = 40;
+constexpr std::uint32_t kIq2Xxs = 16, kIq2Xs = 17, kIq3Xxs = 18, kIq1S = 19, kIq1M = 29, kMxfp4 = 39, kNvfp4 = 40;
 
 enum class Tails { kLight, kHeavy };
 
@@ -204,7 +204,7 @@ TEST_CASE("a search of values that no scale can hold has the reference's bytes o
 
 TEST_CASE("no row of a search that looks at the reference's scales has a larger error than the reference's") {
   const Floats importance = ggufmill::synth::importance(5, kColumns);
-  for (const std::uint32_t type : {kIq3Xxs, kIq2Xs, kIq2Xxs, kMxfp4, kNvfp4})
+  for (const std::uint32_t type : {kIq3Xxs, kIq2Xs, kIq2Xxs, kIq1S, kIq1M, kMxfp4, kNvfp4})
     for (const char* distribution : {"normal", "outliers", "cubed", "positive", "sparse", "steps", "large", "norm"}) {
       const Floats x = ggufmill::synth::values(distribution, 3, 0, kRows * kColumns);
       const bool takes_importance = kernel_of(GGUFMILL_ENCODE, type).flags != 0;

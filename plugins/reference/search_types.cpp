@@ -48,6 +48,11 @@ bool search_even_book(const float* x, const float* weights, std::uint32_t effort
   return BookSearch<typename Codec::Book, EvenPoints<typename Codec::Book>>::search(x, weights, effort, block);
 }
 
+template <class Codec>
+bool search_shifted_book(const float* x, const float* weights, std::uint32_t effort, typename Codec::Block& block) {
+  return BookSearch<typename Codec::Book, ShiftedPoints<typename Codec::Book>>::search(x, weights, effort, block);
+}
+
 template <class Codec, class Codes>
 constexpr ggufmill_search_kernel search_for() {
   return search_of<Codec, search_block<Codec, Codes>>();
@@ -73,6 +78,8 @@ constinit const std::array<ggufmill_search_kernel, kSearchCount> kSearches = {
     search_of<SearchedIq3Xxs, search_even_book<SearchedIq3Xxs>>(),
     search_of<SearchedIq2Xs, search_even_book<SearchedIq2Xs>>(),
     search_of<SearchedIq2Xxs, search_even_book<SearchedIq2Xxs>>(),
+    search_of<SearchedIq1S, search_shifted_book<SearchedIq1S>>(),
+    search_of<SearchedIq1M, search_shifted_book<SearchedIq1M>>(),
     search_of<SearchedMxfp4, search_mxfp4>(),
     search_of<SearchedNvfp4, search_nvfp4>()};
 

@@ -8,7 +8,7 @@
 
 namespace ggufmill::reference {
 
-inline constexpr std::size_t kSearchCount = 19;
+inline constexpr std::size_t kSearchCount = 21;
 extern const std::array<ggufmill_search_kernel, kSearchCount> kSearches;
 
 }  // namespace ggufmill::reference

@@ -1,6 +1,6 @@
 #pragma once
-// Chooses the points of a code book as reference::AllPoints and reference::EvenPoints do, but looks only at those that
-// can be the best at a usual scale.
+// Chooses the points of a code book as reference::AllPoints, EvenPoints and ShiftedPoints do, but looks only at those
+// that can be the best at a usual scale.
 //
 // At a scale s, the error of a point is s (s mm - 2 xm): in the parentheses, a line in s. So a point that is worse than
 // another one at both ends of an interval of scales is worse within it. The usual scales of a sub-block are cut into
@@ -13,22 +13,30 @@
 #include <cstdint>
 
 #include "plugins/reference/search_book.h"
+#include "plugins/reference/search_iq1.h"
 #include "plugins/simd/search_lanes.h"
 
 namespace ggufmill::simd {
 
-// Sums of all points of a group, and the greatest of them.
-template <class Format>
+// The sums of the points of a group.
+enum class Sums {
+  kAsGiven,   // of the magnitudes
+  kInverted,  // the same with the least of the terms of xm negative; see reference::EvenPoints
+  kUp,        // of the values, shifted up or down; see reference::ShiftedPoints
+  kDown,
+};
+
+// Sums of all points of a group, and what their terms amount to at most.
+template <class Format, Sums kSums>
 struct PointSums {
   using Shape = reference::BookShape<Format>;
   static constexpr int kPoints = Shape::kPoints;
+  static constexpr bool kIsShifted = kSums == Sums::kUp || kSums == Sums::kDown;
 
   alignas(64) float xm[kPoints], mm[kPoints];
   float greatest_xm, greatest_mm;
 
-  // `x` and `w`: those of the group. If kIsInverted, the least of the terms of xm is negative; `greatest_xm` remains
-  // that of the sums without it.
-  template <bool kIsInverted>
+  // `x` and `w`: those of the group.
   HWY_INLINE void set(const float* x, const float* w) {
     const Magnitudes& all = magnitudes();
     Floats most_xm = floats(0), most_mm = floats(0);
@@ -37,28 +45,43 @@ struct PointSums {
       GGUFMILL_UNROLL
       for (int i = 0; i < Shape::kDims; ++i) {
         const Floats m = hn::Load(kFloats, all.at[i] + at), wm = floats(w[i]) * m;
-        const Floats term = wm * floats(std::fabs(x[i]));
+        const Floats term = wm * floats(kIsShifted ? x[i] : std::fabs(x[i]));
         sum_xm = sum_xm + term;
         sum_mm = sum_mm + wm * m;
-        if constexpr (kIsInverted) least = lesser(term, least);
+        if constexpr (kSums == Sums::kInverted) least = lesser(term, least);
       }
-      most_xm = greater(sum_xm, most_xm);
-      most_mm = greater(sum_mm, most_mm);
-      if constexpr (kIsInverted) sum_xm = sum_xm - floats(2) * least;
+      if constexpr (!kIsShifted) {
+        most_xm = greater(sum_xm, most_xm);
+        most_mm = greater(sum_mm, most_mm);
+      }
+      if constexpr (kSums == Sums::kInverted) sum_xm = sum_xm - floats(2) * least;
       hn::Store(sum_xm, kFloats, xm + at);
       hn::Store(sum_mm, kFloats, mm + at);
     }
-    greatest_xm = hn::GetLane(hn::MaxOfLanes(kFloats, most_xm));
-    greatest_mm = hn::GetLane(hn::MaxOfLanes(kFloats, most_mm));
+    if constexpr (kIsShifted) {
+      constexpr float kMost = 1 + reference::kIq1Shift;
+      greatest_xm = greatest_mm = 0;
+      for (int i = 0; i < Shape::kDims; ++i) {
+        greatest_xm += kMost * w[i] * std::fabs(x[i]);
+        greatest_mm += kMost * kMost * w[i];
+      }
+    } else {
+      greatest_xm = hn::GetLane(hn::MaxOfLanes(kFloats, most_xm));
+      greatest_mm = hn::GetLane(hn::MaxOfLanes(kFloats, most_mm));
+    }
   }
 
  private:
-  // The magnitudes of all points, one dimension after the other.
+  static constexpr float kShift = kSums == Sums::kUp     ? reference::kIq1Shift
+                                  : kSums == Sums::kDown ? -reference::kIq1Shift
+                                                         : 0.0f;
+
+  // The magnitudes or shifted values of all points, one dimension after the other.
   struct Magnitudes {
     alignas(64) float at[Shape::kDims][kPoints];
     Magnitudes() {
       for (int i = 0; i < Shape::kDims; ++i)
-        for (int point = 0; point < kPoints; ++point) at[i][point] = Shape::magnitude(point, i);
+        for (int point = 0; point < kPoints; ++point) at[i][point] = Shape::magnitude(point, i) + kShift;
     }
   };
   static const Magnitudes& magnitudes() {
@@ -67,22 +90,21 @@ struct PointSums {
   }
 };
 
-// The likely points of the groups of a super-block. With kIsInverted, the sums are those of reference::EvenPoints for
-// groups of which a sign is inverted; then only the groups that are asked for have points.
-template <class Format, bool kIsInverted>
+// The likely points of the groups of a super-block.
+template <class Format, Sums kSums>
 class LikelyLines {
  public:
   // Keeps the pointers. `is_needed(group)` says for which groups points are to be found.
   template <class IsNeeded>
   LikelyLines(const float* x, const float* w, const IsNeeded& is_needed) : x_(x), w_(w) {
-    Sums sums;
+    AllSums sums;
     for (int sub = 0; sub < Shape::kSubs; ++sub) {
       const float most = Shape::most_in(x + sub * Format::kSubBlock);
       low_[sub] = most / (Shape::top() * kHighest);
       high_[sub] = most / (Shape::top() * kLowest);
       for (int group = sub * Shape::kGroups; group < (sub + 1) * Shape::kGroups; ++group) {
         if (!is_needed(group)) continue;
-        sums.template set<kIsInverted>(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
+        sums.set(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
         find_likely(group, sums, low_[sub], high_[sub]);
       }
     }
@@ -113,11 +135,12 @@ class LikelyLines {
 
  private:
   using Shape = reference::BookShape<Format>;
-  using Sums = PointSums<Format>;
+  using AllSums = PointSums<Format, kSums>;
   static constexpr int kPoints = Shape::kPoints, kStep = kLaneStep;
-  static constexpr int kNodes = 6;  // the ends of the intervals
+  static constexpr int kNodes = 6;                            // the ends of the intervals
+  static constexpr int kMostLikely = std::min(kPoints, 256);  // of a group, on average
   // The usual scales give the greatest value these parts of the top.
-  static constexpr float kLowest = 0.45f, kHighest = 3.5f;
+  static constexpr float kLowest = 0.45f, kHighest = AllSums::kIsShifted ? 5.0f : 3.5f;
   // Part of the greatest terms; each of the sums and products that are compared is rounded by at most 2^-24 of them.
   static constexpr float kMargin = 0x1p-18f;
   // Beyond these, products of a margin or a term may underflow or overflow.
@@ -127,8 +150,8 @@ class LikelyLines {
   static Floats line_at(float scale, Floats xm, Floats mm) { return floats(scale) * mm - floats(2) * xm; }
 
   HWY_NOINLINE reference::PointChoice choose_of_all(int group, float scale) const {
-    Sums sums;
-    sums.template set<kIsInverted>(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
+    AllSums sums;
+    sums.set(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
     return reference::AllPoints<Format>::choose(sums.xm, sums.mm, scale);
   }
 
@@ -138,7 +161,7 @@ class LikelyLines {
   };
 
   // Returns false if the numbers are too small or too large to compare.
-  static bool find_nodes(const Sums& sums, float low, float high, Nodes& nodes) {
+  static bool find_nodes(const AllSums& sums, float low, float high, Nodes& nodes) {
     const float factor = std::pow(high / low, 1.0f / static_cast<float>(kNodes - 1));
     nodes.scales[0] = low;
     for (int k = 1; k + 1 < kNodes; ++k) nodes.scales[k] = nodes.scales[k - 1] * factor;
@@ -170,7 +193,7 @@ class LikelyLines {
     return smallest > kTiny && low * smallest > kTiny && largest < kHuge && high * largest < kHuge;
   }
 
-  void find_likely(int group, const Sums& sums, float low, float high) {
+  void find_likely(int group, const AllSums& sums, float low, float high) {
     counts_[group] = 0;
     firsts_[group] = end_;
     Nodes nodes;
@@ -199,6 +222,7 @@ class LikelyLines {
         worse = hn::And(worse, hn::Or(than_first, than_second));
       }
       if (all(worse)) continue;
+      if (end + 2 * kStep > kMost) return;  // too many: the group has none
       const Mask kept = hn::Not(worse);
       hn::StoreU(hn::Compress(xm, kept), kFloats, xm_ + end);
       hn::StoreU(hn::Compress(mm, kept), kFloats, mm_ + end);
@@ -211,7 +235,7 @@ class LikelyLines {
     end_ = end + kStep;  // the last vector of a group is full: it ends with infinite errors
   }
 
-  static constexpr int kMost = Shape::kAllGroups * (kPoints + kStep);
+  static constexpr int kMost = Shape::kAllGroups * (kMostLikely + kStep);
 
   const float* x_;
   const float* w_;
@@ -225,10 +249,18 @@ class LikelyLines {
 
 // Chooses as reference::AllPoints does.
 template <class Format>
-class LikelyPoints : public LikelyLines<Format, false> {
+class LikelyPoints {
  public:
   // Keeps the pointers.
-  LikelyPoints(const float* x, const float* w) : LikelyLines<Format, false>(x, w, [](int) { return true; }) {}
+  LikelyPoints(const float* x, const float* w) : lines_(x, w, [](int) { return true; }) {}
+
+  void choose(int sub, float scale, reference::PointChoice* choices) const {
+    for (int i = 0; i < kGroups; ++i) choices[i] = lines_.choose(sub * kGroups + i, scale);
+  }
+
+ private:
+  static constexpr int kGroups = reference::BookShape<Format>::kGroups;
+  LikelyLines<Format, Sums::kAsGiven> lines_;
 };
 
 // Which groups of eight values have an odd number of negative ones.
@@ -257,17 +289,39 @@ class LikelyEvenPoints {
         as_given_(x, w, [this](int group) { return kGroupsOfEight > 1 || !odd_.has(group); }),
         inverted_(x, w, [this](int group) { return odd_.has(group); }) {}
 
-  void choose(int eight, float scale, reference::PointChoice* choices) const {
-    const int first = eight * kGroupsOfEight;
-    reference::choose_even<kGroupsOfEight>(
-        odd_.is_odd[eight], choices, [&](int i) { return as_given_.choose(first + i, scale); },
-        [&](int i) { return inverted_.choose(first + i, scale); });
+  void choose(int sub, float scale, reference::PointChoice* choices) const {
+    for (int i = 0; i < kGroups; i += kGroupsOfEight) {
+      const int first = sub * kGroups + i;
+      reference::choose_even<kGroupsOfEight>(
+          odd_.has(first), choices + i, [&](int at) { return as_given_.choose(first + at, scale); },
+          [&](int at) { return inverted_.choose(first + at, scale); });
+    }
   }
 
  private:
+  static constexpr int kGroups = reference::BookShape<Format>::kGroups;
   OddEights<Format> odd_;
-  LikelyLines<Format, false> as_given_;
-  LikelyLines<Format, true> inverted_;
+  LikelyLines<Format, Sums::kAsGiven> as_given_;
+  LikelyLines<Format, Sums::kInverted> inverted_;
+};
+
+// Chooses as reference::ShiftedPoints does.
+template <class Format>
+class LikelyShiftedPoints {
+ public:
+  // Keeps the pointers.
+  LikelyShiftedPoints(const float* x, const float* w)
+      : up_(x, w, [](int) { return true; }), down_(x, w, [](int) { return true; }) {}
+
+  void choose(int sub, float scale, reference::PointChoice* choices) const {
+    reference::choose_shifted<Format>(sub, choices, [&](int group, int shift) {
+      return shift == 0 ? up_.choose(group, scale) : down_.choose(group, scale);
+    });
+  }
+
+ private:
+  LikelyLines<Format, Sums::kUp> up_;
+  LikelyLines<Format, Sums::kDown> down_;
 };
 
 }  // namespace ggufmill::simd

@@ -28,6 +28,8 @@ std::int32_t search_iq2_s(const ggufmill_search_call* call);
 std::int32_t search_iq3_xxs(const ggufmill_search_call* call);
 std::int32_t search_iq2_xs(const ggufmill_search_call* call);
 std::int32_t search_iq2_xxs(const ggufmill_search_call* call);
+std::int32_t search_iq1_s(const ggufmill_search_call* call);
+std::int32_t search_iq1_m(const ggufmill_search_call* call);
 
 inline constexpr std::array kSearches = {
     ggufmill_search_kernel{reference::Q4_0::kTypeId, 0, search_q4_0},
@@ -47,6 +49,8 @@ inline constexpr std::array kSearches = {
     ggufmill_search_kernel{reference::SearchedIq3Xxs::kTypeId, 0, search_iq3_xxs},
     ggufmill_search_kernel{reference::SearchedIq2Xs::kTypeId, 0, search_iq2_xs},
     ggufmill_search_kernel{reference::SearchedIq2Xxs::kTypeId, 0, search_iq2_xxs},
+    ggufmill_search_kernel{reference::Iq1S::kTypeId, 0, search_iq1_s},
+    ggufmill_search_kernel{reference::Iq1M::kTypeId, 0, search_iq1_m},
     ggufmill_search_kernel{reference::MXFP4::kTypeId, 0, search_mxfp4},
     ggufmill_search_kernel{reference::NVFP4::kTypeId, 0, search_nvfp4},
 };
