@@ -183,7 +183,7 @@ std::string conventional_name(const Model& model, std::string encoding) {
       if (const auto recipe = RecipeCatalog().find(std::string(built_in.name));
           recipe && recipe.value().file_type == *number)
         encoding = recipe.value().name;
-  return gguf::file_name_of(model, size_label(count_weights(model.tensors)), encoding);
+  return gguf::file_name_of(model, huggingface::size_label(huggingface::count_weights(model.tensors)), encoding);
 }
 
 Result<std::string> schema_of(std::string_view kind) {

@@ -77,15 +77,15 @@ Result<std::string> Context::quantize_pipeline(const QuantizeOptions& options,
 }
 
 Result<std::string> Context::convert_pipeline(const ConvertOptions& options) const {
-  return pipeline_of(options, [](const huggingface::SourceOptions& source) -> Result<CheckpointName> {
-    BOOST_OUTCOME_TRY(ConvertedCheckpoint checkpoint, read_huggingface(source, read_safetensors));
+  return pipeline_of(options, [](const huggingface::SourceOptions& source) -> Result<huggingface::CheckpointName> {
+    BOOST_OUTCOME_TRY(huggingface::ConvertedCheckpoint checkpoint, read_huggingface(source, read_safetensors));
     return std::move(checkpoint.name);
   });
 }
 
 Result<std::string> Context::convert_pipeline(const ConvertLoraOptions& options) const {
-  return pipeline_of(options, [](const huggingface::AdapterOptions& source) -> Result<CheckpointName> {
-    BOOST_OUTCOME_TRY(ConvertedCheckpoint adapter, read_huggingface_adapter(source, read_safetensors));
+  return pipeline_of(options, [](const huggingface::AdapterOptions& source) -> Result<huggingface::CheckpointName> {
+    BOOST_OUTCOME_TRY(huggingface::ConvertedCheckpoint adapter, read_huggingface_adapter(source, read_safetensors));
     return std::move(adapter.name);
   });
 }

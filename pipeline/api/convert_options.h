@@ -46,10 +46,10 @@ Result<std::uint64_t> parse_split_size(const std::string& word);
 huggingface::SourceOptions source_of(const ConvertOptions& options);
 
 // Returns the name of a checkpoint, reading everything in it except the weights.
-using CheckpointNamer = std::function<Result<CheckpointName>(const huggingface::SourceOptions& source)>;
+using CheckpointNamer = std::function<Result<huggingface::CheckpointName>(const huggingface::SourceOptions& source)>;
 
 // Returns the name of an adapter, reading everything in it except the weights.
-using AdapterNamer = std::function<Result<CheckpointName>(const huggingface::AdapterOptions& source)>;
+using AdapterNamer = std::function<Result<huggingface::CheckpointName>(const huggingface::AdapterOptions& source)>;
 
 // Returns the equivalent pipeline file; as below.
 Result<std::string> pipeline_of(const ConvertLoraOptions& options, const AdapterNamer& name_of_adapter);

@@ -104,9 +104,9 @@ std::string pipeline_text(const ConvertOptions& options, const std::string& path
 }
 
 // Returns the output's file name if none is given or a template is. `folder`: the source.
-Result<std::string> made_name(const std::string& folder, OutputContent content, const std::string& given,
-                              const CheckpointName& name) {
-  if (!given.empty()) return fill_output_name(given, name.file_type);
+Result<std::string> made_name(const std::string& folder, huggingface::OutputContent content, const std::string& given,
+                              const huggingface::CheckpointName& name) {
+  if (!given.empty()) return huggingface::fill_output_name(given, name.file_type);
   auto made = default_output_name(name.id, name.file_type, content);
   if (made) return made;
   Error error = made.error();
@@ -117,8 +117,9 @@ Result<std::string> made_name(const std::string& folder, OutputContent content, 
 
 // Returns the path of the output. `outfile`: file, folder, or empty for the folder of the source. Calls `name` only if
 // the file's name depends on it.
-Result<std::string> output_path(const std::string& folder, const std::string& outfile, OutputContent content,
-                                const std::function<Result<CheckpointName>()>& name) {
+Result<std::string> output_path(const std::string& folder, const std::string& outfile,
+                                huggingface::OutputContent content,
+                                const std::function<Result<huggingface::CheckpointName>()>& name) {
   std::error_code none;
   // Nothing can be written next to a model on a server.
   const fs::path inside = is_address(folder) ? "." : folder;
@@ -126,7 +127,7 @@ Result<std::string> output_path(const std::string& folder, const std::string& ou
   const bool is_folder = fs::is_directory(asked, none);
   const std::string given = is_folder ? "" : asked.filename().string();
   if (!is_folder && given.find_first_of("{}") == std::string::npos) return asked.string();
-  BOOST_OUTCOME_TRY(const CheckpointName id, name());
+  BOOST_OUTCOME_TRY(const huggingface::CheckpointName id, name());
   BOOST_OUTCOME_TRY(const std::string made, made_name(folder, content, given, id));
   return ((is_folder ? asked : asked.parent_path()) / made).string();
 }
@@ -204,10 +205,10 @@ huggingface::SourceOptions source_of(const ConvertOptions& options) {
 
 Result<std::string> pipeline_of(const ConvertOptions& options, const CheckpointNamer& name_of_checkpoint) {
   BOOST_OUTCOME_TRY(check(options));
-  const OutputContent content = options.vocab_only ? OutputContent::kVocabulary
-                                : options.mtp      ? OutputContent::kDraftHead
-                                : options.mmproj   ? OutputContent::kProjector
-                                                   : OutputContent::kModel;
+  const huggingface::OutputContent content = options.vocab_only ? huggingface::OutputContent::kVocabulary
+                                             : options.mtp      ? huggingface::OutputContent::kDraftHead
+                                             : options.mmproj   ? huggingface::OutputContent::kProjector
+                                                                : huggingface::OutputContent::kModel;
   BOOST_OUTCOME_TRY(const std::string path, output_path(options.folder, options.outfile, content,
                                                         [&] { return name_of_checkpoint(source_of(options)); }));
   return pipeline_text(options, path);
@@ -222,8 +223,9 @@ Result<std::string> pipeline_of(const ConvertLoraOptions& options, const Adapter
   if (base.empty()) {
     BOOST_OUTCOME_TRY(base, base_of(options.adapter));
   }
-  BOOST_OUTCOME_TRY(const std::string path, output_path(options.adapter, options.outfile, OutputContent::kAdapter,
-                                                        [&] { return name_of_adapter(source_of(options, base)); }));
+  BOOST_OUTCOME_TRY(const std::string path,
+                    output_path(options.adapter, options.outfile, huggingface::OutputContent::kAdapter,
+                                [&] { return name_of_adapter(source_of(options, base)); }));
   std::string source =
       fmt::format("source:\n  lora:\n    adapter: {}\n    base: {}\n", yaml_quoted(options.adapter), yaml_quoted(base));
   if (options.outtype != out_type_name(huggingface::AdapterOptions().out_type))

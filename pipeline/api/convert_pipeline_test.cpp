@@ -19,10 +19,10 @@ struct Conversion {
   ConvertOptions options() const { return {.folder = folder.path()}; }
   Result<std::string> convert(const ConvertOptions& options) {
     opened = false;
-    return pipeline_of(options, [&](const huggingface::SourceOptions& source) -> Result<CheckpointName> {
+    return pipeline_of(options, [&](const huggingface::SourceOptions& source) -> Result<huggingface::CheckpointName> {
       CHECK(source.folder == folder.path());
       opened = true;
-      CheckpointName name;
+      huggingface::CheckpointName name;
       name.id.name = "Some Model";
       name.file_type = "BF16";
       return name;

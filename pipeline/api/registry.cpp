@@ -33,7 +33,7 @@ AdapterOpener adapter_opener(const Types& types) {
     options.base = base.folder;
     options.architecture = base.architecture;
     options.use = huggingface::PairUse::kMerged;
-    BOOST_OUTCOME_TRY(ConvertedCheckpoint converted, read_huggingface_adapter(options, read_safetensors));
+    BOOST_OUTCOME_TRY(huggingface::ConvertedCheckpoint converted, read_huggingface_adapter(options, read_safetensors));
     return std::move(converted.model);
   };
 }

@@ -13,8 +13,7 @@
 #include "stages/huggingface/checkpoint/adapter.h"
 #include "stages/huggingface/model_id.h"
 
-namespace ggufmill {
-namespace huggingface {
+namespace ggufmill::huggingface {
 
 enum class DraftHead { kInclude, kLeaveOut };  // layers that predict further tokens
 
@@ -39,18 +38,11 @@ struct SourceOptions {
   Origin origin{};
 };
 
-}  // namespace huggingface
-
 // The name of a converted checkpoint: the parts of its name, and its file type ("BF16").
 struct CheckpointName {
   ModelId id;
   std::string file_type;
 };
-
-// Returns the error for a path that is not a folder, with a hint if it looks like the name of a model on the hub.
-Error no_checkpoint_folder(const std::string& path);
-
-namespace huggingface {
 
 // An adapter in the format of PEFT, and the model that it belongs to.
 struct AdapterOptions {
@@ -63,24 +55,31 @@ struct AdapterOptions {
   Origin origin{};
 };
 
-}  // namespace huggingface
-
 // The result of read_huggingface(), which reads config.json, the tokenizer and the headers of the weights, but not the
 // weights.
 struct ConvertedCheckpoint {
   Model model;
   CheckpointName name;
 };
-Result<ConvertedCheckpoint> read_huggingface(const huggingface::SourceOptions& options, const CheckpointOpener& open);
+
+}  // namespace ggufmill::huggingface
+
+namespace ggufmill {
+
+// Returns the error for a path that is not a folder, with a hint if it looks like the name of a model on the hub.
+Error no_checkpoint_folder(const std::string& path);
+
+Result<huggingface::ConvertedCheckpoint> read_huggingface(const huggingface::SourceOptions& options,
+                                                          const CheckpointOpener& open);
 // Reads one model per request, which replaces the options' part and type. The models share their files.
-Result<std::vector<ConvertedCheckpoint>> read_huggingface_parts(const huggingface::SourceOptions& options,
-                                                                std::span<const PartRequest> requests,
-                                                                const CheckpointOpener& open);
+Result<std::vector<huggingface::ConvertedCheckpoint>> read_huggingface_parts(const huggingface::SourceOptions& options,
+                                                                             std::span<const PartRequest> requests,
+                                                                             const CheckpointOpener& open);
 
 // Converts an adapter as llama.cpp's convert_lora_to_gguf.py does: what the base's map does to a weight is done to the
 // pair of matrices of each adapted weight. See pipeline/core/adapter.h for the result. Also reads adapter_config.json
 // and the headers of the adapter's weights, and those of the base if its folder has weights.
-Result<ConvertedCheckpoint> read_huggingface_adapter(const huggingface::AdapterOptions& options,
-                                                     const CheckpointOpener& open);
+Result<huggingface::ConvertedCheckpoint> read_huggingface_adapter(const huggingface::AdapterOptions& options,
+                                                                  const CheckpointOpener& open);
 
 }  // namespace ggufmill

@@ -17,7 +17,7 @@
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/model_card.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
@@ -454,4 +454,4 @@ Result<General> read_general(const GeneralOptions& options, const json::object& 
   return GeneralMaker(options, config, weights).make();
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

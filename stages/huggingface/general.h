@@ -11,7 +11,7 @@
 #include "pipeline/core/metadata.h"
 #include "stages/huggingface/model_id.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 struct GeneralOptions {
   std::string folder;
@@ -38,4 +38,4 @@ std::string folder_name(const std::string& folder);
 Result<General> read_general(const GeneralOptions& options, const boost::json::object& config,
                              const WeightCount& weights);
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

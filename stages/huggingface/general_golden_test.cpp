@@ -17,6 +17,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
+using namespace ggufmill::huggingface;
 namespace fs = std::filesystem;
 namespace json = boost::json;
 

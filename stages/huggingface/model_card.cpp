@@ -15,7 +15,7 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
@@ -165,4 +165,4 @@ Result<json::object> read_model_card(const fs::path& folder, std::vector<std::st
   return json::object();
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -8,7 +8,7 @@
 
 #include "pipeline/core/error.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 // Returns the YAML between the first line, "---", and the next "---". Plain scalars are typed according to YAML 1.1
 // (`no` is false, 7 a number), but dates remain text. Returns an empty object if README.md is missing, does not begin
@@ -16,4 +16,4 @@ namespace ggufmill {
 // the place. Reads at most 2 MiB of the file.
 Result<boost::json::object> read_model_card(const std::filesystem::path& folder, std::vector<std::string>& warnings);
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -15,7 +15,7 @@
 #include "pipeline/core/text.h"
 #include "stages/huggingface/tokenizer/unicode.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -245,4 +245,4 @@ std::string model_title(std::string_view name) {
   return title;
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

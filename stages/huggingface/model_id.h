@@ -10,7 +10,7 @@
 
 #include "pipeline/core/model.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 // Number of weights, as counted for the size label: experts (tensors "..._exps...") are counted once and separately.
 struct WeightCount {
@@ -39,4 +39,4 @@ ModelId read_model_id(std::string_view id, const WeightCount& weights);
 // versions and words that begin with a digit.
 std::string model_title(std::string_view name);
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

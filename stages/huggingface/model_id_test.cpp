@@ -8,6 +8,7 @@
 #include "tests/support/tsv.h"
 
 using namespace ggufmill;
+using namespace ggufmill::huggingface;
 
 namespace {
 std::string shown(const std::optional<std::string>& part) { return part ? *part : "-"; }

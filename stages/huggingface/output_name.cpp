@@ -8,7 +8,7 @@
 #include "pipeline/core/text.h"
 #include "stages/huggingface/tokenizer/unicode.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 std::string in_case(std::string_view text, int (*change)(int)) {
@@ -83,4 +83,4 @@ Result<std::string> fill_output_name(std::string_view name, std::string_view fil
   return out;
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -7,7 +7,7 @@
 #include "pipeline/core/error.h"
 #include "stages/huggingface/model_id.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 enum class OutputContent {
   kModel,
@@ -27,4 +27,4 @@ Result<std::string> default_output_name(const ModelId& id, std::string_view file
 // in upper case; {{ and }} are literal braces. Exit code 2 for other fields.
 Result<std::string> fill_output_name(std::string_view name, std::string_view file_type);
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

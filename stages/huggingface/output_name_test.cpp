@@ -3,6 +3,7 @@
 #include "tests/support/catch.h"
 
 using namespace ggufmill;
+using namespace ggufmill::huggingface;
 
 namespace {
 

@@ -14,6 +14,8 @@
 namespace ggufmill {
 namespace {
 
+using namespace huggingface;
+
 std::string problem_of(const Error& error) {
   if (error.code != ExitCode::kBadInput) return "the code of an error is not that of bad input: " + render(error);
   if (error.what.empty() || error.where.empty()) return "an error without what or where: " + render(error);

@@ -84,10 +84,10 @@ class Folder {
     options.pre = "default";
     return options;
   }
-  Result<ConvertedCheckpoint> read(const huggingface::SourceOptions& options) const {
+  Result<huggingface::ConvertedCheckpoint> read(const huggingface::SourceOptions& options) const {
     return read_huggingface(options, read_safetensors);
   }
-  Result<ConvertedCheckpoint> read() const { return read(options()); }
+  Result<huggingface::ConvertedCheckpoint> read() const { return read(options()); }
   // Returns the error, which must be about bad input, with the folder's path replaced by DIR.
   std::string fault() const {
     const auto result = read();

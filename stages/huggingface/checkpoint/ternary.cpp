@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
+#include "stages/huggingface/checkpoint/quantized_tensors.h"
 
 namespace ggufmill::huggingface {
 namespace {
@@ -121,6 +123,28 @@ Result<ExpressionRef> unpack_ternary(const ExpressionRef& bytes, float scale) {
   // -1, 0, 1, and 2 times the reciprocal are equal to their quotients.
   BOOST_OUTCOME_TRY(ExpressionRef factor, expressions::constant(Shape{1, {1, 1, 1, 1}}, {1 / scale}));
   return expressions::scale_blocks(std::move(values), std::move(factor), columns, 4 * rows);
+}
+
+// Unpacks ternary weights with one scale each, by which they are divided. Weights that are not packed have no scale.
+Status decode_bitnet(QuantizedTensors& checkpoint) {
+  for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
+    const std::string name = checkpoint.tensors[i].name;
+    constexpr std::string_view kEnding = "_scale";
+    const bool is_scale = name.ends_with(".weight_scale");
+    if (!is_scale) {
+      if (name.ends_with(".weight") && checkpoint.tensors[i].values->type->name == "U8") {
+        BOOST_OUTCOME_TRY(checkpoint.place_of(name + std::string(kEnding)));
+      }
+      continue;
+    }
+    const std::string weight_name = name.substr(0, name.size() - kEnding.size());
+    BOOST_OUTCOME_TRY(const std::size_t weight, checkpoint.weight_of(weight_name, i));
+    BOOST_OUTCOME_TRY(const float scale, checkpoint.of_tensor(name, read_scale(*checkpoint.tensors[i].values)));
+    BOOST_OUTCOME_TRY(checkpoint.tensors[weight].values,
+                      checkpoint.of_tensor(weight_name, unpack_ternary(checkpoint.tensors[weight].values, scale)));
+    checkpoint.skipped.insert(i);
+  }
+  return ok();
 }
 
 Result<ExpressionRef> ternary(ExpressionRef input) {

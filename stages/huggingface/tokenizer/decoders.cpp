@@ -5,7 +5,7 @@
 #include "stages/huggingface/tokenizer/text_steps.h"
 #include "stages/huggingface/tokenizer/unicode.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
@@ -157,4 +157,4 @@ Result<Decoder> make_decoder(const std::string& path, const json::value* step) {
   });
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -17,7 +17,7 @@
 #include "stages/huggingface/tokenizer/text_steps.h"
 #include "stages/huggingface/tokenizer/tokenizer_json.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 struct AddedToken {
   std::string content;
@@ -75,4 +75,4 @@ Result<std::string> pre_tokenizer_hash(const LoadedTokenizer& tokenizer);
 // Looks up a hash in configs/pre_tokenizers.tsv and returns the value for tokenizer.ggml.pre.
 std::optional<std::string_view> pre_tokenizer_named(std::string_view hash);
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

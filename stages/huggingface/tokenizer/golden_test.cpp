@@ -18,6 +18,7 @@
 #include "tests/support/tsv.h"
 
 using namespace ggufmill;
+using namespace ggufmill::huggingface;
 namespace fs = std::filesystem;
 namespace json = boost::json;
 

@@ -9,7 +9,7 @@
 #include "stages/huggingface/tokenizer/encoder.h"
 #include "stages/huggingface/tokenizer/vocabulary.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
@@ -254,4 +254,4 @@ Result<Vocabulary> read_json_vocabulary(TokenizerReader reader, const TokenizerF
   return JsonVocabulary(files, options).read(reader);
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

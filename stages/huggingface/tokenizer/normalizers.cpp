@@ -6,7 +6,7 @@
 #include "stages/huggingface/tokenizer/text_steps.h"
 #include "stages/huggingface/tokenizer/unicode.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
@@ -132,4 +132,4 @@ Result<Normalizer> make_normalizer(const std::string& path, const json::value* s
   return NormalizerMaker(path).make(*step);
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -7,7 +7,7 @@
 #include "pipeline/io/json_file.h"
 #include "stages/huggingface/tokenizer/vocabulary.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
@@ -61,4 +61,4 @@ Result<Vocabulary> read_plamo_vocabulary(const std::string& path, std::uint64_t 
   return vocabulary;
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -5,7 +5,7 @@
 #include "stages/huggingface/tokenizer/text_steps.h"
 #include "stages/huggingface/tokenizer/unicode.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
@@ -230,4 +230,4 @@ Result<PreTokenizer> make_pre_tokenizer(const std::string& path, const json::val
   return PreTokenizerMaker(path).make(*step);
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -9,7 +9,7 @@
 
 #include "pipeline/core/text.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 constexpr std::size_t kMaxPattern = 16384;  // bytes; the longest in use have some 500
@@ -241,4 +241,4 @@ Result<std::vector<TextRange>> Regex::find_all(std::string_view text) const {
   return found;
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -17,7 +17,7 @@ struct pcre2_real_code_8;
 struct pcre2_real_match_data_8;
 struct pcre2_real_match_context_8;
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 using TextRange = std::pair<std::size_t, std::size_t>;  // bytes: begin, end
 
@@ -52,4 +52,4 @@ class Regex {
   std::shared_ptr<MatchBudget> budget_;
 };
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

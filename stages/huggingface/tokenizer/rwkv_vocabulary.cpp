@@ -11,7 +11,7 @@
 #include "stages/huggingface/tokenizer/unicode.h"
 #include "stages/huggingface/tokenizer/vocabulary.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 constexpr std::uint64_t kMaxVocabularyBytes = 64 << 20;  // maximum file size; the actual file has 1 MB
@@ -108,4 +108,4 @@ Result<Vocabulary> read_rwkv_vocabulary(const std::string& path, std::optional<s
   return vocabulary;
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -10,7 +10,7 @@
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/tokenizer/tokenizer_json.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 // One field of a protocol buffer message: a number (wire type 0, 1 or 5) or bytes (2). SentencePiece files contain no
@@ -148,4 +148,4 @@ Result<SentencePieceModel> SentencePieceModel::parse(const std::string& path, st
   return model;
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -9,7 +9,7 @@
 
 #include "pipeline/core/error.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 // The values are those in the file and in tokenizer.ggml.token_type.
 enum class PieceType : std::int32_t {
@@ -58,4 +58,4 @@ class SentencePieceModel {
   bool removes_spaces_ = true;
 };
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -11,7 +11,7 @@
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/tokenizer/vocabulary.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
@@ -255,4 +255,4 @@ Result<Vocabulary> read_sentencepiece_vocabulary(const TokenizerChoice& choice, 
   return SentencePieceVocabulary(files, options).read(choice);
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -11,7 +11,7 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
@@ -377,4 +377,4 @@ void SpecialTokens::write(Metadata& out) const {
   if (strip_accents_) out.set("tokenizer.ggml.normalizer.strip_accents", metadata_bool(*strip_accents_));
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

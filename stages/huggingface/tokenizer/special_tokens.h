@@ -15,7 +15,7 @@
 #include "pipeline/core/metadata.h"
 #include "stages/huggingface/tokenizer/tokenizer_json.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 inline constexpr std::uint64_t kMaxChatTemplate = 1 << 20;  // bytes per template; the longest in use have some 60 KB
 
@@ -61,4 +61,4 @@ class SpecialTokens {
   std::optional<bool> lowercase_, strip_accents_;
 };
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -16,7 +16,7 @@
 #include "stages/huggingface/tokenizer/regex.h"
 #include "stages/huggingface/tokenizer/text_steps.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 inline constexpr std::size_t kMaxSteps = 64;  // per kind, including those in sequences
 
@@ -80,4 +80,4 @@ class Maker {
   std::size_t steps_ = 0;
 };
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 std::string_view pre_tokenizer_table();    // pre_tokenizers.tsv
 std::string_view tokenizer_class_table();  // tokenizer_classes.tsv
@@ -31,4 +31,4 @@ inline std::vector<std::vector<std::string_view>> table_rows(std::string_view ta
   return rows;
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -15,7 +15,7 @@
 #include "stages/huggingface/tokenizer/text_steps.h"
 #include "stages/huggingface/tokenizer/vocabulary.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
@@ -216,4 +216,4 @@ class TekkenReader {
 
 Result<TekkenVocabulary> read_tekken_vocabulary(const std::string& path) { return TekkenReader(path).read(); }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

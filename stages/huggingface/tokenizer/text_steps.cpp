@@ -7,7 +7,7 @@
 #include "stages/huggingface/tokenizer/step_maker.h"
 #include "stages/huggingface/tokenizer/unicode.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
@@ -96,4 +96,4 @@ std::optional<std::string> from_byte_level(std::string_view text) {
   return out;
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

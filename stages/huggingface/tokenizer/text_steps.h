@@ -12,7 +12,7 @@
 
 #include "pipeline/core/error.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 inline constexpr std::size_t kMaxText = 1 << 16;  // maximum size in bytes to which a text may grow
 
@@ -42,4 +42,4 @@ std::optional<std::string> from_byte_level(std::string_view text);
 // Returns the byte that a token such as "<0x0A>" denotes.
 std::optional<unsigned char> byte_token(std::string_view token);
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -8,6 +8,7 @@
 #include "tests/support/catch.h"
 
 using namespace ggufmill;
+using namespace ggufmill::huggingface;
 namespace json = boost::json;
 
 namespace {

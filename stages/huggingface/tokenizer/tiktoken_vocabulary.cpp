@@ -13,7 +13,7 @@
 #include "stages/huggingface/tokenizer/text_steps.h"
 #include "stages/huggingface/tokenizer/vocabulary.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 constexpr std::size_t kMaxRankedBytes = 1024;  // time is quadratic in a token's bytes
@@ -147,4 +147,4 @@ Result<Vocabulary> read_tiktoken_vocabulary(const std::string& path, const Token
   return TiktokenReader(path, choice, config).read(vocabulary_size);
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -12,7 +12,7 @@
 #include "pipeline/core/text.h"
 #include "stages/huggingface/tokenizer/unicode.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
@@ -235,4 +235,4 @@ Result<TokenModel> make_token_model(const TokenizerJson& file) {
                              quoted_name(file.model)));
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -9,7 +9,7 @@
 #include "pipeline/core/error.h"
 #include "stages/huggingface/tokenizer/tokenizer_json.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 // Thread-safe.
 using TokenModel = std::function<Result<std::vector<std::uint32_t>>(std::string_view piece)>;
@@ -19,4 +19,4 @@ using TokenModel = std::function<Result<std::vector<std::uint32_t>>(std::string_
 // unknown token.
 Result<TokenModel> make_token_model(const TokenizerJson& file);
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

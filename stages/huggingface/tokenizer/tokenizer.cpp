@@ -14,7 +14,7 @@
 #include "stages/huggingface/tokenizer/text_steps.h"
 #include "stages/huggingface/tokenizer/vocabulary.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
@@ -402,4 +402,4 @@ Result<TokenizerMetadata> read_tokenizer(const fs::path& folder, const Tokenizer
   return make_tokenizer(files, options);
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

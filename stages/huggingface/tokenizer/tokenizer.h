@@ -12,7 +12,7 @@
 #include "pipeline/core/error.h"
 #include "pipeline/core/metadata.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 // Selects the files to read, and how a vocabulary is converted to tokens, scores and types.
 enum class TokenizerReader {
@@ -105,4 +105,4 @@ struct TokenizerMetadata {
 // Memory: about three times the size of the tokenizer's files. Also reads config.json, for the ids of special tokens.
 Result<TokenizerMetadata> read_tokenizer(const std::filesystem::path& folder, const TokenizerOptions& options);
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

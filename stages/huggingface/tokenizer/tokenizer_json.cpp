@@ -10,7 +10,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 namespace {
 
 using EventKind = JsonEvent::Kind;
@@ -207,4 +207,4 @@ Result<TokenizerJson> parse_tokenizer_json(const std::string& path, std::string_
   return finish(std::move(out), std::move(document));
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

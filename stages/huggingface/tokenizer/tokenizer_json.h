@@ -11,7 +11,7 @@
 
 #include "pipeline/core/error.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 inline constexpr std::uint64_t kMaxTokenizerBytes = 256 << 20;  // of tokenizer.json; the largest in use have 40 MB
 inline constexpr std::uint32_t kMaxTokens = 4 << 20;
@@ -80,4 +80,4 @@ struct TokenizerJson {
 Result<TokenizerJson> read_tokenizer_json(const std::string& path);
 Result<TokenizerJson> parse_tokenizer_json(const std::string& path, std::string_view text);
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

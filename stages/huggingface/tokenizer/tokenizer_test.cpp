@@ -12,6 +12,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
+using namespace ggufmill::huggingface;
 namespace fs = std::filesystem;
 using Reader = TokenizerReader;
 

@@ -7,7 +7,7 @@
 #include <unicode/uscript.h>
 #include <unicode/utf8.h>
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 std::vector<Character> characters(std::string_view utf8) {
   std::vector<Character> out;
@@ -89,4 +89,4 @@ int script_of(char32_t code) {
   return uscript_getScript(static_cast<UChar32>(code), &status);
 }
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 struct Character {
   char32_t code;
@@ -36,4 +36,4 @@ bool is_nonspacing(char32_t code);   // category Mn
 bool is_combining(char32_t code);    // category M
 int script_of(char32_t code);        // ICU's script code
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

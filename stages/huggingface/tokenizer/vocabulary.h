@@ -15,7 +15,7 @@
 #include "stages/huggingface/tokenizer/tokenizer.h"
 #include "stages/huggingface/tokenizer/tokenizer_json.h"
 
-namespace ggufmill {
+namespace ggufmill::huggingface {
 
 struct Token {
   std::string text;
@@ -80,4 +80,4 @@ std::optional<std::string> from_base64(std::string_view text);
 // Does the work of read_tokenizer(), given the files already read.
 Result<TokenizerMetadata> make_tokenizer(const TokenizerFiles& files, const TokenizerOptions& options);
 
-}  // namespace ggufmill
+}  // namespace ggufmill::huggingface

@@ -1,4 +1,5 @@
-#include "stages/huggingface/map/codec_values.h"
+// Named operations on the tensors of audio codecs: activations and codebooks. They read the values, which are F32 in
+// files, and compute in single precision like torch.
 
 #include <fmt/format.h>
 
@@ -8,6 +9,7 @@
 #include "pipeline/core/sleef.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
+#include "stages/huggingface/map/operation_arguments.h"
 
 namespace ggufmill::huggingface {
 namespace {
@@ -50,18 +52,20 @@ Result<ExpressionRef> each_value(const Expression& input, const auto& function) 
   return expressions::constant(input.shape, std::move(values));
 }
 
-}  // namespace
-
-Result<ExpressionRef> exp_of(ExpressionRef input, std::span<const boost::json::value>) {
+// exp(x) of every value.
+Result<ExpressionRef> exp_of(ExpressionRef input, Arguments) {
   return each_value(*input, [](float x) { return sleef::exp(x); });
 }
 
-Result<ExpressionRef> reciprocal_exp(ExpressionRef input, std::span<const boost::json::value> arguments) {
+// 1 / (exp(x) + a) of every value; the argument is a.
+Result<ExpressionRef> reciprocal_exp(ExpressionRef input, Arguments arguments) {
   const auto added = static_cast<float>(number_value(arguments[0]).value_or(0));
   return each_value(*input, [&](float x) { return 1.0f / (sleef::exp(x) + added); });
 }
 
-Result<ExpressionRef> divide_rows(ExpressionRef input, std::span<const boost::json::value> arguments) {
+// Divides rows by one number each. `input`: one dimension, all rows followed by their divisors. Arguments: the number
+// of rows, and the least divisor, which replaces smaller ones. Returns {columns, rows}.
+Result<ExpressionRef> divide_rows(ExpressionRef input, Arguments arguments) {
   const std::int64_t asked = whole_number(arguments[0]).value_or(0);
   const auto least = static_cast<float>(number_value(arguments[1]).value_or(0));
   const std::uint64_t count = input->shape.elements(), rows = asked > 0 ? static_cast<std::uint64_t>(asked) : 0;
@@ -77,5 +81,19 @@ Result<ExpressionRef> divide_rows(ExpressionRef input, std::span<const boost::js
   values.resize(rows * columns);
   return expressions::constant(Shape{2, {columns, rows, 1, 1}}, std::move(values));
 }
+
+constexpr TensorOperation kCodecOperations[] = {
+    {"divide_rows", 2, 2,
+     "Of rows and then one divisor for each, concatenated in one dimension: the rows divided by them. Arguments: "
+     "number "
+     "of rows, least divisor.",
+     divide_rows},
+    {"exp", 0, 1, "exp of every value of a tensor of F32.", exp_of},
+    {"reciprocal_exp", 1, 1, "1 / (exp(x) + a number) of every value x of a tensor of F32.", reciprocal_exp},
+};
+
+}  // namespace
+
+std::span<const TensorOperation> codec_operations() { return kCodecOperations; }
 
 }  // namespace ggufmill::huggingface

@@ -1,5 +1,5 @@
 #pragma once
-// The groups of a compressed-tensors configuration: which weights are stored in which way.
+// Checkpoints of compressed-tensors, whose configuration has groups: which weights are stored in which way.
 
 #include <boost/json/value.hpp>
 #include <set>
@@ -10,6 +10,12 @@
 #include "pipeline/core/pattern.h"
 
 namespace ggufmill::huggingface {
+
+// Formats of groups.
+inline constexpr std::string_view kPackedFormat = "pack-quantized", kNvfp4Format = "nvfp4-pack-quantized",
+                                  kMxfp4Format = "mxfp4-pack-quantized";
+
+struct QuantizedTensors;
 
 struct CompressedGroup {
   std::string format;             // "float-quantized", "pack-quantized", ...
@@ -34,5 +40,9 @@ class CompressedGroups {
  private:
   std::vector<CompressedGroup> groups_;
 };
+
+// Returns the group of a weight.
+Result<const CompressedGroup*> group_of(const QuantizedTensors& checkpoint, const CompressedGroups& groups,
+                                        std::string_view weight);
 
 }  // namespace ggufmill::huggingface

@@ -1,0 +1,264 @@
+#include "stages/huggingface/chosen_map.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/input_file.h"
+#include "pipeline/io/json_file.h"
+#include "pipeline/io/source_path.h"
+#include "stages/huggingface/checkpoint/json_values.h"
+#include "stages/huggingface/general.h"
+#include "stages/huggingface/map/metadata_rules.h"
+#include "stages/huggingface/map/model_type.h"
+
+namespace ggufmill::huggingface {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+Status ChosenMap::choose(std::vector<std::string>& warnings) {
+  const std::string asked = options.folder;
+  BOOST_OUTCOME_TRY(options.folder, pinned(asked));
+  if (!options.architecture.empty()) {
+    BOOST_OUTCOME_TRY(architecture, named_architecture(options.architecture, options.origin));
+  }
+  if (!options.config.empty()) architecture.config = options.config;
+  BOOST_OUTCOME_TRY(read_config());
+  json::object config = stored_config;
+  if (options.class_defaults && architecture.config == "config.json") {
+    BOOST_OUTCOME_TRY(CompletedConfig completed, with_class_defaults(options.folder, stored_config));
+    if (completed.is_refused)
+      warnings.push_back(
+          fmt::format("{}: transformers rejects a value for model type '{}', so the file is read as is, without "
+                      "class defaults, as convert_hf_to_gguf.py does",
+                      config_file().string(), std::string_view(stored_config.at("model_type").as_string())));
+    config = std::move(completed.config);
+  }
+  if (options.part == ModelPart::kProjector) {
+    class_name = projector_class(config);
+  } else {
+    BOOST_OUTCOME_TRY(class_name, class_to_convert(config));
+  }
+  if (options.architecture.empty()) {
+    BOOST_OUTCOME_TRY(architecture, architecture_of_config());
+    BOOST_OUTCOME_TRY(choose_other_map(config));
+  }
+  BOOST_OUTCOME_TRY(check_part());
+  BOOST_OUTCOME_TRY(check_options());
+  facts.emplace(options.folder, std::move(config), architecture.values);
+  const bool is_draft = options.part == ModelPart::kDraft;
+  json::object option{{"draft_head", is_draft || options.draft_head == DraftHead::kInclude},
+                      {"draft_head_only", is_draft},
+                      {"dense_modules", options.dense_modules},
+                      {"class", class_name},
+                      {"folder", folder_name(asked)}};
+  facts->set("option", option);
+  BOOST_OUTCOME_TRY(choose_adapter(std::move(option)));
+  BOOST_OUTCOME_TRY(read_preprocessor());
+  BOOST_OUTCOME_TRY(read_target());
+  BOOST_OUTCOME_TRY(check_refusals());
+  return choose_name(architecture, *facts);
+}
+
+Status ChosenMap::read_config() {
+  const std::string& name = architecture.config;
+  if (!is_folder(options.folder)) return no_checkpoint_folder(options.folder);
+  const std::string path = config_file().string();
+  if (const std::string_view kind = kind_of_path(path); !is_file(path) && !kind.empty())
+    return input_error(path, fmt::format("is {}, not a file", kind), "replace it with the checkpoint's file");
+  if (!is_file(path)) return no_config(name);
+  BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(path));
+  if (!config.is_object()) return input_error(path, "is not a JSON object");
+  stored_config = config.get_object();
+  config_path = path;
+  return ok();
+}
+
+Error ChosenMap::no_config(const std::string& name) const {
+  if (const std::string adapter = file("adapter_config.json"); is_file(adapter)) {
+    const auto config = read_checkpoint_json(adapter);
+    const auto base = config ? json_string(config.value(), "base_model_name_or_path") : std::nullopt;
+    return input_error(options.folder, "is a LoRA adapter, not a model",
+                       fmt::format("`ggufmill convert-lora` converts adapters; to convert its base model{}, give that "
+                                   "model's folder",
+                                   base ? fmt::format(" ({})", quoted_name(*base)) : ""));
+  }
+  std::string help = fmt::format(
+      "a checkpoint folder has {}, a tokenizer, and weights: *.safetensors or pytorch_model*.bin; to read "
+      "safetensors files alone, use `source: {{diffusion: ...}}` for a model of images or video, and "
+      "`source: {{safetensors: ...}}` for others",
+      name);
+  if (name == "config.json" && is_file(file("params.json")))
+    help =
+        "it has params.json, as in Mistral's own format; set `config: params.json` in the source, or use "
+        "--mistral-format";
+  return input_error(options.folder, fmt::format("has no {}", name), help);
+}
+
+Result<Architecture> ChosenMap::architecture_of_config() const {
+  if (!class_name.empty()) return find_architecture(class_name, config_file().string(), options.part);
+  return find_architecture_without_class(options.folder, architecture.config, stored_config);
+}
+
+Status ChosenMap::choose_other_map(const json::object& config) {
+  Facts known(options.folder, config, architecture.values);
+  known.set("option", json::object{{"dspark", options.dspark}, {"adapter", options.adapter}});
+  for (const OtherMap& other : architecture.other_maps) {
+    BOOST_OUTCOME_TRY(const bool holds, known.holds(other.when));
+    if (!holds) continue;
+    BOOST_OUTCOME_TRY(Architecture chosen, read_architecture(other.map));
+    architecture = std::move(chosen);
+    return ok();
+  }
+  return ok();
+}
+
+// For one of the adapters in the checkpoint: finds it by its name.
+Status ChosenMap::choose_adapter(json::object option) {
+  if (!architecture.adapters) return ok();
+  BOOST_OUTCOME_TRY(const json::value listed, facts->evaluate(*architecture.adapters));
+  const json::array* const names = listed.if_array();
+  if (!names || names->empty())
+    return input_error(config_file().string(), "the checkpoint contains no adapters",
+                       fmt::format("the map reads their names at {}", architecture.adapters->place));
+  const auto found = std::ranges::find(*names, json::value(options.adapter));
+  if (found == names->end()) {
+    return error_at(options.origin, fmt::format("the checkpoint contains no adapter {}", quoted_name(options.adapter)),
+                    fmt::format("set `adapter` in the source to one of {}", fmt::join(quoted_names(*names), ", ")));
+  }
+  option["adapter"] = options.adapter;
+  option["adapter_index"] = found - names->begin();
+  option["adapters"] = names->size();
+  facts->set("option", std::move(option));
+  return ok();
+}
+
+Status ChosenMap::check_part() const {
+  if (architecture.part != described_part(options.part))
+    return error_at(options.origin,
+                    fmt::format("the map '{}' describes the {}, but the source asks for the {}", architecture.file,
+                                part_name(architecture.part), part_name(options.part)),
+                    fmt::format("ask for `part: {}`, or choose another map", part_name(architecture.part)));
+  if (options.vocabulary_only && architecture.part != ModelPart::kText)
+    return error_at(options.origin, "a projector has no vocabulary", "omit vocabulary_only, or `part: projector`");
+  return ok();
+}
+
+// Sets `preprocessor`: the members of preprocessor_config.json and processor_config.json, whose nested settings
+// replace those at the top, and the second file those of the first.
+Status ChosenMap::read_preprocessor() {
+  constexpr std::pair<std::string_view, std::string_view> kFiles[] = {{"preprocessor_config.json", "media_proc_cfg"},
+                                                                      {"processor_config.json", "image_processor"}};
+  if (architecture.part != ModelPart::kProjector) return ok();
+  json::object merged;
+  const auto merge = [&](const json::object& from) {
+    for (const auto& member : from) merged[member.key()] = member.value();
+  };
+  for (const auto& [name, nested] : kFiles) {
+    const auto path = facts->file(name);
+    if (!path) continue;
+    BOOST_OUTCOME_TRY(const json::value settings, read_checkpoint_json(path->string()));
+    if (!settings.is_object()) return input_error(path->string(), "is not a JSON object");
+    merge(settings.get_object());
+    const json::value* const inner = settings.get_object().if_contains(nested);
+    if (inner && inner->is_object()) merge(inner->get_object());
+  }
+  facts->set("preprocessor", std::move(merged), facts->folder() / kFiles[0].first);
+  return ok();
+}
+
+// For a draft of another model: sets `target`, that model's config.json, and what its tokenizer is read from.
+Status ChosenMap::read_target() {
+  if (architecture.target_tokenizer == TargetTokenizer::kNone) {
+    if (options.target.empty()) return ok();
+    return error_at(options.origin,
+                    fmt::format("the map '{}' does not describe a draft for another model", architecture.file),
+                    "omit the target");
+  }
+  if (options.target.empty())
+    return input_error(options.folder, "is a draft for another model, whose config.json and tokenizer are needed",
+                       "give that model's folder: `target: FOLDER` in the source, or --target-model-dir FOLDER");
+  BOOST_OUTCOME_TRY(target_folder, pinned(options.target));
+  if (!is_folder(target_folder)) return no_checkpoint_folder(target_folder);
+  const std::string path = (fs::path(target_folder) / "config.json").string();
+  if (!is_file(path)) return input_error(target_folder, "has no config.json");
+  BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(path));
+  if (!config.is_object()) return input_error(path, "is not a JSON object");
+  BOOST_OUTCOME_TRY(const std::string target_class, class_to_convert(config.get_object()));
+  if (architecture.target_tokenizer == TargetTokenizer::kModel) {
+    BOOST_OUTCOME_TRY(target_map, find_architecture(target_class, path));
+  }
+  // The tokenizer's rules see the draft's config.json, as in convert_hf_to_gguf.py.
+  target_facts.emplace(target_folder, facts->config(), tokenizer_map().values);
+  target_facts->set("option", json::object{{"class", target_class}, {"folder", folder_name(target_folder)}});
+  json::object target = Facts(target_folder, config.get_object(), no_values).config();
+  const json::value *const tokens = facts->config().if_contains("vocab_size"), *const known =
+                                                                                   target.if_contains("vocab_size");
+  if (tokens && known && tokens->is_number() && known->is_number() && *tokens != *known)
+    return input_error(config_file().string(),
+                       fmt::format("the draft is for a vocabulary of {} tokens, but that of the target is {}",
+                                   shown(*tokens), shown(*known)),
+                       fmt::format("{} is not the model that it drafts for", target_folder));
+  facts->set("target", std::move(target), path);
+  return ok();
+}
+
+Status ChosenMap::check_options() const {
+  if (options.dspark && !architecture.dspark)
+    return error_at(options.origin, fmt::format("checkpoints of '{}' contain no DSpark draft", architecture.name),
+                    "omit dspark; for a folder that has only a draft, set `target` alone");
+  if (!options.adapter.empty() && !architecture.adapters)
+    return error_at(options.origin, fmt::format("checkpoints of '{}' contain no adapters", architecture.name),
+                    "omit the adapter; an adapter in a folder of its own is read with `source: {lora: ...}`");
+  if (options.dense_modules && !architecture.dense_modules)
+    return error_at(options.origin,
+                    fmt::format("dense_modules is not possible: the map of '{}' has none", architecture.name),
+                    "omit it; a map with such modules sets `dense_modules: true`");
+  const bool is_draft = options.part == ModelPart::kDraft;
+  const bool omits_draft = options.part == ModelPart::kText && options.draft_head == DraftHead::kLeaveOut;
+  if (architecture.draft_head || !(is_draft || omits_draft)) return ok();
+  return error_at(
+      options.origin,
+      fmt::format("{}: the map of '{}' has no layers that predict further tokens",
+                  is_draft ? "no draft can be made" : "the draft head cannot be omitted", architecture.name),
+      "omit the option; a map with such layers sets `draft_head: true`");
+}
+
+Status ChosenMap::check_refusals() const {
+  for (const Refusal& refusal : architecture.refuses) {
+    BOOST_OUTCOME_TRY(const bool holds, facts->holds(refusal.when));
+    if (holds) return input_error(facts->file_behind(refusal.when, config_file()).string(), refusal.what, refusal.help);
+  }
+  return ok();
+}
+
+std::vector<std::string> quoted_names(const json::array& names) {
+  std::vector<std::string> quoted;
+  for (const json::value& name : names)
+    quoted.push_back(quoted_name(name.is_string() ? std::string(name.get_string()) : shown(name)));
+  return quoted;
+}
+
+}  // namespace ggufmill::huggingface
+
+namespace ggufmill {
+
+Error no_checkpoint_folder(const std::string& path) {
+  const std::string_view kind = kind_of_path(path);
+  std::string help =
+      "a checkpoint folder has config.json, a tokenizer, and weights: *.safetensors or pytorch_model*.bin";
+  const auto is_name = [](std::string_view part) {
+    return !part.empty() && part != "." && part != ".." && part.find('/') == part.npos;
+  };
+  const std::size_t slash = path.find('/');
+  if (kind.empty() && slash != path.npos && is_name(std::string_view(path).substr(0, slash)) &&
+      is_name(std::string_view(path).substr(slash + 1)))
+    help = fmt::format("for a model on the hub, use hf://{}; otherwise give the path of the checkpoint folder", path);
+  return input_error(path, kind.empty() ? "the folder does not exist" : fmt::format("is {}, not a folder", kind), help);
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,68 @@
+#pragma once
+// The map by which a checkpoint is converted, chosen by its config.json and the source's options, and the facts that
+// the map's rules see before a tensor is read.
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/core/error.h"
+#include "stages/huggingface/conversion.h"
+#include "stages/huggingface/map/architecture.h"
+#include "stages/huggingface/map/values.h"
+
+namespace ggufmill::huggingface {
+
+// Not movable: the facts refer to the values of the maps.
+class ChosenMap {
+ public:
+  explicit ChosenMap(SourceOptions from) : options(std::move(from)) {}
+  ChosenMap(const ChosenMap&) = delete;
+  ChosenMap& operator=(const ChosenMap&) = delete;
+
+  // Reads the configuration of the checkpoint and, for a draft, of its target; sets all members. Checks that the
+  // options fit the map.
+  Status choose(std::vector<std::string>& warnings);
+
+  std::filesystem::path file(std::string_view name) const { return std::filesystem::path(options.folder) / name; }
+  std::filesystem::path config_file() const { return file(architecture.config); }
+  // The map and the facts for the tokenizer: those of the target for a draft that uses the target's map.
+  const Architecture& tokenizer_map() const {
+    return architecture.target_tokenizer == TargetTokenizer::kModel ? target_map : architecture;
+  }
+  Facts& tokenizer_facts() { return target_facts ? *target_facts : *facts; }
+
+  SourceOptions options;              // the folder is a local one
+  std::string config_path;            // of the file that was read
+  boost::json::object stored_config;  // as in the file
+  std::string class_name;             // that decided how to convert the checkpoint; may be empty
+  Architecture architecture;
+  std::optional<Facts> facts;  // has a value once the map is chosen
+
+ private:
+  Status read_config();
+  Error no_config(const std::string& name) const;
+  Result<Architecture> architecture_of_config() const;
+  Status choose_other_map(const boost::json::object& config);
+  Status choose_adapter(boost::json::object option);
+  Status check_part() const;
+  Status read_preprocessor();
+  Status read_target();
+  Status check_options() const;
+  Status check_refusals() const;
+
+  std::string target_folder;  // of the model that a draft is for; empty: none
+  Architecture target_map;
+  std::optional<Facts> target_facts;
+  std::map<std::string, ValueRule> no_values;
+};
+
+// Returns the names in quotes, for messages.
+std::vector<std::string> quoted_names(const boost::json::array& names);
+
+}  // namespace ggufmill::huggingface

@@ -1,0 +1,46 @@
+#pragma once
+// The types of a converted checkpoint's tensors, and of its file.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/core/checkpoint.h"
+#include "pipeline/core/error.h"
+#include "pipeline/core/model.h"
+#include "stages/huggingface/map/architecture.h"
+#include "stages/huggingface/map/tensor_map.h"
+#include "stages/huggingface/map/values.h"
+
+namespace ggufmill::huggingface {
+
+struct FileType {
+  std::string_view tensor_type;
+  std::uint32_t number;  // general.file_type
+};
+inline constexpr std::uint32_t kFileTypeMxfp4 = 38, kFileTypeNvfp4 = 39;
+const FileType& file_type_of(OutType type);
+// Returns null if no file type is named like the type of these blocks.
+const FileType* file_type_with(const TypeInfo& blocks);
+
+// Returns BF16 or F16, depending on which of them the first such tensor of two or more dimensions has; F16 by default.
+OutType guess_type(const std::vector<NamedTensor>& tensors);
+
+// Merges the experts' gate and up weights into one tensor, at the position of the later of the two. `origin`: of the
+// option that asks for it, for messages.
+Status fuse_experts(std::vector<MappedTensor>& tensors, const Architecture& architecture, const Origin& origin);
+
+// What decides the type of a tensor.
+struct TensorTypes {
+  const Architecture& architecture;
+  OutType out_type;
+  bool fp8_as_q8_0;
+};
+
+// Returns the tensor with the type that the reference gives to it, or F16 if its rows are not whole blocks of that
+// type. `folder` is for messages.
+Result<Tensor> converted_tensor(MappedTensor mapped, const TensorTypes& types, const Facts& facts,
+                                const std::string& folder);
+
+}  // namespace ggufmill::huggingface
