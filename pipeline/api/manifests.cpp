@@ -1,5 +1,6 @@
 #include "pipeline/api/manifests.h"
 
+#include "pipeline/api/reports.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/store_scheme.h"
@@ -7,12 +8,26 @@
 
 namespace ggufmill {
 
-Result<ManifestFiles> ManifestFiles::make(const Plan& plan, const FileReader& read, bool overwrite,
-                                          const std::atomic<bool>* stop) {
+namespace {
+
+// Marks the tensors that the run has measured to be quantized without any error.
+void mark_exact(const Plan& plan, const RunReport& run, std::size_t output, Manifest& manifest) {
+  const ReportOutput report = std::move(report_of(plan, run, "").outputs.at(output));
+  for (std::size_t f = 0; f < manifest.files.size(); ++f)
+    for (std::size_t i = 0; i < manifest.files[f].tensors.size(); ++i)
+      manifest.files[f].tensors[i].exact =
+          is_exactly_quantized(report.tensors.at(plan.outputs[output].files[f].tensors[i].tensor));
+}
+
+}  // namespace
+
+Result<ManifestFiles> ManifestFiles::make(const Plan& plan, const RunReport* run, const FileReader& read,
+                                          bool overwrite, const std::atomic<bool>* stop) {
   ManifestFiles files;
   std::size_t first = 0;
   for (std::size_t output = 0; output < plan.outputs.size(); ++output) {
     Manifest manifest = manifest_of(plan, output);
+    if (run) mark_exact(plan, *run, output, manifest);
     BOOST_OUTCOME_TRY(sum_up(
         manifest, [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) { return read(first + i, at, into); },
         threads_for(plan.limits.threads), stop));
@@ -41,13 +56,13 @@ std::vector<std::string> ManifestFiles::warnings() const {
   return store_ ? store_->warnings() : std::vector<std::string>();
 }
 
-Status add_manifests(const Plan& plan, const std::atomic<bool>* stop) {
+Status add_manifests(const Plan& plan, const RunReport* run, const std::atomic<bool>* stop) {
   const std::vector<StoredFile> stored = stored_files(plan);
   const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) -> Status {
     BOOST_OUTCOME_TRY(const auto file, open_source(stored[i].path));
     return file->read(at, into);
   };
-  BOOST_OUTCOME_TRY(ManifestFiles files, ManifestFiles::make(plan, read, true, stop));
+  BOOST_OUTCOME_TRY(ManifestFiles files, ManifestFiles::make(plan, run, read, true, stop));
   return files.publish();
 }
 

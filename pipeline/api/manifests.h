@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/graph/engine.h"
 #include "pipeline/io/output_store.h"
 #include "pipeline/manifest/manifest.h"
 
@@ -15,9 +16,9 @@ namespace ggufmill {
 // are removed. Movable; the default is empty.
 class ManifestFiles {
  public:
-  // `read` reads the files of all outputs, numbered in order. Replaces unfinished manifests left by a killed run of
-  // this plan.
-  static Result<ManifestFiles> make(const Plan& plan, const FileReader& read, bool overwrite,
+  // `read` reads the files of all outputs, numbered in order; `run` has the results of the run that wrote them, null if
+  // they are not known. Replaces unfinished manifests left by a killed run of this plan.
+  static Result<ManifestFiles> make(const Plan& plan, const RunReport* run, const FileReader& read, bool overwrite,
                                     const std::atomic<bool>* stop);
   // Gives the files their final names.
   Status publish();
@@ -31,6 +32,6 @@ class ManifestFiles {
 
 // Writes and publishes the manifests of outputs that already have their final names. Replaces existing manifests: when
 // the outputs were published, no manifests existed or they were to be overwritten.
-Status add_manifests(const Plan& plan, const std::atomic<bool>* stop);
+Status add_manifests(const Plan& plan, const RunReport* run, const std::atomic<bool>* stop);
 
 }  // namespace ggufmill

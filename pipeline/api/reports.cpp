@@ -39,7 +39,8 @@ void put_result(const Encoding& encoding, const TargetResult& result, bool parti
   for (const Place& place : encoding.places) {
     ReportTensor& described = report.outputs[place.output].tensors[place.tensor];
     described.seconds = result.seconds;
-    if (partial && described.type != described.source_type) described.state = ErrorState::kNotMeasured;
+    const bool is_known = !partial && !encoding.taken;  // what an earlier output lost is not
+    if (!is_known && described.type != described.source_type) described.state = ErrorState::kNotMeasured;
     if (!result.error || partial) continue;
     described.state = ErrorState::kMeasured;
     described.sums = *result.error;

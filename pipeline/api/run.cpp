@@ -96,7 +96,7 @@ Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOption
       return file->read(at, into);
     };
     BOOST_OUTCOME_TRY(journal.check(read, true, threads_for(plan.limits.threads), options.stop));
-    BOOST_OUTCOME_TRY(add_manifests(plan, options.stop));
+    BOOST_OUTCOME_TRY(add_manifests(plan, nullptr, options.stop));
   }
   RunReport report;
   finish(journal, options, report);
@@ -182,16 +182,17 @@ Result<RunReport> run_resumably(const Plan& plan, const Kernels& kernels, const 
   if (options.resume && options.starts_over && !journal->restart_reason().empty())
     options.starts_over(restart_warning(*journal));
   ManifestFiles manifests;
-  engine.when_sealed = [&, first = std::move(engine.when_sealed)](OutputStore& store) -> Status {
+  engine.when_sealed = [&, first = std::move(engine.when_sealed)](OutputStore& store,
+                                                                  const RunReport& results) -> Status {
     if (first) {
-      BOOST_OUTCOME_TRY(first(store));
+      BOOST_OUTCOME_TRY(first(store, results));
     }
     BOOST_OUTCOME_TRY(check_sealed(plan, *journal, store, options.stop));
     if (!plan.manifest) return ok();
     const auto read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
       return store.read(i, at, into);
     };
-    BOOST_OUTCOME_TRY(manifests, ManifestFiles::make(plan, read, options.overwrite, options.stop));
+    BOOST_OUTCOME_TRY(manifests, ManifestFiles::make(plan, &results, read, options.overwrite, options.stop));
     return ok();
   };
   Result<RunReport> run = nicely(plan.limits.nice, [&] { return run_plan(plan, kernels, engine); });

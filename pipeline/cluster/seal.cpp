@@ -141,7 +141,9 @@ class Sealing {
     };
     ManifestFiles manifests;
     if (plan_.manifest) {
-      BOOST_OUTCOME_TRY(manifests, ManifestFiles::make(with_inode_times(), read, job_.overwrite, options_.stop));
+      const RunReport measured = measured_by_parts();
+      BOOST_OUTCOME_TRY(manifests,
+                        ManifestFiles::make(with_inode_times(), &measured, read, job_.overwrite, options_.stop));
     }
     if (is_stopped(options_)) return stopped();
     BOOST_OUTCOME_TRY(write_seal(job_, marker));
@@ -151,6 +153,13 @@ class Sealing {
     }
     BOOST_OUTCOME_TRY(manifests.publish());
     return finish(outcome);
+  }
+
+  // Returns the results of the parts, as far as they were measured.
+  RunReport measured_by_parts() const {
+    RunReport run;
+    if (plan_.report.error) join_measured(job_, plan_, run);
+    return run;
   }
 
   // Returns the plan with the sources' inodes and times, which manifests need and a serialized plan does not contain.
@@ -246,7 +255,8 @@ class Sealing {
     }
     BOOST_OUTCOME_TRY(local_store().finish_publishing(files_, ids, store_options_));
     if (plan_.manifest) {
-      BOOST_OUTCOME_TRY(add_manifests(with_inode_times(), options_.stop));
+      const RunReport measured = measured_by_parts();
+      BOOST_OUTCOME_TRY(add_manifests(with_inode_times(), &measured, options_.stop));
     }
     return finish(outcome);
   }

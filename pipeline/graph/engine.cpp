@@ -158,11 +158,12 @@ Status check_complete(const RunState& state, const std::vector<bool>& wanted) {
                "nothing was written", "this is a bug in ggufmill: please report it"};
 }
 
-Status publish(OutputStore& store, const RunState& state, Ledger& ledger, const EngineOptions& options) {
+Status publish(OutputStore& store, const RunState& state, Ledger& ledger, const EngineOptions& options,
+               const RunReport& report) {
   BOOST_OUTCOME_TRY(const std::vector<FileId> files, store.seal(state.file_bytes()));
   BOOST_OUTCOME_TRY(ledger.sealed(files));
   if (options.when_sealed) {
-    BOOST_OUTCOME_TRY(options.when_sealed(store));
+    BOOST_OUTCOME_TRY(options.when_sealed(store, report));
   }
   if (state.stopped()) return interrupted();
   return store.publish();
@@ -221,7 +222,8 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const En
     BOOST_OUTCOME_TRY(state.status());
     BOOST_OUTCOME_TRY(check_complete(state, wanted));
     BOOST_OUTCOME_TRY(sources->check_unchanged());
-    BOOST_OUTCOME_TRY(options.leave ? store.leave() : publish(store, state, ledger, options));
+    report.steps = measures.results();
+    BOOST_OUTCOME_TRY(options.leave ? store.leave() : publish(store, state, ledger, options, report));
     report.bytes_read = state.bytes_read();
     report.bytes_written = state.bytes_written();
     report.peak_budget = budget.peak();
@@ -232,7 +234,6 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const En
     return status.error();
   }
   if (options.profile) options.profile->finish(threads);
-  report.steps = measures.results();
   nonfinite.warn(report.warnings);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

@@ -38,6 +38,8 @@ struct UnitRange {
   std::size_t last = 0;
 };
 
+struct RunReport;
+
 struct EngineOptions {
   EngineKind engine = EngineKind::kGraph;
   IoKind io = IoKind::kAuto;
@@ -45,7 +47,8 @@ struct EngineOptions {
   const std::atomic<bool>* stop = nullptr;        // when set, ends with kInterrupted; keeps only what `ledger` keeps
   std::function<void(const Progress&)> progress;  // called from one thread at a time, at most every 50 ms
   // Called when all outputs are complete under their temporary names, before they are renamed. An error ends the run.
-  std::function<Status(OutputStore&)> when_sealed;
+  // The report contains the results of the steps.
+  std::function<Status(OutputStore&, const RunReport&)> when_sealed;
   std::optional<UnitRange> units;  // units to do; none: all
   Ledger* ledger = nullptr;        // records the units done; must outlive the run; null: none
   OutputStore* store = nullptr;    // receives the outputs; must outlive the run; null: the store of the plan's paths

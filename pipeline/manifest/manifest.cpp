@@ -120,6 +120,8 @@ ManifestFile read_file(const json::value& value) {
     ManifestTensor tensor{needed_text(each, "name"), needed_number(each, "offset"), needed_number(each, "bytes"),
                           needed_hash(each, "xxh3"), needed_text(each, "made_of")};
     if (each.is_object() && each.get_object().contains("encoder")) tensor.encoder = needed_text(each, "encoder");
+    const json::value* exact = json_member(each, "exact");
+    tensor.exact = exact && exact->is_bool() && exact->get_bool();
     if (tensor.offset < end || tensor.offset > file.bytes || tensor.bytes > file.bytes - tensor.offset)
       throw InvalidJson{
           fmt::format("tensor {} is not within its file or overlaps the one before it", quoted_name(tensor.name))};
@@ -199,6 +201,7 @@ std::string write_manifest(const Manifest& manifest) {
                            {"xxh3", hash_text(tensor.xxh3)},
                            {"made_of", tensor.made_of}};
       if (!tensor.encoder.empty()) written["encoder"] = text_json(tensor.encoder);
+      if (tensor.exact) written["exact"] = true;
       tensors.push_back(std::move(written));
     }
     files.push_back(json::object{{"name", text_json(file.name)},

@@ -21,6 +21,7 @@ struct ManifestTensor {
   std::uint64_t xxh3 = 0;               // XXH3 (64 bits) of these bytes
   std::string made_of;                  // identity_of() the plan's step and encoding
   std::string encoder{};                // as from describe(); empty: the reference, or a copy
+  bool exact = false;                   // measured to be quantized without any error (report.error)
 };
 
 struct ManifestFile {
@@ -32,7 +33,8 @@ struct ManifestFile {
 
 // As JSON: {format: "ggufmill manifest", version: 1, ggufmill, identity, recipe, sources: [{path, bytes, header_hash,
 // modified, changed}], modules: [{type, name, version, xxh3}], files: [{name, bytes, sha256, tensors: [{name, offset,
-// bytes, xxh3, made_of, encoder}]}]}; `encoder` is present where it is not the reference.
+// bytes, xxh3, made_of, encoder, exact}]}]}; `encoder` is present where it is not the reference, `exact` where it is
+// true.
 struct Manifest {
   std::string ggufmill, identity;  // version of ggufmill; identity_of() the output
   std::string recipe;              // empty if there is none

@@ -91,11 +91,6 @@ json::value total_json(const ReportOutput& output) {
   return exact_json(std::ranges::any_of(output.tensors, &ReportTensor::importance));
 }
 
-bool is_exactly_quantized(const ReportTensor& tensor) {
-  return tensor.state != ErrorState::kNotMeasured && !is_changed(tensor) && tensor.type != tensor.source_type &&
-         tensor.type->is_quantized();
-}
-
 json::object tensor_json(const ReportTensor& tensor) {
   json::array shape;
   for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
@@ -205,6 +200,11 @@ std::string open_object(const json::object& object) {
 }
 
 }  // namespace
+
+bool is_exactly_quantized(const ReportTensor& tensor) {
+  return tensor.state != ErrorState::kNotMeasured && !is_changed(tensor) && tensor.type != tensor.source_type &&
+         tensor.type->is_quantized();
+}
 
 std::string layer_name(const std::string& tensor) {
   const std::size_t end = end_of_block(tensor);

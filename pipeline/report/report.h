@@ -32,6 +32,9 @@ struct ReportTensor {
   ErrorSums sums;  // for kMeasured
 };
 
+// Returns true if the tensor was measured and its quantization has lost nothing.
+bool is_exactly_quantized(const ReportTensor& tensor);
+
 struct ReportFile {
   std::string path;
   std::uint64_t bytes = 0;

@@ -104,6 +104,33 @@ TEST_CASE("a manifest says what the files hold, as sha256sum and XXH3 do") {
   CHECK(read_text(plan.manifest_path(0)) == write_manifest(manifest));
 }
 
+TEST_CASE("a manifest names the tensors that were measured to be quantized without any error") {
+  const TempDir folder;
+  GgufBuilder model;
+  for (const char* name : {"blk.0.ffn_down.weight", "blk.0.ffn_up.weight"}) model.add_tensor(name, {256, 2});
+  std::vector<float> values(2 * 256);
+  model.tensors[0].data = float_bytes(values);  // zeros, which Q8_0 can represent
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 97) * 0.013f;
+  model.tensors[1].data = float_bytes(values);
+  model.write(folder.file("model.gguf"));
+  const bool is_measured = GENERATE(true, false);
+  const Job job = context()
+                      .parse_job(fmt::format("version: 1\nmanifest: true\n{}source: {{gguf: {}}}\n"
+                                             "outputs: [{{gguf: {}, quantize: {{type: Q8_0}}}}]\n",
+                                             is_measured ? "report: {error: true}\n" : "", folder.file("model.gguf"),
+                                             folder.file("a.gguf")),
+                                 "job.yaml")
+                      .value();
+  const Plan plan = context().plan(job).value();
+  REQUIRE(context().run(plan, {}));
+  std::vector<std::string> exact;
+  const Manifest manifest = load_manifest(plan.manifest_path(0)).value();
+  for (const ManifestTensor& tensor : manifest.files[0].tensors)
+    if (tensor.exact) exact.push_back(tensor.name);
+  CHECK(exact == (is_measured ? std::vector<std::string>{"blk.0.ffn_down.weight"} : std::vector<std::string>()));
+  CHECK(read_text(plan.manifest_path(0)) == write_manifest(manifest));
+}
+
 TEST_CASE("what was written is verified, by the model or by the manifest") {
   const JobFolder folder;
   const Plan plan = folder.run();

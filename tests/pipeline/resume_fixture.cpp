@@ -67,7 +67,8 @@ TestOptions simple(bool overwrite) {
 Result<RunReport> try_run(const Context& context, const Plan& plan, const TestOptions& options) {
   EngineOptions engine = engine_options(options);
   engine.slab_bytes = 32 << 10;
-  engine.when_sealed = options.when_sealed;
+  if (options.when_sealed)
+    engine.when_sealed = [&](OutputStore& store, const RunReport&) { return options.when_sealed(store); };
   return run_resumably(plan, context.kernels(), options, engine);
 }
 
