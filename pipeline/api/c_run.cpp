@@ -175,22 +175,22 @@ Result<MeasureChoices> read_measure_choices(const char* text) {
   if (choices.part >= choices.parts)
     return usage_error(fmt::format("part {} of {} does not exist", choices.part, choices.parts),
                        "parts are numbered from 0");
-  if (choices.output.empty() || !choices.html.empty())
-    return usage_error("a part needs an output, and has no page",
-                       "set 'output', and measure without 'parts' once all parts are done");
+  if (!choices.output.empty() || !choices.html.empty())
+    return usage_error("a part has no output and no page",
+                       "its results are kept in the cache: measure without 'parts' once all parts are done");
   return choices;
 }
 
 Result<Measurement> measure(const Context& context, const Job& job, const MeasureChoices& choices,
                             const ggufmill_control* control) {
-  if (choices.output.empty()) return context.measure(job, measure_options(control));
   MeasuringOptions options;
+  options.output = choices.output;
   options.overwrite = choices.overwrite;
   options.starts_over = !choices.resume;
   if (choices.parts != 0) options.part = MeasuredPart{choices.part, choices.parts};
   options.stop = stop_of(control);
   options.progress = ProgressCaller(control).of_reading();
-  return measure_to(context, job, choices.output, options);
+  return measure_to(context, job, options);
 }
 
 Result<std::string> measure_job(const Context& context, const Job& job, const char* text,

@@ -98,11 +98,13 @@ Status Context::read_rows(const RowsOfTensor& wanted, const RowsOptions& options
   return ggufmill::read_rows(wanted, kernels(), options);
 }
 
-Result<Plan> Context::plan(const Job& job) const {
-  const bool all_sinks = std::all_of(job.outputs.begin(), job.outputs.end(), [](const auto& it) { return it.sink; });
-  if (!job.source || job.outputs.empty() || !all_sinks)
+Result<Plan> Context::plan(const Job& planned) const {
+  const bool all_sinks =
+      std::all_of(planned.outputs.begin(), planned.outputs.end(), [](const auto& it) { return it.sink; });
+  if (!planned.source || planned.outputs.empty() || !all_sinks)
     return usage_error("the job has no source, no outputs, or an output without a sink",
                        "give the Job a source and at least one output, each with a sink");
+  const Job job = with_recalled(*this, planned);
   BOOST_OUTCOME_TRY(check_measured(job, kernels()));
   Diagnostics errors;
   Result<Plan> plan = value_or_errors(make_plan(job, errors), errors);

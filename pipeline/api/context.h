@@ -33,6 +33,7 @@
 
 #include "pipeline/api/batch.h"
 #include "pipeline/api/convert_options.h"
+#include "pipeline/api/measurement_cache.h"
 #include "pipeline/api/probe.h"
 #include "pipeline/api/quantize_options.h"
 #include "pipeline/api/run.h"
@@ -92,20 +93,27 @@ struct Verification {
 
 struct MeasureOptions {
   RunOptions run{};  // only engine, I/O and stop are used
-  // Path of a file to which each tensor is added when it has been measured. A later call resumes from it with the same
-  // results. The caller has to remove it. Empty: no journal.
-  std::string journal{};
-  std::vector<std::string> other_journals{};   // of other parts; tensors found there are not measured again
-  std::uint64_t journal_bytes = 256ull << 20;  // minimum of source bytes measured between writes to the journal
+  // Folder of the cache: what it contains is not measured again, and what is measured is added to it after every
+  // `batch_bytes` bytes of source, or after a tensor if it is longer. Empty: no cache.
+  std::string cache = measurement_cache_folder();
+  bool starts_over = false;  // measure everything, whatever the cache contains
+  std::uint64_t batch_bytes = 256ull << 20;
   // Measures only part `part` of `parts`: a range of whole tensors. The parts are as equal in source bytes as whole
   // tensors allow.
   std::size_t part = 0, parts = 1;
-  // Called first if the journals contain `known` of the `all` tensors.
-  std::function<void(std::size_t known, std::size_t all)> goes_on{};
-  // Receives a warning for each journal that is not used, with the reason.
+  // Called first if `known` of the `all` tensors do not have to be measured.
+  std::function<void(std::size_t known, std::size_t all)> known{};
+  // Receives a warning for each kind of problem with the cache.
   std::function<void(const std::string& warning)> warn{};
   // Receives the bytes read and their total. Called from one thread at a time, at most every 50 ms.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
+};
+
+// The part of a job's measurement that the cache contains.
+struct Recalled {
+  std::shared_ptr<const Measurement> measurement;  // null if it is not complete
+  std::size_t tensors = 0, known = 0;              // tensors to be measured, and those that the cache contains
+  std::vector<std::string> warnings;               // one for each kind of problem with the cache
 };
 
 class Context;
@@ -123,6 +131,8 @@ bool needs_measurement(const Job& job);
 // measure().
 Status check_unmeasured(const Context& context, const Job& job, bool overwrite);
 void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement);
+// Returns the job with the measurement from the cache, if it needs one that the cache contains.
+Job with_recalled(const Context& context, const Job& job);
 // Measures a job in memory if it needs a measurement, after check_unmeasured().
 Status measure_if_needed(const Context& context, Job& job, bool overwrite, const MeasureOptions& options);
 
@@ -208,8 +218,10 @@ class Context {
   // type. Reads the source once and writes no part of the model. The results do not depend on the number of threads or
   // the memory.
   Result<Measurement> measure(const Job& job, const MeasureOptions& options = {}) const;
-  // Returns the plan of everything measure() would do, ignoring journals and parts, to estimate its time.
-  Result<Plan> plan_measurement(const Job& job) const;
+  // Returns the plan of what measure() would measure with these options, to estimate its time.
+  Result<Plan> plan_measurement(const Job& job, const MeasureOptions& options = {}) const;
+  // Looks up the measurement of the job in the cache; plan() does so for targets that have none.
+  Result<Recalled> recall(const Job& job, const MeasureOptions& options = {}) const;
 
   // convert_rows() converts rows of numbers in memory to a type or back, with the same bytes as a run. read_rows()
   // reads rows of a tensor of a model returned by inspect(), in its own type or as F32. See rows_in_memory.h, also for

@@ -207,7 +207,7 @@ GGUFMILL_API ggufmill_status ggufmill_job_plan(const ggufmill_job* job, const ch
 
 /* clang-format off */
 /* Runs a job: reads the source once and writes all outputs, each completely or not at all. Resumes an interrupted run.
- * Measures targets that have no measurement first, in memory. A batch processes its sources in order, skips unchanged
+ * Measures targets first whose measurement is not in the cache. A batch processes its sources in order, skips unchanged
  * outputs, and continues after failures, which it reports at the end. Options:
  *   overwrite       true: replace existing outputs
  *   resume          false: start over, and leave nothing if canceled
@@ -227,13 +227,15 @@ GGUFMILL_API ggufmill_status ggufmill_job_run(const ggufmill_job* job, const cha
 GGUFMILL_API ggufmill_status ggufmill_job_leftovers(const ggufmill_job* job, const char* options, char** json,
                                                     ggufmill_error** error);
 
-/* Measures what each type costs each tensor, for a job with a target; not for a batch. Options:
- *   output       write the measurement to this file, and keep a journal FILE.partial, from which a later call resumes
+/* Measures what each type costs each tensor, for a job with a target; not for a batch. What is measured is kept in the
+ * user's cache, in $GGUFMILL_CACHE/measurements, $XDG_CACHE_HOME/ggufmill/measurements or
+ * ~/.cache/ggufmill/measurements, and serves every job with the same values, importance, encoders and sample. Options:
+ *   output       write the measurement to this file
  *   html         write a page to this file
  *   overwrite    replace existing files (true or false)
- *   resume       false: start over, ignoring the results of earlier calls
+ *   resume       false: measure everything, whatever the cache contains
  *   part, parts  measure only part `part`, from 0, of `parts`, for the call that measures everything (numbers)
- * `json` is optional: the content of the file. */
+ * `json` is optional: the measurement. */
 GGUFMILL_API ggufmill_status ggufmill_job_measure(const ggufmill_job* job, const char* options,
                                                   ggufmill_control* control, char** json, ggufmill_error** error);
 

@@ -6,12 +6,15 @@
 #include <cmath>
 #include <deque>
 #include <map>
+#include <memory>
 
 #include "pipeline/api/check.h"
 #include "pipeline/api/context.h"
-#include "pipeline/api/measure_journal.h"
+#include "pipeline/api/measurement_cache.h"
 #include "pipeline/core/text.h"
 #include "pipeline/graph/bind.h"
+#include "pipeline/plan/step_layout.h"
+#include "pipeline/plan/written.h"
 
 namespace ggufmill {
 namespace {
@@ -91,41 +94,84 @@ double standard_error(double rows, double scale, double e, double r, double ee, 
   return scale * rows * std::sqrt(variance / rows * (1 - 1 / scale));
 }
 
-MeasuredTensor describe(const Measured& measured, const SampledTensor& sample, const StepResult* result) {
+MeasuredTensor nothing_measured(const SampledTensor& sample) {
   const Tensor& tensor = *sample.all;
+  MeasuredTensor none{tensor.name, sample.identity, tensor.shape(), 0, 0, tensor.importance != nullptr, {}};
+  if (sample.scale() != 1) none.rows = sample.rows.shape().rows();
+  return none;
+}
+
+// Number of matrices that are measured individually.
+std::uint64_t matrices_of(const Shape& rows) { return rows.rows() > rows.dims[1] ? rows.rows() / rows.dims[1] : 0; }
+
+// Describes the measurement of one type.
+MeasuredTensor describe(const SampledTensor& sample, const TypeInfo& of, const TargetResult& result) {
+  const ErrorSums& sums = *result.error;
   const double scale = sample.scale();
-  MeasuredTensor described{tensor.name, sample.identity, tensor.shape(), 0, 0, tensor.importance != nullptr, {}};
-  if (scale != 1) described.rows = sample.rows.shape().rows();
   const auto rows = static_cast<double>(sample.rows.shape().rows());
-  for (std::size_t i = 0; i < measured.types.size(); ++i) {
-    MeasuredType type{std::string(measured.types[i]->name),
-                      bytes_of(*measured.types[i], tensor.shape().elements()).value(), 0, 0};
-    if (result && result->encodings[i].error) {
-      const ErrorSums& sums = *result->encodings[i].error;
-      const RowSpread& spread = sums.spread;
-      described.energy = sums.reference * scale;
-      described.weighted_energy = std::max(described.weighted_energy, sums.weighted_reference * scale);
-      type.error = sums.difference * scale;
-      type.weighted_error = sums.weighted_difference * scale;
-      type.standard_error =
-          standard_error(rows, scale, sums.difference, sums.reference, spread.ee, spread.er, spread.rr);
-      type.weighted_standard_error = standard_error(rows, scale, sums.weighted_difference, sums.weighted_reference,
-                                                    spread.weighted_ee, spread.weighted_er, spread.weighted_rr);
-      const std::vector<ErrorSums>& matrices = result->encodings[i].matrices;
-      described.matrices =
-          sums_of(matrices, described.weighted, scale, &ErrorSums::reference, &ErrorSums::weighted_reference);
-      type.matrices =
-          sums_of(matrices, described.weighted, scale, &ErrorSums::difference, &ErrorSums::weighted_difference);
-    }
-    described.types.push_back(std::move(type));
-  }
-  for (MeasuredType& type : described.types)  // for types without any loss
-    if (type.matrices.plain.empty()) {
-      type.matrices.plain.resize(described.matrices.plain.size());
-      type.matrices.weighted.resize(described.matrices.weighted.size());
-    }
-  std::ranges::stable_sort(described.types, {}, &MeasuredType::bytes);
+  const RowSpread& spread = sums.spread;
+  MeasuredTensor described = nothing_measured(sample);
+  MeasuredType& type = described.types.emplace_back();
+  type.type = of.name;
+  type.bytes = bytes_of(of, sample.all->shape().elements()).value();
+  described.energy = sums.reference * scale;
+  described.weighted_energy = sums.weighted_reference * scale;
+  type.error = sums.difference * scale;
+  type.weighted_error = sums.weighted_difference * scale;
+  type.standard_error = standard_error(rows, scale, sums.difference, sums.reference, spread.ee, spread.er, spread.rr);
+  type.weighted_standard_error = standard_error(rows, scale, sums.weighted_difference, sums.weighted_reference,
+                                                spread.weighted_ee, spread.weighted_er, spread.weighted_rr);
+  described.matrices =
+      sums_of(result.matrices, described.weighted, scale, &ErrorSums::reference, &ErrorSums::weighted_reference);
+  type.matrices =
+      sums_of(result.matrices, described.weighted, scale, &ErrorSums::difference, &ErrorSums::weighted_difference);
   return described;
+}
+
+// Returns true if a line of the cache has the form of describe()'s result. The numbers themselves are not checked.
+bool is_of(const MeasuredTensor& line, const SampledTensor& sample, const TypeInfo& type) {
+  const MeasuredTensor wanted = nothing_measured(sample);
+  const std::uint64_t matrices = matrices_of(sample.rows.shape());
+  const auto fits = [&](const MatrixSums& sums) {
+    return sums.plain.size() == matrices && sums.weighted.size() == (wanted.weighted ? matrices : 0);
+  };
+  return line.shape == wanted.shape && line.rows == wanted.rows && line.weighted == wanted.weighted &&
+         line.types.size() == 1 && line.types[0].type == type.name &&
+         line.types[0].bytes == bytes_of(type, wanted.shape.elements()).value() && fits(line.matrices) &&
+         fits(line.types[0].matrices);
+}
+
+// What is known of a type of a tensor.
+struct Cell {
+  std::string
+      made_of;  // its identity, that of MeasuredTensor::made_of in the cache; empty if nothing has to be measured
+  std::optional<MeasuredTensor> measured;  // as from describe()
+
+  bool is_missing() const { return !made_of.empty() && !measured; }
+};
+
+// Joins the measurements of a tensor's types. Types without any loss have none.
+MeasuredTensor joined(const Measured& measured, const SampledTensor& sample, const std::vector<Cell>& cells) {
+  MeasuredTensor all = nothing_measured(sample);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (!cells[i].measured) {
+      all.types.push_back(
+          {std::string(measured.types[i]->name), bytes_of(*measured.types[i], all.shape.elements()).value(), 0, 0});
+      continue;
+    }
+    const MeasuredTensor& one = *cells[i].measured;
+    all.energy = one.energy;
+    all.weighted_energy = std::max(all.weighted_energy, one.weighted_energy);
+    all.matrices = one.matrices;
+    all.types.push_back(one.types[0]);
+  }
+  for (MeasuredType& type : all.types)  // for types without any loss
+    if (type.matrices.plain.empty()) {
+      type.matrices.plain.resize(all.matrices.plain.size());
+      type.matrices.weighted.resize(all.matrices.weighted.size());
+    }
+  std::ranges::stable_sort(all.types, {}, &MeasuredType::bytes);
+  return all;
 }
 
 std::uint64_t source_bytes(const Measured& measured) { return measured.tensor->expression->bytes(); }
@@ -153,70 +199,135 @@ std::vector<TypeModule> modules_of(const Plan& measurement, const Job& job, cons
   return kernels.modules_of(types);
 }
 
-// Measures the tensors that no journal contains. With a journal, measures them in batches and adds each batch to it.
+// Measures what the cache does not contain, in batches, and adds each batch to it.
 class Measurer {
  public:
   Measurer(const Model& model, const Wanted& wanted, const Limits& limits, const Kernels& kernels,
-           const std::vector<TypeModule>& modules, const MeasureOptions& options)
-      : model_(model), wanted_(wanted), limits_(limits), kernels_(kernels), modules_(modules), options_(options) {}
-
-  Result<std::vector<MeasuredTensor>> measure() {
-    const std::vector<Measured>& wanted = wanted_.tensors;
-    BOOST_OUTCOME_TRY(MeasureJournal journal, MeasureJournal::open(options_.journal, modules_));
-    for (const std::string& path : options_.other_journals) {
-      BOOST_OUTCOME_TRY(journal.read_also(path));
+           const MeasureOptions& options)
+      : model_(model),
+        wanted_(wanted),
+        limits_(limits),
+        kernels_(kernels),
+        options_(options),
+        cache_(options.cache),
+        plan_(make_measurement(model, wanted.tensors, limits)) {
+    plan_.modules = kernels.modules_of(foreign_types_of(plan_));
+    for (const Step& step : plan_.steps) {
+      std::vector<Cell>& cells = cells_.emplace_back();
+      for (const Encoding& encoding : step.encodings)
+        cells.push_back({work_of(step, encoding) == Work::kEncode ? identity_of(plan_, step, encoding) : "", {}});
     }
-    for (const std::string& warning : journal.warnings())
-      if (options_.warn) options_.warn(warning);
-    std::vector<MeasuredTensor> all(wanted.size());
-    std::vector<std::size_t> left;  // indices into `all`
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      all_bytes_ += source_bytes(wanted[i]);
-      if (const MeasuredTensor* known =
-              journal.find(wanted_.sample_of.at(wanted[i].tensor)->identity, wanted[i].types)) {
-        all[i] = *known;
-        all[i].name = wanted[i].tensor->name;
-        done_bytes_ += source_bytes(wanted[i]);
-      } else {
-        left.push_back(i);
-      }
-    }
-    if (options_.goes_on && left.size() < wanted.size()) options_.goes_on(wanted.size() - left.size(), wanted.size());
-    for (std::size_t first = 0, next = 0; first < left.size(); first = next) {
-      std::vector<Measured> some;
-      const std::uint64_t most = options_.journal.empty() ? UINT64_MAX : options_.journal_bytes;
-      for (std::uint64_t bytes = 0; next < left.size() && (next == first || bytes < most); ++next) {
-        some.push_back(wanted[left[next]]);
-        bytes += source_bytes(some.back());
-      }
-      BOOST_OUTCOME_TRY(const std::vector<MeasuredTensor> measured, measure_at_once(some));
-      BOOST_OUTCOME_TRY(journal.add(measured));
-      for (std::size_t i = 0; i < some.size(); ++i) all[left[first + i]] = measured[i];
-    }
-    return all;
   }
 
+  // The plan of everything, whether it is known or not.
+  const Plan& plan() const { return plan_; }
+
+  // Looks up everything in the cache.
+  void recall() {
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      const SampledTensor& sample = sample_of(i);
+      const std::string file = file_of(i);
+      for (std::size_t k = 0; k < cells_[i].size(); ++k) {
+        Cell& cell = cells_[i][k];
+        if (cell.made_of.empty()) continue;
+        const MeasuredTensor* line = cache_.find(file, cell.made_of);
+        if (line && is_of(*line, sample, *wanted_.tensors[i].types[k])) cell.measured = *line;
+      }
+    }
+  }
+
+  std::vector<std::size_t> missing() const {
+    std::vector<std::size_t> missing;
+    for (std::size_t i = 0; i < cells_.size(); ++i)
+      if (std::ranges::any_of(cells_[i], &Cell::is_missing)) missing.push_back(i);
+    return missing;
+  }
+  Plan plan_of_missing() const {
+    std::vector<Measured> tensors;
+    for (const std::size_t i : missing()) tensors.push_back(missing_of(i));
+    return make_measurement(model_, tensors, limits_);
+  }
+
+  Status measure() {
+    const std::vector<std::size_t> left = missing();
+    for (std::size_t i = 0; i < cells_.size(); ++i) all_bytes_ += source_bytes(wanted_.tensors[i]);
+    done_bytes_ = all_bytes_;
+    for (const std::size_t i : left) done_bytes_ -= source_bytes(wanted_.tensors[i]);
+    for (std::size_t first = 0, next = 0; first < left.size(); first = next) {
+      for (std::uint64_t bytes = 0; next < left.size() && (next == first || bytes < options_.batch_bytes); ++next)
+        bytes += source_bytes(wanted_.tensors[left[next]]);
+      BOOST_OUTCOME_TRY(measure_at_once(std::span(left).subspan(first, next - first)));
+    }
+    return ok();
+  }
+
+  std::vector<MeasuredTensor> results() const {
+    std::vector<MeasuredTensor> all;
+    for (std::size_t i = 0; i < cells_.size(); ++i) all.push_back(joined(wanted_.tensors[i], sample_of(i), cells_[i]));
+    return all;
+  }
+  std::vector<std::string> warnings() const { return cache_.warnings(); }
+
  private:
-  Result<std::vector<MeasuredTensor>> measure_at_once(const std::vector<Measured>& tensors) {
-    const Plan plan = make_measurement(model_, tensors, limits_);
+  const SampledTensor& sample_of(std::size_t i) const { return *wanted_.sample_of.at(wanted_.tensors[i].tensor); }
+
+  // Returns the name of the tensor's file in the cache: a hash of its values and importance.
+  std::string file_of(std::size_t i) const {
+    Tensor tensor = *wanted_.tensors[i].tensor;
+    tensor.encoder = reference_encoder();  // each line of the file has its own
+    return measured_identity(tensor);
+  }
+
+  Measured missing_of(std::size_t i) const {
+    const Measured& wanted = wanted_.tensors[i];
+    Measured missing{wanted.tensor, {}, {}};
+    for (std::size_t k = 0; k < wanted.types.size(); ++k) {
+      if (!cells_[i][k].is_missing()) continue;
+      missing.types.push_back(wanted.types[k]);
+      missing.encoders.push_back(wanted.encoders[k]);
+    }
+    return missing;
+  }
+
+  Status measure_at_once(std::span<const std::size_t> tensors) {
+    std::vector<Measured> missing;
+    for (const std::size_t i : tensors) missing.push_back(missing_of(i));
+    const Plan plan = make_measurement(model_, missing, limits_);
     EngineOptions run = engine_options(options_.run);
     if (options_.progress)
       run.progress = [&](const Progress& now) { options_.progress(done_bytes_ + now.bytes_read, all_bytes_); };
     BOOST_OUTCOME_TRY(const RunReport report, run_plan(plan, kernels_, run));
     done_bytes_ += plan.bytes_read();
-    std::vector<MeasuredTensor> measured;
-    for (std::size_t i = 0; i < tensors.size(); ++i)
-      measured.push_back(describe(tensors[i], *wanted_.sample_of.at(tensors[i].tensor),
-                                  i < report.steps.size() ? &report.steps[i] : nullptr));
-    return measured;
+    for (std::size_t step = 0; step < tensors.size(); ++step) take(tensors[step], report.steps.at(step));
+    return ok();
+  }
+
+  // Takes the results of the types that a tensor was missing, in order.
+  void take(std::size_t i, const StepResult& result) {
+    std::vector<MeasuredTensor> lines;
+    std::size_t next = 0;
+    for (std::size_t k = 0; k < cells_[i].size(); ++k) {
+      Cell& cell = cells_[i][k];
+      if (!cell.is_missing()) continue;
+      if (const TargetResult& measured = result.encodings.at(next++); measured.error) {
+        cell.measured = describe(sample_of(i), *wanted_.tensors[i].types[k], measured);
+        lines.push_back(*cell.measured);
+        lines.back().made_of = cell.made_of;
+      } else {
+        cell.made_of.clear();  // a tensor without values
+      }
+    }
+    cache_.add(file_of(i), lines);
   }
 
   const Model& model_;
   const Wanted& wanted_;
   const Limits& limits_;
   const Kernels& kernels_;
-  const std::vector<TypeModule>& modules_;
   const MeasureOptions& options_;
+  MeasurementCache cache_;
+  Plan plan_;
+  std::vector<std::vector<Cell>> cells_;  // for each tensor and each of its types
   std::uint64_t done_bytes_ = 0, all_bytes_ = 0;
 };
 
@@ -253,28 +364,84 @@ Result<Wanted> wanted_of(const Job& job, const Model& shared, const Kernels& ker
 
 }  // namespace
 
-Result<Plan> Context::plan_measurement(const Job& job) const {
-  BOOST_OUTCOME_TRY(const Model shared, measured_model(job));
-  BOOST_OUTCOME_TRY(const Wanted wanted, wanted_of(job, shared, kernels()));
-  return make_measurement(shared, wanted.tensors, job.limits);
+namespace {
+
+// The tensors of a job that are measured, and what is known of them.
+class JobMeasurer {
+ public:
+  static Result<JobMeasurer> make(const Job& job, const Kernels& kernels, const MeasureOptions& options) {
+    BOOST_OUTCOME_TRY(Model shared, measured_model(job));
+    JobMeasurer made;
+    made.shared_ = std::make_unique<const Model>(std::move(shared));
+    BOOST_OUTCOME_TRY(Wanted wanted, wanted_of(job, *made.shared_, kernels));
+    made.modules_ = modules_of(make_measurement(*made.shared_, wanted.tensors, job.limits), job, kernels);
+    keep_part(options.part, options.parts, wanted.tensors);
+    made.wanted_ = std::make_unique<const Wanted>(std::move(wanted));
+    made.measurer_ = std::make_unique<Measurer>(*made.shared_, *made.wanted_, job.limits, kernels, options);
+    if (!options.starts_over) made.measurer_->recall();
+    return made;
+  }
+
+  Measurer& measurer() { return *measurer_; }
+  std::size_t tensors() const { return wanted_->tensors.size(); }
+
+  Measurement result() const {
+    Measurement measurement;
+    measurement.ggufmill = GGUFMILL_VERSION;
+    measurement.modules = modules_;
+    for (const SourceRef& source : measurer_->plan().sources) measurement.sources.push_back(*source);
+    measurement.tensors = measurer_->results();
+    return measurement;
+  }
+
+ private:
+  JobMeasurer() = default;
+
+  std::unique_ptr<const Model> shared_;
+  std::unique_ptr<const Wanted> wanted_;  // points into the model
+  std::vector<TypeModule> modules_;
+  std::unique_ptr<Measurer> measurer_;
+};
+
+// Refuses a job that cannot be planned whatever the measurement contains: its target is out of reach, for example.
+Status check_target(const Context& context, const Job& job) {
+  if (const Result<Plan> planned = context.plan(job); !planned && !wants_measurement(planned.error()))
+    return planned.error();
+  return ok();
+}
+
+}  // namespace
+
+Result<Plan> Context::plan_measurement(const Job& job, const MeasureOptions& options) const {
+  BOOST_OUTCOME_TRY(check_target(*this, job));
+  BOOST_OUTCOME_TRY(JobMeasurer measurer, JobMeasurer::make(job, kernels(), options));
+  return measurer.measurer().plan_of_missing();
+}
+
+Result<Recalled> Context::recall(const Job& job, const MeasureOptions& options) const {
+  BOOST_OUTCOME_TRY(JobMeasurer measurer, JobMeasurer::make(job, kernels(), options));
+  Recalled recalled;
+  recalled.tensors = measurer.tensors();
+  recalled.known = recalled.tensors - measurer.measurer().missing().size();
+  recalled.warnings = measurer.measurer().warnings();
+  if (recalled.known == recalled.tensors) recalled.measurement = std::make_shared<const Measurement>(measurer.result());
+  return recalled;
 }
 
 Result<Measurement> Context::measure(const Job& job, const MeasureOptions& options) const {
-  BOOST_OUTCOME_TRY(const Model shared, measured_model(job));
-  BOOST_OUTCOME_TRY(Wanted wanted, wanted_of(job, shared, kernels()));
-  Measurement measurement;
-  measurement.modules = modules_of(make_measurement(shared, wanted.tensors, job.limits), job, kernels());
-  keep_part(options.part, options.parts, wanted.tensors);
-  const Plan plan = make_measurement(shared, wanted.tensors, job.limits);
+  BOOST_OUTCOME_TRY(check_target(*this, job));
+  BOOST_OUTCOME_TRY(JobMeasurer measurer, JobMeasurer::make(job, kernels(), options));
+  const Plan& plan = measurer.measurer().plan();
   if (memory_budget(plan.limits) < plan.least_memory)
     return usage_error(fmt::format("limits.memory is {}, but measuring the longest row needs {}",
                                    human_bytes(memory_budget(plan.limits)), human_bytes(plan.least_memory)));
-  BOOST_OUTCOME_TRY(std::vector<MeasuredTensor> tensors,
-                    Measurer(shared, wanted, job.limits, kernels(), measurement.modules, options).measure());
-  measurement.ggufmill = GGUFMILL_VERSION;
-  for (const SourceRef& source : plan.sources) measurement.sources.push_back(*source);
-  measurement.tensors = std::move(tensors);
-  return measurement;
+  const std::size_t known = measurer.tensors() - measurer.measurer().missing().size();
+  if (options.known && known != 0) options.known(known, measurer.tensors());
+  const Status measured = measurer.measurer().measure();
+  if (options.warn)
+    for (const std::string& warning : measurer.measurer().warnings()) options.warn(warning);
+  BOOST_OUTCOME_TRY(measured);
+  return measurer.result();
 }
 
 namespace {
@@ -294,12 +461,13 @@ std::optional<Model> with_types_of(const PlannedOutput& output, Model model) {
 }  // namespace
 
 Result<std::vector<CurvePoint>> Context::curve(const Job& job, std::size_t output, std::size_t points) const {
-  BOOST_OUTCOME_TRY(Model model, shared_model(job, job.outputs.at(output).request()));
-  BOOST_OUTCOME_TRY(const auto made, undecided(job.outputs.at(output).stages, std::move(model)));
+  const Job measured = with_recalled(*this, job);
+  BOOST_OUTCOME_TRY(Model model, shared_model(measured, measured.outputs.at(output).request()));
+  BOOST_OUTCOME_TRY(const auto made, undecided(measured.outputs.at(output).stages, std::move(model)));
   if (!made || !made->target->measurement)
     return usage_error("the output has no target, or the target is not measured yet", "run `ggufmill measure` first");
   // A target that cannot be met has no point on the curve; the error of the plan gives the reason.
-  const Result<Plan> planned = plan(job);
+  const Result<Plan> planned = plan(measured);
   std::optional<Model> chosen;
   if (planned) chosen = with_types_of(planned.value().outputs.at(output), made->model);
   return choice_curve(*made->target, made->model, made->open, points, recipes(), chosen ? &*chosen : nullptr);
@@ -328,6 +496,15 @@ void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measur
     for (auto& stage : output.stages)
       if (const TargetOptions* target = target_of(*stage); target && !target->measurement)
         stage = stage->as_target()->with_measurement(measurement);
+}
+
+Job with_recalled(const Context& context, const Job& job) {
+  Job with = job;
+  if (!needs_measurement(job)) return with;
+  // An error is that of planning or of measuring, which report it.
+  if (const auto recalled = context.recall(job); recalled && recalled.value().measurement)
+    give_measurement(with, recalled.value().measurement);
+  return with;
 }
 
 Status measure_if_needed(const Context& context, Job& job, bool overwrite, const MeasureOptions& options) {

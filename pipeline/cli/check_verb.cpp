@@ -28,6 +28,7 @@ CommandSpec check_command() {
 int check(const Planned& planned, bool overwrite) {
   const Plan& plan = planned.plan;
   std::vector<Error> errors = planned.context.check(plan, overwrite);
+  if (!planned.measured.empty()) print_note(planned.measured);
   print_unmeasured(errors);
   if (!errors.empty()) return fail(of_source(errors, planned.source));
   const std::string which = planned.source.empty() ? plan.file : plan.file + ": " + planned.source;

@@ -18,12 +18,13 @@ CommandSpec measure_command() {
   spec.usage = "ggufmill measure FILE [options]";
   spec.description =
       "For the targets of a pipeline file (quantize: {target: ...}): read a sample of each tensor's rows and measure "
-      "what "
-      "each candidate type costs the tensor, with and without importance, and how precisely that is known. `sample` in "
-      "the pipeline file determines how many rows are read; the default is one of 16. Writes no part of the model. "
-      "plan, check, and run use the results; run measures automatically if they are missing. An interrupted "
-      "measurement resumes from the tensors already measured. Machines that share a folder can measure one part each: "
-      "a call without --part then uses their results and measures what is missing.";
+      "what each candidate type costs the tensor, with and without importance, and how precisely that is known. "
+      "`sample` in the pipeline file determines how many rows are read; the default is one of 16. Writes no part of "
+      "the model. The results are kept in a cache, $GGUFMILL_CACHE/measurements, by default "
+      "~/.cache/ggufmill/measurements: plan, check, and run use them for every pipeline file with the same values, "
+      "importance, encoders and sample, and only what is missing is measured. run measures automatically. An "
+      "interrupted measurement resumes from the tensors already measured. Machines that share the cache can measure "
+      "one part each: a call without --part then uses their results and measures what is missing.";
   spec.examples =
       "  ggufmill measure job.yaml\n"
       "  ggufmill measure job.yaml --output figures.json     # quantize: {target: .., measured: figures.json}\n"
@@ -31,13 +32,14 @@ CommandSpec measure_command() {
   spec.positional = "file";
   add_job_options(spec.options);
   auto add = spec.options.add_options();
-  add("output,o", po::value<std::string>(), "file to write; default: FILE.measured.json for FILE.yaml");
+  add("output,o", po::value<std::string>(),
+      "also write the measurement to this file, for `measured` in a pipeline file");
   add("html", po::value<std::string>(),
       "also write an HTML page: a sortable table of what each type loses in each tensor");
   add("overwrite", "replace an existing measurement or page");
   add("part", po::value<std::string>(), "measure only this part of --parts; parts are numbered from 0");
   add("parts", po::value<std::string>(), "number of parts");
-  add("no-resume", "start over, ignoring the results of earlier calls");
+  add("no-resume", "measure everything, whatever the cache contains");
   add("threads", po::value<std::string>(), "number of threads, or auto; overrides limits.threads");
   add("quiet,q", "print no progress and no summary");
   return spec;
@@ -66,12 +68,14 @@ int measure_verb(const Parsed& parsed) {
         usage_error("measuring is not supported for a batch", "measure each source with its own pipeline file"));
   Job& job = loaded.value().batch.jobs.front().job;
   if (const Status read = read_job_options(parsed.values, job); !read) return fail(read.error());
-  const auto path = value_or<std::string>(parsed.values, "output", measurement_path(job));
+  const auto path = value_or<std::string>(parsed.values, "output", "");
   const auto part = part_to_measure(parsed.values);
   if (!part) return fail(part.error());
-  if (part.value() && parsed.values.count("html"))
-    return fail(usage_error("--html is not supported for a part",
-                            "run the measurement without --part and with --html once all parts are done"));
+  for (const char* option : {"output", "html"})
+    if (part.value() && parsed.values.count(option))
+      return fail(
+          usage_error(fmt::format("--{} is not supported for a part", option),
+                      fmt::format("run the measurement without --part and with --{} once all parts are done", option)));
   const auto page = text_of(parsed.values, "html");
   const bool overwrite = parsed.values.count("overwrite") > 0, quiet = parsed.values.count("quiet") > 0;
   const Context& context = loaded.value().context;
@@ -79,9 +83,9 @@ int measure_verb(const Parsed& parsed) {
     const Status free = check_measurement_page(context, job, path, *page, overwrite);
     if (!free) return fail(free.error());
   }
+  const bool starts_over = parsed.values.count("no-resume") > 0;
   const auto measured = measure_showing_progress(
-      context, job, path,
-      {.overwrite = overwrite, .starts_over = parsed.values.count("no-resume") > 0, .part = part.value()}, quiet);
+      context, job, {.output = path, .overwrite = overwrite, .starts_over = starts_over, .part = part.value()}, quiet);
   if (measured && page) {
     if (const Status written = write_measurement_page(measured.value(), *page, overwrite); !written)
       return fail(written.error());

@@ -7,20 +7,19 @@
 
 namespace ggufmill {
 
-// Calls measure_to() with progress, notes and warnings on stderr, until a signal arrives.
-Result<Measurement> measure_showing_progress(const Context& context, const Job& job, const std::string& path,
-                                             MeasuringOptions options, bool quiet);
+// Calls measure_to() with an estimate of the time, progress, notes and warnings on stderr, until a signal arrives.
+Result<Measurement> measure_showing_progress(const Context& context, const Job& job, MeasuringOptions options,
+                                             bool quiet);
 
 enum class IfUnmeasured {
   kLeave,            // leave the job unchanged
   kMeasure,          // measure
   kMeasureNewFiles,  // measure if no output exists yet
 };
-// Assigns the measurement at `path` to those targets of the job that name none. If it is missing or was made for a
-// different source, importance or candidates, `if_unmeasured` determines what happens. Before measuring, checks
-// everything that can be learned from headers and prints an estimate of the time needed.
-Status take_measurement(const Context& context, Job& job, const std::string& path, IfUnmeasured if_unmeasured,
-                        bool quiet);
+// Gives the targets of a job that have no measurement that from the cache. If it is not complete, `if_unmeasured`
+// determines what happens; before measuring, everything that can be learned from headers is checked, and an estimate of
+// the time is printed. Returns a note about what the cache contains; empty if the job needs no measurement.
+Result<std::string> take_measurement(const Context& context, Job& job, IfUnmeasured if_unmeasured, bool quiet);
 
 // Returns true if the size of the output is known, that is, none of its targets needs a measurement.
 bool is_measured(const PlannedOutput& output);

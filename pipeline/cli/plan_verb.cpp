@@ -120,9 +120,7 @@ int show_curves(const po::variables_map& values) {
   if (!loaded) return fail(loaded.error());
   if (loaded.value().batch.is_matrix) return fail(usage_error("--curve is not supported for a batch"));
   Job& job = loaded.value().batch.jobs.front().job;
-  if (const Status taken =
-          take_measurement(loaded.value().context, job, measurement_path(job), IfUnmeasured::kLeave, false);
-      !taken)
+  if (const auto taken = take_measurement(loaded.value().context, job, IfUnmeasured::kLeave, false); !taken)
     return fail(taken.error());
   std::vector<std::size_t> with_target;
   for (std::size_t i = 0; i < job.outputs.size(); ++i)
@@ -173,6 +171,7 @@ int plan_verb(const Parsed& parsed) {
       print_text(plan);
     }
     is_first = false;
+    if (!planned.measured.empty()) print_note(planned.measured);
     print_unmeasured(problems);
     return problems.empty() ? 0 : fail(of_source(problems, planned.source));
   });

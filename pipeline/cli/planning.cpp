@@ -116,9 +116,7 @@ Result<Planned> plan_job(Context context, Job job, const po::variables_map& valu
                          const std::string& source) {
   BOOST_OUTCOME_TRY(read_report_options(values, job.report));
   BOOST_OUTCOME_TRY(read_job_options(values, job));
-  const bool has_target = needs_measurement(job);
-  const std::string measurement = source.empty() ? measurement_path(job) : measurement_path(job, source);
-  BOOST_OUTCOME_TRY(take_measurement(context, job, measurement, if_unmeasured, values.count("quiet") > 0));
+  BOOST_OUTCOME_TRY(std::string measured, take_measurement(context, job, if_unmeasured, values.count("quiet") > 0));
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
   if (values.count("skip-unchanged")) {
     BOOST_OUTCOME_TRY(const std::vector<std::string> unchanged, drop_unchanged(context, plan, job));
@@ -129,7 +127,7 @@ Result<Planned> plan_job(Context context, Job job, const po::variables_map& valu
     }
   }
   print_warnings(plan.warnings);
-  return Planned{std::move(context), std::move(plan), source, has_target ? measurement : ""};
+  return Planned{std::move(context), std::move(plan), source, std::move(measured)};
 }
 
 int for_each_plan(const po::variables_map& values, const std::function<int(const Planned&)>& verb) {

@@ -32,8 +32,8 @@ Status read_report_options(const boost::program_options::variables_map& values, 
 struct Planned {
   Context context;
   Plan plan;
-  std::string source = {};       // source of the job in a batch; else empty
-  std::string measurement = {};  // measurement path for targets that name none; empty: no such targets
+  std::string source = {};    // source of the job in a batch; else empty
+  std::string measured = {};  // a note about the measurement of its targets, see take_measurement()
 };
 
 struct Loaded {

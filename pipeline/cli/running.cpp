@@ -57,8 +57,7 @@ void print_summary(const Plan& plan, const RunReport& report) {
 }
 
 int discard(const Planned& planned, bool quiet) {
-  Leftovers left = planned.context.leftovers(planned.plan);
-  if (!planned.measurement.empty()) add_partial_measurements(planned.measurement, left);
+  const Leftovers left = planned.context.leftovers(planned.plan);
   if (const Status removed = planned.context.discard(left); !removed) return fail(removed.error());
   for (const Leftover& file : left.files)
     if (file.is_in_use)
@@ -259,9 +258,10 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
   options.run.stop = catch_signals();
   options.run.starts_over = print_warning;
   options.fail_fast = values.count("fail-fast") > 0;
-  options.adjust = [&](const std::string& source, Job& job) -> Status {
+  options.adjust = [&](const std::string&, Job& job) -> Status {
     BOOST_OUTCOME_TRY(read_job_options(values, job));
-    return take_measurement(loaded.context, job, measurement_path(job, source), IfUnmeasured::kMeasure, quiet);
+    BOOST_OUTCOME_TRY(take_measurement(loaded.context, job, IfUnmeasured::kMeasure, quiet));
+    return ok();
   };
   ProgressMeter meter(quiet);
   options.progress = [&](const Plan& plan, const Progress& now) { meter.show(plan, now); };

@@ -50,12 +50,6 @@ bool is_there(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0;
 }
 
-Leftovers leftovers_of(const Planned& planned) {
-  Leftovers left = planned.context.leftovers(planned.plan);
-  if (!planned.measurement.empty()) add_partial_measurements(planned.measurement, left);
-  return left;
-}
-
 json::object to_json(const Plan& plan, const Leftovers& left) {
   json::array outputs, leftovers;
   for (const PlannedOutput& output : plan.outputs)
@@ -100,7 +94,7 @@ std::string state_of(const Leftovers& left) {
 
 void print_status(const Planned& planned) {
   const Plan& plan = planned.plan;
-  const Leftovers left = leftovers_of(planned);
+  const Leftovers left = planned.context.leftovers(plan);
   std::vector<Row> rows;
   bool all_measured = true;
   for (const PlannedOutput& output : plan.outputs) {
@@ -125,7 +119,7 @@ int status_verb(const Parsed& parsed) {
   JsonOfPlans all;
   const int code = for_each_plan(parsed.values, [&](const Planned& planned) {
     if (as_json)
-      all.add(planned, to_json(planned.plan, leftovers_of(planned)));
+      all.add(planned, to_json(planned.plan, planned.context.leftovers(planned.plan)));
     else
       print_status(planned);
     return 0;

@@ -6,7 +6,6 @@
 
 #include "pipeline/api/command.h"
 #include "pipeline/cli/cluster_jobs.h"
-#include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/running.h"
@@ -132,10 +131,7 @@ Status submit(Context context, Job job, const po::variables_map& values) {
 // Plans the outputs of a batch that can be made and do not exist yet. The caller reports the others.
 Result<PlannedArray> submit_sources(const Loaded& loaded, const po::variables_map& values) {
   BOOST_OUTCOME_TRY(const SubmitOptions options, submit_options(loaded.batch.jobs.front().job, values));
-  const auto adjust = [&](const std::string& source, Job& job) -> Status {
-    BOOST_OUTCOME_TRY(read_job_options(values, job));
-    return take_measurement(loaded.context, job, measurement_path(job, source), IfUnmeasured::kLeave, true);
-  };
+  const auto adjust = [&](const std::string&, Job& job) { return read_job_options(values, job); };
   BOOST_OUTCOME_TRY(PlannedArray planned, plan_matrix(loaded.context, loaded.batch, options, adjust));
   if (planned.array.jobs.empty()) return planned;
   for (const Plan& plan : planned.plans) print_warnings(plan.warnings);

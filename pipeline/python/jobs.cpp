@@ -215,18 +215,15 @@ struct MeasureWords {
   bool overwrite;
 };
 
-// Measures a job. A journal next to the output file lets a later call resume an interrupted one.
+// Measures a job and writes its files.
 Result<Measurement> measure_job(const Context& context, const Job& job, const MeasureWords& words,
                                 const std::atomic<bool>& stop, ProgressSlot& slot) {
   MeasureOptions options;
   options.run.stop = &stop;
   options.progress = read_progress(slot);
-  if (!words.output.empty()) options.journal = words.output + ".partial";
   BOOST_OUTCOME_TRY(Measurement measured, context.measure(job, options));
   if (!words.output.empty()) {
     BOOST_OUTCOME_TRY(write_text(words.output, write_measurement(measured), words.overwrite));
-    std::error_code ignored;
-    std::filesystem::remove(options.journal, ignored);
   }
   if (!words.html.empty()) {
     BOOST_OUTCOME_TRY(write_text(words.html, measurement_html(measured), words.overwrite));
@@ -247,7 +244,6 @@ Status check_inputs(const Context& context, const Job& job, const MeasureWords& 
   BOOST_OUTCOME_TRY(std::vector<std::string> read, context.inputs(job));
   if (!words.output.empty()) {
     BOOST_OUTCOME_TRY(context.check_written({words.output, "measurement"}, read, true));
-    BOOST_OUTCOME_TRY(context.check_written({words.output + ".partial", "journal"}, read, true));
     read.push_back(words.output);  // the page must not replace it either
   }
   if (!words.html.empty()) {

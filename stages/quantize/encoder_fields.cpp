@@ -29,7 +29,8 @@ constexpr const char* kGainDoc =
 
 constexpr const char* kLatticeDoc =
     "Weights that were quantized before: `auto` recognises rows whose values the type can hold exactly, and encodes "
-    "them without further loss; rows that a rounding to BF16 has moved off are encoded so if the error is smaller.";
+    "them without further loss; rows that a rounding to BF16 has moved off are encoded so if the error is smaller. "
+    "With report.error, the report and the manifest mark tensors without any error as `exact`.";
 
 Form<EncoderSettings> settings_form() {
   const auto reference = map_of<ReferenceSettings>(

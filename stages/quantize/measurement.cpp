@@ -9,7 +9,6 @@
 #include "pipeline/core/importance.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
-#include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 namespace {
@@ -182,14 +181,6 @@ std::string write_measurement(const Measurement& measurement) {
                                       {"tensors", std::move(tensors)},
                                       {"matrices", std::move(matrices)}}) +
          "\n";
-}
-
-bool is_measurement(const std::string& path) {
-  const std::string begin = fmt::format("{{\"format\":\"{}\"", kFormat);
-  const auto file = open_source(path);
-  std::string text(begin.size(), '\0');
-  return file && file.value()->bytes() >= text.size() &&
-         file.value()->read(0, std::as_writable_bytes(std::span(text))) && text == begin;
 }
 
 Result<Measurement> read_measurement(const std::string& path) {

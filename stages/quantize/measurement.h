@@ -80,9 +80,6 @@ std::string write_measurement(const Measurement& measurement);
 // 4.
 Result<Measurement> read_measurement(const std::string& path);
 
-// Returns true if the file starts like the output of write_measurement(), of any version.
-bool is_measurement(const std::string& path);
-
 // Serializes one tensor and its matrices as a line of JSON. The line contains the version of ggufmill, but not the
 // tensor's name. Reading returns nullopt if the line was written by another version or is invalid.
 std::string write_measured_line(const MeasuredTensor& tensor);

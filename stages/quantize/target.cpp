@@ -363,6 +363,24 @@ Result<Choice> fill_budget(const Chooser& chooser, const TargetOptions& options,
                   "request a larger value, or add smaller types to `candidates` and measure again");
 }
 
+// Fails if every budget has room for the largest choice: there is nothing to choose, and the size is not reached.
+Status check_largest(const Chooser& chooser, const TargetOptions& options, const Model& model,
+                     std::uint64_t other_bytes) {
+  std::uint64_t most = 0, room = 0;
+  for (std::size_t i = 0; i < options.budgets.size(); ++i) {
+    if (options.budgets[i].divergence) return ok();
+    BOOST_OUTCOME_TRY(const std::uint64_t room_here, room_in(chooser, options, i, model, other_bytes));
+    const std::uint64_t most_here = chooser.fixed_bytes(i) + chooser.most_bytes(i);
+    if (room_here <= most_here) return ok();
+    most += most_here;
+    room += room_here;
+  }
+  return error_at(options.budgets.front().origin,
+                  fmt::format("the largest choice takes {} for the tensors, but there is room for {}",
+                              human_bytes(most), human_bytes(room)),
+                  "request a smaller value, or add larger types to `candidates`");
+}
+
 }  // namespace
 
 std::uint64_t tensor_bytes(const Model& model) {
@@ -383,6 +401,7 @@ Result<Choice> choose_types(const TargetOptions& options, const Model& model, co
                             std::uint64_t other_bytes) {
   Chooser chooser(options, model);
   BOOST_OUTCOME_TRY(chooser.prepare(open));
+  BOOST_OUTCOME_TRY(check_largest(chooser, options, model, other_bytes));
   Choice all;
   for (std::size_t i = 0; i < options.budgets.size(); ++i) {
     BOOST_OUTCOME_TRY(const Choice choice, fill_budget(chooser, options, i, model, other_bytes));
@@ -425,6 +444,7 @@ Result<AssumedChoice> assume_types(const TargetOptions& options, const Model& mo
     if (budget.divergence) budget.divergence.reset(), budget.bytes = kEverything;
   Chooser chooser(assumed, model);
   BOOST_OUTCOME_TRY(chooser.prepare(open));
+  BOOST_OUTCOME_TRY(check_largest(chooser, options, model, other_bytes));
   AssumedChoice all;
   for (std::size_t i = 0; i < assumed.budgets.size(); ++i) {
     BOOST_OUTCOME_TRY(const Choice choice, fill_budget(chooser, assumed, i, model, other_bytes));
@@ -439,7 +459,7 @@ Error unmeasured(const Origin& origin, std::uint64_t least_bytes, std::uint64_t 
   return error_at(
       origin,
       fmt::format("{}; the tensors can take {} to {}", kUnmeasured, human_bytes(least_bytes), human_bytes(most_bytes)),
-      "`ggufmill run` measures it first; `ggufmill measure` does only that, and writes the file for `measured`");
+      "`ggufmill run` measures it first; `ggufmill measure` does only that");
 }
 
 bool wants_measurement(const Error& error) {

@@ -163,7 +163,8 @@ Fields<TargetSettings> settings_fields(const RecipeCatalog& catalog) {
           .example("[cuda, cpu-x86-64]")
           .at(&Settings::exclude_origin),
       field("measured", &Settings::measured, path(),
-            "Output of `ggufmill measure`; without it, `run` measures first and writes a file next to the output.")
+            "Output of `ggufmill measure`; without it, `run` measures first what the cache of measurements does not "
+            "contain.")
           .example("model.measured.json"),
       field(
           "sample", &Settings::sample, sample_form(),

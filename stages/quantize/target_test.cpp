@@ -106,6 +106,15 @@ TEST_CASE("a target is filled and not exceeded") {
   }
 }
 
+TEST_CASE("a size that the largest choice does not reach is refused") {
+  const Sample sample;
+  const auto text = [](const std::string& target) { return fmt::format("{{target: {}, {}}}", target, kTypes); };
+  CHECK(refusal(text("{bits: 20}"), sample).starts_with("the largest choice takes "));
+  CHECK(refusal(text("[{tensors: ffn, bits: 20}, {bits: 20}]"), sample).starts_with("the largest choice takes "));
+  CHECK_NOTHROW(chosen(text("[{tensors: ffn, bits: 20}, {bits: 5}]"), sample));  // one of several memories has room
+  CHECK_NOTHROW(chosen(text("[{tensors: ffn, bits: 20}, {divergence: 1000000}]"), sample));
+}
+
 TEST_CASE("the files' other contents are subtracted from the target") {
   Sample sample;
   sample.model.notes.set(notes::kOtherBytes, 20'000);

@@ -12,6 +12,7 @@
 
 #include "tests/cli/golden_case.h"
 #include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
 
 namespace ggufmill {
 namespace {
@@ -87,12 +88,14 @@ struct Report {
   bool broken = false;     // set if it could not be run
 };
 
-// Puts the programs of the build first in PATH and sets the language of system messages to English.
-void set_environment() {
+// Puts the programs of the build first in PATH, sets the language of system messages to English, and keeps measurements
+// in the folder `cache`.
+void set_environment(const std::string& cache) {
   const char* path = std::getenv("PATH");
   ::setenv("PATH", (GGUFMILL_BUILD_DIR "/bin:" GGUFMILL_BUILD_DIR "/tests:" + std::string(path ? path : "")).c_str(),
            1);
   ::setenv("LC_ALL", "C", 1);
+  ::setenv("GGUFMILL_CACHE", cache.c_str(), 1);
   ::setenv("MODULES", GGUFMILL_TEST_MODULES, 1);
   ::setenv("MODELS", GGUFMILL_CLI_TESTS "/../golden/models", 1);
 }
@@ -143,7 +146,8 @@ int print_messages(const std::vector<std::string>& names) {
 }
 
 int run(const std::vector<std::string>& names, bool update) {
-  set_environment();
+  const TempDir cache;
+  set_environment(cache.path());
   std::vector<GoldenCase> cases = wanted_cases(names);
   const std::vector<Report> reports = check_all(cases, update);
   std::size_t commands = 0, different = 0, broken = 0;

@@ -175,17 +175,16 @@ TEST_CASE("a measurement of another build of the module is not taken") {
   CHECK(plan.error().what == "type 'X_OWN' was measured with another kernel module");
 }
 
-TEST_CASE("a partial measurement is not resumed with another build of the module") {
+TEST_CASE("a measurement in the cache is not taken with another build of the module") {
   const Folder folder;
   MeasureOptions options;
-  options.journal = folder.path("partial");
-  std::size_t known = 0;
-  options.goes_on = [&](std::size_t count, std::size_t) { known = count; };
+  options.cache = folder.path("cache");
   const std::string target = "{target: {bits: 24}, candidates: [Q8_0, X_OWN]}";
+  const auto recalled = [&](const Context& context) {
+    return context.recall(folder.job(context, target), options).value();
+  };
   REQUIRE(first().measure(folder.job(first(), target), options));
-  REQUIRE(first().measure(folder.job(first(), target), options));
-  CHECK(known == 12);
-  known = 0;
-  REQUIRE(rebuilt().measure(folder.job(rebuilt(), target), options));
-  CHECK(known == 0);
+  CHECK(recalled(first()).measurement);
+  CHECK(recalled(first()).known == 12);
+  CHECK(recalled(rebuilt()).known == 0);
 }

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
+#include <future>
+#include <map>
 #include <numeric>
-#include <sstream>
 
 #include "pipeline/api/context.h"
 #include "tests/support/catch.h"
@@ -16,6 +18,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -64,23 +67,21 @@ class Fixture {
     return std::move(measured).value();
   }
 
-  // Returns the complete measurement, using one journal and the journals of others. `known` is set to the number of
-  // tensors found in them.
-  std::string whole(const std::string& journal, const std::vector<std::string>& others, std::size_t& known) const {
-    MeasureOptions options = by_journal(journal);
-    options.other_journals = others;
+  // Returns the measurement with a cache. `known` is set to the number of tensors found in it.
+  std::string whole(const std::string& cache, std::size_t& known) const {
+    MeasureOptions options = with_cache(cache);
     known = 0;
-    options.goes_on = [&](std::size_t found, std::size_t all) {
+    options.known = [&](std::size_t found, std::size_t all) {
       CHECK(all == kTensors);
       known = found;
     };
     return write_measurement(measure(options));
   }
 
-  MeasureOptions by_journal(const std::string& name) const {
+  MeasureOptions with_cache(const std::string& name) const {
     MeasureOptions options;
-    options.journal = folder.file(name);
-    options.journal_bytes = 1;  // each tensor separately
+    options.cache = folder.file(name);
+    options.batch_bytes = 1;  // each tensor separately
     return options;
   }
 
@@ -94,25 +95,28 @@ const Fixture& fixture() {
 }
 
 const std::string& expected() {
-  static const std::string text = write_measurement(fixture().measure());
+  MeasureOptions options;
+  options.cache.clear();
+  static const std::string text = write_measurement(fixture().measure(options));
   return text;
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream parts(text);
-  for (std::string line; std::getline(parts, line);) lines.push_back(line);
-  return lines;
+// Fills an empty cache of this name and returns the paths of its files.
+std::vector<std::string> filled_cache(const std::string& name) {
+  fs::remove_all(fixture().folder.file(name));
+  std::size_t known = 0;
+  CHECK(fixture().whole(name, known) == expected());
+  CHECK(known == 0);
+  std::vector<std::string> files;
+  for (const auto& file : fs::directory_iterator(fixture().folder.file(name))) files.push_back(file.path());
+  REQUIRE(files.size() == kTensors);
+  return files;
 }
 
-// Returns the lines of a journal with all tensors.
-std::vector<std::string> journal_lines() {
-  std::size_t known = 0;
-  std::filesystem::remove(fixture().folder.file("all.partial"));
-  CHECK(fixture().whole("all.partial", {}, known) == expected());
-  const std::vector<std::string> lines = lines_of(read_text(fixture().folder.file("all.partial")));
-  REQUIRE(lines.size() == kTensors);
-  return lines;
+MeasureOptions no_cache() {
+  MeasureOptions options;
+  options.cache.clear();
+  return options;
 }
 
 }  // namespace
@@ -121,11 +125,11 @@ TEST_CASE("the same figures whatever the threads and the memory") {
   Job job = fixture().job();
   job.limits.threads = GENERATE(1u, 3u);
   job.limits.memory = GENERATE(64ull << 10, 64ull << 20);
-  CHECK(write_measurement(fixture().measure(job)) == expected());
+  CHECK(write_measurement(fixture().measure(job, no_cache())) == expected());
 }
 
 TEST_CASE("experts are measured one by one, and are together their tensor") {
-  const Measurement measurement = fixture().measure();
+  const Measurement measurement = fixture().measure(no_cache());
   REQUIRE(measurement.tensors.size() == kTensors);
   for (const MeasuredTensor& tensor : measurement.tensors) {
     INFO(tensor.name);
@@ -146,95 +150,208 @@ TEST_CASE("experts are measured one by one, and are together their tensor") {
 }
 
 TEST_CASE("a measurement that was ended goes on, to the same figures") {
-  const std::vector<std::string> lines = journal_lines();
   for (const std::size_t done : {0, 1, 6, 10}) {
-    std::string text;
-    for (std::size_t i = 0; i < done; ++i) text += lines[i] + "\n";
-    if (done < lines.size()) text += lines[done].substr(0, lines[done].size() / 2);  // ends in the middle of a line
-    write_text(fixture().folder.file("ended.partial"), text);
+    const std::vector<std::string> files = filled_cache("ended");
+    for (std::size_t i = done; i < files.size(); ++i) fs::remove(files[i]);
     std::size_t known = 0;
-    CHECK(fixture().whole("ended.partial", {}, known) == expected());
+    CHECK(fixture().whole("ended", known) == expected());
     CHECK(known == done);
-    CHECK(fixture().whole("ended.partial", {}, known) == expected());
+    CHECK(fixture().whole("ended", known) == expected());
     CHECK(known == kTensors);
   }
 }
 
 TEST_CASE("a measurement that is stopped says so and keeps what it has") {
-  const std::atomic<bool> stop{true};
-  MeasureOptions options = fixture().by_journal("stopped.partial");
+  std::atomic<bool> stop{false};
+  MeasureOptions options = fixture().with_cache("stopped");
   options.run.stop = &stop;
+  std::size_t calls = 0;
+  options.progress = [&](std::uint64_t, std::uint64_t) { stop = ++calls == 5; };
   const auto stopped = fixture().context.measure(fixture().job(), options);
   REQUIRE_FALSE(stopped);
   CHECK(stopped.error().code == ExitCode::kInterrupted);
   std::size_t known = 0;
-  CHECK(fixture().whole("stopped.partial", {}, known) == expected());
+  CHECK(fixture().whole("stopped", known) == expected());
+  CHECK(known > 0);
 }
 
 TEST_CASE("parts are together the whole") {
   for (const std::size_t parts : {1, 3, 20}) {
-    std::vector<std::string> journals;
+    const std::string cache = fmt::format("of-{}", parts);
     std::size_t measured = 0;
     for (std::size_t part = 0; part < parts; ++part) {
-      MeasureOptions options = fixture().by_journal(fmt::format("{}-of-{}.partial", part, parts));
+      MeasureOptions options = fixture().with_cache(cache);
       options.part = part;
       options.parts = parts;
-      journals.push_back(options.journal);
       const std::size_t tensors = fixture().measure(options).tensors.size();
       if (parts == 3) CHECK(tensors > 1);
       measured += tensors;
     }
     CHECK(measured == kTensors);
     std::size_t known = 0;
-    CHECK(fixture().whole(fmt::format("of-{}.partial", parts), journals, known) == expected());
+    CHECK(fixture().whole(cache, known) == expected());
     CHECK(known == kTensors);
   }
 }
 
-TEST_CASE("what is damaged, of another version or of other types is measured again") {
-  const std::vector<std::string> lines = journal_lines();
-  std::string text = lines[0] + "\n" + lines[1] + "\n\n0123456789abcdef {}\nx\n" + lines[2] + "\n";
-  text[lines[0].size() / 2] ^= 1;
-  const std::size_t version = text.rfind("\"ggufmill\":\"") + 12;
-  text[version] = '9';
-  write_text(fixture().folder.file("damaged.partial"), text);
+TEST_CASE("a damaged file of the cache is measured again, with a warning") {
+  const std::vector<std::string> files = filled_cache("damaged");
+  std::string text = read_text(files[0]);
+  SECTION("a changed byte") { text[text.size() / 2] ^= 1; }
+  SECTION("cut short") { text.resize(text.size() - 10); }
+  SECTION("something else") { text = "[]\n"; }
+  write_text(files[0], text);
+  MeasureOptions options = fixture().with_cache("damaged");
+  std::vector<std::string> warnings;
+  options.warn = [&](const std::string& warning) { warnings.push_back(warning); };
+  CHECK(write_measurement(fixture().measure(options)) == expected());
+  CHECK(warnings == std::vector<std::string>{"a file in the cache of measurements is not used, so its tensor is "
+                                             "measured again: " +
+                                             files[0] + ": it is damaged"});
   std::size_t known = 0;
-  CHECK(fixture().whole("damaged.partial", {}, known) == expected());
-  CHECK(known == 1);
+  fixture().whole("damaged", known);
+  CHECK(known == kTensors);
+}
 
-  const Job other = fixture().job("[Q3_K, Q4_K, Q6_K, F32]");
-  MeasureOptions options = fixture().by_journal("all.partial");
-  options.goes_on = [](std::size_t, std::size_t) { FAIL("other types"); };
-  CHECK(write_measurement(fixture().measure(other, options)) == write_measurement(fixture().measure(other)));
+TEST_CASE("a line of the cache that another tensor could have is not taken") {
+  const std::vector<std::string> files = filled_cache("strange");
+  const std::string folder = fixture().folder.file("strange");
+  const std::string text = read_text(files[0]);
+  MeasuredTensor line = read_measured_line(text.substr(17, text.find('\n') - 17)).value();
+  SECTION("another shape") { line.shape.dims[1] += 1; }
+  SECTION("matrices") { line.matrices.plain.resize(line.matrices.plain.size() + 1); }
+  SECTION("another type") { line.types[0].type = "Q2_K"; }
+  MeasurementCache(folder).add(fs::path(files[0]).filename(), {&line, 1});
+  std::size_t known = 0;
+  CHECK(fixture().whole("strange", known) == expected());
+  CHECK(known == kTensors - 1);
+}
+
+TEST_CASE("a file of the cache that others may write to is not used") {
+  const std::vector<std::string> files = filled_cache("shared");
+  fs::permissions(files[0], fs::perms::others_write, fs::perm_options::add);
+  std::size_t known = 0;
+  CHECK(fixture().whole("shared", known) == expected());
+  CHECK(known == kTensors - 1);
+}
+
+TEST_CASE("a cache that cannot be written is a warning") {
+  write_text(fixture().folder.file("file"), "");
+  MeasureOptions options = fixture().with_cache("file/cache");
+  std::size_t warnings = 0;
+  options.warn = [&](const std::string&) { ++warnings; };
+  CHECK(write_measurement(fixture().measure(options)) == expected());
+  CHECK(warnings == 1);
+}
+
+TEST_CASE("only a candidate that is added is measured") {
+  filled_cache("added");
+  const Job more = fixture().job("[Q3_K, Q6_K, Q4_K, Q8_0, F32]");
+  const MeasureOptions options = fixture().with_cache("added");
+  const Plan missing = fixture().context.plan_measurement(more, options).value();
+  CHECK(missing.steps.size() == kTensors);
+  for (const Step& step : missing.steps) {
+    REQUIRE(step.encodings.size() == 1);
+    CHECK(step.encodings[0].type->name == "Q6_K");
+  }
+  CHECK(write_measurement(fixture().measure(more, options)) == write_measurement(fixture().measure(more, no_cache())));
+  std::size_t known = 0;
+  CHECK(fixture().whole("added", known) == expected());
+  CHECK(known == kTensors);
+}
+
+TEST_CASE("a measurement that starts over measures what the cache contains, too") {
+  filled_cache("over");
+  MeasureOptions options = fixture().with_cache("over");
+  options.starts_over = true;
+  CHECK(fixture().context.plan_measurement(fixture().job(), options).value().steps.size() == kTensors);
+  options.known = [](std::size_t, std::size_t) { FAIL("starts over"); };
+  CHECK(write_measurement(fixture().measure(options)) == expected());
+}
+
+TEST_CASE("several measurements may fill a cache at once") {
+  const MeasureOptions options = fixture().with_cache("at-once");
+  std::vector<std::future<Measurement>> all;
+  for (const char* candidates : {"[Q3_K, Q4_K, Q8_0, F32]", "[Q3_K, Q4_K, Q8_0, F32]", "[Q6_K, Q4_K]"})
+    all.push_back(std::async(std::launch::async, [&options, job = fixture().job(candidates)] {
+      return fixture().context.measure(job, options).value();
+    }));
+  CHECK(write_measurement(all[0].get()) == expected());
+  CHECK(write_measurement(all[1].get()) == expected());
+  all[2].get();
+  CHECK(write_measurement(fixture().measure(options)) == expected());
+}
+
+namespace {
+
+// Sets environment variables until the end of a test; null: not set.
+class Environment {
+ public:
+  void set(const char* name, const char* value) {
+    const char* before = std::getenv(name);
+    before_.emplace(name, before ? std::optional<std::string>(before) : std::nullopt);
+    value ? ::setenv(name, value, 1) : ::unsetenv(name);
+  }
+  ~Environment() {
+    for (const auto& [name, value] : before_)
+      value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
+  }
+
+ private:
+  std::map<std::string, std::optional<std::string>> before_;
+};
+
+}  // namespace
+
+TEST_CASE("pipeline files share a measurement") {
+  const TempDir cache;
+  Environment environment;
+  environment.set("GGUFMILL_CACHE", cache.path().c_str());
+  const Context& context = fixture().context;
+  const std::string text = fmt::format(
+      "version: 1\nsource: {{gguf: {0}/in.gguf}}\nstages: [{{importance: {{file: {0}/imatrix.gguf}}}}]\n"
+      "outputs: [{{gguf: {0}/small.gguf, quantize: {{target: {{bits: 4.5}}, candidates: [Q8_0, Q3_K]}}}}]\n",
+      fixture().folder.path().string());
+  const Job other = context.parse_job(text, "other.yaml").value();
+  CHECK_FALSE(context.plan(other).value().outputs[0].problems.empty());
+  fixture().measure();
+  const Recalled recalled = context.recall(other).value();
+  CHECK(recalled.known == kTensors);
+  REQUIRE(recalled.measurement);
+  CHECK(write_measurement(*recalled.measurement) == write_measurement(fixture().measure(other, no_cache())));
+  CHECK(context.plan(other).value().outputs[0].problems.empty());
+}
+
+TEST_CASE("the cache is where the environment says") {
+  Environment environment;
+  environment.set("HOME", "/home/a");
+  environment.set("XDG_CACHE_HOME", nullptr);
+  environment.set("GGUFMILL_CACHE", nullptr);
+  CHECK(measurement_cache_folder() == "/home/a/.cache/ggufmill/measurements");
+  environment.set("XDG_CACHE_HOME", "relative");
+  CHECK(measurement_cache_folder() == "/home/a/.cache/ggufmill/measurements");
+  environment.set("XDG_CACHE_HOME", "/caches");
+  CHECK(measurement_cache_folder() == "/caches/ggufmill/measurements");
+  environment.set("GGUFMILL_CACHE", "/mine");
+  CHECK(measurement_cache_folder() == "/mine/measurements");
+  for (const char* name : {"HOME", "XDG_CACHE_HOME", "GGUFMILL_CACHE"}) environment.set(name, nullptr);
+  CHECK(measurement_cache_folder().empty());
 }
 
 TEST_CASE("candidates are measured with the encoders of the output") {
   const std::string search = "{search: {weights: importance, gain: none}}";
   const std::string option = GENERATE_COPY(", encoder: " + search, ", encoders: {Q4_K: " + search + "}");
-  const std::vector<std::string> lines = journal_lines();
+  filled_cache("searched");
   const Job searched = fixture().job("[Q3_K, Q4_K, Q8_0, F32]", option);
-  MeasureOptions options = fixture().by_journal("all.partial");
-  options.goes_on = [](std::size_t, std::size_t) { FAIL("another encoder"); };
-  const Measurement found = fixture().measure(searched, options), reference = fixture().measure();
+  MeasureOptions options = fixture().with_cache("searched");
+  options.known = [](std::size_t, std::size_t) { FAIL("another encoder"); };
+  const Measurement found = fixture().measure(searched, options), reference = fixture().measure(no_cache());
   REQUIRE(found.tensors.size() == reference.tensors.size());
   for (std::size_t i = 0; i < found.tensors.size(); ++i) {
     INFO(found.tensors[i].name);
     CHECK(found.tensors[i].find("Q4_K")->weighted_error < reference.tensors[i].find("Q4_K")->weighted_error);
     CHECK(found.tensors[i].find("Q4_K")->bytes == reference.tensors[i].find("Q4_K")->bytes);
   }
-}
-
-TEST_CASE("one journal is for one measurement at a time") {
-  MeasureOptions options = fixture().by_journal("locked.partial");
-  MeasureOptions within = options;
-  bool refused = false;
-  options.goes_on = [&](std::size_t, std::size_t) {
-    const auto second = fixture().context.measure(fixture().job(), within);
-    refused = !second && second.error().code == ExitCode::kTransient;
-  };
-  write_text(options.journal, journal_lines()[0] + "\n");
-  fixture().measure(options);
-  CHECK(refused);
 }
 
 namespace {
@@ -255,7 +372,8 @@ class SampleFixture {
     file.write(folder_.file("in.gguf"));
   }
 
-  Measurement measure(const std::string& sample, const MeasureOptions& options = {}, unsigned threads = 1) const {
+  Measurement measure(const std::string& sample, const MeasureOptions& options = no_cache(),
+                      unsigned threads = 1) const {
     Job job = context_
                   .parse_job(fmt::format("version: 1\nsource: {{gguf: {0}/in.gguf}}\noutputs: [{{gguf: {0}/out.gguf, "
                                          "quantize: {{target: {{bits: 5}}, candidates: [Q3_K, Q8_0, F32], sample: "
@@ -299,9 +417,9 @@ TEST_CASE("a sample is extrapolated to all rows, with its standard error") {
 TEST_CASE("a sample does not depend on threads and parts") {
   const SampleFixture fixture;
   const Measurement whole = fixture.measure("1/8");
-  CHECK(write_measurement(fixture.measure("1/8", {}, 3)) == write_measurement(whole));
+  CHECK(write_measurement(fixture.measure("1/8", no_cache(), 3)) == write_measurement(whole));
   for (const std::size_t part : {0, 1}) {
-    MeasureOptions options;
+    MeasureOptions options = no_cache();
     options.part = part;
     options.parts = 2;
     const Measurement measured = fixture.measure("1/8", options);

@@ -202,7 +202,10 @@ class Context:
     def measure(self, job, *, output="", html="", overwrite=False, progress=None, set=None, parameters=None):
         """Measure the loss of each tensor for each candidate type of a job's targets; reads the source once.
 
-        output     file to write the measurement to, for `measured` of the job; lets an interrupted call resume
+        What is measured is kept in the user's cache, for this job and for others, in $GGUFMILL_CACHE/measurements,
+        $XDG_CACHE_HOME/ggufmill/measurements, or ~/.cache/ggufmill/measurements.
+
+        output     file to write the measurement to, for `measured` of a job
         html       path of an HTML page to write
         overwrite  replace existing files
 

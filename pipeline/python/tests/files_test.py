@@ -9,6 +9,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+import unittest.mock
 
 import ggufmill
 import numpy as np
@@ -45,10 +46,21 @@ class Measurements(Folder):
             "version: 1\nsource: {gguf: model.gguf}\noutputs:\n"
             "  - {gguf: out.gguf, quantize: {target: {bits: 8}, candidates: [Q4_0, Q8_0]}}\n"
         )
-        subprocess.run([PROGRAM, "measure", "--quiet", "job.yaml"], cwd=self.folder, check=True)
-        told = json.loads((self.folder / "job.measured.json").read_text())
+        subprocess.run([PROGRAM, "measure", "--quiet", "job.yaml", "-o", "told.json"], cwd=self.folder, check=True)
+        told = json.loads((self.folder / "told.json").read_text())
         self.assertEqual(told["tensors"], measured["tensors"])
-        self.assertEqual(sorted(os.listdir(self.folder)), ["job.measured.json", "job.yaml", "m.html", "m.json", "model.gguf"])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["job.yaml", "m.html", "m.json", "model.gguf", "told.json"])
+
+    def test_what_the_program_has_measured_is_not_measured_again(self):
+        seen = []
+        with unittest.mock.patch.dict(os.environ, GGUFMILL_CACHE=str(self.folder / "cache")):
+            self.assertIn("not measured", str(ggufmill.plan(self.target()).problems[0]))
+            job = self.folder / "job.yaml"
+            job.write_text(json.dumps(self.target(), default=os.fspath))
+            subprocess.run([PROGRAM, "measure", "--quiet", "job.yaml"], cwd=self.folder, check=True)
+            self.assertEqual(ggufmill.plan(self.target()).problems, [])
+            ggufmill.measure(self.target(), progress=seen.append)
+        self.assertEqual(seen, [])
 
     def test_files_that_are_there_stay(self):
         file = self.folder / "m.json"
