@@ -29,6 +29,7 @@ ReportTensor tensor_report(const Plan& plan, const PlannedTensor& tensor) {
 ReportOutput output_report(const Plan& plan, const PlannedOutput& output) {
   ReportOutput described;
   described.recipe = output.recipe;
+  described.choice = output.choice;
   for (const PlannedTensor& tensor : output.tensors) described.tensors.push_back(tensor_report(plan, tensor));
   for (const OutputFile& file : output.files) described.files.push_back({file.path, file.bytes});
   return described;

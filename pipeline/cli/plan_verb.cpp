@@ -56,6 +56,7 @@ void print_totals(const PlannedOutput& output) {
   fmt::print("{} weights, {} -> {} of tensors, {:.4f} bits per weight; {} on disk; {}\n", with_commas(totals.weights),
              human_bytes(totals.bytes_before), human_bytes(totals.bytes), totals.bits_per_weight(),
              human_bytes(file_bytes), types);
+  if (!output.choice.empty()) fmt::print("{}\n", output.choice);
 }
 
 void print_output(const PlannedOutput& output) {

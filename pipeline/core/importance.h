@@ -47,6 +47,8 @@ struct Importance {
   std::vector<std::uint64_t> substituted{};
   std::string fingerprint;  // hash of all weights; part of the identity of a plan
   std::string note{};       // where substitutes come from, for `plan`; empty if there are none
+  // Tokens that each matrix saw; empty if its entry does not count them for each one.
+  std::vector<std::int64_t> tokens{};
 
   // The ranges of one share from which the weights of a matrix are computed. If `counts` has no bytes, no counts are
   // needed.

@@ -30,6 +30,8 @@ inline constexpr Note<std::string> kRecipe{"recipe"};
 inline constexpr Note<std::uint64_t> kOtherBytes{"other_bytes"};
 // Bytes of tensors and padding that such a stage chose; 0 if there is no such stage.
 inline constexpr Note<std::uint64_t> kFilledBytes{"filled_bytes"};
+// What such a stage minimized and what that gained, for the user; empty if there is no such stage.
+inline constexpr Note<std::string> kChoice{"choice"};
 // Set if readers of the model's files need its dimensions as they are, with trailing ones.
 inline constexpr Note<bool> kKeepsDimensions{"keeps_dimensions"};
 

@@ -214,6 +214,7 @@ class PlanMaker {
     output.origin = from.origin;
     output.part = from.part;
     output.recipe = laid.model.notes.get(notes::kRecipe);
+    output.choice = laid.model.notes.get(notes::kChoice);
     output.tensors.reserve(laid.model.tensors.size());
     for (const Tensor& tensor : laid.model.tensors) output.tensors.push_back(describe_tensor(tensor));
     output.files = std::move(laid.files);

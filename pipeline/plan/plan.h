@@ -47,6 +47,7 @@ struct PlannedTensor {
 struct PlannedOutput {
   Origin origin;                  // position of the output in the pipeline file
   std::string recipe;             // recipe that quantized it; empty: none
+  std::string choice;             // what its choice of types minimized and gained; empty: types were not chosen
   std::optional<ModelPart> part;  // as JobOutput::part. Not serialized
   std::vector<PlannedTensor> tensors;
   std::vector<OutputFile> files;

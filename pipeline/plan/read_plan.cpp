@@ -285,6 +285,7 @@ class Reader {
     const json::object& origin = object_of(object, "origin");
     output.origin = {text_of(origin, "where"), text_of(origin, "excerpt")};
     output.recipe = text_of(object, "recipe");
+    if (object.contains("choice")) output.choice = text_of(object, "choice");
     for (const json::value& tensor : array_of(object, "tensors"))
       output.tensors.push_back(tensor_of(tensor.as_object()));
     for (const json::value& value : array_of(object, "files")) {

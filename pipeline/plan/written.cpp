@@ -198,6 +198,7 @@ class Writer {
     json::object object{{"files", std::move(files)}};
     object["origin"] = {{"where", text_json(output.origin.where)}, {"excerpt", text_json(output.origin.excerpt)}};
     object["recipe"] = output.recipe;
+    if (!output.choice.empty()) object["choice"] = output.choice;
     json::array tensors;
     for (const PlannedTensor& tensor : output.tensors)
       tensors.push_back({{"name", tensor.name},

@@ -91,6 +91,13 @@ TEST_CASE("a plan is written and read back to an equal one") {
   CHECK(identity_of(swapped) != identity_of(sample()));
 }
 
+TEST_CASE("a written plan says what a choice of types gained") {
+  Plan plan = sample();
+  plan.outputs[0].choice = "loss 0.1 by 'stream'";
+  check_round(plan);
+  CHECK(read_plan(write_plan(plan), "plan.json").value().outputs[0].choice == "loss 0.1 by 'stream'");
+}
+
 TEST_CASE("a plan with encoders is written and read back to an equal one") {
   Plan searched = sample();
   Encoding& encoding = searched.steps[0].encodings[0];

@@ -163,6 +163,7 @@ json::object output_json(const ReportOutput& output) {
                       {"changed_weights", total.count},
                       {"error", total_json(output)},
                       {"layers", layers_json(output)}};
+  if (!output.choice.empty()) object["choice"] = output.choice;
   if (!output.unmatched.empty()) object["unmatched"] = unmatched_json(output);
   return object;
 }

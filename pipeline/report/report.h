@@ -51,6 +51,7 @@ struct ReportOutput {
   std::string recipe;             // empty if there is none
   std::vector<ReportTensor> tensors;
   std::vector<UnmatchedTensor> unmatched;
+  std::string choice{};  // what the choice of types minimized and gained; empty if there was none
 };
 
 struct RunFacts {
@@ -90,8 +91,8 @@ using TextSink = std::function<void(std::string_view piece)>;
 // Writes version 1 of the format, with one line per tensor:
 //   {format, version, ggufmill, kind: run | compare, measured, source: {name, architecture, files: [{path, bytes}],
 //    tensors, weights, bytes, bits_per_weight}, run: {seconds, bytes_read, bytes_written, peak_memory, threads, io,
-//    isa}, outputs: [{files, recipe, weights, bytes, bits_per_weight, types: [{type, tensors, bytes}], fallbacks,
-//    changed_weights, error,
+//    isa}, outputs: [{files, recipe, choice if types were chosen, weights, bytes, bits_per_weight, types: [{type,
+//    tensors, bytes}], fallbacks, changed_weights, error,
 //     layers: [{layer, weights, error}], unmatched: [{name, what}] if there are any,
 //     tensors: [{name, layer, shape, weights, source_type, type, fallback_from if there is one, source_bytes, bytes,
 //     rule, importance, seconds, error, exact if it was quantized without any error}]}]}

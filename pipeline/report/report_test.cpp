@@ -69,6 +69,13 @@ TEST_CASE("tensors that fell back to another type are marked and counted") {
   CHECK(first_output(root).at("tensors").at(1).at("fallback_from") == "Q4_K");
 }
 
+TEST_CASE("an output says what its choice of types gained, if types were chosen") {
+  Report report = report_of({measured_tensor("a", {1}, {1})});
+  CHECK_FALSE(first_output(parsed(report)).as_object().contains("choice"));
+  report.outputs[0].choice = "loss 0.1 by 'stream'";
+  CHECK(first_output(parsed(report)).at("choice") == "loss 0.1 by 'stream'");
+}
+
 TEST_CASE("exact tensors have results, and unmeasured ones have none") {
   Report report = report_of({measured_tensor("a", {1}, {1}), measured_tensor("b", {1}, {1})});
   report.outputs[0].tensors[0].state = ErrorState::kExact;

@@ -62,6 +62,8 @@ Result<Importance> importance_of(const std::string& tensor, const EntryUse& use,
   importance.columns = use.columns;
   importance.matrices = use.matrices;
   if (use.has_data() || substitute.empty()) importance.shares = use.entry->described();
+  if (use.has_data() && use.entry->counts.size() > 1 && use.entry->counts.size() % use.matrices == 0)
+    for (std::uint64_t matrix = 0; matrix < use.matrices; ++matrix) importance.tokens.push_back(tokens_of(use, matrix));
   if (!substitute.empty()) {
     importance.substitute = std::make_shared<const std::vector<float>>(std::move(substitute));
     importance.substituted = use.rare;

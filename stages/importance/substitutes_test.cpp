@@ -98,6 +98,14 @@ TEST_CASE("experts that saw enough tokens keep their data") {
   CHECK(model.warnings.empty());
 }
 
+TEST_CASE("importance says how many tokens each expert saw") {
+  Moe moe;
+  CHECK(tensor(moe.with(kRare, "missing: mean, least_counts: 2"), kExperts).importance->tokens ==
+        std::vector<std::int64_t>{4, 2, 1});
+  CHECK(
+      tensor(moe.with({{kExperts, {4, 8, 14, 16, 5, 6}, {4}}}, "missing: mean"), kExperts).importance->tokens.empty());
+}
+
 TEST_CASE("rarely used experts get the mean over the tokens of the others") {
   Moe moe;
   const Model model = moe.with(kRare, "missing: mean, least_counts: 2");

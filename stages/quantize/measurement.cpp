@@ -59,13 +59,6 @@ MeasuredTensor read_tensor(const json::value& value) {
   return tensor;
 }
 
-// Skips the contents of `matrices` while parsing.
-class NoMatrices final : public JsonSink {
- public:
-  bool wants(std::string_view outer, std::string_view inner) override { return outer == "matrices" && inner.empty(); }
-  std::string take(const JsonEvent&) override { return {}; }
-};
-
 json::object tensor_json(const MeasuredTensor& tensor) {
   json::array shape, types;
   for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
@@ -111,6 +104,32 @@ MatrixSums read_sums(const json::value& value, const std::string& name, bool wei
   read(name, sums.plain);
   if (weighted) read("weighted_" + name, sums.weighted);
   return sums;
+}
+
+// Reads the matrices of one tensor.
+void read_matrices(const json::value& value, MeasuredTensor& tensor) {
+  const auto checked = [&](MatrixSums sums) {
+    if (sums.plain.size() != tensor.shape.dims[2] * tensor.shape.dims[3] ||
+        (tensor.weighted && sums.weighted.size() != sums.plain.size()))
+      throw InvalidJson{fmt::format("tensor {} has another number of matrices", quoted_name(tensor.name))};
+    return sums;
+  };
+  tensor.matrices = checked(read_sums(value, "energy", tensor.weighted));
+  for (const json::value& each : needed_list(value, "types")) {
+    const auto type = std::ranges::find(tensor.types, needed_text(each, "type"), &MeasuredType::type);
+    if (type == tensor.types.end()) throw InvalidJson{"'matrices' has a type that was not measured"};
+    type->matrices = checked(read_sums(each, "error", tensor.weighted));
+  }
+}
+
+// Reads the matrices of all tensors that have them, in the order of the tensors.
+void read_matrices(const json::array& list, std::vector<MeasuredTensor>& tensors) {
+  auto tensor = tensors.begin();
+  for (const json::value& each : list) {
+    tensor = std::ranges::find(tensor, tensors.end(), needed_text(each, "tensor"), &MeasuredTensor::name);
+    if (tensor == tensors.end()) throw InvalidJson{"'matrices' is not in the order of 'tensors'"};
+    read_matrices(each, *tensor);
+  }
 }
 
 // Returns the squared error relative to the energy, from the weighted sums if there are any.
@@ -184,8 +203,7 @@ std::string write_measurement(const Measurement& measurement) {
 }
 
 Result<Measurement> read_measurement(const std::string& path) {
-  NoMatrices no_matrices;
-  BOOST_OUTCOME_TRY(const json::value root, read_json(path, kMaxBytes, &no_matrices));
+  BOOST_OUTCOME_TRY(const json::value root, read_json(path, kMaxBytes));
   if (json_string(root, "format") != kFormat)
     return input_error(path, "is not a ggufmill measurement", "`ggufmill measure JOB.yaml` creates one");
   try {
@@ -200,6 +218,8 @@ Result<Measurement> read_measurement(const std::string& path) {
         measurement.modules.push_back({needed_text(module, "type"), needed_text(module, "name"),
                                        needed_text(module, "version"), needed_text(module, "xxh3")});
     for (const json::value& tensor : needed_list(root, "tensors")) measurement.tensors.push_back(read_tensor(tensor));
+    if (json_member(root, "matrices"))  // missing in measurements of earlier versions
+      read_matrices(needed_list(root, "matrices"), measurement.tensors);
     return measurement;
   } catch (const InvalidJson& invalid_plan) {
     return input_error(path, "is not a valid measurement: " + invalid_plan.what, "measure again");

@@ -75,9 +75,8 @@ struct Measurement {
 std::string measured_identity(const Tensor& tensor, const EncodersByType& encoders = {});
 
 std::string write_measurement(const Measurement& measurement);
-// Reads a measurement. The input is not trusted: all numbers are checked to be finite and not negative. `matrices` is
-// skipped; it is for people and other programs. Versions 1 and 2 are accepted. Fails with exit code
-// 4.
+// Reads a measurement. The input is not trusted: all numbers are checked to be finite and not negative. Versions 1 and
+// 2 are accepted. Fails with exit code 4.
 Result<Measurement> read_measurement(const std::string& path);
 
 // Serializes one tensor and its matrices as a line of JSON. The line contains the version of ggufmill, but not the

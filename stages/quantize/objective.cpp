@@ -26,6 +26,12 @@ Form<Objective::Block> block_form() {
                  field("others", &Block::others, "The other matrices of this part of the layer.")
                      .required()
                      .example("ffn_down"),
+                 field("norm", &Block::norm, "The norm of what these matrices write, which determines its energy.")
+                     .example("post_ffw_norm"),
+                 field("norm_with", &Block::norm_with,
+                       "Only in layers with a tensor that matches this, the norm is there: elsewhere its name is that "
+                       "of a norm before the next part.")
+                     .example("ffn_norm"),
              })
       .doc("A part of a layer.");
 }
@@ -41,6 +47,20 @@ Form<Objective::Multiplier> multiplier_form() {
       .doc("Tensors, and the multiplier of their sensitivity.");
 }
 
+Form<Objective::Caution> caution_form() {
+  using Caution = Objective::Caution;
+  return map_of<Caution>(
+             {
+                 field("at_least", &Caution::at_least, tensor_type({}), "The type with the fewest bits.")
+                     .required()
+                     .example("Q3_K"),
+                 field("tokens", &Caution::tokens, "Tokens that an expert must have seen.").example("64"),
+                 field("experts", &Caution::experts, "Share of a tensor's experts that may have seen fewer.")
+                     .example("0.5"),
+             })
+      .doc("Tensors of layers whose importance is missing or rests on few tokens.");
+}
+
 Form<Objective> objective_form() {
   return map_of<Objective>(
              {
@@ -54,6 +74,20 @@ Form<Objective> objective_form() {
                  field("embedding", &Objective::embedding, "Pattern for the embedding (stream).").example("ffn_down"),
                  field("output", &Objective::output, "Pattern for the head (stream).").example("ffn_down"),
                  field("blocks", &Objective::blocks, list_of(block_form()), "The parts of a layer, in order."),
+                 field("parts", &Objective::parts, list_of(regex().doc("Pattern for tensors.").example("_exps")),
+                       "Parts of a layer's parts, whose results are added: a tensor counts with the energy of its own; "
+                       "all that match none are one, too (stream)."),
+                 field("scaled_by_width", &Objective::scaled_by_width,
+                       "Architectures that multiply embeddings by the square root of their length (stream).")
+                     .example("^gemma"),
+                 field("scaled_blocks", &Objective::scaled_blocks,
+                       "Architectures that multiply what blocks write by ARCH.residual_scale (stream).")
+                     .example("^granite"),
+                 field("least_use", &Objective::least_use,
+                       "Experts count by the tokens that they saw, but at least this share of their tensor's mean.")
+                     .example("0.1"),
+                 field("cautious", &Objective::cautious, caution_form(),
+                       "The least type of tensors whose importance is not well known."),
                  field("multipliers", &Objective::multipliers, list_of(multiplier_form()),
                        "Multipliers for tensors; the first match counts."),
              })
@@ -67,22 +101,24 @@ Result<Objective> parse_objective(std::string_view text, const std::string& name
 // Shares of the residual stream that tensors write.
 class Stream {
  public:
-  Stream(const Objective& objective, const Measurement& all, const ExpertUse& experts) : objective_(objective) {
-    // Energy of the tensors that write to the stream, in the order of layers and, within a layer, of the objective's
-    // blocks.
+  Stream(const Objective& objective, const Measurement& all, const StreamFacts& facts)
+      : objective_(objective), facts_(facts) {
     for (const MeasuredTensor& tensor : all.tensors) {
       const auto layer = layer_of(tensor.name);
       if (layer)
         for (std::size_t b = 0; b < objective.blocks.size(); ++b)
-          if (is(objective.blocks[b].writes, tensor.name)) written_[{*layer, b}] += energy_written(tensor, experts);
+          if (is(objective.blocks[b].writes, tensor.name)) add_written({*layer, b}, tensor);
       if (!layer && objective.embedding && is(*objective.embedding, tensor.name) && tensor.shape.dims[1] > 0)
         embedding_ = tensor.energy / static_cast<double>(tensor.shape.dims[1]);
       has_output_ = has_output_ || (!layer && objective.output && is(*objective.output, tensor.name));
     }
-    double so_far = embedding_;
-    for (const auto& [place, energy] : written_) {
+    double so_far = embedding_ * facts.embedding_scale * facts.embedding_scale;
+    for (auto& [place, written] : written_) {  // in the order of layers and, within a layer, of the objective's blocks
+      const auto norm = facts.norms.find(place);
+      const double energy =
+          (norm == facts.norms.end() ? written.energy : norm->second) * facts.block_scale * facts.block_scale;
       so_far += energy;
-      share_[place] = so_far > 0 ? energy / so_far : 0;
+      written.share = so_far > 0 ? energy / so_far : 0;
     }
   }
 
@@ -97,20 +133,46 @@ class Stream {
     for (std::size_t b = 0; b < objective_.blocks.size(); ++b) {
       const Objective::Block& block = objective_.blocks[b];
       if (!is(block.writes, tensor.name) && !is(block.others, tensor.name)) continue;
-      const auto found = share_.find({*layer, b});
-      if (found != share_.end()) return found->second;
+      const auto found = written_.find({*layer, b});
+      if (found != written_.end()) return found->second.share * found->second.part(part_of(tensor.name));
     }
     return {};
   }
 
  private:
+  // What a block of a layer writes.
+  struct Written {
+    double energy = 0;                      // before norms and scales
+    std::map<std::size_t, double> by_part;  // the same, by part
+    double share = 0;                       // of the stream up to and with this block
+
+    // Returns the share of a part. A part that writes nothing, such as a router, affects all others.
+    double part(std::size_t part) const {
+      const auto found = by_part.find(part);
+      return found == by_part.end() || energy <= 0 ? 1 : found->second / energy;
+    }
+  };
+
+  void add_written(std::pair<std::uint64_t, std::size_t> place, const MeasuredTensor& tensor) {
+    Written& written = written_[place];
+    const double energy = energy_written(tensor);
+    written.energy += energy;
+    written.by_part[part_of(tensor.name)] += energy;
+  }
+
+  std::size_t part_of(const std::string& name) const {
+    std::size_t part = 0;
+    while (part < objective_.parts.size() && !is(objective_.parts[part], name)) ++part;
+    return part;
+  }
+
   // Returns the mean energy over tokens. If k of n experts are used with weights of 1/k each, a product counts 1/k^2,
   // and this for k of n tokens: build_moe_ffn of llama.cpp (src/llama-graph.cpp) multiplies the results of
   // `ffn_down_exps` by the weights and adds them up.
-  static double energy_written(const MeasuredTensor& tensor, const ExpertUse& experts) {
-    const auto n = static_cast<double>(tensor.shape.dims[2]), k = static_cast<double>(experts.used);
+  double energy_written(const MeasuredTensor& tensor) const {
+    const double n = static_cast<double>(tensor.shape.dims[2]), k = static_cast<double>(facts_.experts_used);
     if (tensor.shape.rank < 3 || n <= 1 || k == 0) return tensor.weighted_energy;
-    return tensor.weighted_energy * experts.scale * experts.scale / (n * k);
+    return tensor.weighted_energy * facts_.expert_scale * facts_.expert_scale / (n * k);
   }
 
   static bool is(const Pattern& pattern, const std::string& name) {
@@ -119,7 +181,8 @@ class Stream {
   }
 
   const Objective& objective_;
-  std::map<std::pair<std::uint64_t, std::size_t>, double> written_, share_;  // by layer and block
+  const StreamFacts& facts_;
+  std::map<std::pair<std::uint64_t, std::size_t>, Written> written_;  // by layer and block
   double embedding_ = 0;
   bool has_output_ = false;
 };
@@ -177,11 +240,11 @@ Result<Objective> find_objective(const std::string& name_or_path, const Origin& 
 }
 
 Result<std::vector<double>> sensitivities(const Objective& objective, const std::vector<const MeasuredTensor*>& tensors,
-                                          const Measurement& all, const Probes& probes, const ExpertUse& experts) {
+                                          const Measurement& all, const Probes& probes, const StreamFacts& facts) {
   if (objective.kind == ObjectiveKind::kStream && std::ranges::none_of(all.tensors, &MeasuredTensor::weighted))
     return usage_error(fmt::format("objective '{}' needs an importance matrix", objective.name),
                        "measure with one: stages: [{importance: {file: imatrix.gguf}}]; `relative` does not need one");
-  const Stream stream(objective, all, experts);
+  const Stream stream(objective, all, facts);
   std::vector<double> counts;
   for (const MeasuredTensor* tensor : tensors) {
     BOOST_OUTCOME_TRY(double counted, sensitivity(objective, *tensor, stream, probes));

@@ -25,8 +25,21 @@ struct Objective {
   std::optional<Pattern> embedding{}, output{};
   struct Block {
     Pattern writes{}, others{};  // tensors that write to the residual stream; the other tensors of the block
+    // The norm of what they write, and tensors of which a layer has one if that norm is there; nullopt: any.
+    std::optional<Pattern> norm{}, norm_with{};
   };
   std::vector<Block> blocks{};
+  std::vector<Pattern> parts{};  // of a block; their results are added. Other tensors are one more part
+  std::optional<Pattern> scaled_by_width{}, scaled_blocks{};  // architectures
+  double least_use = 0.1;                                     // of an expert, as a share of the mean of its tensor
+  // Tensors of layers that have no importance, or more than a share of whose experts saw fewer tokens, get no type of
+  // fewer bits.
+  struct Caution {
+    const TypeInfo* at_least = nullptr;
+    double tokens = 0;
+    double experts = 0;
+  };
+  std::optional<Caution> cautious{};
   // Additional factor for the sensitivity; the first match counts.
   struct Multiplier {
     Pattern match{};
@@ -56,18 +69,22 @@ struct ProbeFile {
 // with QTYPE and the names of tensors, then a line for each type. Fails with exit code 4.
 Result<ProbeFile> read_probes(const std::string& path, const Types& types = {});
 
-// Use of experts in a model, which adds up their products with weights: each token uses `used` experts, with weights
-// that sum to `scale`. `used` is 0 if unknown.
-struct ExpertUse {
-  std::uint64_t used = 0;
-  double scale = 1;
+// What `stream` uses of a model besides its measurement.
+struct StreamFacts {
+  // Each token uses `experts_used` experts (0: unknown), and their results are added with weights that sum to
+  // `expert_scale`.
+  std::uint64_t experts_used = 0;
+  double expert_scale = 1;
+  double embedding_scale = 1, block_scale = 1;  // factors of what the embedding and blocks write
+  // The energy of what a norm lets a block write, before that factor, by layer and index of the block.
+  std::map<std::pair<std::uint64_t, std::size_t>, double> norms{};
 };
 
 // Returns the factor of each tensor's squared relative error, in the order of `tensors`. Returns an error that names
 // the tensor if the objective does not apply (the tensor has no role, no importance or no probe). `probes` is used by
 // kProbe only.
 Result<std::vector<double>> sensitivities(const Objective& objective, const std::vector<const MeasuredTensor*>& tensors,
-                                          const Measurement& all, const Probes& probes, const ExpertUse& experts = {});
+                                          const Measurement& all, const Probes& probes, const StreamFacts& facts = {});
 
 // An objective embedded at build time.
 struct BuiltInObjective {

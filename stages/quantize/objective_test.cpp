@@ -17,10 +17,10 @@ MeasuredTensor tensor(const std::string& name, Shape shape, double energy) {
   return {name, "", shape, energy, energy, true, {}};
 }
 
-Result<std::vector<double>> by_stream(const Measurement& all, const ExpertUse& experts = {}) {
+Result<std::vector<double>> by_stream(const Measurement& all, const StreamFacts& facts = {}) {
   std::vector<const MeasuredTensor*> tensors;
   for (const MeasuredTensor& each : all.tensors) tensors.push_back(&each);
-  return sensitivities(find_objective("stream", {}).value(), tensors, all, {}, experts);
+  return sensitivities(find_objective("stream", {}).value(), tensors, all, {}, facts);
 }
 
 // An embedding with rows of energy 1, and an attention output that writes energy 3.
@@ -68,12 +68,47 @@ TEST_CASE("experts count by their use per token") {
   // Two of eight experts: 64 / (8 * 2); then with weights that sum to 1.5.
   CHECK(by_stream(all, {2, 1}).value() == std::vector<double>{1, 5, 3.0 / 4, 4.0 / 8, 4.0 / 8});
   CHECK(by_stream(all, {2, 1.5}).value() == std::vector<double>{1, 5, 3.0 / 4, 9.0 / 13, 9.0 / 13});
-  // A shared expert is added without weights.
-  all.tensors.push_back(tensor("blk.0.ffn_down_shexp.weight", {2, {256, 256, 1, 1}}, 4));
-  CHECK(by_stream(all, {2, 1}).value() == std::vector<double>{1, 5, 3.0 / 4, 8.0 / 12, 8.0 / 12, 8.0 / 12});
   // The number of used experts is unknown.
-  all.tensors.pop_back();
   CHECK(by_stream(all).value()[3] == 64.0 / 68);
+}
+
+TEST_CASE("experts and shared experts count by what each of them writes") {
+  Measurement all = attention();
+  all.tensors.push_back(tensor("blk.0.ffn_down_exps.weight", {3, {256, 256, 8, 1}}, 64));
+  all.tensors.push_back(tensor("blk.0.ffn_up_exps.weight", {3, {256, 256, 8, 1}}, 1));
+  all.tensors.push_back(tensor("blk.0.ffn_down_shexp.weight", {2, {256, 256, 1, 1}}, 8));
+  all.tensors.push_back(tensor("blk.0.ffn_gate_shexp.weight", {2, {256, 256, 1, 1}}, 1));
+  all.tensors.push_back(tensor("blk.0.ffn_gate_inp.weight", {2, {256, 8, 1, 1}}, 1));  // of all experts
+  const std::vector<double> counts = by_stream(all, {2, 1}).value();
+  CHECK(std::vector(counts.begin() + 3, counts.end()) ==
+        std::vector<double>{4.0 / 16, 4.0 / 16, 8.0 / 16, 8.0 / 16, 12.0 / 16});
+}
+
+TEST_CASE("a norm behind a block's output determines what the block writes") {
+  Measurement all = attention();
+  all.tensors.push_back(tensor("blk.0.attn_q.weight", {2, {256, 256, 1, 1}}, 77));
+  all.tensors.push_back(tensor("blk.0.ffn_down.weight", {2, {256, 256, 1, 1}}, 5));
+  StreamFacts facts;
+  facts.norms[{0, 0}] = 9;
+  CHECK(by_stream(all, facts).value() == std::vector<double>{1, 5, 9.0 / 10, 9.0 / 10, 5.0 / 15});
+}
+
+TEST_CASE("parts of a block behind one norm share what it lets through") {
+  Measurement all = attention();
+  all.tensors.push_back(tensor("blk.0.ffn_down_exps.weight", {3, {256, 256, 8, 1}}, 64));
+  all.tensors.push_back(tensor("blk.0.ffn_down_shexp.weight", {2, {256, 256, 1, 1}}, 12));
+  StreamFacts facts{2, 1};
+  facts.norms[{0, 1}] = 12;
+  const std::vector<double> counts = by_stream(all, facts).value();
+  CHECK(std::vector(counts.begin() + 3, counts.end()) == std::vector<double>{0.75 * 0.25, 0.75 * 0.75});
+}
+
+TEST_CASE("the stream has scaled embeddings and outputs of blocks") {
+  StreamFacts facts;
+  facts.embedding_scale = 3;
+  CHECK(by_stream(attention(), facts).value() == std::vector<double>{1, 5, 3.0 / 12});
+  facts.block_scale = 2;
+  CHECK(by_stream(attention(), facts).value() == std::vector<double>{1, 5, 12.0 / 21});
 }
 
 TEST_CASE("every layer matrix of every architecture map has a role in `stream`") {

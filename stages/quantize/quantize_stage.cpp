@@ -10,6 +10,7 @@
 #include "stages/quantize/encoder_fields.h"
 #include "stages/quantize/facts.h"
 #include "stages/quantize/misfits.h"
+#include "stages/quantize/stream_facts.h"
 
 namespace ggufmill {
 namespace {
@@ -184,6 +185,7 @@ class QuantizeStage final : public TargetStage {
     if (!choice) return choice.error();
     if (!choice.value().is_proven)
       model.warnings.push_back("the choice of types is good, but not proven to be optimal");
+    warn_of_little_known(target.objective, choice.value(), model);
     for (const ChosenTensor& chosen : choice.value().tensors) {
       Tensor& tensor = model.tensors[chosen.tensor];
       BOOST_OUTCOME_TRY(check_requantize(tensor, *chosen.type));
@@ -196,9 +198,46 @@ class QuantizeStage final : public TargetStage {
         tensor.reason +=
             fmt::format("; {} takes {} more and saves {:.2g} of {:.3g}", chosen.better->type->name,
                         human_bytes(chosen.better->more_bytes), chosen.better->less_loss, choice.value().loss);
+      if (chosen.is_cautious)
+        tensor.reason +=
+            fmt::format("; importance is little known, so at least {}", target.objective.cautious->at_least->name);
     }
+    model.notes.set(notes::kChoice, describe_choice(target, choice.value()));
     model.notes.set(notes::kFilledBytes, tensor_bytes(model));
     return ok();
+  }
+
+  // Reports the tensors whose importance is missing or rests on few tokens.
+  static void warn_of_little_known(const Objective& objective, const Choice& choice, Model& model) {
+    std::vector<std::string> careful, careless;
+    for (const ChosenTensor& chosen : choice.tensors) {
+      const Tensor& tensor = model.tensors[chosen.tensor];
+      if (is_little_known(objective, tensor))
+        (chosen.is_cautious ? careful : careless).push_back(quoted_name(tensor.name));
+    }
+    const auto warn = [&](const std::vector<std::string>& names, const char* what, const char* why) {
+      if (names.empty()) return;
+      constexpr std::size_t kShown = 3;
+      const auto shown = std::span(names).first(std::min(names.size(), kShown));
+      model.warnings.push_back(fmt::format(
+          "{} below {} for tensors whose importance is missing or rests on few tokens{} ({} in total): {}{}", what,
+          objective.cautious->at_least->name, why, names.size(), fmt::join(shown, ", "),
+          names.size() > kShown ? ", ..." : ""));
+    };
+    warn(careful, "no type", "");
+    warn(careless, "types", ", because larger ones do not fit or are no candidates");
+  }
+
+  // Says what was minimized, and what was gained over the recipes of the same size.
+  static std::string describe_choice(const TargetOptions& target, const Choice& choice) {
+    std::string text = fmt::format("loss {:.4g} by '{}'", choice.loss, target.objective.name);
+    for (const RecipeGain& gain : choice.gains) {
+      const auto& part = target.budgets[gain.budget].tensors;
+      text +=
+          fmt::format("; {:.4g} of {}'s {:.4g} at its size{}", gain.recipe_loss > 0 ? gain.loss / gain.recipe_loss : 1,
+                      gain.recipe, gain.recipe_loss, part ? fmt::format(" for '{}'", part->text()) : "");
+    }
+    return text;
   }
 
   // Assumes types while there is no measurement: the rest of the job can be planned, and the added problem prevents it

@@ -8,6 +8,7 @@
 
 #include "pipeline/core/text.h"
 #include "stages/quantize/solve.h"
+#include "stages/quantize/stream_facts.h"
 
 namespace ggufmill {
 namespace {
@@ -32,20 +33,6 @@ std::uint64_t bytes_as(const Tensor& tensor, const TypeInfo& type) {
   return bytes_of(type, tensor.shape().elements()).value();
 }
 
-ExpertUse expert_use_of(const Model& model) {
-  const std::string architecture = facts_of(model).architecture;
-  const MetadataValue* used = model.metadata.find(architecture + ".expert_used_count");
-  const MetadataValue* norm = model.metadata.find(architecture + ".expert_weights_norm");
-  const MetadataValue* scale = model.metadata.find(architecture + ".expert_weights_scale");
-  ExpertUse use;
-  if (used) use.used = as_unsigned(*used).value_or(0);
-  // Weights that are not normalized sum to less than one; the scale compensates for that.
-  const bool is_one = norm && as_bool(*norm).value_or(false);
-  const auto number = scale && is_one ? as_number(*scale) : std::nullopt;
-  if (number && *number > 0 && std::isfinite(*number)) use.scale = *number;
-  return use;
-}
-
 // Returns the model with the types that a recipe gives it.
 Result<Model> model_like(const Recipe& recipe, const Model& model) {
   Model other = model;
@@ -68,6 +55,7 @@ struct Member {
 };
 struct Group {
   std::size_t budget = 0;
+  bool is_cautious = false;  // has no types below the objective's least
   std::vector<Member> members;
   std::vector<const TypeInfo*> types;
   std::vector<std::uint64_t> bytes;  // for each type, the sum over all members
@@ -76,9 +64,12 @@ struct Group {
 
 class Chooser {
  public:
-  Chooser(const TargetOptions& options, const Model& model) : options_(options), model_(model) {}
+  // `is_cautious`: tensors of little known importance get no type below the objective's least.
+  Chooser(const TargetOptions& options, const Model& model, bool is_cautious = true)
+      : options_(options), model_(model), is_cautious_(is_cautious) {}
 
   Status prepare(const std::vector<std::size_t>& open) {
+    measurement_ = weighted_by_use(*options_.measurement, model_, options_.objective.least_use);
     BOOST_OUTCOME_TRY(divide());
     BOOST_OUTCOME_TRY(group(open));
     BOOST_OUTCOME_TRY(count());
@@ -89,6 +80,7 @@ class Chooser {
     return ok();
   }
 
+  bool has_cautious() const { return std::ranges::any_of(groups_, &Group::is_cautious); }
   // Bytes of a budget's tensors that are not open to choice.
   std::uint64_t fixed_bytes(std::size_t budget) const { return fixed_bytes_[budget]; }
   std::uint64_t least_bytes(std::size_t budget) const {
@@ -124,11 +116,13 @@ class Chooser {
   std::optional<Choice> at_most(std::size_t budget, double loss) const {
     return solve(budget, static_cast<std::uint64_t>(std::min(loss * scale_, kLossScale)), true);
   }
-  // Returns the loss with the types that the tensors have in `model`; nullopt if one of these types was not measured.
-  std::optional<double> loss_of(const Model& model) const {
+  // Returns the loss with the types that the tensors have in `model`, of one budget or (nullopt) of all; nullopt if one
+  // of these types was not measured.
+  std::optional<double> loss_of(const Model& model, std::optional<std::size_t> budget = {}) const {
     double loss = 0;
     for (const Group& group : groups_)
       for (const Member& member : group.members) {
+        if (budget && group.budget != *budget) continue;
         const MeasuredType* type = member.measured->find(model.tensors[member.tensor].type->name);
         if (!type) return {};
         loss += member.counts * member.measured->relative_square(*type);
@@ -182,7 +176,7 @@ class Chooser {
   }
 
   Status group(const std::vector<std::size_t>& open) {
-    for (const MeasuredTensor& tensor : options_.measurement->tensors) by_name_.emplace(tensor.name, &tensor);
+    for (const MeasuredTensor& tensor : measurement_.tensors) by_name_.emplace(tensor.name, &tensor);
     std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> known;  // key: group and layer
     std::vector<bool> is_open(model_.tensors.size());
     for (const std::size_t i : open) {
@@ -219,9 +213,12 @@ class Chooser {
     std::vector<const MeasuredTensor*> tensors;
     for (const Group& group : groups_)
       for (const Member& member : group.members) tensors.push_back(member.measured);
-    BOOST_OUTCOME_TRY(
-        const std::vector<double> counts,
-        sensitivities(options_.objective, tensors, *options_.measurement, options_.probes, expert_use_of(model_)));
+    StreamFacts facts;
+    if (options_.objective.kind == ObjectiveKind::kStream) {
+      BOOST_OUTCOME_TRY(facts, stream_facts(options_.objective, model_));
+    }
+    BOOST_OUTCOME_TRY(const std::vector<double> counts,
+                      sensitivities(options_.objective, tensors, measurement_, options_.probes, facts));
     std::size_t next = 0;
     for (Group& group : groups_)
       for (Member& member : group.members) member.counts = counts[next++];
@@ -239,8 +236,28 @@ class Chooser {
   }
 
   Status add_options(Group& group) {
+    for (const Member& member : group.members)
+      group.is_cautious = group.is_cautious || is_little_known(options_.objective, model_.tensors[member.tensor]);
+    if (is_cautious_ && group.is_cautious) {
+      BOOST_OUTCOME_TRY(add_options(group, options_.objective.cautious->at_least));
+      if (!group.types.empty()) return ok();
+    }
+    group.is_cautious = false;
+    BOOST_OUTCOME_TRY(add_options(group, nullptr));
+    if (!group.types.empty()) return ok();
+    const Tensor& tensor = model_.tensors[group.members.front().tensor];
+    return error_at(
+        options_.origin,
+        fmt::format("no candidate fits tensor {}, whose rows have {} values", quoted_name(tensor.name),
+                    tensor.shape().columns()),
+        "add a type that fits to `candidates` and measure again, or set its type: tensors: [{match: .., type: ..}]");
+  }
+
+  // Adds the candidates that fit and have no fewer bits than `least` (null: any).
+  Status add_options(Group& group, const TypeInfo* least) {
     const std::uint64_t alignment = alignment_of(model_);
     for (const TypeInfo* type : options_.candidates) {
+      if (least && type->bits_per_weight() < least->bits_per_weight()) continue;
       std::uint64_t bytes = 0;
       double loss = 0;
       bool is_whole = true;
@@ -263,13 +280,7 @@ class Chooser {
       group.bytes.push_back(bytes);
       group.loss.push_back(loss);
     }
-    if (!group.types.empty()) return ok();
-    const Tensor& tensor = model_.tensors[group.members.front().tensor];
-    return error_at(
-        options_.origin,
-        fmt::format("no candidate fits tensor {}, whose rows have {} values", quoted_name(tensor.name),
-                    tensor.shape().columns()),
-        "add a type that fits to `candidates` and measure again, or set its type: tensors: [{match: .., type: ..}]");
+    return ok();
   }
 
   void scale() {
@@ -301,8 +312,8 @@ class Chooser {
       choice.bytes += groups[g]->bytes[picked];
       choice.loss += groups[g]->loss[picked];
       for (const Member& member : groups[g]->members)
-        choice.tensors.push_back(
-            {member.tensor, budget, groups[g]->types[picked], member.counts, next_better(*groups[g], picked)});
+        choice.tensors.push_back({member.tensor, budget, groups[g]->types[picked], member.counts,
+                                  next_better(*groups[g], picked), groups[g]->is_cautious});
     }
     return choice;
   }
@@ -320,6 +331,8 @@ class Chooser {
 
   const TargetOptions& options_;
   const Model& model_;
+  bool is_cautious_;
+  Measurement measurement_;  // by use of experts
   std::map<std::string_view, const MeasuredTensor*> by_name_;
   std::vector<std::size_t> budget_of_;  // for each tensor of the model
   std::vector<Group> groups_;
@@ -397,17 +410,34 @@ void Choice::add(const Choice& of_others) {
   is_proven = is_proven && of_others.is_proven;
 }
 
-Result<Choice> choose_types(const TargetOptions& options, const Model& model, const std::vector<std::size_t>& open,
-                            std::uint64_t other_bytes) {
-  Chooser chooser(options, model);
+namespace {
+
+Result<Choice> choose_with(Chooser& chooser, const TargetOptions& options, const Model& model,
+                           const std::vector<std::size_t>& open, std::uint64_t other_bytes) {
   BOOST_OUTCOME_TRY(chooser.prepare(open));
   BOOST_OUTCOME_TRY(check_largest(chooser, options, model, other_bytes));
   Choice all;
   for (std::size_t i = 0; i < options.budgets.size(); ++i) {
     BOOST_OUTCOME_TRY(const Choice choice, fill_budget(chooser, options, i, model, other_bytes));
     all.add(choice);
+    if (const auto& like = options.budgets[i].like) {
+      BOOST_OUTCOME_TRY(const Model other, model_like(*like, model));
+      if (const auto loss = chooser.loss_of(other, i)) all.gains.push_back({like->name, i, choice.loss, *loss});
+    }
   }
   return all;
+}
+
+}  // namespace
+
+Result<Choice> choose_types(const TargetOptions& options, const Model& model, const std::vector<std::size_t>& open,
+                            std::uint64_t other_bytes) {
+  Chooser cautious(options, model);
+  auto choice = choose_with(cautious, options, model, open, other_bytes);
+  if (choice || !cautious.has_cautious()) return choice;
+  // Types that are large enough for caution do not fit.
+  Chooser chooser(options, model, false);
+  return choose_with(chooser, options, model, open, other_bytes);
 }
 
 namespace {

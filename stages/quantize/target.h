@@ -61,12 +61,20 @@ struct ChosenTensor {
   const TypeInfo* type = nullptr;
   double counts = 0;                 // its sensitivity
   std::optional<BetterType> better;  // the cheapest type with a smaller loss
+  bool is_cautious = false;          // was not allowed the smallest types, since its importance is little known
+};
+// The loss of the tensors of a budget, compared to that with the types of the recipe that gives the budget its size.
+struct RecipeGain {
+  std::string recipe;
+  std::size_t budget = 0;
+  double loss = 0, recipe_loss = 0;
 };
 struct Choice {
   std::vector<ChosenTensor> tensors;
-  std::uint64_t bytes = 0;  // of the chosen tensors, including padding
-  double loss = 0;          // sum of losses
-  bool is_proven = true;    // no choice is better
+  std::uint64_t bytes = 0;          // of the chosen tensors, including padding
+  double loss = 0;                  // sum of losses
+  bool is_proven = true;            // no choice is better
+  std::vector<RecipeGain> gains{};  // of budgets like a recipe whose types were all measured
 
   void add(const Choice& of_others);
 };
@@ -93,7 +101,9 @@ bool wants_measurement(const Error& error);
 std::uint64_t tensor_bytes(const Model& model);
 
 // Chooses types for the tensors in `open`; the others keep their current types. `other_bytes`: size of the files
-// without tensors and their padding. Budgets are filled independently: every tensor belongs to exactly one.
+// without tensors and their padding. Budgets are filled independently: every tensor belongs to exactly one. Tensors of
+// little known importance get no type below the least of the objective, unless such types do not fit or are no
+// candidates.
 Result<Choice> choose_types(const TargetOptions& options, const Model& model, const std::vector<std::size_t>& open,
                             std::uint64_t other_bytes);
 

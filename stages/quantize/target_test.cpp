@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <random>
+#include <regex>
 #include <set>
 
 #include "pipeline/config/yaml_reader.h"
+#include "pipeline/core/importance.h"
 #include "stages/quantize/exclusion.h"
 #include "stages/quantize/quantize_stage.h"
 #include "tests/support/catch.h"
@@ -40,7 +42,8 @@ struct Sample {
     for (int layer = 0; layer < 2; ++layer)
       for (const char* part : {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"})
         model.tensors.push_back(tensor(fmt::format("blk.{}.{}.weight", layer, part), 256, 32));
-    for (const Tensor& each : model.tensors) {
+    for (Tensor& each : model.tensors) {
+      if (weighted) each.importance = importance();
       const auto weights = static_cast<double>(each.shape().elements());
       MeasuredTensor measured{each.name, measured_identity(each), each.shape(), weights, weights / 2, weighted, {}};
       for (const char* name : {"Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_0"}) {
@@ -51,6 +54,12 @@ struct Sample {
       }
       measurement.tensors.push_back(std::move(measured));
     }
+  }
+
+  static std::shared_ptr<const Importance> importance() {
+    Importance made;
+    made.matrices = 1;
+    return std::make_shared<const Importance>(std::move(made));
   }
 };
 
@@ -147,6 +156,63 @@ TEST_CASE("rules set types, groups share a type, and bounds limit it") {
   CHECK(type_of(model, "blk.0.attn_q.weight") == type_of(model, "blk.0.attn_v.weight"));
   CHECK(type_of(model, "blk.0.ffn_down.weight") == "Q8_0");
   CHECK(named(model, "blk.1.ffn_up.weight").type->bits_per_weight() < 3.5);
+}
+
+namespace {
+
+// A sample in which one tensor has no importance.
+Sample without_importance_of(const std::string& name) {
+  Sample sample;
+  for (std::size_t i = 0; i < sample.model.tensors.size(); ++i) {
+    if (sample.model.tensors[i].name != name) continue;
+    sample.model.tensors[i].importance.reset();
+    sample.measurement.tensors[i].made_of = measured_identity(sample.model.tensors[i]);
+    sample.measurement.tensors[i].weighted = false;
+  }
+  return sample;
+}
+
+}  // namespace
+
+TEST_CASE("a tensor without importance gets no type below the least, with a warning") {
+  const Sample sample = without_importance_of("blk.1.ffn_up.weight");
+  const std::string text = fmt::format("{{target: {{bits: 3}}, {}}}", kTypes);
+  const Model model = chosen(text, sample);
+  CHECK(type_of(model, "blk.0.ffn_up.weight") == "Q2_K");
+  CHECK(named(model, "blk.1.ffn_up.weight").type->bits_per_weight() >= type_named("Q3_K").bits_per_weight());
+  CHECK(named(model, "blk.1.ffn_up.weight").reason.ends_with("; importance is little known, so at least Q3_K"));
+  CHECK(model.warnings ==
+        std::vector<std::string>{"no type below Q3_K for tensors whose importance is missing or rests "
+                                 "on few tokens (1 in total): 'blk.1.ffn_up.weight'"});
+}
+
+TEST_CASE("little known importance does not make a target fail") {
+  const Sample sample = without_importance_of("blk.1.ffn_up.weight");
+  for (const char* limits : {"bits: 2.625}", "bits: 5}, bounds: [{match: blk.1.ffn_up, at_most: Q2_K}]"}) {
+    const Model model = chosen(fmt::format("{{target: {{{}, {}}}", limits, kTypes), sample);
+    CHECK(type_of(model, "blk.1.ffn_up.weight") == "Q2_K");
+    CHECK(model.warnings ==
+          std::vector<std::string>{"types below Q3_K for tensors whose importance is missing or rests "
+                                   "on few tokens, because larger ones do not fit or are no "
+                                   "candidates (1 in total): 'blk.1.ffn_up.weight'"});
+  }
+}
+
+TEST_CASE("a choice says what it gains over a recipe of its size") {
+  const Sample sample;
+  const auto choice_of = [&](const std::string& target) {
+    return chosen(fmt::format("{{target: {}, objective: relative, {}}}", target, kTypes), sample)
+        .notes.get(notes::kChoice);
+  };
+  std::smatch parts;
+  const std::string all = choice_of("{like: Q4_K_M}");
+  INFO(all);
+  REQUIRE(std::regex_match(all, parts, std::regex("loss (.*) by 'relative'; (.*) of Q4_K_M's (.*) at its size")));
+  CHECK(std::stod(parts[2]) < 1);
+  CHECK(std::abs(std::stod(parts[1]) / std::stod(parts[3]) - std::stod(parts[2])) < 1e-3);
+  CHECK(choice_of("{bits: 4}").find(';') == std::string::npos);
+  CHECK(choice_of("[{tensors: ffn, like: Q3_K_M}, {bits: 5}]").ends_with(" at its size for 'ffn'"));
+  CHECK(choice_of("{like: Q4_0}").find(';') == std::string::npos);  // its types were not measured
 }
 
 TEST_CASE("a divergence is reached with the fewest bytes") {
@@ -386,7 +452,7 @@ TEST_CASE("the curve marks the result of the target itself") {
   CHECK(curve.back().loss < curve.front().loss);
 }
 
-TEST_CASE("the matrices of a measurement are written but not read") {
+TEST_CASE("the matrices of a measurement are written and read back") {
   const TempDir folder;
   Measurement measurement;
   measurement.ggufmill = "0.1.0";
@@ -405,7 +471,15 @@ TEST_CASE("the matrices of a measurement are written but not read") {
       std::string::npos);
   CHECK(measurement.tensors[0].relative_square(measurement.tensors[0].types[0], 0) == 0.125);
   write_text(folder.file("m.json"), text);
-  CHECK(read_measurement(folder.file("m.json")).value().tensors[0].matrices.plain.empty());
+  CHECK(write_measurement(read_measurement(folder.file("m.json")).value()) == text);
+  for (const auto& [what, by] : {std::pair{R"([{"tensor":"a")", R"([{"tensor":"b")"}, std::pair{"[1E0,2E0]", "[1E0]"},
+                                 std::pair{R"("bytes":672,"error":[2.5E-1,)", R"("bytes":672,"error":[)"},
+                                 std::pair{R"([{"type":"Q2_K","bytes":672)", R"([{"type":"Q3_K","bytes":672)"}}) {
+    std::string wrong = text;
+    wrong.replace(wrong.find(what), std::string(what).size(), by);
+    write_text(folder.file("wrong.json"), wrong);
+    CHECK_FALSE(read_measurement(folder.file("wrong.json")));
+  }
 }
 
 TEST_CASE("a measurement can be written and read back") {

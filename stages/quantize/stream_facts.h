@@ -1,0 +1,23 @@
+#pragma once
+// What an objective takes from a model besides its measurement: how its parts are scaled, how much each expert is used,
+// and how well the importance of its tensors is known.
+
+#include "pipeline/core/model.h"
+#include "stages/quantize/objective.h"
+
+namespace ggufmill {
+
+// Returns the facts of a model for an objective, which is one of kStream, from its metadata and the values of its
+// norms, which are read. Fails like read_small_values().
+Result<StreamFacts> stream_facts(const Objective& objective, const Model& model);
+
+// Returns the measurement with the sums of each expert multiplied by the tokens it saw, relative to the mean of its
+// tensor, so that errors count as often as they occur. An expert counts at least `least_use` of the mean. Tensors whose
+// tokens or matrices are not known stay as they are. Without matrices of experts.
+Measurement weighted_by_use(const Measurement& measurement, const Model& model, double least_use);
+
+// Returns true if the objective asks for caution and the tensor, which is in a layer, has no importance, or one that
+// rests on few tokens. Embeddings are looked up, and importance files usually leave out the head.
+bool is_little_known(const Objective& objective, const Tensor& tensor);
+
+}  // namespace ggufmill
