@@ -48,7 +48,8 @@ CommandSpec quantize_command() {
       "or a checkpoint folder or the safetensors file of a diffusion model, which is converted and quantized in one "
       "pass. TYPE is a recipe (`ggufmill recipe list`), its number, or the path of a recipe file (./mine.yaml); the "
       "input is read only once for several types. Without OUTPUT, the output of a GGUF file is ggml-model-TYPE.gguf "
-      "next to it; with several types, for a checkpoint or a diffusion model, and if OUTPUT is a folder, each output is "
+      "next to it; with several types, for a checkpoint or a diffusion model, and if OUTPUT is a folder, each output "
+      "is "
       "MODEL-TYPE.gguf. --emit-pipeline prints the equivalent pipeline file.";
   spec.examples =
       "  ggufmill quantize model-BF16.gguf Q4_K_M\n"

@@ -12,6 +12,7 @@
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/adapter_conversion.h"
 #include "stages/huggingface/checkpoint/checkpoint_files.h"
+#include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/checkpoint/quantized_checkpoint.h"
 #include "stages/huggingface/chosen_map.h"
