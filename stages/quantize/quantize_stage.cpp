@@ -273,11 +273,13 @@ class QuantizeStage final : public TargetStage {
       model.warnings.push_back(fmt::format(
           "no tensor is encoded with {}: no converted tensor has a type that supports it", describe(options_.encoder)));
     if (options_.target) return;
-    for (const auto& [type, encoder] : options_.encoders)
+    for (const auto& entry : options_.encoders) {
+      const TypeInfo* const type = entry.first;
       if (std::ranges::none_of(model.tensors,
                                [&](const Tensor& tensor) { return tensor.converted() && tensor.type == type; }))
         model.warnings.push_back(
             fmt::format("no tensor becomes {}, for which `encoders` gives an encoder", type->name));
+    }
   }
 
   static void warn_of_kept(const std::vector<TensorRule>& rules, Model& model) {
