@@ -98,16 +98,16 @@ struct LineGroup {
   }
 };
 
-BestLines lines_of(const LineGroup& group, int limit, float first, float across, const AffineEffort& effort, int kept,
+BestLines lines_of(const LineGroup& group, int limit, float first, float across, int tries, int refinements, int kept,
                    bool clamps) {
   BestLines lines(kept);
   const auto most = static_cast<float>(limit);
-  for (int k = 0; k < effort.lines; ++k) {
-    const float steps = first + across * static_cast<float>(k) / static_cast<float>(effort.lines - 1);
+  for (int k = 0; k < tries; ++k) {
+    const float steps = first + across * static_cast<float>(k) / static_cast<float>(tries - 1);
     LineCandidate line;
     line.scale = (group.high - group.low) / steps;
     line.minimum = -group.low;
-    if (group.improve(line, most, effort.refinements + 1, clamps)) lines.offer(line);
+    if (group.improve(line, most, refinements + 1, clamps)) lines.offer(line);
   }
   if (lines.is_empty()) lines.offer({(group.high - group.low) / most, -group.low, most / 2, 0});
   return lines;
@@ -134,7 +134,8 @@ class AffineProblem {
       if (values.is_flat())
         lines.offer({0, -values.low, 0, 0});
       else
-        lines = lines_of(values, format_.limit, format_.first, format_.across, effort_, effort_.kept, true);
+        lines = lines_of(values, format_.limit, format_.first, format_.across, effort_.lines, effort_.refinements,
+                         effort_.kept, true);
       w_sums_[group] = values.w_sum;
       wx_sums_[group] = values.wx_sum;
       lines_[group] = lines;
@@ -309,7 +310,8 @@ bool search_line(int limit, const float* x, const float* weights, std::uint32_t 
     return group.high - group.low < kZeroGroup && std::isfinite(codes.m);
   }
   float least = FLT_MAX;
-  for (const LineCandidate& line : lines_of(group, limit, most - 1.0f, kLineAcross, tried, kLinesKept, false)) {
+  for (const LineCandidate& line : lines_of(group, limit, most - 1.0f, kLineAcross, tried.lines_alone,
+                                            tried.refinements_alone, kLinesKept, false)) {
     const float d = as_half(line.scale), m = as_half(line.minimum);
     const LineSums sums = sums_of(kInLine, x, weights, d, m, most);
     if (!std::isfinite(d) || !std::isfinite(m) || !(sums.error < least)) continue;

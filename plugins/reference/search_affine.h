@@ -23,13 +23,15 @@ struct AffineFormat {
 struct AffineEffort {
   int lines;        // first scales tried for a group
   int refinements;  // of each line after its first levels
+  int lines_alone;  // the same if the group is a block
+  int refinements_alone;
   int d_starts, m_starts;
   int kept;            // lines that codes are derived from
   bool near_minimums;  // the codes beside the best minimum as well
   bool reflects;       // -x as well
 };
 inline constexpr AffineEffort kAffineEfforts[] = {
-    {12, 1, 1, 1, 1, false, false}, {16, 2, 3, 2, 1, false, false}, {20, 2, 3, 2, 2, true, true}};
+    {12, 1, 4, 0, 1, 1, 1, false, false}, {16, 2, 16, 2, 3, 2, 1, false, false}, {20, 2, 20, 2, 3, 2, 2, true, true}};
 inline constexpr int kAffineRounds = 4;  // of codes, then d and dmin
 inline constexpr int kMinimumTurns = 4;  // minimums tried for a scale
 

@@ -9,7 +9,8 @@
 // tried, with the points chosen again for each; for the codes and points found, d is that of least squared error, and
 // so on until nothing improves. Where the eighth sign follows from seven others, each eight values with an odd number
 // of negative ones have one sign inverted: that of the value for which it costs least, with the points chosen for this
-// cost. Sums are in element order, without fused operations. All arithmetic is in F32, but for
+// cost. The least effort guesses the scales without the book, and chooses points for a single d, which is then that of
+// least squared error for them. Sums are in element order, without fused operations. All arithmetic is in F32, but for
 // the sums over the sub-blocks.
 
 #include <cfloat>
@@ -33,7 +34,8 @@ struct BookEffort {
   int scales;  // first scales tried for a sub-block
   int starts;  // of d
 };
-inline constexpr BookEffort kBookEfforts[] = {{6, 1}, {10, 3}, {16, 6}};
+inline constexpr BookEffort kBookEfforts[] = {{4, 1}, {10, 3}, {16, 6}};
+inline constexpr std::uint32_t kQuickEffort = 1;
 
 // Numbers of a code book. A format whose scales have other than four bits has a `kMostCode`, one with another range of
 // first scales a `kParts`.
@@ -54,10 +56,10 @@ struct BookShape {
     return PartRange{0.6f, 0.6f};
   }();
 
+  static constexpr int kLevels = std::remove_cvref_t<decltype(Format::lattice())>::SpaceType::kLevels;
+
   static float magnitude(int point, int i) { return Format::kMagnitudes[Format::kBook[point][i]]; }
-  static float top() {
-    return Format::kMagnitudes[std::remove_cvref_t<decltype(Format::lattice())>::SpaceType::kLevels - 1];
-  }
+  static float top() { return Format::kMagnitudes[kLevels - 1]; }
   static float most_in(const float* x) {
     float most = 0;
     for (int i = 0; i < Format::kSubBlock; ++i) most = std::fabs(x[i]) > most ? std::fabs(x[i]) : most;
@@ -206,8 +208,9 @@ class EvenPoints {
   float inverted_[Shape::kAllGroups][Shape::kPoints];  // xm with the least of its terms negative
 };
 
-// `Points` chooses as AllPoints does, as EvenPoints, or as ShiftedPoints.
-template <class Format, class Points>
+// `Points` chooses as AllPoints does, as EvenPoints, or as ShiftedPoints. If it has turn_to(sub), this is called before
+// points of another sub-block are chosen. `kIsQuick` is for kQuickEffort.
+template <class Format, class Points, bool kIsQuick>
 class BookSearch {
  public:
   using Block = typename Format::Block;
@@ -237,10 +240,14 @@ class BookSearch {
   BookSearch(const float* x, const float* w, const BookEffort& effort) : points_of_(x, w) {
     float greatest = 0;
     for (int sub = 0; sub < kSubs; ++sub) {
-      scales_[sub] = best_scale(sub, x + sub * Format::kSubBlock, effort);
+      scales_[sub] = best_scale(sub, x + sub * Format::kSubBlock, w + sub * Format::kSubBlock, effort);
       greatest = scales_[sub] > greatest ? scales_[sub] : greatest;
     }
     if (greatest == 0) return;
+    if constexpr (kIsQuick) {
+      choose_once(greatest);
+      return;
+    }
     const float top = Format::scale(1, kMostCode), step = Format::scale(1, 1) - Format::scale(1, 0);
     for (int i = 0; i < effort.starts; ++i)
       descend(as_half(greatest / (top + 0.5f * step * static_cast<float>(1 - i))));
@@ -260,15 +267,20 @@ class BookSearch {
     return sums;
   }
 
-  float best_scale(int sub, const float* x, const BookEffort& effort) const {
+  float best_scale(int sub, const float* x, [[maybe_unused]] const float* w, const BookEffort& effort) const {
     const float most = Shape::most_in(x), top = Shape::top();
     if (!(most >= kZeroGroup)) return 0;
     float best = 0, least = 0;
     for (int k = 0; k < effort.scales; ++k) {
       const float part =
           Shape::kParts.first + Shape::kParts.across * static_cast<float>(k) / static_cast<float>(effort.scales - 1);
-      Sums sums = choose(sub, most / (top * part));
-      if (sums.mm > 0 && sums.xm > 0) sums = choose(sub, sums.xm / sums.mm);
+      Sums sums;
+      if constexpr (kIsQuick) {
+        sums = choose_freely(x, w, most / (top * part));
+      } else {
+        sums = choose(sub, most / (top * part));
+        if (sums.mm > 0 && sums.xm > 0) sums = choose(sub, sums.xm / sums.mm);
+      }
       if (!(sums.mm > 0) || !(sums.xm > 0)) continue;
       const float scale = sums.xm / sums.mm, error = -sums.xm * scale;
       if (error < least) least = error, best = scale;
@@ -276,43 +288,91 @@ class BookSearch {
     return best;
   }
 
-  void descend(float d) {
+  // Computes the sums for the nearest magnitudes, or unshifted values, whether or not the book has such points.
+  static Sums choose_freely(const float* x, const float* w, float scale) {
+    constexpr int kCount = Format::kSubBlock;
+    constexpr bool kHasSigns = requires { Format::kEvenSigns; };
+    const float inverse = inverse_of(scale);
+    float sizes[kCount], nearest[kCount];
+    for (int i = 0; i < kCount; ++i) sizes[i] = kHasSigns ? std::fabs(x[i]) : x[i];
+    for (int i = 0; i < kCount; ++i) nearest[i] = static_cast<float>(Format::kMagnitudes[0]);
+    for (int level = 1; level < Shape::kLevels; ++level) {
+      const auto below = static_cast<float>(Format::kMagnitudes[level - 1]);
+      const auto above = static_cast<float>(Format::kMagnitudes[level]);
+      for (int i = 0; i < kCount; ++i) nearest[i] = sizes[i] * inverse >= 0.5f * (below + above) ? above : nearest[i];
+    }
+    Sums sums;
+    for (int i = 0; i < kCount; ++i) {
+      const float wm = w[i] * nearest[i];
+      sums.xm += wm * sizes[i];
+      sums.mm += wm * nearest[i];
+    }
+    return sums;
+  }
+
+  // The codes and points of the sub-blocks at a d, and sums for them.
+  struct Round {
     int codes[kSubs], points[kSubs][kGroups];
+    double total = 0, xm = 0, mm = 0;
+  };
+
+  // Chooses codes and points at a d; false if there are none.
+  bool choose_codes(float d, Round& round) {
+    for (int sub = 0; sub < kSubs; ++sub) {
+      if constexpr (requires { points_of_.turn_to(sub); }) points_of_.turn_to(sub);
+      const float step = Format::scale(1, 1) - Format::scale(1, 0);
+      const int middle = nearest_code((scales_[sub] / d - Format::scale(1, 0)) / step, 0, kMostCode);
+      Sums best;
+      best.error = FLT_MAX;
+      round.codes[sub] = 0;
+      for (int code = middle - 1; code <= middle + 1; ++code) {
+        if (code < 0 || code > kMostCode) continue;
+        const Sums sums = choose(sub, Format::scale(d, static_cast<unsigned>(code)));
+        if (!(sums.error < best.error)) continue;
+        best = sums;
+        round.codes[sub] = code;
+      }
+      if (!(best.error < FLT_MAX)) return false;
+      const double factor = Format::scale(1, static_cast<unsigned>(round.codes[sub]));
+      round.total += double{best.error};
+      round.xm += factor * double{best.xm};
+      round.mm += factor * factor * double{best.mm};
+      for (int i = 0; i < kGroups; ++i) round.points[sub][i] = best.points[i];
+    }
+    return true;
+  }
+
+  void keep(float d, double error, const Round& round) {
+    error_ = error;
+    best_d_ = d;
+    for (int sub = 0; sub < kSubs; ++sub) {
+      codes_[sub] = round.codes[sub];
+      for (int i = 0; i < kGroups; ++i) points_[sub][i] = round.points[sub][i];
+    }
+  }
+
+  static bool is_usable(float d) { return d > 0 && d <= kMostHalf; }
+
+  void choose_once(float greatest) {
+    const float d = as_half(greatest / Format::scale(1, kMostCode));
+    Round round;
+    if (!is_usable(d) || !choose_codes(d, round)) return;
+    if (round.total < error_) keep(d, round.total, round);
+    if (!(round.mm > 0)) return;
+    const float next = as_half(static_cast<float>(round.xm / round.mm));
+    const double error = double{next} * (double{next} * round.mm - 2 * round.xm);
+    if (is_usable(next) && error < error_) keep(next, error, round);
+  }
+
+  void descend(float d) {
     double before = DBL_MAX;
-    for (int round = 0; round < kRounds; ++round) {
-      if (!(d > 0) || !(d <= kMostHalf)) return;
-      double total = 0, xm = 0, mm = 0;
-      for (int sub = 0; sub < kSubs; ++sub) {
-        const float step = Format::scale(1, 1) - Format::scale(1, 0);
-        const int middle = nearest_code((scales_[sub] / d - Format::scale(1, 0)) / step, 0, kMostCode);
-        Sums best;
-        best.error = FLT_MAX;
-        codes[sub] = 0;
-        for (int code = middle - 1; code <= middle + 1; ++code) {
-          if (code < 0 || code > kMostCode) continue;
-          const Sums sums = choose(sub, Format::scale(d, static_cast<unsigned>(code)));
-          if (!(sums.error < best.error)) continue;
-          best = sums;
-          codes[sub] = code;
-        }
-        if (!(best.error < FLT_MAX)) return;
-        const double factor = Format::scale(1, static_cast<unsigned>(codes[sub]));
-        total += double{best.error};
-        xm += factor * double{best.xm};
-        mm += factor * factor * double{best.mm};
-        for (int i = 0; i < kGroups; ++i) points[sub][i] = best.points[i];
-      }
-      if (total < error_) {
-        error_ = total;
-        best_d_ = d;
-        for (int sub = 0; sub < kSubs; ++sub) {
-          codes_[sub] = codes[sub];
-          for (int i = 0; i < kGroups; ++i) points_[sub][i] = points[sub][i];
-        }
-      }
-      if (!(total < before) || !(mm > 0)) return;
-      before = total;
-      const float next = as_half(static_cast<float>(xm / mm));
+    for (int turn = 0; turn < kRounds; ++turn) {
+      Round round;
+      if (!is_usable(d) || !choose_codes(d, round)) return;
+      if (round.total < error_) keep(d, round.total, round);
+      if (!(round.total < before) || !(round.mm > 0)) return;
+      before = round.total;
+      const float next = as_half(static_cast<float>(round.xm / round.mm));
       if (next == d) return;
       d = next;
     }

@@ -120,32 +120,32 @@ struct SearchedIq2S : LatticeCodec<Iq2SFormat> {
 // Code books with an even number of negative values in eight.
 struct SearchedIq3Xxs : LatticeCodec<Iq3XxsFormat> {
   static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kSquare};
-  static constexpr bool kKeepsReference = true;
+  static constexpr std::uint32_t kKeepsReferenceFrom = 2;
   using Book = Iq3XxsFormat;
 };
 
 struct SearchedIq2Xs : LatticeCodec<Iq2XsFormat> {
   static constexpr GgmlWeights kGgml{GgmlWeights::kRoot, GgmlWeights::kOne};
-  static constexpr bool kKeepsReference = true;
+  static constexpr std::uint32_t kKeepsReferenceFrom = 2;
   using Book = Iq2XsFormat;
 };
 
 struct SearchedIq2Xxs : LatticeCodec<Iq2XxsFormat> {
   static constexpr GgmlWeights kGgml{GgmlWeights::kRoot, GgmlWeights::kOne};
-  static constexpr bool kKeepsReference = true;
+  static constexpr std::uint32_t kKeepsReferenceFrom = 2;
   using Book = Iq2XxsFormat;
 };
 
 // A code book with shifts.
 struct SearchedIq1S : Iq1S {
   static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kOne};
-  static constexpr bool kKeepsReference = true;
+  static constexpr std::uint32_t kKeepsReferenceFrom = 1;
   using Book = Iq1SBook;
 };
 
 struct SearchedIq1M : Iq1M {
   static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kSquare};
-  static constexpr bool kKeepsReference = true;
+  static constexpr std::uint32_t kKeepsReferenceFrom = 1;
   using Book = Iq1MBook;
 };
 

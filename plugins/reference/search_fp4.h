@@ -17,7 +17,7 @@ struct Fp4Effort {
   int powers_below, powers_above;  // of MXFP4
   int codes_below, codes_above;    // of NVFP4; five above let 4 instead of 6 stand for the greatest magnitude
 };
-inline constexpr Fp4Effort kFp4Efforts[] = {{1, 1, 2, 5}, {2, 2, 4, 6}, {2, 2, 8, 9}};
+inline constexpr Fp4Effort kFp4Efforts[] = {{0, 1, 1, 1}, {2, 2, 4, 6}, {2, 2, 8, 9}};
 
 inline float fp4_error(const float* x, const float* weights, int count, float scale) {
   float error = 0;

@@ -73,18 +73,27 @@ class ShiftedPoints {
  public:
   ShiftedPoints(const float* x, const float* w) {
     for (int shift = 0; shift < 2; ++shift)
-      for (int group = 0; group < Shape::kAllGroups; ++group)
+      for (int group = 0; group < Shape::kAllGroups; ++group) {
+        // The terms of each value and level.
+        float xms[Shape::kDims][Shape::kLevels], mms[Shape::kDims][Shape::kLevels];
+        for (int i = 0; i < Shape::kDims; ++i)
+          for (int level = 0; level < Shape::kLevels; ++level) {
+            const int at = group * Shape::kDims + i;
+            const float m = kShiftedValues[shift][static_cast<std::size_t>(level)], wm = w[at] * m;
+            xms[i][level] = wm * x[at];
+            mms[i][level] = wm * m;
+          }
         for (int point = 0; point < Shape::kPoints; ++point) {
           float xm = 0, mm = 0;
           for (int i = 0; i < Shape::kDims; ++i) {
-            const int at = group * Shape::kDims + i;
-            const float m = Shape::magnitude(point, i) + (shift == 0 ? kIq1Shift : -kIq1Shift), wm = w[at] * m;
-            xm += wm * x[at];
-            mm += wm * m;
+            const int level = Format::kBook[point][i];
+            xm += xms[i][level];
+            mm += mms[i][level];
           }
           xm_[shift][group][point] = xm;
           mm_[shift][group][point] = mm;
         }
+      }
   }
 
   // Chooses the points of the groups of a sub-block.

@@ -10,11 +10,15 @@ namespace ggufmill::reference {
 template <class Codec>
 using BlockSearch = bool (*)(const float* x, const float* weights, std::uint32_t effort, typename Codec::Block& block);
 
-// Codecs whose reference encoder can find a smaller error than the search: the better block is kept.
+// Whether a search of an effort also looks at the block of the codec, because its reference encoder can find a smaller
+// error, and keeps the better one. A codec whose searches do has a `kKeepsReferenceFrom`, the least such effort.
 template <class Codec>
-concept KeepsReference = requires {
-  requires Codec::kKeepsReference;
-};
+constexpr bool keeps_reference([[maybe_unused]] std::uint32_t effort) {
+  if constexpr (requires { Codec::kKeepsReferenceFrom; })
+    return effort >= Codec::kKeepsReferenceFrom;
+  else
+    return false;
+}
 
 // Importance for an encoder that needs it, even if none is given.
 template <class Codec>
@@ -48,7 +52,7 @@ int32_t search_rows(const ggufmill_search_call* call) {
       float weights[Codec::kElements];
       search_weights(Codec::kGgml, searched, Codec::kElements, x + at, importance, weights);
       const bool found = kSearch(x + at, weights, call->effort, *block);
-      if (found && !KeepsReference<Codec>) continue;
+      if (found && !keeps_reference<Codec>(call->effort)) continue;
       // The block's row is encoded by its codec as a row of one block.
       typename Codec::Block by_codec;
       const int32_t status =

@@ -64,7 +64,8 @@ struct ScaleCandidate {
 };
 using BestScales = Best<ScaleCandidate, 2>;
 
-BestScales scales_of(const ScaleFormat& format, const float* x, const float* w, int tries, int kept) {
+BestScales scales_of(const ScaleFormat& format, const float* x, const float* w, const ScaleEffort& effort, int tries,
+                     int kept) {
   BestScales scales(kept);
   float magnitude = 0;
   for (int i = 0; i < format.group; ++i) magnitude = std::fabs(x[i]) > magnitude ? std::fabs(x[i]) : magnitude;
@@ -74,10 +75,10 @@ BestScales scales_of(const ScaleFormat& format, const float* x, const float* w, 
   }
   for (const float sign : {1.0f, -1.0f})
     for (int k = 0; k < tries; ++k) {
-      const float part = kRangeFirst + kRangeAcross * static_cast<float>(k) / static_cast<float>(tries - 1);
+      const float part = effort.first + effort.across * static_cast<float>(k) / static_cast<float>(tries - 1);
       ScaleCandidate found{sign * magnitude / (format.extreme * part), 0};
       bool is_usable = false;
-      for (int i = 0; i < kScaleImprovements; ++i) {
+      for (int i = 0; i < effort.improvements; ++i) {
         const ScaleSums sums = sums_at(format, x, w, found.scale);
         if (!(sums.vv > 0)) break;
         const float scale = sums.vx / sums.vv;
@@ -104,15 +105,16 @@ class ScaleProblem {
     float greatest = 0;
     for (int group = 0; group < groups(); ++group) {
       const int at = group * format_.group;
-      scales_[group] = scales_of(format_, x_ + at, w_ + at, effort.scales, effort.kept);
+      scales_[group] = scales_of(format_, x_ + at, w_ + at, effort, effort.scales, effort.kept);
       const float scale = scales_[group].begin()->scale;
       if (std::fabs(scale) > std::fabs(greatest)) greatest = scale;
     }
     const float code = 0.5f - static_cast<float>(format_.least_code);
-    if (effort.starts == 0) descend(as_half(-greatest / code), codes, error);
+    if (effort.starts == 0) descend(as_half(-greatest / code), effort.rounds, codes, error);
     for (int i = 0; i < effort.starts; ++i)
       for (const float sign : {1.0f, -1.0f})
-        descend(as_half(sign * std::fabs(greatest) / (code - format_.apart * static_cast<float>(i))), codes, error);
+        descend(as_half(sign * std::fabs(greatest) / (code - format_.apart * static_cast<float>(i))), effort.rounds,
+                codes, error);
   }
 
  private:
@@ -137,10 +139,10 @@ class ScaleProblem {
     return best;
   }
 
-  void descend(float d, ScaleCodes& codes, double& error) const {
+  void descend(float d, int rounds, ScaleCodes& codes, double& error) const {
     ScaleGroup found[ScaleCodes::kMostGroups];
     double before = DBL_MAX;
-    for (int round = 0; round < kScaleRounds; ++round) {
+    for (int round = 0; round < rounds; ++round) {
       if (d == 0 || !std::isfinite(d)) return;
       double total = 0, vx = 0, vv = 0;
       for (int group = 0; group < groups(); ++group) {
@@ -205,8 +207,8 @@ bool search_one_scale(const ScaleFormat& format, const float* x, const float* we
   codes = {};
   if (weighted_square(x, weights, format.group) == 0) return false;
   float least = FLT_MAX;
-  for (const ScaleCandidate& scale :
-       scales_of(format, x, weights, kScaleEfforts[effort - 1].scales_alone, kScalesKeptAlone)) {
+  const ScaleEffort& tried = kScaleEfforts[effort - 1];
+  for (const ScaleCandidate& scale : scales_of(format, x, weights, tried, tried.scales_alone, kScalesKeptAlone)) {
     const float d = as_half(scale.scale);
     if (d == 0 || !std::isfinite(d)) continue;
     const ScaleSums sums = sums_at(format, x, weights, d);

@@ -21,16 +21,17 @@ struct ScaleFormat {
 };
 
 struct ScaleEffort {
-  int scales;        // first scales tried for a group, of each sign
-  int scales_alone;  // the same if the group is a block
-  int starts;        // of d, of each sign; 0: one, of the sign that gives the greatest scale the least code
-  int kept;          // scales that codes are derived from
+  int scales;           // first scales tried for a group, of each sign
+  int scales_alone;     // the same if the group is a block
+  int starts;           // of d, of each sign; 0: one, of the sign that gives the greatest scale the least code
+  int kept;             // scales that codes are derived from
+  int improvements;     // of a first scale
+  int rounds;           // of codes, then d
+  float first, across;  // range of the value that the greatest weight is first given, in extremes
 };
-inline constexpr ScaleEffort kScaleEfforts[] = {{10, 10, 0, 1}, {10, 20, 2, 1}, {16, 40, 4, 2}};
-inline constexpr int kScalesKeptAlone = 2;                         // if the group is a block
-inline constexpr int kScaleRounds = 4;                             // of codes, then d
-inline constexpr int kScaleImprovements = 2;                       // of a first scale
-inline constexpr float kRangeFirst = 0.66f, kRangeAcross = 0.54f;  // of the greatest value first tried, in extremes
+inline constexpr ScaleEffort kScaleEfforts[] = {
+    {5, 5, 0, 1, 1, 2, 0.9f, 0.2f}, {10, 20, 2, 1, 2, 4, 0.66f, 0.54f}, {16, 40, 4, 2, 2, 4, 0.66f, 0.54f}};
+inline constexpr int kScalesKeptAlone = 2;  // if the group is a block
 
 struct ScaleCodes {
   static constexpr int kMostGroups = 16;

@@ -38,19 +38,12 @@ bool search_block(const float* x, const float* weights, std::uint32_t effort, ty
   return true;
 }
 
-template <class Codec>
+template <class Codec, template <class> class Points>
 bool search_book(const float* x, const float* weights, std::uint32_t effort, typename Codec::Block& block) {
-  return BookSearch<typename Codec::Book, AllPoints<typename Codec::Book>>::search(x, weights, effort, block);
-}
-
-template <class Codec>
-bool search_even_book(const float* x, const float* weights, std::uint32_t effort, typename Codec::Block& block) {
-  return BookSearch<typename Codec::Book, EvenPoints<typename Codec::Book>>::search(x, weights, effort, block);
-}
-
-template <class Codec>
-bool search_shifted_book(const float* x, const float* weights, std::uint32_t effort, typename Codec::Block& block) {
-  return BookSearch<typename Codec::Book, ShiftedPoints<typename Codec::Book>>::search(x, weights, effort, block);
+  using Book = typename Codec::Book;
+  const auto search = effort == kQuickEffort ? BookSearch<Book, Points<Book>, true>::search
+                                             : BookSearch<Book, Points<Book>, false>::search;
+  return search(x, weights, effort, block);
 }
 
 template <class Codec, class Codes>
@@ -73,13 +66,13 @@ constinit const std::array<ggufmill_search_kernel, kSearchCount> kSearches = {
     search_for<SearchedQ6_K, ScaleCodes>(),
     search_for<SearchedIq4Nl, ScaleCodes>(),
     search_for<SearchedIq4Xs, ScaleCodes>(),
-    search_of<SearchedIq3S, search_book<SearchedIq3S>>(),
-    search_of<SearchedIq2S, search_book<SearchedIq2S>>(),
-    search_of<SearchedIq3Xxs, search_even_book<SearchedIq3Xxs>>(),
-    search_of<SearchedIq2Xs, search_even_book<SearchedIq2Xs>>(),
-    search_of<SearchedIq2Xxs, search_even_book<SearchedIq2Xxs>>(),
-    search_of<SearchedIq1S, search_shifted_book<SearchedIq1S>>(),
-    search_of<SearchedIq1M, search_shifted_book<SearchedIq1M>>(),
+    search_of<SearchedIq3S, search_book<SearchedIq3S, AllPoints>>(),
+    search_of<SearchedIq2S, search_book<SearchedIq2S, AllPoints>>(),
+    search_of<SearchedIq3Xxs, search_book<SearchedIq3Xxs, EvenPoints>>(),
+    search_of<SearchedIq2Xs, search_book<SearchedIq2Xs, EvenPoints>>(),
+    search_of<SearchedIq2Xxs, search_book<SearchedIq2Xxs, EvenPoints>>(),
+    search_of<SearchedIq1S, search_book<SearchedIq1S, ShiftedPoints>>(),
+    search_of<SearchedIq1M, search_book<SearchedIq1M, ShiftedPoints>>(),
     search_of<SearchedMxfp4, search_mxfp4>(),
     search_of<SearchedNvfp4, search_nvfp4>()};
 

@@ -106,18 +106,18 @@ struct LineGroups {
   Mask is_flat() const { return hn::Not(hn::And(high - low >= floats(reference::kZeroGroup), w_sum > floats(0))); }
 
   // Returns the best lines; see reference::lines_of(). The result of flat groups is not defined.
-  BestLines lines(float first, float across, const reference::AffineEffort& effort, int kept, bool clamps) const {
+  BestLines lines(float first, float across, int tries, int refinements, int kept, bool clamps) const {
     BestLines best;
     const Floats range = high - low;
-    for (int k = 0; k < effort.lines; k += kAtOnce) {
+    for (int k = 0; k < tries; k += kAtOnce) {
       LineCandidates tried[kAtOnce];
       for (int i = 0; i < kAtOnce; ++i) {
-        const float steps = first + across * static_cast<float>(k + i) / static_cast<float>(effort.lines - 1);
+        const float steps = first + across * static_cast<float>(k + i) / static_cast<float>(tries - 1);
         tried[i].scale = range / floats(steps);
         tried[i].minimum = hn::Neg(low);
       }
       Mask usable[kAtOnce];
-      improve(tried, usable, effort.refinements + 1, clamps);
+      improve(tried, usable, refinements + 1, clamps);
       for (int i = 0; i < kAtOnce; ++i) best.offer(usable[i], tried[i], kept);
     }
     LineCandidates plain;
@@ -214,7 +214,8 @@ class AffineProblem {
     Floats most_scale = floats(0), most_minimum = floats(0);
     for (int group = 0; group < kGroups; ++group) {
       const LineGroups<kGroup, kLimit> values(is_plain_, at(x_, group), at(w_, group), true);
-      lines_[group] = values.lines(kFormat.first, kFormat.across, effort_, effort_.kept, true);
+      lines_[group] =
+          values.lines(kFormat.first, kFormat.across, effort_.lines, effort_.refinements, effort_.kept, true);
       LineCandidates flat;
       flat.minimum = hn::Neg(values.low);
       lines_[group].set(values.is_flat(), flat);
@@ -458,8 +459,9 @@ void search_line(const SearchLanes<reference::kInLine>& block, const float* cons
   constexpr int kLimit = Codec::kLimit;
   using Group = LineGroups<reference::kInLine, kLimit>;
   const Group group(block.is_plain, block.x, block.weights, false);
-  BestLines lines = group.lines(float{kLimit} - 1.0f, reference::kLineAcross, reference::kAffineEfforts[effort - 1],
-                                reference::kLinesKept, false);
+  const reference::AffineEffort& effort_tried = reference::kAffineEfforts[effort - 1];
+  BestLines lines = group.lines(float{kLimit} - 1.0f, reference::kLineAcross, effort_tried.lines_alone,
+                                effort_tried.refinements_alone, reference::kLinesKept, false);
   GroupCodes best;  // with d and m in place of codes
   for (int line = 0; line < reference::kLinesKept; ++line) {
     const Floats d = through_half(lines.best[line].scale), m = through_half(lines.best[line].minimum);

@@ -14,7 +14,6 @@ template <class Codec, class Encoder, reference::BlockSearch<Codec> kSearch>
 class SearchBeside {
  public:
   explicit SearchBeside(const ggufmill_search_call& call) : call_(call) {
-    static_assert(reference::KeepsReference<Codec>);
     static_assert(Codec::kGgml.weighted != reference::GgmlWeights::kRootOfRow);
   }
 
@@ -48,11 +47,13 @@ class SearchBeside {
   }
 
   std::int32_t encode(Block* block, std::uint64_t count) {
+    const bool keeps = reference::keeps_reference<Codec>(call_.effort);
     Block by_codec[kLanes];
-    const bool is_encoded = Encoder::encode(batch_, by_codec, count) == GGUFMILL_OK;
+    const bool is_encoded = keeps && Encoder::encode(batch_, by_codec, count) == GGUFMILL_OK;
     for (std::uint64_t lane = 0; lane < count; ++lane) {
       const float* const x = batch_.x[lane];
       const bool found = kSearch(x, weights_[lane], call_.effort, block[lane]);
+      if (found && !keeps) continue;
       // If it fails for a block, the vector kernel says nothing about the others.
       const std::int32_t status =
           is_encoded ? GGUFMILL_OK

@@ -90,6 +90,26 @@ struct PointSums {
   }
 };
 
+// Chooses the point with the least error, the first of equal ones; none of the errors is NaN. The number of the point
+// is its place. `count` is rounded up to whole vectors.
+HWY_INLINE reference::PointChoice least_of(const float* xms, const float* mms, int count, float scale) {
+  const Floats s = floats(scale);
+  Floats least = floats(HUGE_VALF);
+  Ints at = ints(0), now = hn::Iota(kInts, 0);
+  for (int i = 0; i < count; i += kLaneStep) {
+    const Floats xm = hn::LoadU(kFloats, xms + i), mm = hn::LoadU(kFloats, mms + i);
+    const Floats error = s * (s * mm - floats(2) * xm);
+    const Mask less = error < least;
+    least = simd::choose(less, error, least);
+    at = simd::choose(less, now, at);
+    now = now + ints(kLaneStep);
+  }
+  const Floats all = hn::MinOfLanes(kFloats, least);
+  const Ints first = hn::MinOfLanes(kInts, simd::choose(least == all, at, ints(INT32_MAX)));
+  const int best = hn::GetLane(first);
+  return {hn::GetLane(all), xms[best], mms[best], best};
+}
+
 // The likely points of the groups of a super-block.
 template <class Format, Sums kSums>
 class LikelyLines {
@@ -114,23 +134,9 @@ class LikelyLines {
   reference::PointChoice choose(int group, float scale) const {
     const int sub = group / Shape::kGroups;
     if (counts_[group] == 0 || !(scale >= low_[sub]) || !(scale <= high_[sub])) return choose_of_all(group, scale);
-    const float* const xms = xm_ + firsts_[group];
-    const float* const mms = mm_ + firsts_[group];
-    const Floats s = floats(scale);
-    Floats least = floats(HUGE_VALF);
-    Ints at = ints(0), now = hn::Iota(kInts, 0);
-    for (int i = 0; i < counts_[group]; i += kStep) {
-      const Floats xm = hn::LoadU(kFloats, xms + i), mm = hn::LoadU(kFloats, mms + i);
-      const Floats error = s * (s * mm - floats(2) * xm);
-      const Mask less = error < least;
-      least = simd::choose(less, error, least);
-      at = simd::choose(less, now, at);
-      now = now + ints(kStep);
-    }
-    const Floats all = hn::MinOfLanes(kFloats, least);
-    const Ints first = hn::MinOfLanes(kInts, simd::choose(least == all, at, ints(INT32_MAX)));
-    const int best = hn::GetLane(first);
-    return {hn::GetLane(all), xms[best], mms[best], points_[firsts_[group] + best]};
+    reference::PointChoice choice = least_of(xm_ + firsts_[group], mm_ + firsts_[group], counts_[group], scale);
+    choice.point = points_[firsts_[group] + choice.point];
+    return choice;
   }
 
  private:
@@ -247,12 +253,54 @@ class LikelyLines {
   float low_[Shape::kSubs], high_[Shape::kSubs];
 };
 
-// Chooses as reference::AllPoints does.
-template <class Format>
-class LikelyPoints {
+// All points of the groups of one sub-block, for searches that look at each sub-block once.
+template <class Format, Sums kSums>
+class AllLines {
  public:
   // Keeps the pointers.
-  LikelyPoints(const float* x, const float* w) : lines_(x, w, [](int) { return true; }) {}
+  template <class IsNeeded>
+  AllLines(const float* x, const float* w, const IsNeeded&) : x_(x), w_(w) {}
+
+  // Must be called before points of a sub-block are chosen.
+  template <class IsNeeded>
+  void turn_to(int sub, const IsNeeded& is_needed) {
+    for (int i = 0; i < Shape::kGroups; ++i) {
+      const int group = sub * Shape::kGroups + i;
+      if (is_needed(group)) sums_[i].set(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
+    }
+  }
+
+  // Chooses the best of all points.
+  reference::PointChoice choose(int group, float scale) const {
+    const AllSums& sums = sums_[group % Shape::kGroups];
+    const bool is_small = scale * (scale * sums.greatest_mm + 2 * sums.greatest_xm) < kHuge;  // false for NaN
+    return is_small ? least_of(sums.xm, sums.mm, Shape::kPoints, scale)
+                    : reference::AllPoints<Format>::choose(sums.xm, sums.mm, scale);
+  }
+
+ private:
+  using Shape = reference::BookShape<Format>;
+  using AllSums = PointSums<Format, kSums>;
+  static constexpr float kHuge = 0x1p100f;
+
+  const float* x_;
+  const float* w_;
+  AllSums sums_[Shape::kGroups];
+};
+
+// The classes that choose are made of LikelyLines, or of AllLines.
+
+inline constexpr auto kEveryGroup = [](int) { return true; };
+
+// Chooses as reference::AllPoints does.
+template <class Format, template <class, Sums> class Lines>
+class PlainPoints {
+ public:
+  // Keeps the pointers.
+  PlainPoints(const float* x, const float* w) : lines_(x, w, kEveryGroup) {}
+
+  void turn_to(int sub) requires requires(Lines<Format, Sums::kAsGiven>& lines) { lines.turn_to(0, kEveryGroup); }
+  { lines_.turn_to(sub, kEveryGroup); }
 
   void choose(int sub, float scale, reference::PointChoice* choices) const {
     for (int i = 0; i < kGroups; ++i) choices[i] = lines_.choose(sub * kGroups + i, scale);
@@ -260,7 +308,7 @@ class LikelyPoints {
 
  private:
   static constexpr int kGroups = reference::BookShape<Format>::kGroups;
-  LikelyLines<Format, Sums::kAsGiven> lines_;
+  Lines<Format, Sums::kAsGiven> lines_;
 };
 
 // Which groups of eight values have an odd number of negative ones.
@@ -274,20 +322,28 @@ struct OddEights {
     for (bool& each : is_odd) each = reference::EvenPoints<Format>::has_odd_signs(x + 8 * eight++);
   }
   bool has(int group) const { return is_odd[group / kGroupsOfEight]; }
+  // Whether the sums without an inverted sign of a group are looked at.
+  bool leaves(int group) const { return kGroupsOfEight > 1 || !has(group); }
 };
 
 // Chooses as reference::EvenPoints does.
-template <class Format>
-class LikelyEvenPoints {
+template <class Format, template <class, Sums> class Lines>
+class PairedPoints {
  public:
   static constexpr int kGroupsOfEight = OddEights<Format>::kGroupsOfEight;
   static bool has_odd_signs(const float* x) { return reference::EvenPoints<Format>::has_odd_signs(x); }
 
   // Keeps the pointers.
-  LikelyEvenPoints(const float* x, const float* w)
+  PairedPoints(const float* x, const float* w)
       : odd_(x),
-        as_given_(x, w, [this](int group) { return kGroupsOfEight > 1 || !odd_.has(group); }),
+        as_given_(x, w, [this](int group) { return odd_.leaves(group); }),
         inverted_(x, w, [this](int group) { return odd_.has(group); }) {}
+
+  void turn_to(int sub) requires requires(Lines<Format, Sums::kAsGiven>& lines) { lines.turn_to(0, kEveryGroup); }
+  {
+    as_given_.turn_to(sub, [this](int group) { return odd_.leaves(group); });
+    inverted_.turn_to(sub, [this](int group) { return odd_.has(group); });
+  }
 
   void choose(int sub, float scale, reference::PointChoice* choices) const {
     for (int i = 0; i < kGroups; i += kGroupsOfEight) {
@@ -301,17 +357,22 @@ class LikelyEvenPoints {
  private:
   static constexpr int kGroups = reference::BookShape<Format>::kGroups;
   OddEights<Format> odd_;
-  LikelyLines<Format, Sums::kAsGiven> as_given_;
-  LikelyLines<Format, Sums::kInverted> inverted_;
+  Lines<Format, Sums::kAsGiven> as_given_;
+  Lines<Format, Sums::kInverted> inverted_;
 };
 
 // Chooses as reference::ShiftedPoints does.
-template <class Format>
-class LikelyShiftedPoints {
+template <class Format, template <class, Sums> class Lines>
+class MovedPoints {
  public:
   // Keeps the pointers.
-  LikelyShiftedPoints(const float* x, const float* w)
-      : up_(x, w, [](int) { return true; }), down_(x, w, [](int) { return true; }) {}
+  MovedPoints(const float* x, const float* w) : up_(x, w, kEveryGroup), down_(x, w, kEveryGroup) {}
+
+  void turn_to(int sub) requires requires(Lines<Format, Sums::kUp>& lines) { lines.turn_to(0, kEveryGroup); }
+  {
+    up_.turn_to(sub, kEveryGroup);
+    down_.turn_to(sub, kEveryGroup);
+  }
 
   void choose(int sub, float scale, reference::PointChoice* choices) const {
     reference::choose_shifted<Format>(sub, choices, [&](int group, int shift) {
@@ -320,8 +381,8 @@ class LikelyShiftedPoints {
   }
 
  private:
-  LikelyLines<Format, Sums::kUp> up_;
-  LikelyLines<Format, Sums::kDown> down_;
+  Lines<Format, Sums::kUp> up_;
+  Lines<Format, Sums::kDown> down_;
 };
 
 }  // namespace ggufmill::simd

@@ -11,57 +11,48 @@
 namespace ggufmill::simd {
 namespace {
 
-template <class Codec>
-bool search_block(const float* x, const float* weights, std::uint32_t effort, typename Codec::Block& block) {
+template <class Codec, template <class, template <class, Sums> class> class Points>
+bool search_book(const float* x, const float* weights, std::uint32_t effort, typename Codec::Block& block) {
   using Book = typename Codec::Book;
-  return reference::BookSearch<Book, LikelyPoints<Book>>::search(x, weights, effort, block);
+  const auto search = effort == reference::kQuickEffort
+                          ? reference::BookSearch<Book, Points<Book, AllLines>, true>::search
+                          : reference::BookSearch<Book, Points<Book, LikelyLines>, false>::search;
+  return search(x, weights, effort, block);
 }
 
 template <class Codec>
-bool search_even_block(const float* x, const float* weights, std::uint32_t effort, typename Codec::Block& block) {
-  using Book = typename Codec::Book;
-  return reference::BookSearch<Book, LikelyEvenPoints<Book>>::search(x, weights, effort, block);
-}
-
-template <class Codec>
-bool search_shifted_block(const float* x, const float* weights, std::uint32_t effort, typename Codec::Block& block) {
-  using Book = typename Codec::Book;
-  return reference::BookSearch<Book, LikelyShiftedPoints<Book>>::search(x, weights, effort, block);
-}
-
-template <class Codec>
-std::int32_t search_blocks(const ggufmill_search_call* call) {
-  return reference::search_rows<Codec, search_block<Codec>>(call);
+std::int32_t search_plain(const ggufmill_search_call* call) {
+  return reference::search_rows<Codec, search_book<Codec, PlainPoints>>(call);
 }
 
 template <class Codec, class Encoder>
-std::int32_t search_even_blocks(const ggufmill_search_call* call) {
-  return SearchBeside<Codec, Encoder, search_even_block<Codec>>(*call).run();
+std::int32_t search_paired(const ggufmill_search_call* call) {
+  return SearchBeside<Codec, Encoder, search_book<Codec, PairedPoints>>(*call).run();
 }
 
 template <class Codec, class Encoder>
-std::int32_t search_shifted_blocks(const ggufmill_search_call* call) {
-  return SearchBeside<Codec, Encoder, search_shifted_block<Codec>>(*call).run();
+std::int32_t search_moved(const ggufmill_search_call* call) {
+  return SearchBeside<Codec, Encoder, search_book<Codec, MovedPoints>>(*call).run();
 }
 
 }  // namespace
 
-std::int32_t search_iq3_s(const ggufmill_search_call* call) { return search_blocks<reference::SearchedIq3S>(call); }
-std::int32_t search_iq2_s(const ggufmill_search_call* call) { return search_blocks<reference::SearchedIq2S>(call); }
+std::int32_t search_iq3_s(const ggufmill_search_call* call) { return search_plain<reference::SearchedIq3S>(call); }
+std::int32_t search_iq2_s(const ggufmill_search_call* call) { return search_plain<reference::SearchedIq2S>(call); }
 std::int32_t search_iq3_xxs(const ggufmill_search_call* call) {
-  return search_even_blocks<reference::SearchedIq3Xxs, Iq3Xxs>(call);
+  return search_paired<reference::SearchedIq3Xxs, Iq3Xxs>(call);
 }
 std::int32_t search_iq2_xs(const ggufmill_search_call* call) {
-  return search_even_blocks<reference::SearchedIq2Xs, Iq2Xs>(call);
+  return search_paired<reference::SearchedIq2Xs, Iq2Xs>(call);
 }
 std::int32_t search_iq2_xxs(const ggufmill_search_call* call) {
-  return search_even_blocks<reference::SearchedIq2Xxs, Iq2Xxs>(call);
+  return search_paired<reference::SearchedIq2Xxs, Iq2Xxs>(call);
 }
 std::int32_t search_iq1_s(const ggufmill_search_call* call) {
-  return search_shifted_blocks<reference::SearchedIq1S, Iq1S>(call);
+  return search_moved<reference::SearchedIq1S, Iq1S>(call);
 }
 std::int32_t search_iq1_m(const ggufmill_search_call* call) {
-  return search_shifted_blocks<reference::SearchedIq1M, Iq1M>(call);
+  return search_moved<reference::SearchedIq1M, Iq1M>(call);
 }
 
 }  // namespace ggufmill::simd

@@ -148,15 +148,14 @@ class BlockStream {
   void take(std::uint64_t lane) {
     x_[lane] = next_x_;
     importance_[lane] = next_importance_;
+    if (!weighs_rows()) return;
     const reference::SearchRow row{call_.weights, call_.effort, mean_square_};
     reference::search_weights(Codec::kGgml, row, kElements, next_x_, next_importance_, weights_[lane]);
   }
 
   std::int32_t encode(Block* block, std::uint64_t count) {
-    const float* weights[kLanes];
-    for (std::size_t lane = 0; lane < kLanes; ++lane) weights[lane] = weights_[lane];
     rows_to_lanes(x_, kElements, lanes_.x);
-    rows_to_lanes(weights, kElements, lanes_.weights);
+    weigh();
     lanes_.is_plain = call_.weights == GGUFMILL_WEIGHTS_PLAIN ||
                       (call_.weights == GGUFMILL_WEIGHTS_IMPORTANCE && !call_.rows.importance);
     Codes codes[kLanes];
@@ -172,6 +171,36 @@ class BlockStream {
       if (status != GGUFMILL_OK) return status;
     }
     return GGUFMILL_OK;
+  }
+
+  // Whether the weights are those of the reference encoder, which are computed one block after the other.
+  bool weighs_rows() const { return call_.weights == GGUFMILL_WEIGHTS_GGML; }
+
+  // Computes the weights in lanes as reference::search_weights() does.
+  void weigh() {
+    if (weighs_rows()) {
+      const float* weights[kLanes];
+      for (std::size_t lane = 0; lane < kLanes; ++lane) weights[lane] = weights_[lane];
+      rows_to_lanes(weights, kElements, lanes_.weights);
+      return;
+    }
+    const bool is_given = call_.rows.importance && call_.weights != GGUFMILL_WEIGHTS_PLAIN;
+    if (is_given)
+      rows_to_lanes(importance_, kElements, lanes_.weights);
+    else
+      for (std::uint32_t i = 0; i < kElements; ++i) hn::Store(floats(1), kFloats, lanes_.weights + i * kLanes);
+    if (call_.weights != GGUFMILL_WEIGHTS_QUARTER) return;
+    Floats squares = floats(0);
+    for (std::uint32_t i = 0; i < kElements; ++i) {
+      const Floats x = hn::Load(kFloats, lanes_.x + i * kLanes);
+      squares = squares + x * x;
+    }
+    const Floats spread = floats(2) * (squares / floats(static_cast<float>(kElements)));
+    for (std::uint32_t i = 0; i < kElements; ++i) {
+      const Floats x = hn::Load(kFloats, lanes_.x + i * kLanes);
+      const Floats root = hn::Sqrt(hn::Sqrt(spread + x * x));
+      hn::Store(hn::Load(kFloats, lanes_.weights + i * kLanes) * root, kFloats, lanes_.weights + i * kLanes);
+    }
   }
 
   const ggufmill_search_call& call_;

@@ -5,6 +5,7 @@
 
 #include "plugins/reference/fit.h"
 #include "plugins/reference/search_scales.h"
+#include "plugins/simd/bytes.h"
 #include "plugins/simd/iq4_values.h"
 #include "plugins/simd/search_lanes.h"
 
@@ -82,7 +83,8 @@ struct ScaleGroups {
   }
 
   // Returns the best scales; see reference::scales_of().
-  static BestScales scales_of(bool is_plain, const float* x, const float* w, int tries, int kept) {
+  static BestScales scales_of(bool is_plain, const float* x, const float* w, const reference::ScaleEffort& effort,
+                              int tries, int kept) {
     Floats magnitude = floats(0);
     for (int i = 0; i < kGroup; ++i) magnitude = greater(hn::Abs(hn::Load(kFloats, x + i * kLaneStep)), magnitude);
     BestScales best;
@@ -94,7 +96,7 @@ struct ScaleGroups {
         if (is_mirrored)
           for (int i = k; i < k + kAtOnce; ++i) found[i].scale = hn::Neg(found[i].scale);
         else
-          improve(is_plain, x, w, sign, magnitude, k, tries, found + k, usable + k);
+          improve(is_plain, x, w, effort, sign, magnitude, k, tries, found + k, usable + k);
         for (int i = k; i < k + kAtOnce && i < tries; ++i) best.offer(usable[i], found[i], kept);
       }
     }
@@ -109,17 +111,16 @@ struct ScaleGroups {
   static constexpr int kMostTries = 40;                 // a multiple of kAtOnce
   static constexpr int kAtOnce = kLanes == 16 ? 5 : 2;  // as many as fit in the registers
 
-  static void improve(bool is_plain, const float* x, const float* w, float sign, Floats magnitude, int first, int tries,
-                      ScaleCandidates* found, Mask* usable) {
+  static void improve(bool is_plain, const float* x, const float* w, const reference::ScaleEffort& effort, float sign,
+                      Floats magnitude, int first, int tries, ScaleCandidates* found, Mask* usable) {
     Mask active[kAtOnce];
     for (int i = 0; i < kAtOnce; ++i) {
-      const float part = reference::kRangeFirst +
-                         reference::kRangeAcross * static_cast<float>(first + i) / static_cast<float>(tries - 1);
+      const float part = effort.first + effort.across * static_cast<float>(first + i) / static_cast<float>(tries - 1);
       found[i].scale = magnitude * floats(sign) / floats(kFormat.extreme * part);
       active[i] = all_lanes();
       usable[i] = no_lanes();
     }
-    for (int round = 0; round < reference::kScaleImprovements; ++round) {
+    for (int round = 0; round < effort.improvements; ++round) {
       Floats scales[kAtOnce];
       ScaleSums sums[kAtOnce];
       for (int i = 0; i < kAtOnce; ++i) scales[i] = found[i].scale;
@@ -162,7 +163,7 @@ class ScaleProblem {
   void search(Result& result) {
     Floats greatest = floats(0);
     for (int group = 0; group < kGroups; ++group) {
-      scales_[group] = Groups::scales_of(block_.is_plain, x(group), w(group), effort_.scales, effort_.kept);
+      scales_[group] = Groups::scales_of(block_.is_plain, x(group), w(group), effort_, effort_.scales, effort_.kept);
       const Floats scale = scales_[group].best[0].scale;
       greatest = choose(hn::Abs(scale) > hn::Abs(greatest), scale, greatest);
     }
@@ -222,7 +223,7 @@ class ScaleProblem {
     Floats codes[kGroups];
     PerLane<double> before(DBL_MAX);
     Mask active = all_lanes();
-    for (int round = 0; round < reference::kScaleRounds; ++round) {
+    for (int round = 0; round < effort_.rounds; ++round) {
       active = hn::And(active, hn::And(differ(d, floats(0)), hn::Abs(d) <= floats(FLT_MAX)));
       if (!any(active)) return;
       PerLane<double> total, vx, vv;
@@ -268,6 +269,14 @@ class ScaleProblem {
   BestScales scales_[kGroups];
 };
 
+// Sets the levels of a group of a block whose values are at `x`, with values in lanes; see reference::put_levels().
+template <int kGroup>
+HWY_INLINE void put_table_levels(const float* x, int group, float scale, reference::ScaleCodes& codes) {
+  const Floats inverse = floats(reference::inverse_of(scale));
+  for (int i = group * kGroup; i < (group + 1) * kGroup; i += kLaneStep)
+    store_bytes(Iq4Place(greater(hn::LoadU(kFloats, x + i) * inverse, floats(-128))).level(), codes.levels + i);
+}
+
 // A LaneSearch of types with scales.
 template <class Codec>
 void search_scales(const SearchLanes<256>& block, const float* const* x, std::uint32_t effort,
@@ -284,7 +293,12 @@ void search_scales(const SearchLanes<256>& block, const float* const* x, std::ui
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     codes[lane].d = d.at[lane];
     found[lane] = d.at[lane] != 0;
-    if (found[lane]) reference::put_levels(Codec::kFormat, x[lane], codes[lane]);
+    if (!found[lane]) continue;
+    if constexpr (Codec::kFormat.is_table)
+      for (int group = 0; group < Problem::kGroups; ++group)
+        put_table_levels<Codec::kFormat.group>(x[lane], group, codes[lane].d * codes[lane].scales[group], codes[lane]);
+    else
+      reference::put_levels(Codec::kFormat, x[lane], codes[lane]);
   }
 }
 
@@ -293,9 +307,9 @@ template <class Codec>
 void search_one_scale(const SearchLanes<32>& block, const float* const* x, std::uint32_t effort,
                       reference::ScaleCodes* codes, bool* found) {
   using Groups = ScaleGroups<Codec>;
-  const int tries = reference::kScaleEfforts[effort - 1].scales_alone;
+  const reference::ScaleEffort& tried = reference::kScaleEfforts[effort - 1];
   const BestScales scales =
-      Groups::scales_of(block.is_plain, block.x, block.weights, tries, reference::kScalesKeptAlone);
+      Groups::scales_of(block.is_plain, block.x, block.weights, tried, tried.scales_alone, reference::kScalesKeptAlone);
   Floats best = floats(0), least = floats(FLT_MAX);
   for (int kept = 0; kept < reference::kScalesKeptAlone; ++kept) {
     const Floats d = through_half(scales.best[kept].scale);
@@ -311,7 +325,11 @@ void search_one_scale(const SearchLanes<32>& block, const float* const* x, std::
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     codes[lane].d = d.at[lane];
     found[lane] = zeros.at[lane] != 0 && d.at[lane] != 0;
-    if (found[lane]) reference::put_levels_alone(Codec::kFormat, x[lane], codes[lane]);
+    if (!found[lane]) continue;
+    if constexpr (Codec::kFormat.is_table)
+      put_table_levels<Codec::kFormat.group>(x[lane], 0, codes[lane].d, codes[lane]);
+    else
+      reference::put_levels_alone(Codec::kFormat, x[lane], codes[lane]);
   }
 }
 
