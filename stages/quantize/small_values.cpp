@@ -3,22 +3,14 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <cmath>
 #include <cstring>
 
+#include "pipeline/core/half.h"
 #include "pipeline/core/operation.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 namespace {
-
-float from_half(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  const float size = exponent == 31  ? (mantissa == 0 ? INFINITY : NAN)
-                     : exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
-                                     : std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
-  return bits >> 15 ? -size : size;
-}
 
 Error not_small(const std::string& what) { return input_error({}, what + ", so its values are not read"); }
 
@@ -48,7 +40,7 @@ class SmallMaterial final : public RowMaterial {
     for (std::uint64_t i = 0; i < columns; ++i) {
       std::uint16_t bits = 0;
       std::memcpy(&bits, row + i * sizeof bits, sizeof bits);
-      into[i] = from.name == "F16" ? from_half(bits) : std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+      into[i] = from.name == "F16" ? float_of_half(bits) : std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
     }
     return ok();
   }

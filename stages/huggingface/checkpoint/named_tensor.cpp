@@ -3,24 +3,12 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <cmath>
 #include <cstring>
 
+#include "pipeline/core/half.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill::huggingface {
-namespace {
-
-float of_half(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  const float size = exponent == 31  ? (mantissa == 0 ? INFINITY : NAN)
-                     : exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
-                                     : std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
-  return bits >> 15 ? -size : size;
-}
-
-}  // namespace
-
 Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor) {
   constexpr std::uint64_t kMax = 1 << 20;
   const Extent* extent = tensor.as_extent();
@@ -57,7 +45,7 @@ Result<std::vector<float>> read_small_values(const Expression& tensor) {
     }
     std::uint16_t bits = 0;
     std::memcpy(&bits, &bytes[2 * i], 2);
-    values[i] = type == "BF16" ? std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16) : of_half(bits);
+    values[i] = type == "BF16" ? std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16) : float_of_half(bits);
   }
   return values;
 }
