@@ -289,7 +289,7 @@ ggufmill_status ggufmill_job_curve(const ggufmill_job* job, const char* options,
     given.read("html", page);
     given.read("overwrite", overwrite);
     BOOST_OUTCOME_TRY(given.finish());
-    BOOST_OUTCOME_TRY(const std::vector<CurvePoint> curve, job->context->curve(single, output, points));
+    BOOST_OUTCOME_TRY(const Curve curve, job->context->curve(single, output, points));
     if (!page.empty()) {
       BOOST_OUTCOME_TRY(Strings read, job->context->inputs(single));
       const std::string title = fmt::format("{}, output {}", single.file, output);

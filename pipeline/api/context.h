@@ -131,6 +131,9 @@ bool needs_measurement(const Job& job);
 // measure().
 Status check_unmeasured(const Context& context, const Job& job, bool overwrite);
 void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement);
+// Returns the job with unmeasured targets that use searches instead of the reference's encoders, or the other way
+// round.
+Job with_other_encoders(const Job& job);
 // Returns the job with the measurement from the cache, if it needs one that the cache contains.
 Job with_recalled(const Context& context, const Job& job);
 // Measures a job in memory if it needs a measurement, after check_unmeasured().
@@ -230,8 +233,9 @@ class Context {
   Status read_rows(const RowsOfTensor& wanted, const RowsOptions& options = {}) const;
 
   // Returns, for an output with a measured target, the losses of the best choices for all sizes and those of the
-  // built-in recipes. Fails with exit code 2 for an output without such a target.
-  Result<std::vector<CurvePoint>> curve(const Job& job, std::size_t output, std::size_t points) const;
+  // built-in recipes, and the same with with_other_encoders() if the cache contains that measurement. Fails with exit
+  // code 2 for an output without such a target.
+  Result<Curve> curve(const Job& job, std::size_t output, std::size_t points) const;
 
   // Compares the tensors that have the same name in two models of any kind that inspect() reads. The safetensors file
   // of a diffusion model is compared with a file of another format as the model that the source `diffusion` makes of

@@ -65,9 +65,11 @@ Scale scale_of_losses(double least, double most) {
 // The axes: bytes horizontally, losses vertically on a logarithmic scale.
 class Axes {
  public:
-  explicit Axes(const std::vector<CurvePoint>& curve) {
+  explicit Axes(const Curve& curve) {
     double least_bytes = 0, most_bytes = 0, least = 0, most = 0;
-    for (const CurvePoint& point : curve) {
+    std::vector<CurvePoint> points = curve.points;
+    points.insert(points.end(), curve.other_points.begin(), curve.other_points.end());
+    for (const CurvePoint& point : points) {
       if (point.loss <= 0) continue;
       const auto size = static_cast<double>(point.bytes);
       least_bytes = least_bytes == 0 ? size : std::min(least_bytes, size);
@@ -160,62 +162,131 @@ std::string name_of(const CurvePoint& point) {
   return point.recipe.empty() ? "best choice" : point.recipe;
 }
 
-std::string picture(const std::string& name, const std::vector<CurvePoint>& curve) {
-  const Axes axes(curve);
-  const std::vector<bool> cheap = bargains(curve);
-  std::string line, marks, target;
-  Labels labels;
-  const CurvePoint* before = nullptr;  // the previous point of the line
-  for (const CurvePoint& point : curve) {
-    if (point.loss <= 0) continue;
-    const double x = axes.x(static_cast<double>(point.bytes)), y = axes.y(point.loss);
-    labels.keep_free(x, y);
-    if (!point.recipe.empty() || point.is_target) continue;
-    constexpr int kPieces = 6;  // number of pieces that each segment of the line is divided into
-    for (int i = 1; before && i < kPieces; ++i) {
-      const double part = static_cast<double>(i) / kPieces, from = axes.x(static_cast<double>(before->bytes));
-      labels.keep_free(from + part * (x - from), axes.y(before->loss) + part * (y - axes.y(before->loss)));
-    }
-    before = &point;
-  }
-  for (std::size_t i = 0; i < curve.size(); ++i) {
-    const CurvePoint& point = curve[i];
-    if (point.loss <= 0) continue;
-    const double x = axes.x(static_cast<double>(point.bytes)), y = axes.y(point.loss);
-    const std::string title = fmt::format("<title>{}: {} loses {:.4g}{}</title>", html_text(name_of(point)),
-                                          human_bytes(point.bytes), point.loss, cheap[i] ? ": a bargain" : "");
-    if (point.is_target) {
-      target += fmt::format(
-          "<path class=target-line d=\"M{0:.1f} {1}V{2:.1f}\"/><circle class=target cx=\"{0:.1f}\" cy=\"{2:.1f}\" "
-          "r=8>{3}</circle>\n",
-          x, kBottom, y, title);
-      target += labels.placed(x, y, fmt::format("{}, {}", name_of(point), human_bytes(point.bytes)), "target-name");
-    } else if (point.recipe.empty()) {
-      line += fmt::format("{}{:.1f} {:.1f}", line.empty() ? "M" : "L", x, y);
-      marks += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\">{}</circle>\n",
-                           cheap[i] ? "bargain" : "best", x, y, cheap[i] ? 6 : 3, title);
-    } else {
-      marks += fmt::format("<rect class=recipe x=\"{:.1f}\" y=\"{:.1f}\" width=7 height=7>{}</rect>\n", x - 3.5,
-                           y - 3.5, title);
-      marks += labels.placed(x, y, point.recipe, "");
-    }
-  }
-  return fmt::format(
-      "<svg viewBox=\"0 0 {} {}\" role=img aria-label=\"Size and loss of {}; a table follows\">\n{}"
-      "<path class=line d=\"{}\"/>\n{}{}</svg>\n",
-      kWidth, kHeight, html_text(name), axes.drawn(), line, marks, target);
+std::string title_of(const CurvePoint& point, const std::string& encoder, bool cheap) {
+  return fmt::format("<title>{}{}: {} loses {:.4g}{}</title>", html_text(name_of(point)), html_text(encoder),
+                     human_bytes(point.bytes), point.loss, cheap ? ": a bargain" : "");
 }
 
-std::string table(std::vector<CurvePoint> curve) {
-  std::ranges::stable_sort(curve, {}, &CurvePoint::bytes);
-  const std::vector<bool> cheap = bargains(curve);
-  std::string rows;
-  for (std::size_t i = 0; i < curve.size(); ++i)
-    rows += fmt::format("<tr><td class=number>{}<td class=number>{:.4g}<td>{}{}\n", human_bytes(curve[i].bytes),
-                        curve[i].loss, html_text(name_of(curve[i])), cheap[i] ? ", a bargain" : "");
+// Draws the curves of one output: that of its own encoders with labelled recipes and the target, and below it that of
+// the others, if there is one.
+class Picture {
+ public:
+  explicit Picture(const Curve& curve) : curve_(curve), axes_(curve) {}
+
+  std::string drawn(const std::string& name) {
+    keep_lines_free(curve_.points);
+    keep_lines_free(curve_.other_points);
+    std::string body = axes_.drawn();
+    if (!curve_.other_points.empty()) body += draw_other();
+    body += draw_own();
+    return fmt::format(
+        "<svg viewBox=\"0 0 {} {}\" role=img aria-label=\"Size and loss of {}; a table follows\">\n{}</svg>\n", kWidth,
+        kHeight, html_text(name), body);
+  }
+
+ private:
+  double x(const CurvePoint& point) const { return axes_.x(static_cast<double>(point.bytes)); }
+  double y(const CurvePoint& point) const { return axes_.y(point.loss); }
+
+  void keep_lines_free(const std::vector<CurvePoint>& curve) {
+    const CurvePoint* before = nullptr;  // the previous point of the line
+    for (const CurvePoint& point : curve) {
+      if (point.loss <= 0) continue;
+      labels_.keep_free(x(point), y(point));
+      if (!point.recipe.empty() || point.is_target) continue;
+      constexpr int kPieces = 6;  // number of pieces that each segment of the line is divided into
+      for (int i = 1; before && i < kPieces; ++i) {
+        const double part = static_cast<double>(i) / kPieces;
+        labels_.keep_free(x(*before) + part * (x(point) - x(*before)), y(*before) + part * (y(point) - y(*before)));
+      }
+      before = &point;
+    }
+  }
+
+  // Labels the line with the name of its encoder, in the middle of its lower half, where recipes are rare.
+  std::string name_line(const std::vector<CurvePoint>& curve, const std::string& encoder, const char* style) {
+    std::vector<const CurvePoint*> line;
+    for (const CurvePoint& point : curve)
+      if (point.loss > 0 && point.recipe.empty() && !point.is_target) line.push_back(&point);
+    if (line.empty()) return {};
+    const CurvePoint& point = *line[line.size() * 3 / 4];
+    return labels_.placed(x(point), y(point), encoder.substr(0, encoder.find(' ')), style);
+  }
+
+  std::string draw_other() {
+    const std::string encoder = ", " + curve_.other_encoder;
+    std::string line, marks;
+    for (const CurvePoint& point : curve_.other_points) {
+      if (point.loss <= 0 || point.is_target) continue;
+      const std::string title = title_of(point, encoder, false);
+      if (point.recipe.empty()) {
+        line += fmt::format("{}{:.1f} {:.1f}", line.empty() ? "M" : "L", x(point), y(point));
+        marks += fmt::format("<circle class=other cx=\"{:.1f}\" cy=\"{:.1f}\" r=2.5>{}</circle>\n", x(point), y(point),
+                             title);
+      } else {
+        marks += fmt::format("<rect class=other-recipe x=\"{:.1f}\" y=\"{:.1f}\" width=6 height=6>{}</rect>\n",
+                             x(point) - 3, y(point) - 3, title);
+      }
+    }
+    return fmt::format("<path class=other-line d=\"{}\"/>\n{}{}", line, marks,
+                       name_line(curve_.other_points, curve_.other_encoder, "other-name"));
+  }
+
+  std::string draw_own() {
+    const std::vector<bool> cheap = bargains(curve_.points);
+    const std::string encoder = curve_.other_points.empty() ? "" : ", " + curve_.encoder;
+    std::string line, marks, target;
+    if (!curve_.other_points.empty()) marks += name_line(curve_.points, curve_.encoder, "own-name");
+    for (std::size_t i = 0; i < curve_.points.size(); ++i) {
+      const CurvePoint& point = curve_.points[i];
+      if (point.loss <= 0) continue;
+      const std::string title = title_of(point, encoder, cheap[i]);
+      if (point.is_target) {
+        target += fmt::format(
+            "<path class=target-line d=\"M{0:.1f} {1}V{2:.1f}\"/><circle class=target cx=\"{0:.1f}\" cy=\"{2:.1f}\" "
+            "r=8>{3}</circle>\n",
+            x(point), kBottom, y(point), title);
+        target += labels_.placed(x(point), y(point), fmt::format("{}, {}", name_of(point), human_bytes(point.bytes)),
+                                 "target-name");
+      } else if (point.recipe.empty()) {
+        line += fmt::format("{}{:.1f} {:.1f}", line.empty() ? "M" : "L", x(point), y(point));
+        marks += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\">{}</circle>\n",
+                             cheap[i] ? "bargain" : "best", x(point), y(point), cheap[i] ? 6 : 3, title);
+      } else {
+        marks += fmt::format("<rect class=recipe x=\"{:.1f}\" y=\"{:.1f}\" width=7 height=7>{}</rect>\n",
+                             x(point) - 3.5, y(point) - 3.5, title);
+        marks += labels_.placed(x(point), y(point), point.recipe, "");
+      }
+    }
+    return fmt::format("<path class=line d=\"{}\"/>\n{}{}", line, marks, target);
+  }
+
+  const Curve& curve_;
+  const Axes axes_;
+  Labels labels_;
+};
+
+struct TableRow {
+  CurvePoint point;
+  bool is_bargain = false;
+  const std::string* encoder = nullptr;
+};
+
+std::string table(const Curve& curve) {
+  std::vector<TableRow> rows;
+  const std::vector<bool> cheap = bargains(curve.points);
+  for (std::size_t i = 0; i < curve.points.size(); ++i) rows.push_back({curve.points[i], cheap[i], &curve.encoder});
+  for (const CurvePoint& point : curve.other_points)
+    if (!point.is_target) rows.push_back({point, false, &curve.other_encoder});
+  std::ranges::stable_sort(rows, {}, [](const TableRow& row) { return row.point.bytes; });
+  std::string text;
+  for (const TableRow& row : rows)
+    text += fmt::format("<tr><td class=number>{}<td class=number>{:.4g}<td>{}{}<td>{}\n", human_bytes(row.point.bytes),
+                        row.point.loss, html_text(name_of(row.point)), row.is_bargain ? ", a bargain" : "",
+                        html_text(*row.encoder));
   return "<table><thead><tr><th scope=col class=number>bytes of all tensors<th scope=col class=number>loss<th "
-         "scope=col>types</thead><tbody>\n" +
-         rows + "</tbody></table>\n";
+         "scope=col>types<th scope=col>encoder</thead><tbody>\n" +
+         text + "</tbody></table>\n";
 }
 
 }  // namespace
@@ -237,12 +308,12 @@ std::vector<bool> bargains(const std::vector<CurvePoint>& curve) {
   return cheap;
 }
 
-std::string curve_html(const std::vector<std::pair<std::string, std::vector<CurvePoint>>>& curves) {
+std::string curve_html(const std::vector<std::pair<std::string, Curve>>& curves) {
   std::string body;
   for (const auto& [name, curve] : curves)
     body += fmt::format(
         "<section><h2>{}</h2>\n{}<details><summary>The points as a table</summary>\n{}</details></section>\n",
-        html_text(name), picture(name, curve), table(curve));
+        html_text(name), Picture(curve).drawn(name), table(curve));
   return page_with(kCurvePage, body);
 }
 

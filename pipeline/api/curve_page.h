@@ -9,10 +9,11 @@
 
 namespace ggufmill {
 
-// Returns a self-contained HTML page. For each named output it shows the curve, with the built-in recipes and the job's
-// target on the same axes, and a table of the points. A size is marked as a bargain if the step leading to it reduced
-// the logarithm of the loss at least 1.5 times as much per byte as the next step does.
-std::string curve_html(const std::vector<std::pair<std::string, std::vector<CurvePoint>>>& curves);
+// Returns a self-contained HTML page. For each named output it shows the curve, with the built-in recipes, the job's
+// target and the curve of the other encoders on the same axes, and a table of the points. A size is marked as a bargain
+// if the step leading to it reduced the logarithm of the loss at least 1.5 times as much per byte as the next step
+// does.
+std::string curve_html(const std::vector<std::pair<std::string, Curve>>& curves);
 
 // Returns, for each point of `curve`, true if it is a best choice that is a bargain. Always false for recipes and for
 // the first and last best choice.

@@ -151,14 +151,25 @@ json::object describe_statistics(const Tensor& tensor, const TensorStatistics& s
           {"histogram", std::move(histogram)}};
 }
 
-json::object describe_curve(const std::vector<CurvePoint>& curve) {
+namespace {
+
+json::array describe_points(const std::vector<CurvePoint>& curve) {
   json::array points;
   for (const CurvePoint& point : curve)
     points.push_back({{"recipe", point.recipe.empty() ? json::value() : json::value(point.recipe)},
                       {"bytes", point.bytes},
                       {"loss", point.loss},
                       {"target", point.is_target}});
-  return {{"points", std::move(points)}};
+  return points;
+}
+
+}  // namespace
+
+json::object describe_curve(const Curve& curve) {
+  json::object described{{"encoder", curve.encoder}, {"points", describe_points(curve.points)}};
+  if (!curve.other_points.empty())
+    described["other"] = {{"encoder", curve.other_encoder}, {"points", describe_points(curve.other_points)}};
+  return described;
 }
 
 json::object describe_verification(const Verification& verification) {

@@ -49,7 +49,7 @@ void describe_model(const Model& model, const TextSink& sink, const boost::json:
 boost::json::object describe_statistics(const Tensor& tensor, const TensorStatistics& statistics);
 
 // Returns {points: [{recipe, bytes, loss, target}]}.
-boost::json::object describe_curve(const std::vector<CurvePoint>& curve);
+boost::json::object describe_curve(const Curve& curve);
 
 // Returns {files, tensors, bytes, manifest}.
 boost::json::object describe_verification(const Verification& verification);

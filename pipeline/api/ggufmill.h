@@ -239,9 +239,11 @@ GGUFMILL_API ggufmill_status ggufmill_job_leftovers(const ggufmill_job* job, con
 GGUFMILL_API ggufmill_status ggufmill_job_measure(const ggufmill_job* job, const char* options,
                                                   ggufmill_control* control, char** json, ggufmill_error** error);
 
-/* Returns the loss of the best choice at each size, for an output with a measured target: {points: [{recipe, bytes,
- * loss, target}]}; not for a batch. Options: output (number of the output, from 0), points (number of sizes; default
- * 25), html (page to write as well), overwrite (true or false). */
+/* Returns the loss of the best choice at each size, for an output with a measured target: {encoder, points: [{recipe,
+ * bytes, loss, target}], other: {encoder, points}}, where `other` has the same for searches if the target uses the
+ * reference's encoders, or the other way round, and is missing if that is not measured; not for a batch. Options:
+ * output (number of the output, from 0), points (number of sizes; default 25), html (page to write as well), overwrite
+ * (true or false). */
 GGUFMILL_API ggufmill_status ggufmill_job_curve(const ggufmill_job* job, const char* options, char** json,
                                                 ggufmill_error** error);
 

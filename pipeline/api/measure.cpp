@@ -460,17 +460,50 @@ std::optional<Model> with_types_of(const PlannedOutput& output, Model model) {
 
 }  // namespace
 
-Result<std::vector<CurvePoint>> Context::curve(const Job& job, std::size_t output, std::size_t points) const {
-  const Job measured = with_recalled(*this, job);
+namespace {
+
+struct CurveOfJob {
+  Encoder encoder;
+  std::vector<CurvePoint> points;  // empty: the target is not measured
+};
+
+Result<CurveOfJob> curve_of(const Context& context, const Job& job, std::size_t output, std::size_t points) {
+  const Job measured = with_recalled(context, job);
+  const StageList& stages = measured.outputs.at(output).stages;
   BOOST_OUTCOME_TRY(Model model, shared_model(measured, measured.outputs.at(output).request()));
-  BOOST_OUTCOME_TRY(const auto made, undecided(measured.outputs.at(output).stages, std::move(model)));
-  if (!made || !made->target->measurement)
-    return usage_error("the output has no target, or the target is not measured yet", "run `ggufmill measure` first");
+  BOOST_OUTCOME_TRY(const auto made, undecided(stages, std::move(model)));
+  if (!made)
+    return usage_error("the output has no target, so there is no curve",
+                       "set a target, for example quantize: {target: {bits: 4.5}}");
+  CurveOfJob curve;
+  for (const auto& stage : stages)
+    if (const TargetStage* target = stage->as_target()) curve.encoder = target->encoder();
+  if (!made->target->measurement) return curve;
   // A target that cannot be met has no point on the curve; the error of the plan gives the reason.
-  const Result<Plan> planned = plan(measured);
+  const Result<Plan> planned = context.plan(measured);
   std::optional<Model> chosen;
   if (planned) chosen = with_types_of(planned.value().outputs.at(output), made->model);
-  return choice_curve(*made->target, made->model, made->open, points, recipes(), chosen ? &*chosen : nullptr);
+  BOOST_OUTCOME_TRY(curve.points, choice_curve(*made->target, made->model, made->open, points, context.recipes(),
+                                               chosen ? &*chosen : nullptr));
+  return curve;
+}
+
+}  // namespace
+
+Result<Curve> Context::curve(const Job& job, std::size_t output, std::size_t points) const {
+  BOOST_OUTCOME_TRY(CurveOfJob own, curve_of(*this, job, output, points));
+  if (own.points.empty()) return usage_error("the target is not measured yet", "run `ggufmill measure` first");
+  BOOST_OUTCOME_TRY(CurveOfJob other, curve_of(*this, with_other_encoders(job), output, points));
+  return Curve{describe(own.encoder), std::move(own.points), describe(other.encoder), std::move(other.points)};
+}
+
+Job with_other_encoders(const Job& job) {
+  Job with = job;
+  for (JobOutput& output : with.outputs)
+    for (auto& stage : output.stages)
+      if (const TargetStage* target = stage->as_target())
+        stage = target->with_encoder(target->encoder().is_reference() ? search_encoder() : reference_encoder());
+  return with;
 }
 
 bool needs_measurement(const Job& job) {

@@ -28,6 +28,7 @@ CommandSpec measure_command() {
   spec.examples =
       "  ggufmill measure job.yaml\n"
       "  ggufmill measure job.yaml --output figures.json     # quantize: {target: .., measured: figures.json}\n"
+      "  ggufmill measure job.yaml --both-encoders && ggufmill plan job.yaml --curve --html curve.html\n"
       "  ggufmill measure job.yaml --part $SLURM_ARRAY_TASK_ID --parts 16";
   spec.positional = "file";
   add_job_options(spec.options);
@@ -37,6 +38,9 @@ CommandSpec measure_command() {
   add("html", po::value<std::string>(),
       "also write an HTML page: a sortable table of what each type loses in each tensor");
   add("overwrite", "replace an existing measurement or page");
+  add("both-encoders",
+      "also measure with searches if the targets use the reference's encoders, or the other way round, so that "
+      "`plan --curve` compares the two");
   add("part", po::value<std::string>(), "measure only this part of --parts; parts are numbered from 0");
   add("parts", po::value<std::string>(), "number of parts");
   add("no-resume", "measure everything, whatever the cache contains");
@@ -86,6 +90,11 @@ int measure_verb(const Parsed& parsed) {
   const bool starts_over = parsed.values.count("no-resume") > 0;
   const auto measured = measure_showing_progress(
       context, job, {.output = path, .overwrite = overwrite, .starts_over = starts_over, .part = part.value()}, quiet);
+  if (measured && parsed.values.count("both-encoders")) {
+    const auto other = measure_showing_progress(context, with_other_encoders(job),
+                                                {.starts_over = starts_over, .part = part.value()}, quiet);
+    if (!other) return fail(other.error());
+  }
   if (measured && page) {
     if (const Status written = write_measurement_page(measured.value(), *page, overwrite); !written)
       return fail(written.error());

@@ -90,7 +90,7 @@ constexpr std::size_t kCurvePoints = 25;
 
 // Prints the points sorted by size. For recipes, also shows the loss as a multiple of that of the nearest smaller best
 // choice.
-void print_curve(std::vector<CurvePoint> curve) {
+void print_points(std::vector<CurvePoint> curve) {
   std::vector<Row> rows;
   std::ranges::stable_sort(curve, {}, &CurvePoint::bytes);
   double best = 0;
@@ -106,6 +106,14 @@ void print_curve(std::vector<CurvePoint> curve) {
           rows)
           .c_str(),
       stdout);
+}
+
+void print_curve(const Curve& curve) {
+  if (!curve.other_points.empty()) fmt::print("{}:\n", curve.encoder);
+  print_points(curve.points);
+  if (curve.other_points.empty()) return;
+  fmt::print("\n{}:\n", curve.other_encoder);
+  print_points(curve.other_points);
 }
 
 int write_page(const Context& context, const std::string& path, const std::string& page, std::vector<std::string> read,
@@ -131,7 +139,7 @@ int show_curves(const po::variables_map& values) {
     return fail(usage_error("no output of the job has a target, so there is no curve",
                             "set a target, for example quantize: {target: {bits: 4.5}}"));
   const auto page = text_of(values, "html");
-  std::vector<std::pair<std::string, std::vector<CurvePoint>>> curves;
+  std::vector<std::pair<std::string, Curve>> curves;
   for (const std::size_t i : with_target) {
     const auto curve = loaded.value().context.curve(job, i, kCurvePoints);
     if (!curve) return fail(curve.error());

@@ -269,8 +269,8 @@ py::object measure(const Context& context, const JobText& text, const std::strin
 
 py::list curve(const Context& context, const JobText& text, std::size_t output, std::size_t points,
                const py::object& progress) {
-  const Result<std::vector<CurvePoint>> found = interruptible(
-      [&](const std::atomic<bool>& stop, ProgressSlot& slot) -> Result<std::vector<CurvePoint>> {
+  const Result<Curve> found = interruptible(
+      [&](const std::atomic<bool>& stop, ProgressSlot& slot) -> Result<Curve> {
         BOOST_OUTCOME_TRY(Job job, load(context, text));
         if (output >= job.outputs.size())
           return usage_error(fmt::format("output {} does not exist", output),
@@ -280,7 +280,7 @@ py::list curve(const Context& context, const JobText& text, std::size_t output, 
       },
       progress);
   py::list made;
-  for (const CurvePoint& point : value_or_raise(found)) {
+  for (const CurvePoint& point : value_or_raise(found).points) {
     py::dict each;
     each["recipe"] = point.recipe.empty() ? py::object(py::none()) : python::text(point.recipe);
     each["bytes"] = point.bytes;

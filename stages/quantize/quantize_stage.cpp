@@ -98,6 +98,24 @@ class QuantizeStage final : public TargetStage {
     return std::make_unique<QuantizeStage>(std::move(options), catalog_);
   }
 
+  Encoder encoder() const override {
+    for (const EncodersByType* encoders : {&options_.encoders, &options_.target->encoders, &options_.recipe.encoders})
+      for (const auto& [type, encoder] : *encoders)
+        if (options_.encoder.is_reference() && !encoder.is_reference()) return encoder;
+    return options_.encoder;
+  }
+
+  std::unique_ptr<Stage> with_encoder(const Encoder& encoder) const override {
+    QuantizeStageOptions options = options_;
+    options.encoder = encoder;
+    options.encoders.clear();
+    options.recipe.encoders.clear();
+    options.target->encoders.clear();
+    options.target->measured.clear();
+    options.target->measurement = nullptr;
+    return std::make_unique<QuantizeStage>(std::move(options), catalog_);
+  }
+
   Result<Undecided> undecided(Model model) const override {
     BOOST_OUTCOME_TRY(std::vector<std::size_t> open, decide(model));
     return Undecided{&target(), std::move(model), std::move(open)};

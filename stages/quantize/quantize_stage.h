@@ -46,6 +46,10 @@ class TargetStage : public Stage {
   // Returns a copy of the stage with a measurement.
   virtual std::unique_ptr<Stage> with_measurement(std::shared_ptr<const Measurement> measurement) const = 0;
   virtual Result<Undecided> undecided(Model model) const = 0;
+  // Encoder of the tensors whose rule and type have none; reference_encoder() if none of the stage's is another one.
+  virtual Encoder encoder() const = 0;
+  // Returns a copy of the stage without a measurement, in which every candidate has this encoder.
+  virtual std::unique_ptr<Stage> with_encoder(const Encoder& encoder) const = 0;
 };
 
 // Returns the target of a stage that fills a size; null for any other stage.

@@ -114,6 +114,13 @@ struct CurvePoint {
   double loss = 0;
   bool is_target = false;  // the result of the target itself, with its budgets
 };
+// What every size loses with the encoders of a target and, if that is measured, with other ones.
+struct Curve {
+  std::string encoder{};  // as describe() puts it
+  std::vector<CurvePoint> points{};
+  std::string other_encoder{};
+  std::vector<CurvePoint> other_points{};  // empty: not measured
+};
 // Returns the best choices from the smallest to the largest, at most `points` of them at even steps; then the built-in
 // recipes whose types were all measured and whose own type at least one tensor gets, by size. The sizes are those of
 // all tensors together, regardless of budgets. `chosen` is the model with the types chosen for the target, appended as
