@@ -10,6 +10,7 @@
 #include "pipeline/api/c_support.h"
 #include "pipeline/api/describe.h"
 #include "pipeline/api/pages.h"
+#include "pipeline/api/publish/publish.h"
 #include "pipeline/api/split_pipeline.h"
 #include "pipeline/config/bound_fields.h"
 #include "pipeline/plan/written.h"
@@ -81,7 +82,11 @@ Status check(const ggufmill_job& job, bool overwrite) {
   Diagnostics errors;
   for (const BatchJob& each : job.batch.jobs) {
     const auto plan = job.context->plan(each.job);
-    std::vector<Error> of_job = plan ? job.context->check(plan.value(), overwrite) : std::vector{plan.error()};
+    PublishOptions options;
+    options.batch.run.overwrite = overwrite;
+    std::vector<Error> of_job = !plan                 ? std::vector{plan.error()}
+                                : has_steps(each.job) ? check_steps(*job.context, each, options)
+                                                      : job.context->check(plan.value(), overwrite);
     std::erase_if(of_job, wants_measurement);  // a run measures
     for (Error& error : of_source(of_job, job.batch.is_matrix ? each.source : "")) errors.add(std::move(error));
   }
@@ -90,7 +95,7 @@ Status check(const ggufmill_job& job, bool overwrite) {
 }
 
 Result<json::object> plan_one(const ggufmill_job& job, const BatchJob& each) {
-  BOOST_OUTCOME_TRY(const Plan plan, job.context->plan(each.job));
+  BOOST_OUTCOME_TRY(const Plan plan, job.context->plan(with_known_importance(*job.context, each.job)));
   json::object described = describe_plan(plan);
   described["warnings"] = json_texts(plan.warnings);
   return described;

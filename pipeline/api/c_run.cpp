@@ -11,6 +11,7 @@
 #include "pipeline/api/describe.h"
 #include "pipeline/api/measurement_file.h"
 #include "pipeline/api/pages.h"
+#include "pipeline/api/publish/publish.h"
 #include "pipeline/io/output_store.h"
 #include "pipeline/report/json_text.h"
 
@@ -136,6 +137,27 @@ std::string run_all(const Context& context, const Batch& batch, const RunChoices
   return run_result(batch_json(done), {}, done.warnings);
 }
 
+// Runs the jobs of a pipeline file with steps, up to the first that fails.
+Result<std::string> run_steps(const Context& context, const Batch& batch, const RunChoices& choices,
+                              const ggufmill_control* control) {
+  PlanProgress progress(control);
+  PublishOptions options;
+  options.batch.run = choices.run;
+  options.batch.adjust = [&](const std::string&, Job& job) {
+    return measure_if_needed(context, job, true, measure_options(control));
+  };
+  options.batch.begun = [&](const std::string&, std::size_t, std::size_t) { progress.begin(); };
+  if (progress.is_wanted())
+    options.batch.progress = [&](const Plan& plan, const Progress& now) { progress.show(plan, now); };
+  BatchReport all;
+  for (const BatchJob& each : batch.jobs) {
+    BOOST_OUTCOME_TRY(const PublishReport done, publish(context, each, options));
+    all.cells.insert(all.cells.end(), done.cells.begin(), done.cells.end());
+    all.warnings.insert(all.warnings.end(), done.warnings.begin(), done.warnings.end());
+  }
+  return run_result(batch_json(all), {}, all.warnings);
+}
+
 Result<std::string> list_leftovers(const ggufmill_job& job, bool discard) {
   json::array files;
   for (const BatchJob& each : job.batch.jobs) {
@@ -237,6 +259,11 @@ ggufmill_status ggufmill_job_run(const ggufmill_job* job, const char* options, g
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}}));
     BOOST_OUTCOME_TRY(const RunChoices choices, read_run_choices(options, control));
+    if (has_steps(job->batch)) {
+      BOOST_OUTCOME_TRY(const std::string report, run_steps(*job->context, job->batch, choices, control));
+      if (json) *json = copy_of(report);
+      return ok();
+    }
     if (job->batch.is_matrix) {
       Diagnostics failures;
       const std::string report = run_all(*job->context, job->batch, choices, control, failures);

@@ -6,15 +6,19 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/descriptor.h"
 #include "pipeline/io/output_store.h"
+#include "pipeline/io/source_path.h"
 #include "pipeline/io/system_calls.h"
 
 extern char** environ;
@@ -59,7 +63,8 @@ class Stopper {
 
 // Reads both pipes until both are closed, or until a program that was asked to end has ended. Returns its status if it
 // has been waited for.
-std::optional<int> read_both(Pipe& out, Pipe& err, pid_t program, Stopper& stopper, CommandResult& result) {
+std::optional<int> read_both(Pipe& out, Pipe& err, pid_t program, Stopper& stopper, const CommandOptions& options,
+                             CommandResult& result) {
   std::array<pollfd, 2> ends{{{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}}};
   const std::array<std::string*, 2> texts{&result.out, &result.err};
   std::array<char, 4096> buffer{};
@@ -76,14 +81,48 @@ std::optional<int> read_both(Pipe& out, Pipe& err, pid_t program, Stopper& stopp
         ends[i].fd = -1;
       else
         texts[i]->append(buffer.data(), static_cast<std::size_t>(count));
+      if (count > 0 && options.printed) options.printed({buffer.data(), static_cast<std::size_t>(count)});
     }
   }
   return {};
 }
 
+// The environment of a program: that of this process with the variables of `added` in place of its own.
+class Environment {
+ public:
+  explicit Environment(const std::vector<std::pair<std::string, std::string>>& added) {
+    for (const auto& [name, value] : added) texts_.push_back(name + "=" + value);
+    for (std::string& text : texts_) pointers_.push_back(text.data());
+    for (char** own = environ; *own; ++own)
+      if (std::ranges::none_of(added,
+                               [&](const auto& each) { return std::string_view(*own).starts_with(each.first + "="); }))
+        pointers_.push_back(*own);
+    pointers_.push_back(nullptr);
+  }
+  char* const* get() const { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> texts_;
+  std::vector<char*> pointers_;
+};
+
 }  // namespace
 
-Result<CommandResult> run_command(const std::vector<std::string>& words, const std::atomic<bool>* stop) {
+std::optional<std::string> find_program(const std::string& word) {
+  const auto is_program = [](const std::string& path) { return ::access(path.c_str(), X_OK) == 0 && !is_folder(path); };
+  if (word.find('/') != word.npos) return is_program(word) ? std::optional(word) : std::nullopt;
+  const char* path = std::getenv("PATH");
+  std::string_view left = path ? path : "/bin:/usr/bin";  // as posix_spawnp searches
+  while (true) {
+    const std::string_view folder = left.substr(0, left.find(':'));
+    const std::string program = (folder.empty() ? "." : std::string(folder)) + "/" + word;
+    if (is_program(program)) return program;
+    if (folder.size() == left.size()) return std::nullopt;
+    left.remove_prefix(folder.size() + 1);
+  }
+}
+
+Result<CommandResult> run_command(const std::vector<std::string>& words, const CommandOptions& options) {
   BOOST_OUTCOME_TRY(Pipe out, Pipe::open(words[0]));
   BOOST_OUTCOME_TRY(Pipe err, Pipe::open(words[0]));
   posix_spawn_file_actions_t actions;
@@ -94,21 +133,22 @@ Result<CommandResult> run_command(const std::vector<std::string>& words, const s
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
+  const Environment environment(options.environment);
   pid_t child = 0;
-  const int problem = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  const int problem = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environment.get());
   posix_spawn_file_actions_destroy(&actions);
   if (problem != 0) return io_error(words[0], "run the program", problem);
   out.write = Descriptor();
   err.write = Descriptor();
   CommandResult result;
-  Stopper stopper(child, stop);
-  std::optional<int> ended = read_both(out, err, child, stopper, result);
+  Stopper stopper(child, options.stop);
+  std::optional<int> ended = read_both(out, err, child, stopper, options, result);
   if (!ended) {
     int status = 0;
     if (retry([&] { return ::waitpid(child, &status, 0); }) != child) return io_error(words[0], "wait for", errno);
     ended = status;
   }
-  if (stop && *stop) return interrupted();
+  if (options.stop && *options.stop) return interrupted();
   result.exit_code = WIFSIGNALED(*ended) ? 128 + WTERMSIG(*ended) : WEXITSTATUS(*ended);
   return result;
 }
@@ -121,8 +161,8 @@ Result<std::string> output_of(const std::vector<std::string>& words) {
   return error;
 }
 
-Result<std::string> run_and_capture(const std::vector<std::string>& words, const std::atomic<bool>* stop) {
-  BOOST_OUTCOME_TRY(const CommandResult result, run_command(words, stop));
+Result<std::string> run_and_capture(const std::vector<std::string>& words, const CommandOptions& options) {
+  BOOST_OUTCOME_TRY(const CommandResult result, run_command(words, options));
   std::string printed = result.out + result.err;
   if (result.exit_code == 0) return printed;
   const std::string end = printed.size() > 400 ? printed.substr(printed.size() - 400) : printed;

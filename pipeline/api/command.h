@@ -2,7 +2,11 @@
 // Runs other programs and waits for them to finish.
 
 #include <atomic>
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pipeline/core/error.h"
@@ -14,16 +18,25 @@ struct CommandResult {
   std::string out, err;
 };
 
-// Runs `words[0]`, searched for in PATH, with the remaining words as arguments and /dev/null as standard input. When
-// `*stop` is set (null: never), the program gets SIGTERM, after five more seconds SIGKILL, and the call ends with
-// kInterrupted. Fails with exit code 6 if the program does not exist or cannot be started.
-Result<CommandResult> run_command(const std::vector<std::string>& words, const std::atomic<bool>* stop = nullptr);
+struct CommandOptions {
+  // When set, the program gets SIGTERM, after five more seconds SIGKILL, and the call ends with kInterrupted.
+  const std::atomic<bool>* stop = nullptr;
+  std::vector<std::pair<std::string, std::string>> environment{};  // added to that of this process
+  // Receives what the program prints, on either stream, as it arrives.
+  std::function<void(std::string_view text)> printed{};
+};
+
+// Runs `words[0]`, searched for in PATH, with the remaining words as arguments and /dev/null as standard input. Fails
+// with exit code 6 if the program does not exist or cannot be started.
+Result<CommandResult> run_command(const std::vector<std::string>& words, const CommandOptions& options = {});
+// Returns the path of the program that run_command() would start for `word`; none if there is no such program.
+std::optional<std::string> find_program(const std::string& word);
 // Runs a program like run_command() and returns its standard output. An exit code other than 0 is an error (6) with the
 // program's standard error as detail.
 Result<std::string> output_of(const std::vector<std::string>& words);
 // Does the same, but returns standard output followed by standard error; an error contains the last 400 characters of
 // them, which usually state the reason.
-Result<std::string> run_and_capture(const std::vector<std::string>& words, const std::atomic<bool>* stop = nullptr);
+Result<std::string> run_and_capture(const std::vector<std::string>& words, const CommandOptions& options = {});
 
 // Return the word or words as shell syntax, quoted only where necessary.
 std::string shell_word(const std::string& word);

@@ -33,7 +33,7 @@ TEST_CASE("a program is ended when it is stopped") {
   const TempDir folder;
   std::atomic<bool> stop = false;
   std::thread stopper = stop_when_there(stop, folder.file("runs"));
-  const auto result = run_command({"sh", "-c", "touch '" + folder.file("runs") + "'; exec sleep 600"}, &stop);
+  const auto result = run_command({"sh", "-c", "touch '" + folder.file("runs") + "'; exec sleep 600"}, {.stop = &stop});
   stopper.join();
   REQUIRE(!result);
   CHECK(result.error().code == ExitCode::kInterrupted);
@@ -44,8 +44,30 @@ TEST_CASE("a stopped program is not waited for if another that it started holds 
   std::atomic<bool> stop = false;
   std::thread stopper = stop_when_there(stop, folder.file("runs"));
   const auto begin = std::chrono::steady_clock::now();
-  const auto result = run_command({"sh", "-c", "sleep 30 & touch '" + folder.file("runs") + "'; wait"}, &stop);
+  const auto result =
+      run_command({"sh", "-c", "sleep 30 & touch '" + folder.file("runs") + "'; wait"}, {.stop = &stop});
   stopper.join();
   REQUIRE(!result);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(25));
+}
+
+TEST_CASE("a program gets variables in addition to those of this process") {
+  const auto result =
+      run_command({"sh", "-c", "echo \"$GGUFMILL_TEST ${PATH:+path}\""}, {.environment = {{"GGUFMILL_TEST", "a b"}}});
+  CHECK(result.value().out == "a b path\n");
+}
+
+TEST_CASE("what a program prints is passed on as it arrives") {
+  std::string printed;
+  const auto result = run_command({"sh", "-c", "echo a; sleep 0.05; echo b >&2"},
+                                  {.printed = [&](std::string_view text) { printed += text; }});
+  REQUIRE(result);
+  CHECK(printed == "a\nb\n");
+}
+
+TEST_CASE("programs are found in PATH, or by their path") {
+  CHECK(find_program("sh"));
+  CHECK(find_program("/bin/sh") == "/bin/sh");
+  CHECK(!find_program("no-such-program-of-any-kind"));
+  CHECK(!find_program("/bin"));
 }

@@ -22,6 +22,21 @@ Result<T> value_or_errors(std::optional<T> value, const Diagnostics& errors) {
   return std::move(*value);
 }
 
+Result<Batch> settled(std::optional<Batch> batch, Diagnostics& errors) {
+  if (batch)
+    for (BatchJob& each : batch->jobs)
+      if (const Status placed = place_computed_importance(each.job); !placed) errors.add(placed.error());
+  if (!errors.empty()) return errors.together();
+  return std::move(*batch);
+}
+
+Result<Job> settled(std::optional<Job> job, Diagnostics& errors) {
+  if (job)
+    if (const Status placed = place_computed_importance(*job); !placed) errors.add(placed.error());
+  if (!errors.empty()) return errors.together();
+  return std::move(*job);
+}
+
 // Fails if `path` names a model rather than a pipeline file.
 Status refuse_model(const std::string& path) {
   const bool is_checkpoint = is_folder(path);
@@ -52,23 +67,23 @@ RecipeCatalog Context::recipes() const { return RecipeCatalog(registry().types);
 Result<Job> Context::load_job(const std::string& path, const JobOptions& options) const {
   BOOST_OUTCOME_TRY(refuse_model(path));
   Diagnostics errors;
-  return value_or_errors(ggufmill::load_job(path, registry(), options, errors), errors);
+  return settled(ggufmill::load_job(path, registry(), options, errors), errors);
 }
 
 Result<Job> Context::parse_job(const std::string& text, const std::string& name, const JobOptions& options) const {
   Diagnostics errors;
-  return value_or_errors(ggufmill::parse_job(text, name, registry(), options, errors), errors);
+  return settled(ggufmill::parse_job(text, name, registry(), options, errors), errors);
 }
 
 Result<Batch> Context::load_batch(const std::string& path, const JobOptions& options) const {
   BOOST_OUTCOME_TRY(refuse_model(path));
   Diagnostics errors;
-  return value_or_errors(ggufmill::load_batch(path, registry(), options, errors), errors);
+  return settled(ggufmill::load_batch(path, registry(), options, errors), errors);
 }
 
 Result<Batch> Context::parse_batch(const std::string& text, const std::string& name, const JobOptions& options) const {
   Diagnostics errors;
-  return value_or_errors(ggufmill::parse_batch(text, name, registry(), options, errors), errors);
+  return settled(ggufmill::parse_batch(text, name, registry(), options, errors), errors);
 }
 
 Result<std::string> Context::quantize_pipeline(const QuantizeOptions& options,

@@ -208,16 +208,17 @@ GGUFMILL_API ggufmill_status ggufmill_job_plan(const ggufmill_job* job, const ch
 /* clang-format off */
 /* Runs a job: reads the source once and writes all outputs, each completely or not at all. Resumes an interrupted run.
  * Measures targets first whose measurement is not in the cache. A batch processes its sources in order, skips unchanged
- * outputs, and continues after failures, which it reports at the end. Options:
+ * outputs, and continues after failures, which it reports at the end. A job with steps (importance that is computed,
+ * quality, card, after) runs those that are not done, up to the first that fails. Options:
  *   overwrite       true: replace existing outputs
  *   resume          false: start over, and leave nothing if canceled
  *   skip_unchanged  true: skip outputs whose manifests show that the run would not change them
  *   fail_fast       true: for a batch, start nothing more after a failure
  *   engine          "graph", or "simple", which processes one slab at a time
  *   io_engine       "auto", "io_uring" or "threads"
- * `json` is optional: {report, unchanged, warnings}, where `report` has the form of report files, or, for a batch, of
- * batch reports: {cells: [{source, output, recipe, state, bytes, error, ...}], ...}; null if nothing had to be written.
- * A batch stores `json` even if it fails. */
+ * `json` is optional: {report, unchanged, warnings}, where `report` has the form of report files, or, for a batch or a
+ * job with steps, of batch reports: {cells: [{source, output, recipe, state, bytes, error, ...}], ...}; null if nothing
+ * had to be written. A batch stores `json` even if it fails. */
 /* clang-format on */
 GGUFMILL_API ggufmill_status ggufmill_job_run(const ggufmill_job* job, const char* options, ggufmill_control* control,
                                               char** json, ggufmill_error** error);

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 
+#include "pipeline/io/machine.h"
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/transfer.h"
@@ -44,18 +44,7 @@ Status make_folders(const std::string& path) {
 
 }  // namespace
 
-std::string measurement_cache_folder() {
-  const auto environment = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  if (const std::string own = environment("GGUFMILL_CACHE"); !own.empty()) return own + "/measurements";
-  // The specification says that relative paths are invalid and must be ignored.
-  if (const std::string caches = environment("XDG_CACHE_HOME"); caches.starts_with('/'))
-    return caches + "/ggufmill/measurements";
-  const std::string home = environment("HOME");
-  return home.empty() ? "" : home + "/.cache/ggufmill/measurements";
-}
+std::string measurement_cache_folder() { return cache_folder("measurements"); }
 
 MeasurementCache::Lines MeasurementCache::lines_of(std::string_view text, bool& is_damaged) const {
   Lines lines;

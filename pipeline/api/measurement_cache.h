@@ -10,8 +10,7 @@
 
 namespace ggufmill {
 
-// Returns $GGUFMILL_CACHE/measurements, $XDG_CACHE_HOME/ggufmill/measurements or ~/.cache/ggufmill/measurements,
-// depending on which variables are set; empty if none is.
+// Returns cache_folder("measurements").
 std::string measurement_cache_folder();
 
 // A folder with one file per tensor, named after a hash of its values and importance. Each line of a file is the

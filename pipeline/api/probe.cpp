@@ -129,7 +129,7 @@ class Prober {
     std::vector<std::string> words = command(base_);
     words.insert(words.end(), {"-f", options_.text, "--kl-divergence-base", beside(".base.part")});
     std::error_code error;
-    const auto printed = options_.run_program(words, options_.stop);
+    const auto printed = options_.run_program(words, {.stop = options_.stop});
     if (!printed) {
       fs::remove(beside(".base.part"), error);
       return printed.error();
@@ -185,7 +185,7 @@ class Prober {
     std::vector<std::string> words = command(model);
     words.insert(words.end(), {"--kl-divergence", "--kl-divergence-base", base_answers()});
     for (int i = 0; i < kMaxTries; ++i) {
-      BOOST_OUTCOME_TRY(const std::string printed, options_.run_program(words, options_.stop));
+      BOOST_OUTCOME_TRY(const std::string printed, options_.run_program(words, {.stop = options_.stop}));
       if (const auto divergence = divergence_in(printed)) return *divergence;
     }
     return input_error(options_.perplexity, "did not print the mean KL divergence", kWhichProgram);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/api/command.h"
 #include "pipeline/config/job.h"
 #include "stages/quantize/objective.h"
 
@@ -26,8 +27,8 @@ struct ProbeOptions {
   unsigned chunks = 0;     // of the text; 0: all
   unsigned context = 256;  // tokens per chunk
   unsigned threads = 0;    // for the program; 0: the number of available CPUs
-  // Runs a program to its end, or until `*stop` is set, and returns its standard output and standard error.
-  std::function<Result<std::string>(const std::vector<std::string>& words, const std::atomic<bool>* stop)> run_program;
+  // Runs a program to its end, or until `*options.stop` is set, and returns its standard output and standard error.
+  std::function<Result<std::string>(const std::vector<std::string>& words, const CommandOptions& options)> run_program;
   const std::atomic<bool>* stop = nullptr;  // when set, ends with kInterrupted; the tensors measured so far are kept
   std::function<void(const std::string& tensor, std::size_t done, std::size_t count)> progress{};
 };

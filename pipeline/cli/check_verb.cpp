@@ -27,9 +27,17 @@ CommandSpec check_command() {
 
 int check(const Planned& planned, bool overwrite) {
   const Plan& plan = planned.plan;
-  std::vector<Error> errors = planned.context.check(plan, overwrite);
+  std::vector<Error> errors;
+  if (planned.with_steps) {
+    PublishOptions options;
+    options.batch.run.overwrite = overwrite;
+    errors = check_steps(planned.context, *planned.with_steps, options);
+    if (errors.empty()) errors = planned.context.problems(plan);
+  } else {
+    errors = planned.context.check(plan, overwrite);
+  }
   if (!planned.measured.empty()) print_note(planned.measured);
-  print_unmeasured(errors);
+  print_what_run_solves(errors);
   if (!errors.empty()) return fail(of_source(errors, planned.source));
   const std::string which = planned.source.empty() ? plan.file : plan.file + ": " + planned.source;
   print_note(fmt::format("{}: ok: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory", which,

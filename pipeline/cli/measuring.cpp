@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/progress.h"
@@ -88,10 +89,13 @@ Result<std::string> take_measurement(const Context& context, Job& job, IfUnmeasu
 
 bool is_measured(const PlannedOutput& output) { return std::ranges::none_of(output.problems, wants_measurement); }
 
-void print_unmeasured(std::vector<Error>& problems) {
+void print_what_run_solves(std::vector<Error>& problems) {
+  const auto is_solved = [](const Error& problem) { return wants_measurement(problem) || wants_importance(problem); };
+  std::set<std::string> notes;  // outputs may share one
   for (const Error& problem : problems)
-    if (wants_measurement(problem)) print_note(fmt::format("{}: {}; {}", problem.where, problem.what, problem.help));
-  std::erase_if(problems, wants_measurement);
+    if (is_solved(problem)) notes.insert(fmt::format("{}: {}; {}", problem.where, problem.what, problem.help));
+  for (const std::string& note : notes) print_note(note);
+  std::erase_if(problems, is_solved);
 }
 
 }  // namespace ggufmill

@@ -23,7 +23,8 @@ Result<std::string> take_measurement(const Context& context, Job& job, IfUnmeasu
 
 // Returns true if the size of the output is known, that is, none of its targets needs a measurement.
 bool is_measured(const PlannedOutput& output);
-// Removes from a plan's problems those that a measurement would solve, and prints them as notes.
-void print_unmeasured(std::vector<Error>& problems);
+// Removes from a plan's problems those that `run` solves first, by measuring or by computing the importance, and prints
+// them as notes.
+void print_what_run_solves(std::vector<Error>& problems);
 
 }  // namespace ggufmill

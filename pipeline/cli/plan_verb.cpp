@@ -174,14 +174,24 @@ int plan_verb(const Parsed& parsed) {
     } else if (parsed.values.count("written")) {
       std::puts(write_plan(plan).c_str());
     } else if (parsed.values.count("json")) {
-      objects.add(planned, describe_plan(plan));
+      boost::json::object object = describe_plan(plan);
+      if (planned.with_steps)
+        if (const auto steps = steps_of(planned.context, *planned.with_steps, {}))
+          object["steps"] = describe_steps(steps.value());
+      objects.add(planned, std::move(object));
     } else {
       if (!is_first) std::puts("");
       print_text(plan);
+      if (planned.with_steps) {
+        std::puts("");
+        if (const Status printed = print_steps(planned.context, *planned.with_steps); !printed)
+          return fail(printed.error());
+        std::fflush(stdout);
+      }
     }
     is_first = false;
     if (!planned.measured.empty()) print_note(planned.measured);
-    print_unmeasured(problems);
+    print_what_run_solves(problems);
     return problems.empty() ? 0 : fail(of_source(problems, planned.source));
   });
   objects.print();

@@ -116,6 +116,9 @@ Result<Planned> plan_job(Context context, Job job, const po::variables_map& valu
                          const std::string& source) {
   BOOST_OUTCOME_TRY(read_report_options(values, job.report));
   BOOST_OUTCOME_TRY(read_job_options(values, job));
+  std::optional<BatchJob> with_steps;
+  if (has_steps(job)) with_steps = BatchJob{source, job};
+  job = with_known_importance(context, job);
   BOOST_OUTCOME_TRY(std::string measured, take_measurement(context, job, if_unmeasured, values.count("quiet") > 0));
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
   if (values.count("skip-unchanged")) {
@@ -127,7 +130,7 @@ Result<Planned> plan_job(Context context, Job job, const po::variables_map& valu
     }
   }
   print_warnings(plan.warnings);
-  return Planned{std::move(context), std::move(plan), source, std::move(measured)};
+  return Planned{std::move(context), std::move(plan), source, std::move(measured), std::move(with_steps)};
 }
 
 int for_each_plan(const po::variables_map& values, const std::function<int(const Planned&)>& verb) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "pipeline/api/context.h"
+#include "pipeline/api/publish/publish.h"
 #include "pipeline/cli/measuring.h"
 
 namespace ggufmill {
@@ -32,8 +33,9 @@ Status read_report_options(const boost::program_options::variables_map& values, 
 struct Planned {
   Context context;
   Plan plan;
-  std::string source = {};    // source of the job in a batch; else empty
-  std::string measured = {};  // a note about the measurement of its targets, see take_measurement()
+  std::string source = {};                  // source of the job in a batch; else empty
+  std::string measured = {};                // a note about the measurement of its targets, see take_measurement()
+  std::optional<BatchJob> with_steps = {};  // the job, if it is to be run by publish()
 };
 
 struct Loaded {

@@ -197,6 +197,18 @@ void ProgressMeter::draw(const std::vector<ProgressItem>& items) {
   std::fputs(text.c_str(), stderr);
 }
 
+void ProgressMeter::show_chunks(const std::string& name, std::uint64_t done, std::uint64_t total) {
+  if (!is_due()) return;
+  if (log_format() == LogFormat::kJson)
+    return print_object(
+        {{"level", "progress"}, {"chunks_done", done}, {"chunks_total", total}, {"seconds", seconds()}});
+  const std::string line = total == 0 ? name : fmt::format("{}  {} of {} chunks", name, done, total);
+  std::string text;
+  if (terminal_ && lines_ > 0) text = fmt::format("\r\x1b[{}A\x1b[J", lines_);
+  if (terminal_) lines_ = 1;
+  std::fputs((text + line + "\n").c_str(), stderr);
+}
+
 void ProgressMeter::finish() { lines_ = 0; }
 
 }  // namespace ggufmill

@@ -15,7 +15,8 @@ CommandSpec run_command() {
   spec.description =
       "Run a pipeline file: read the source once and write all outputs. For a batch (`matrix`), process the sources in "
       "order, skipping outputs that already exist with unchanged inputs and options. An output appears under its name "
-      "only once it is complete.";
+      "only once it is complete. For a job with steps (importance that is computed, `quality`, `card`, `after`), run "
+      "those that are not done.";
   spec.examples =
       "  ggufmill run configs/demo.yaml\n"
       "  ggufmill run job.yaml --set outputs.0.gguf=/data/out.gguf --overwrite";
@@ -35,6 +36,7 @@ int run_verb(const Parsed& parsed) {
   auto loaded = load_from(parsed.values);
   if (!loaded) return fail(loaded.error());
   const bool overwrite = parsed.values.count("overwrite") > 0;
+  if (has_steps(loaded.value().batch)) return execute_steps(loaded.value(), parsed.values, overwrite);
   if (loaded.value().batch.is_matrix) return execute_batch(loaded.value(), parsed.values, overwrite);
   const bool may_exist = overwrite || parsed.values.count("skip-unchanged") > 0;
   const IfUnmeasured if_unmeasured = parsed.values.count("discard") > 0 ? IfUnmeasured::kLeave

@@ -237,12 +237,41 @@ int run_conversion(Context context, const std::string& pipeline, const po::varia
   return execute(planned.value(), values, values.count("overwrite") > 0);
 }
 
+namespace {
+
+// Options of a batch, whose callbacks refer to the arguments.
+Result<BatchOptions> batch_options(const Loaded& loaded, const po::variables_map& values, bool overwrite,
+                                   ProgressMeter& meter) {
+  const bool quiet = values.count("quiet") > 0;
+  BatchOptions options;
+  BOOST_OUTCOME_TRY(options.run, run_options(values));
+  options.run.overwrite = overwrite;
+  options.run.resume = values.count("no-resume") == 0;
+  options.run.stop = catch_signals();
+  options.run.starts_over = print_warning;
+  options.fail_fast = values.count("fail-fast") > 0;
+  options.adjust = [&loaded, &values, quiet](const std::string&, Job& job) -> Status {
+    BOOST_OUTCOME_TRY(read_job_options(values, job));
+    BOOST_OUTCOME_TRY(take_measurement(loaded.context, job, IfUnmeasured::kMeasure, quiet));
+    return ok();
+  };
+  options.progress = [&meter](const Plan& plan, const Progress& now) { meter.show(plan, now); };
+  if (quiet) return options;
+  options.begun = [](const std::string& source, std::size_t index, std::size_t count) {
+    print_note(fmt::format("[{}/{}] {}", index + 1, count, source));
+  };
+  options.ended = [&meter](const BatchCell& cell) {
+    meter.finish();
+    print_cell(cell);
+  };
+  return options;
+}
+
+}  // namespace
+
 int execute_batch(const Loaded& loaded, const po::variables_map& values, bool overwrite) {
   const bool quiet = values.count("quiet") > 0;
   if (values.count("discard")) return discard_batch(loaded, values);
-  BatchOptions options;
-  auto run = run_options(values);
-  if (!run) return fail(run.error());
   if (values.count("profile"))
     return fail(usage_error("--profile is not supported for a batch", "run one of its jobs individually"));
   Job first = loaded.batch.jobs.front().job;  // the options apply to all jobs
@@ -252,33 +281,67 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
   if (usable) usable = read_report_options(values, report);
   if (!usable) return fail(usable.error());
   batch.report = *report;
-  options.run = std::move(run).value();
-  options.run.overwrite = overwrite;
-  options.run.resume = values.count("no-resume") == 0;
-  options.run.stop = catch_signals();
-  options.run.starts_over = print_warning;
-  options.fail_fast = values.count("fail-fast") > 0;
-  options.adjust = [&](const std::string&, Job& job) -> Status {
-    BOOST_OUTCOME_TRY(read_job_options(values, job));
-    BOOST_OUTCOME_TRY(take_measurement(loaded.context, job, IfUnmeasured::kMeasure, quiet));
-    return ok();
-  };
   ProgressMeter meter(quiet);
-  options.progress = [&](const Plan& plan, const Progress& now) { meter.show(plan, now); };
-  if (!quiet) {
-    options.begun = [](const std::string& source, std::size_t index, std::size_t count) {
-      print_note(fmt::format("[{}/{}] {}", index + 1, count, source));
-    };
-    options.ended = [&](const BatchCell& cell) {
-      meter.finish();
-      print_cell(cell);
-    };
-  }
-  const BatchReport done = run_batch(loaded.context, batch, options);
+  const auto options = batch_options(loaded, values, overwrite, meter);
+  if (!options) return fail(options.error());
+  const BatchReport done = run_batch(loaded.context, batch, options.value());
   meter.finish();
   print_warnings(done.warnings);
   const int code = finish_batch(done, quiet);
   return signal_exit_code().value_or(code);
+}
+
+boost::json::array describe_steps(const std::vector<JobStep>& steps) {
+  boost::json::array described;
+  for (const JobStep& step : steps)
+    described.push_back(boost::json::object{{"step", name_of(step.kind)}, {"what", step.text}, {"done", step.is_done}});
+  return described;
+}
+
+Status print_steps(const Context& context, const BatchJob& job) {
+  const PublishOptions options;
+  BOOST_OUTCOME_TRY(const std::vector<JobStep> steps, steps_of(context, job, options));
+  std::vector<Row> rows;
+  for (const JobStep& step : steps)
+    rows.push_back(
+        {std::to_string(rows.size() + 1), std::string(name_of(step.kind)), step.is_done ? "done" : "", step.text});
+  std::fputs(render_table({{"", Align::kRight}, {"step"}, {""}, {""}}, rows).c_str(), stdout);
+  return ok();
+}
+
+int execute_steps(const Loaded& loaded, const po::variables_map& values, bool overwrite) {
+  const bool quiet = values.count("quiet") > 0;
+  if (values.count("discard")) return discard_batch(loaded, values);
+  if (values.count("profile"))
+    return fail(usage_error("--profile is not supported for a job with steps", "run its outputs with another file"));
+  ProgressMeter meter(quiet);
+  const auto batch = batch_options(loaded, values, overwrite, meter);
+  if (!batch) return fail(batch.error());
+  PublishOptions options;
+  options.batch = batch.value();
+  options.batch.begun = {};
+  if (!quiet)
+    options.begun = [&](const JobStep& step, std::size_t index, std::size_t count) {
+      meter.finish();
+      print_note(fmt::format("[{}/{}] {} {}", index + 1, count, name_of(step.kind), step.text));
+    };
+  options.chunks = [&](const JobStep& step, std::uint64_t done, std::uint64_t total) {
+    meter.show_chunks(std::string(name_of(step.kind)), done, total);
+  };
+  for (BatchJob each : loaded.batch.jobs) {
+    Status read = read_report_options(values, each.job.report);
+    if (read) read = read_job_options(values, each.job);
+    if (!read) return fail(read.error());
+    const auto report = publish(loaded.context, each, options);
+    meter.finish();
+    if (!report) {
+      const int code = fail(of_source({report.error()}, loaded.batch.is_matrix ? each.source : ""));
+      return signal_exit_code().value_or(code);
+    }
+    print_warnings(report.value().warnings);
+    if (!quiet && report.value().cells.empty()) print_note("nothing to do: all steps are done");
+  }
+  return 0;
 }
 
 }  // namespace ggufmill

@@ -38,6 +38,12 @@ int run_conversion(const Result<Options>& options, const boost::program_options:
 // exit code of the first failure.
 int execute_batch(const Loaded& loaded, const boost::program_options::variables_map& values, bool overwrite);
 
+// Runs the jobs of a pipeline file with steps, one after the other, up to the first that fails. Returns its exit code.
+int execute_steps(const Loaded& loaded, const boost::program_options::variables_map& values, bool overwrite);
+// Prints the steps of a job as a table, with those that are done.
+Status print_steps(const Context& context, const BatchJob& job);
+boost::json::array describe_steps(const std::vector<JobStep>& steps);
+
 // Prints one line with the result for an output of a batch.
 void print_cell(const BatchCell& cell);
 // Prints the failures, combining outputs that failed for the same reason. Returns the exit code of the first.

@@ -110,6 +110,14 @@ void print_status(const Planned& planned) {
     std::puts(fmt::format("{}  {}", describe(file), human_bytes(file.bytes)).c_str());
 }
 
+json::object to_json(const Planned& planned) {
+  json::object object = to_json(planned.plan, planned.context.leftovers(planned.plan));
+  if (planned.with_steps)
+    if (const auto steps = steps_of(planned.context, *planned.with_steps, {}))
+      object["steps"] = describe_steps(steps.value());
+  return object;
+}
+
 int status_verb(const Parsed& parsed) {
   const bool as_json = parsed.values.count("json") > 0;
   if (const auto folder = parsed.values["file"].as<std::string>(); is_array_folder(folder))
@@ -119,10 +127,13 @@ int status_verb(const Parsed& parsed) {
   JsonOfPlans all;
   const int code = for_each_plan(parsed.values, [&](const Planned& planned) {
     if (as_json)
-      all.add(planned, to_json(planned.plan, planned.context.leftovers(planned.plan)));
+      all.add(planned, to_json(planned));
     else
       print_status(planned);
-    return 0;
+    if (as_json || !planned.with_steps) return 0;
+    std::puts("");
+    const Status printed = print_steps(planned.context, *planned.with_steps);
+    return printed ? 0 : fail(printed.error());
   });
   all.print();
   return code;

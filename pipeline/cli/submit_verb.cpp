@@ -159,6 +159,10 @@ int submit_matrix(const Loaded& loaded, const po::variables_map& values) {
 int submit_verb(const Parsed& parsed) {
   auto loaded = load_from(parsed.values);
   if (!loaded) return fail(loaded.error());
+  if (has_steps(loaded.value().batch))
+    return fail(usage_error("a job with steps cannot be divided into parts",
+                            "run it in a job of one node, for example with sbatch --wrap 'ggufmill run FILE'; or "
+                            "submit a pipeline file without `compute`, `quality`, `card`, and `after`"));
   if (loaded.value().batch.is_matrix) return submit_matrix(loaded.value(), parsed.values);
   Job job = std::move(loaded.value().batch.jobs.front().job);
   const Status status = submit(std::move(loaded.value().context), std::move(job), parsed.values);

@@ -127,6 +127,42 @@ Form<ReportRequest> report_form() {
   });
 }
 
+Form<Hook> hook_form() {
+  return map_of<Hook>({field("command", &Hook::command, list_of(text()).at_least(1),
+                             "The program and its arguments. No shell interprets them.")
+                           .required()
+                           .example("[./upload.sh, --quiet]")})
+      .at(&Hook::origin);
+}
+
+Form<QualityOptions> quality_form() {
+  using Options = QualityOptions;
+  return map_of<Options>(
+             {
+                 field("program", &Options::program, path(), "The program llama-perplexity of llama.cpp.")
+                     .example("llama.cpp/build/bin/llama-perplexity"),
+                 field("text", &Options::text, path(), "Text that the models predict.")
+                     .required()
+                     .example("wiki.test.raw"),
+                 field("chunks", &Options::chunks, "Number of chunks of the text. Defaults to all.")
+                     .at_least(1)
+                     .shown_default("")
+                     .example("100"),
+                 field("context", &Options::context, "Tokens per chunk.").at_least(8).example("512"),
+                 field("base", &Options::base, path(),
+                       "Path of the output that the others are compared with. Defaults to the first output.")
+                     .example("out/model-BF16.gguf"),
+                 field("outputs", &Options::outputs,
+                       list_of(regex().doc("Pattern to find anywhere in the file name (Perl syntax).")).at_least(1),
+                       "Outputs to compare, by their file names. Defaults to all of the text model.")
+                     .example("[Q4_K, IQ2]"),
+                 field("options", &Options::options, list_of(text()), "Further arguments of the program.")
+                     .example("['-ngl', '99']"),
+                 field("json", &Options::json, path(), "Path of the results as data.").example("out/quality.json"),
+             })
+      .at(&Options::origin);
+}
+
 }  // namespace
 
 Form<unsigned> threads_form() {
@@ -150,7 +186,13 @@ const Fields<JobOutput>& output_options() {
       field("reuse", &JobOutput::reuse, path(),
             "First file or manifest of an earlier output. Tensors that this run would create from the same source, "
             "values, type, and importance are copied from it if they match the checksums in its manifest.")
-          .example("out/earlier.gguf")};
+          .example("out/earlier.gguf"),
+      field("after", &JobOutput::after, hook_form(),
+            "Program to run when the output is complete. Its environment has GGUFMILL_OUTPUT, the path of the first "
+            "file, GGUFMILL_BYTES, the size of all files, GGUFMILL_SHA256, the checksum of the first file, and "
+            "GGUFMILL_MANIFEST, the path of the manifest, which lists all files. If it fails, the job fails, and the "
+            "next run starts it again.")
+          .example("{command: [./upload.sh]}")};
   return fields;
 }
 
@@ -175,6 +217,14 @@ const Fields<Job>& job_options() {
             "manifest before treating it as unchanged. Otherwise its size, header, and times are compared, and its "
             "checksums only if the file was touched since.")
           .example("true"),
+      field("quality", &Job::quality, quality_form(),
+            "Measure with llama-perplexity how much the predictions of the outputs differ from those of one of them: "
+            "perplexity, KL divergence, and how often the most likely token is the same.")
+          .example("{text: wiki.test.raw, chunks: 100}"),
+      field("after", &Job::after, hook_form(),
+            "Program to run when everything else is complete. Its environment has GGUFMILL_OUTPUTS, the paths of all "
+            "outputs, one per line. If it fails, the job fails, and the next run starts it again.")
+          .example("{command: [./announce.sh]}"),
       field("cluster", &Job::cluster, cluster_form(),
             "How `ggufmill submit` runs the job on a cluster; see pipeline/cluster/README.md.")
           .example("{partition: batch, parts: 32, cpus: 16, memory: 8GiB, time: '2:00:00'}"),

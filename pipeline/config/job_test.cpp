@@ -200,7 +200,7 @@ TEST_CASE("a stage that is not per output is refused in an output") {
         R"(a.yaml:3:21: error: unknown key 'metadata'
      3 | outputs: [{gguf: b, metadata: {}}]
        |                     ^^^^^^^^
-  help: known keys: gguf, quantize, part, outtype, reuse
+  help: known keys: gguf, quantize, part, outtype, reuse, after
 )");
 }
 

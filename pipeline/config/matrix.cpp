@@ -18,6 +18,8 @@ namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
 constexpr std::string_view kName = "{name}", kRecipe = "{recipe}";
+// Options of a job, other than its outputs, in which {name} is replaced.
+constexpr std::string_view kNamed[] = {"stages", "report", "quality", "card", "after"};
 
 bool mentions(const ConfigNode& node, std::string_view word) {
   return node.scalar.find(word) != std::string::npos ||
@@ -145,7 +147,7 @@ class Expansion {
     const std::string name = source_name(path);
     for (ConfigNode::Entry& entry : job.root.entries) {
       if (entry.key == "outputs") entry.value.items = outputs_of(entry.value.items, name);
-      if ((entry.key == "report" || entry.key == "stages") && !name.empty()) replace(entry.value, kName, name);
+      if (std::ranges::count(kNamed, entry.key) != 0 && !name.empty()) replace(entry.value, kName, name);
     }
     return job;
   }
@@ -330,7 +332,7 @@ void check_placeholders(const ConfigNode& root, const FieldSpec& fields, const R
     return std::ranges::any_of(registry.sinks, [&](const SinkSpec& sink) { return sink.field.name == key; });
   };
   PlaceholderCheck plain(false, errors), of_sink(true, errors);
-  for (const char* key : {"stages", "report"})
+  for (const std::string_view key : kNamed)
     if (const ConfigNode* node = root.find(key))
       if (const FieldSpec* field = field_named(fields, key)) plain.check(*node, *field);
   const ConfigNode* outputs = root.find("outputs");

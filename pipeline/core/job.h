@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipeline/core/io_mode.h"
+#include "pipeline/core/pattern.h"
 #include "pipeline/core/stage.h"
 
 namespace ggufmill {
@@ -56,6 +57,34 @@ struct ClusterOptions {
   static constexpr unsigned kMaxParts = 1000;  // Slurm's default MaxArraySize is 1001
 };
 
+// A program that runs when an output, or all of a job, is complete.
+struct Hook {
+  std::vector<std::string> command;  // the program and its arguments; empty: none
+  Origin origin{};
+};
+
+// How the outputs of a job are compared with one of them, by a program that compares what two models predict.
+struct QualityOptions {
+  std::string program = "llama-perplexity";
+  std::string text;                  // path of the text
+  unsigned chunks = 0;               // of the text; 0: all
+  unsigned context = 512;            // tokens per chunk
+  std::string base;                  // path of the output to compare with; empty: the first output
+  std::vector<Pattern> outputs;      // of the file names of those compared; empty: all outputs of the text model
+  std::vector<std::string> options;  // further arguments of the program
+  std::string json;                  // path of the results as data; empty: none
+  Origin origin{};
+};
+
+// The description of the outputs for their readers, in Markdown.
+struct CardOptions {
+  std::string path = "README.md";
+  std::string card_template;  // path of a Mustache template; empty: the built-in one
+  std::string base_model;     // name on the hub; empty: as the source's own card says
+  std::string repository;     // name on the hub under which the outputs are published; empty: unknown
+  Origin origin{};
+};
+
 using StageList = std::vector<std::shared_ptr<const Stage>>;
 
 struct JobOutput {
@@ -68,6 +97,7 @@ struct JobOutput {
   // Path of an earlier output (its first file or its manifest). Tensors that are unchanged are taken from it. Empty:
   // none.
   std::string reuse{};
+  Hook after{};  // run when the output is complete
 
   PartRequest request() const { return {part, out_type, part_origin}; }
 };
@@ -84,6 +114,9 @@ struct Job {
   bool manifest = false;  // write a manifest with origin and checksums next to each output
   bool verify = false;    // compare the bytes before an existing output counts as unchanged
   std::string trace;      // path of the run's trace; empty: none
+  std::optional<QualityOptions> quality;
+  std::optional<CardOptions> card;
+  Hook after{};  // run when everything else is complete
   // Files that the job was made from, in addition to those that its parts read; never written.
   std::vector<std::string> inputs;
 };

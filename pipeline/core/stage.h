@@ -55,13 +55,18 @@ class Source {
   virtual Result<std::vector<Model>> open_parts(std::span<const PartRequest> requests) const;
 };
 
-class TargetStage;  // a stage that chooses types for a given size: stages/quantize
+class TargetStage;              // a stage that chooses types for a given size: stages/quantize
+class ComputedImportanceStage;  // a stage whose importance a program computes from an output: stages/importance
 
 class Stage {
  public:
   virtual ~Stage() = default;
   // Returns the stage as one that chooses types for a size; null if it does not.
   virtual const TargetStage* as_target() const { return nullptr; }
+  // Returns the stage as one whose importance has to be computed first; null if it is not.
+  virtual const ComputedImportanceStage* as_computed_importance() const { return nullptr; }
+  // Returns true if what the stage does depends on the importance of tensors.
+  virtual bool uses_importance() const { return false; }
   virtual Result<Model> apply(Model model) const = 0;
   // Paths of the files that the stage reads or from which it was created; they are never written.
   virtual std::vector<std::string> inputs() const { return {}; }
@@ -90,6 +95,8 @@ class Sink {
   // Returns the model as the format can store it, with unsupported types replaced. The result is passed to layout().
   virtual Result<Model> adapt(Model model) const { return model; }
   virtual Result<std::vector<OutputFile>> layout(const Model& model) const = 0;
+  // Returns the path of the output as its options name it, which may contain {recipe}; empty if they name a folder.
+  virtual std::string target() const { return {}; }
   // See Stage::inputs().
   virtual std::vector<std::string> inputs() const { return {}; }
 };

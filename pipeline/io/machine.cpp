@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 
@@ -77,6 +78,19 @@ unsigned most_threads() {
 }
 
 unsigned threads_for(unsigned wanted) { return wanted == 0 ? usable_cpus() : std::min(wanted, most_threads()); }
+
+std::string cache_folder(const std::string& kind) {
+  const auto environment = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  if (const std::string own = environment("GGUFMILL_CACHE"); !own.empty()) return own + "/" + kind;
+  // The XDG Base Directory Specification says that relative paths are invalid and must be ignored.
+  if (const std::string caches = environment("XDG_CACHE_HOME"); caches.starts_with('/'))
+    return caches + "/ggufmill/" + kind;
+  const std::string home = environment("HOME");
+  return home.empty() ? "" : home + "/.cache/ggufmill/" + kind;
+}
 
 std::uint64_t usable_memory() {
   const auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));

@@ -33,6 +33,11 @@ unsigned usable_cpus();
 unsigned threads_for(unsigned wanted);
 unsigned most_threads();
 
+// Folder of this user's cache for one kind of data: $GGUFMILL_CACHE/KIND, $XDG_CACHE_HOME/ggufmill/KIND or
+// ~/.cache/ggufmill/KIND, depending on which variables are set; empty if none is. It may not exist yet, and may be
+// removed at any time.
+std::string cache_folder(const std::string& kind);
+
 // Bytes of memory of the machine, or of its control group if that is less.
 std::uint64_t usable_memory();
 

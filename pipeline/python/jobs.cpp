@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "pipeline/api/measure_page.h"
+#include "pipeline/api/publish/publish.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
 
@@ -209,6 +210,27 @@ Result<CallResult> run_all(const Context& context, const Batch& batch, const Run
   return CallResult{batch_json(done), done.warnings};
 }
 
+// Runs the jobs of a pipeline file with steps, up to the first that fails.
+Result<CallResult> run_steps(const Context& context, const Batch& batch, const RunWords& words,
+                             const std::atomic<bool>& stop, ProgressSlot& slot) {
+  PlanProgress progress(slot);
+  PublishOptions options;
+  options.batch.run.overwrite = words.overwrite;
+  options.batch.run.resume = words.resume;
+  options.batch.run.stop = &stop;
+  options.batch.adjust = [&](const std::string&, Job& job) {
+    return measure_where_needed(context, job, true, stop, slot);
+  };
+  options.batch.progress = [&](const Plan& plan, const Progress& now) { progress(plan, now); };
+  BatchReport all;
+  for (const BatchJob& each : batch.jobs) {
+    BOOST_OUTCOME_TRY(const PublishReport done, publish(context, each, options));
+    all.cells.insert(all.cells.end(), done.cells.begin(), done.cells.end());
+    all.warnings.insert(all.warnings.end(), done.warnings.begin(), done.warnings.end());
+  }
+  return CallResult{batch_json(all), all.warnings};
+}
+
 // Output paths of a measurement and its page; not written if empty.
 struct MeasureWords {
   std::string output, html;
@@ -308,6 +330,7 @@ py::tuple run(const Context& context, const JobText& text, bool overwrite, bool 
   return described(interruptible(
       [&](const std::atomic<bool>& stop, ProgressSlot& slot) -> Result<CallResult> {
         BOOST_OUTCOME_TRY(Batch batch, load_all(context, text));
+        if (has_steps(batch)) return run_steps(context, batch, words, stop, slot);
         if (batch.is_matrix) return run_all(context, batch, words, stop, slot);
         Job& job = batch.jobs.front().job;
         BOOST_OUTCOME_TRY(measure_where_needed(context, job, overwrite, stop, slot));

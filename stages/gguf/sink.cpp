@@ -184,6 +184,8 @@ class GgufSink : public Sink {
     return model;
   }
 
+  std::string target() const override { return options_.path; }
+
   Result<std::vector<OutputFile>> layout(const Model& model) const override {
     Result<std::vector<OutputFile>> files = lay_out(model);
     if (files || files.error().code != ExitCode::kUsage || !files.error().where.empty()) return files;

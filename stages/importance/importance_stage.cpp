@@ -10,11 +10,31 @@
 namespace ggufmill {
 namespace {
 
-class ImportanceStage : public Stage {
+class ImportanceStage : public ComputedImportanceStage {
  public:
   ImportanceStage(ImportanceOptions options, ModelOpener open) : options_(std::move(options)), open_(std::move(open)) {}
 
+  const ComputedImportanceStage* as_computed_importance() const override { return options_.compute ? this : nullptr; }
+  const ImportanceComputation& computation() const override { return *options_.compute; }
+  std::unique_ptr<Stage> with_result(const std::string& file) const override {
+    ImportanceOptions options = options_;
+    options.compute.reset();
+    options.file = file;
+    return std::make_unique<ImportanceStage>(std::move(options), open_);
+  }
+  std::unique_ptr<Stage> with_computation(ImportanceComputation computation) const override {
+    ImportanceOptions options = options_;
+    options.compute = std::move(computation);
+    return std::make_unique<ImportanceStage>(std::move(options), open_);
+  }
+
   Result<Model> apply(Model model) const override {
+    if (options_.compute) {
+      assume_importance(model);
+      model.notes.set(notes::kImportanceGiven, true);
+      model.problems.push_back(uncomputed(*options_.compute));
+      return model;
+    }
     std::vector<WeightedFile> files;
     for (const ImportancePart& part : parts()) {
       BOOST_OUTCOME_TRY(ImportanceFile file, open_importance(part.path, open_));
@@ -40,6 +60,7 @@ class ImportanceStage : public Stage {
   }
 
   std::vector<std::string> inputs() const override {
+    if (options_.compute) return {options_.compute->text};
     std::vector<std::string> paths;
     for (const ImportancePart& part : parts()) {
       const Result<ImportanceFile> file = open_importance(part.path, open_);
@@ -100,7 +121,11 @@ Form<ImportanceOptions> importance_form() {
                        "Several such files of one model, for example of several texts. Their sums and counts are added "
                        "up, as `imatrix merge` does.")
                      .group("importance")
-                     .example("[{path: code.gguf, weight: 2}, prose.gguf]")} +
+                     .example("[{path: code.gguf, weight: 2}, prose.gguf]"),
+                 field("compute", &Options::compute, computation_form(),
+                       "Compute the importance with llama-imatrix from an output of this job.")
+                     .group("importance")
+                     .example("{text: calibration.txt, chunks: 200}")} +
              fields_within(&Options::selection,
                            Fields<Selection>{
                                field("include", &Selection::include, patterns(),

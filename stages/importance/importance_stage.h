@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pipeline/config/registry.h"
+#include "stages/importance/computed_importance.h"
 #include "stages/importance/coverage.h"
 
 namespace ggufmill {
@@ -17,8 +18,9 @@ struct ImportancePart {
 };
 
 struct ImportanceOptions {
-  std::string file;                   // either this or `files` is given
+  std::string file;                   // one of these three is given
   std::vector<ImportancePart> files;  // added up in this order
+  std::optional<ImportanceComputation> compute;
   Selection selection;
   CoveragePolicy policy;
   bool record = true;  // append the keys quantize.imatrix.* to the metadata
@@ -29,7 +31,8 @@ struct ImportanceOptions {
 // a GGUF file.
 Result<std::unique_ptr<Stage>> make_importance_stage(ImportanceOptions options, ModelOpener open);
 // Returns the specification of
-//   importance: {file: imatrix.gguf, files: [..], include: [..], exclude: [..], missing: error | none | mean |
+//   importance: {file: imatrix.gguf, files: [..], compute: {..}, include: [..], exclude: [..], missing: error | none |
+//   mean |
 //     neighbours, least_counts: N, any_model: true | false, record: true | false}
 StageSpec importance_stage(ModelOpener open);
 

@@ -89,6 +89,7 @@ class QuantizeStage final : public TargetStage {
   QuantizeStage(QuantizeStageOptions options, RecipeCatalog catalog)
       : options_(std::move(options)), catalog_(std::move(catalog)) {}
 
+  bool uses_importance() const override { return true; }
   const TargetStage* as_target() const override { return options_.target ? this : nullptr; }
   const TargetOptions& target() const override { return *options_.target; }
 

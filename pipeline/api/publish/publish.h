@@ -1,0 +1,59 @@
+#pragma once
+// Jobs with steps: jobs that do more than write their outputs in one read of the source. Importance is computed from an
+// output before others are made; outputs are compared, described in a card, and handed to the user's programs.
+//
+// Every step can be interrupted at any point, and running the job again resumes it: outputs are resumed by their
+// journals and recognized by their manifests, and the results of the other steps are kept in the user's cache
+// (step_results.h) under a key of what they depend on.
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/api/batch.h"
+#include "pipeline/core/error.h"
+
+namespace ggufmill {
+
+class Context;
+
+enum class StepKind { kWrite, kImportance, kQuality, kCard, kCommand };
+std::string_view name_of(StepKind kind);  // "write"
+
+struct JobStep {
+  StepKind kind = StepKind::kWrite;
+  std::string text;      // what it does, in one line
+  bool is_done = false;  // nothing is left to do
+};
+
+// Returns true if the job is to be run by publish(); Context::run() ignores its steps.
+bool has_steps(const Job& job);
+bool has_steps(const Batch& batch);  // of any of its jobs
+
+struct PublishOptions {
+  BatchOptions batch{};  // for the steps that write outputs
+  // Called when a step starts that is not done yet.
+  std::function<void(const JobStep& step, std::size_t index, std::size_t count)> begun{};
+  // Receives the number of chunks that the program of a step has done, and their total, 0 while it is unknown.
+  std::function<void(const JobStep& step, std::uint64_t done, std::uint64_t total)> chunks{};
+};
+
+struct PublishReport {
+  std::vector<BatchCell> cells;  // of all outputs, in order
+  std::vector<std::string> warnings;
+};
+
+// Returns the steps of a job in order. Reads headers, and the results of earlier runs.
+Result<std::vector<JobStep>> steps_of(const Context& context, const BatchJob& job, const PublishOptions& options);
+// Returns the reasons why the job cannot be run, as far as they can be known before its first step: those of
+// Context::check() for its outputs, missing programs and texts, paths that are written twice.
+std::vector<Error> check_steps(const Context& context, const BatchJob& job, const PublishOptions& options);
+// Runs all steps that are not done. Checks everything that check_steps() checks first. Manifests are always written.
+Result<PublishReport> publish(const Context& context, const BatchJob& job, const PublishOptions& options);
+
+// Returns the job with the importance that an earlier run has computed; where none has, its outputs are planned with an
+// assumed one.
+Job with_known_importance(const Context& context, const Job& job);
+
+}  // namespace ggufmill

@@ -1,0 +1,328 @@
+// Jobs with steps, with shell scripts in place of llama.cpp's programs.
+#include "pipeline/api/publish/publish.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "pipeline/api/context.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/importance_files.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+const Context& context() {
+  static const Context one = Context::create().value();
+  return one;
+}
+
+// A script that copies a prepared file to the argument after -o.
+constexpr const char* kImatrix = R"(#!/bin/sh
+echo imatrix "$@" >> calls.txt
+{}
+while [ $# -gt 1 ]; do [ "$1" = -o ] && cp prepared.gguf "$2"; shift; done
+echo "compute_imatrix: computing over 2 chunks, n_ctx=512"
+echo "[1]5.1,[2]4.9,"
+)";
+
+// A script that writes its base predictions, or compares with them.
+constexpr const char* kPerplexity = R"(#!/bin/sh
+echo perplexity "$@" >> calls.txt
+{}
+case "$*" in
+*--kl-divergence) cat <<END
+chunk PPL ln(PPL(Q)/PPL(base)) KL Divergence Same top p
+Mean PPL(Q)                   :  10.500000 ±   0.100000
+Mean PPL(base)                :  10.000000 ±   0.100000
+Mean    KLD:   0.050000 ±   0.001000
+Maximum KLD:   1.250000
+99.0%   KLD:   0.500000
+Same top p: 91.250 ± 0.100 %
+END
+;;
+*) while [ $# -gt 1 ]; do [ "$1" = --kl-divergence-base ] && echo predictions > "$2"; shift; done ;;
+esac
+)";
+
+// A command that records its variables.
+constexpr const char* kCommand = R"(#!/bin/sh
+echo command "$@" >> calls.txt
+{}
+echo "${{GGUFMILL_OUTPUT:-$GGUFMILL_OUTPUTS}}" >> outputs.txt
+)";
+
+// The text of a script that dies, or kills the program that started it, the first time.
+std::string failing_once(const std::string& how) {
+  return fmt::format("if [ ! -e failed ]; then touch failed; {}; fi", how);
+}
+
+// A folder with a model, a text, the scripts, and a job that uses all of them, which is also the current folder.
+class PublishFolder {
+ public:
+  PublishFolder() {
+    fs::current_path(folder_.path());
+    ::setenv("GGUFMILL_CACHE", folder_.file("cache").c_str(), 1);
+    GgufBuilder model;
+    model.add_tensor("token_embd.weight", {256, 40}).add_tensor("blk.0.ffn_down.weight", {256, 33});
+    for (auto& tensor : model.tensors) tensor.data = float_bytes(std::vector<float>(tensor.data.size() / 4, 0.5F));
+    model.write("model.gguf");
+    GgufBuilder importance = gguf_importance();
+    add_entry(importance, "blk.0.ffn_down.weight", std::vector<float>(256, 1), {1});
+    importance.write("prepared.gguf");
+    write_text("text.txt", "some text");
+    script("imatrix", kImatrix);
+    script("perplexity", kPerplexity);
+    script("command", kCommand);
+    write_text("job.yaml", kJob);
+  }
+  ~PublishFolder() { fs::current_path("/"); }
+  PublishFolder(const PublishFolder&) = delete;
+  PublishFolder& operator=(const PublishFolder&) = delete;
+
+  // Replaces a script by one that starts with `begin`.
+  static void script(const std::string& name, const char* text, const std::string& begin = ":") {
+    write_text(name, fmt::format(fmt::runtime(text), begin));
+    fs::permissions(name, fs::perms::owner_all);
+  }
+
+  static BatchJob job(const Strings& set = {}) {
+    auto loaded = context().load_job("job.yaml", {set, {}});
+    if (!loaded) FAIL(render(loaded.error()));
+    return {"model.gguf", std::move(loaded).value()};
+  }
+  static Result<PublishReport> run(const Strings& set = {}, bool overwrite = false) {
+    PublishOptions options;
+    options.batch.run.overwrite = overwrite;
+    return publish(context(), job(set), options);
+  }
+  // Returns the first words of the calls of the scripts so far.
+  static Strings calls() {
+    Strings calls;
+    if (!fs::exists("calls.txt")) return calls;
+    std::string text = read_text("calls.txt");
+    for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
+      calls.push_back(text.substr(at, text.find_first_of(" \n", at) - at));
+    return calls;
+  }
+  static Strings steps_left(const Strings& set = {}) {
+    Strings left;
+    const std::vector<JobStep> steps = steps_of(context(), job(set), {}).value();
+    for (const JobStep& step : steps)
+      if (!step.is_done) left.emplace_back(name_of(step.kind));
+    return left;
+  }
+  // Returns the bytes of all files in a folder.
+  static std::map<std::string, std::string> files(const std::string& folder = "out") {
+    std::map<std::string, std::string> files;
+    for (const std::string& name : names_in(folder)) files[name] = read_text(folder + "/" + name);
+    return files;
+  }
+
+  static constexpr const char* kJob = R"(version: 1
+source: {gguf: model.gguf}
+stages:
+  - importance: {compute: {program: ./imatrix, text: text.txt, chunks: 2, file: out/imatrix.gguf}}
+outputs:
+  - {gguf: out/base.gguf, after: {command: [./command, first]}}
+  - {gguf: out/q4.gguf, quantize: Q4_K}
+  - {gguf: out/iq2.gguf, quantize: {type: IQ2_XS, tensors: [{match: token_embd, type: Q8_0}]}}
+quality: {program: ./perplexity, text: text.txt, json: out/quality.json}
+after: {command: [./command, all]}
+)";
+
+ private:
+  TempDir folder_;
+};
+
+// The calls of a complete job.
+Strings all_calls() { return {"command", "imatrix", "perplexity", "perplexity", "perplexity", "command"}; }
+
+}  // namespace
+
+TEST_CASE("a job with steps writes its outputs, and runs each program as often as needed") {
+  const PublishFolder folder;
+  REQUIRE(has_steps(folder.job().job));
+  const auto report = folder.run();
+  if (!report) FAIL(render(report.error()));
+  CHECK(folder.calls() == all_calls());
+  CHECK(report.value().cells.size() == 3);
+  CHECK(read_text("out/imatrix.gguf") == read_text("prepared.gguf"));
+  CHECK(read_text("outputs.txt") == "out/base.gguf\nout/base.gguf\nout/q4.gguf\nout/iq2.gguf\n\n");
+  CHECK(folder.steps_left().empty());
+}
+
+TEST_CASE("the outputs are those of a job with the importance as a file") {
+  const PublishFolder folder;
+  REQUIRE(folder.run());
+  const std::string made = read_text("out/iq2.gguf");
+  std::string job = PublishFolder::kJob;
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    job.replace(job.find(from), from.size(), to);
+  };
+  replace("{compute: {program: ./imatrix, text: text.txt, chunks: 2, file: out/imatrix.gguf}}",
+          "{file: out/imatrix.gguf}");
+  replace("  - {gguf: out/base.gguf, after: {command: [./command, first]}}\n", "");
+  job.resize(job.find("quality"));
+  write_text("job.yaml", job);
+  const auto plain = context().load_job("job.yaml").value();
+  REQUIRE(!has_steps(plain));
+  RunOptions options;
+  options.overwrite = true;
+  REQUIRE(context().run(context().plan(plain).value(), options));
+  CHECK(read_text("out/iq2.gguf") == made);
+}
+
+TEST_CASE("a job that is complete is not run again") {
+  const PublishFolder folder;
+  REQUIRE(folder.run());
+  const auto before = folder.files();
+  const auto again = folder.run();
+  REQUIRE(again);
+  CHECK(again.value().cells.empty());
+  CHECK(folder.calls() == all_calls());
+  CHECK(folder.files() == before);
+}
+
+TEST_CASE("only what depends on a change is run again") {
+  const PublishFolder folder;
+  REQUIRE(folder.run());
+  SECTION("another output is compared with the base, and the command for all outputs is told of it") {
+    const Strings set{"outputs.1.gguf=out/q5.gguf", "outputs.1.quantize=Q5_K"};
+    REQUIRE(folder.run(set));
+    Strings calls = all_calls();
+    calls.insert(calls.end(), {"perplexity", "perplexity", "command"});
+    CHECK(folder.calls() == calls);
+  }
+  SECTION("another number of chunks is another importance") {
+    REQUIRE(folder.run({"stages.0.importance.compute.chunks=1"}, true));
+    CHECK(std::ranges::count(folder.calls(), "imatrix") == 2);
+  }
+  SECTION("the importance of an earlier job is used by another") {
+    fs::remove_all("out");
+    REQUIRE(folder.run());
+    CHECK(std::ranges::count(folder.calls(), "imatrix") == 1);
+  }
+}
+
+TEST_CASE("a program that fails stops the job, which resumes at its step") {
+  const PublishFolder folder;
+  const auto [script, text, name] =
+      GENERATE(std::tuple("imatrix", kImatrix, "imatrix"), std::tuple("perplexity", kPerplexity, "perplexity"),
+               std::tuple("command", kCommand, "command"));
+  CAPTURE(name);
+  folder.script(script, text, failing_once("echo the reason >&2; exit 3"));
+  const auto failed = folder.run();
+  REQUIRE(!failed);
+  CHECK(failed.error().code == ExitCode::kIo);
+  CHECK(render(failed.error()).find("exit code 3") != std::string::npos);
+  CHECK(render(failed.error()).find("the reason") != std::string::npos);
+  CHECK(!folder.steps_left().empty());
+  REQUIRE(folder.run());
+  CHECK(folder.calls().size() == all_calls().size() + 1);
+  CHECK(folder.steps_left().empty());
+}
+
+TEST_CASE("a job whose program is killed at any step resumes and gives the same files") {
+  const PublishFolder folder;
+  REQUIRE(folder.run());
+  const auto expected = folder.files();
+  const auto [script, text] =
+      GENERATE(std::pair("imatrix", kImatrix), std::pair("perplexity", kPerplexity), std::pair("command", kCommand));
+  CAPTURE(script);
+  fs::remove_all("out");
+  fs::remove_all("cache");
+  folder.script(script, text, failing_once("kill -9 $PPID"));
+  const ProcessResult killed = run_process({GGUFMILL_PROGRAM, "run", "-q", "job.yaml"});
+  REQUIRE(killed.exit_code == 128 + 9);
+  const ProcessResult resumed = run_process({GGUFMILL_PROGRAM, "run", "-q", "job.yaml"});
+  CAPTURE(resumed.err);
+  CHECK(resumed.exit_code == 0);
+  auto files = folder.files();
+  for (const auto& [name, bytes] : expected)
+    if (!name.ends_with(".manifest.json")) CHECK(files[name] == bytes);  // manifests have the times of their sources
+  CHECK(files.size() == expected.size());
+}
+
+TEST_CASE("everything that is known is checked before the first step") {
+  const PublishFolder folder;
+  const auto [set, message] = GENERATE(table<const char*, const char*>(
+      {{"stages.0.importance.compute.program=./missing", "there is no program './missing'"},
+       {"stages.0.importance.compute.text=missing.txt", "there is no text 'missing.txt'"},
+       {"quality.program=missing-program", "there is no program 'missing-program'"},
+       {"quality.text=missing.txt", "there is no text 'missing.txt'"},
+       {"quality.base=out/other.gguf", "no output of this job is 'out/other.gguf'"},
+       {"after.command=[./missing]", "there is no program './missing'"},
+       {"quality.json=out/q4.gguf", "out/q4.gguf"},
+       {"quality.json=text.txt", "text.txt"},
+       {"stages.0.importance.compute.file=out/q4.gguf", "out/q4.gguf"}}));
+  CAPTURE(set);
+  const auto refused = folder.run({set});
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ExitCode::kUsage);
+  CHECK(render(refused.error()).find(message) != std::string::npos);
+  CHECK(!fs::exists("out"));
+  CHECK(folder.calls().empty());
+  CHECK(!check_steps(context(), folder.job({set}), {}).empty());
+}
+
+TEST_CASE("an importance that no output or only its own model needs is refused") {
+  const PublishFolder folder;
+  const auto [set, message] = GENERATE(table<Strings, const char*>(
+      {{{"stages.0.importance.compute.model=out/bse.gguf"}, "no output of this job is 'out/bse.gguf'"},
+       {{"outputs=[{gguf: out/base.gguf}]"}, "no output needs this importance"},
+       {{"stages.0.importance.compute.model=model.safetensors", "outputs.0={safetensors: model.safetensors}"},
+        "no output of this job is"}}));
+  CAPTURE(message);
+  const auto refused = context().load_job("job.yaml", {set, {}});
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ExitCode::kUsage);
+  CHECK(refused.error().what.find(message) != std::string::npos);
+}
+
+TEST_CASE("the importance of a model that needs the importance itself is refused") {
+  const PublishFolder folder;
+  const auto refused = context().load_job(
+      "job.yaml", {{"stages=[]", "outputs.1.importance={compute: {text: text.txt, model: out/iq2.gguf}}",
+                    "outputs.2.importance={compute: {text: text.txt, model: out/base.gguf}}"},
+                   {}});
+  REQUIRE(!refused);
+  CHECK(refused.error().what == "'out/iq2.gguf' itself needs an importance that is computed");
+}
+
+TEST_CASE("files that are not results of the job are not replaced") {
+  const PublishFolder folder;
+  fs::create_directory("out");
+  const std::string path = GENERATE("out/imatrix.gguf", "out/q4.gguf", "out/quality.json");
+  CAPTURE(path);
+  write_text(path, "something else");
+  const auto refused = folder.run();
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ExitCode::kUsage);
+  CHECK(read_text(path) == "something else");
+  REQUIRE(folder.run({}, true));
+  CHECK(read_text(path) != "something else");
+}
+
+TEST_CASE("a plan has the types of the run, before the importance is known") {
+  const PublishFolder folder;
+  const Plan before = context().plan(with_known_importance(context(), folder.job().job)).value();
+  REQUIRE(folder.run());
+  const Plan after = context().plan(with_known_importance(context(), folder.job().job)).value();
+  REQUIRE(before.outputs.size() == after.outputs.size());
+  for (std::size_t i = 0; i < before.outputs.size(); ++i)
+    for (std::size_t k = 0; k < before.outputs[i].tensors.size(); ++k)
+      CHECK(before.outputs[i].tensors[k].type == after.outputs[i].tensors[k].type);
+  CHECK(std::ranges::any_of(before.outputs[2].problems, wants_importance));
+  CHECK(after.outputs[2].problems.empty());
+}

@@ -1,0 +1,124 @@
+#include "pipeline/api/publish/quality.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <filesystem>
+
+#include "pipeline/api/publish/result_file.h"
+#include "pipeline/io/json_file.h"
+#include "pipeline/io/source_path.h"
+#include "pipeline/report/json_text.h"
+
+namespace ggufmill {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+constexpr std::pair<const char*, double MeasuredQuality::*> kNumbers[] = {
+    {"perplexity", &MeasuredQuality::perplexity},
+    {"base_perplexity", &MeasuredQuality::base_perplexity},
+    {"divergence", &MeasuredQuality::divergence},
+    {"divergence_error", &MeasuredQuality::divergence_error},
+    {"divergence_99", &MeasuredQuality::divergence_99},
+    {"divergence_max", &MeasuredQuality::divergence_max},
+    {"same_top", &MeasuredQuality::same_top}};
+
+json::object to_json(const MeasuredQuality& quality) {
+  json::object object;
+  for (const auto& [name, member] : kNumbers) object[name] = quality.*member;
+  return object;
+}
+
+std::optional<MeasuredQuality> from_json(const json::object& object) {
+  MeasuredQuality quality;
+  for (const auto& [name, member] : kNumbers) {
+    const json::value* value = object.if_contains(name);
+    if (!value || !value->is_number()) return {};
+    quality.*member = value->to_number<double>();
+  }
+  return quality;
+}
+
+constexpr std::uint64_t kMostBytes = 64 << 20;  // of the file of results
+
+bool is_text_at(const std::string& path, const std::string& text) {
+  const auto there = read_text_file(path, kMostBytes);
+  return there && there.value() == text;
+}
+
+}  // namespace
+
+QualityStep::QualityStep(const QualityOptions& options, QualityOutput base, std::vector<QualityOutput> outputs,
+                         std::string text_hash)
+    : options_(options), base_(std::move(base)), outputs_(std::move(outputs)), text_hash_(std::move(text_hash)) {}
+
+std::string QualityStep::key_of(const QualityOutput& output) const {
+  std::vector<std::string> parts{"quality", text_hash_, std::to_string(options_.chunks),
+                                 std::to_string(options_.context)};
+  parts.insert(parts.end(), options_.options.begin(), options_.options.end());
+  for (const QualityOutput* each : {&base_, &output})
+    for (const std::string& sum : each->sha256) parts.push_back(sum);
+  return result_key(parts);
+}
+
+std::string QualityStep::predictions() const {
+  const fs::path base(base_.path);
+  return (base.parent_path() / fmt::format(".{}.predictions-{}", base.filename().string(), key_of(base_))).string();
+}
+
+std::vector<std::optional<MeasuredQuality>> QualityStep::known() const {
+  std::vector<std::optional<MeasuredQuality>> known;
+  for (const QualityOutput& output : outputs_) {
+    const auto result = results_.find(key_of(output));
+    known.push_back(result ? from_json(*result) : std::nullopt);
+  }
+  return known;
+}
+
+bool QualityStep::is_done() const {
+  if (!std::ranges::all_of(known(), [](const auto& each) { return each.has_value(); })) return false;
+  return (options_.json.empty() || is_text_at(options_.json, json())) && !is_file(predictions());
+}
+
+Status QualityStep::run(const ProgramOptions& programs, bool overwrite) const {
+  const std::vector<std::optional<MeasuredQuality>> before = known();
+  const std::string predicted = predictions();
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    if (before[i]) continue;
+    if (!is_file(predicted)) {
+      const ProgramFile file(predicted, "");
+      BOOST_OUTCOME_TRY(write_predictions(options_, base_.path, file.path(), programs));
+      BOOST_OUTCOME_TRY(file.finish());
+    }
+    BOOST_OUTCOME_TRY(const MeasuredQuality measured, measure_quality(options_, outputs_[i].path, predicted, programs));
+    BOOST_OUTCOME_TRY(results_.add(key_of(outputs_[i]), to_json(measured)));
+  }
+  std::error_code error;
+  fs::remove(predicted, error);
+  if (options_.json.empty() || is_text_at(options_.json, json())) return ok();
+  return StepFiles().write(options_.json, json(), overwrite);
+}
+
+std::string QualityStep::json() const {
+  json::array outputs;
+  const std::vector<std::optional<MeasuredQuality>> results = known();
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    if (!results[i]) continue;
+    json::object output{{"path", outputs_[i].path}, {"sha256", json::value_from(outputs_[i].sha256)}};
+    for (const auto& [name, value] : to_json(*results[i])) output[name] = value;
+    outputs.push_back(std::move(output));
+  }
+  return to_json_text(json::object{{"format", "ggufmill quality"},
+                                   {"version", 1},
+                                   {"base", base_.path},
+                                   {"text", options_.text},
+                                   {"chunks", options_.chunks},
+                                   {"context", options_.context},
+                                   {"outputs", std::move(outputs)}}) +
+         "\n";
+}
+
+}  // namespace ggufmill

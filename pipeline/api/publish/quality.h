@@ -1,0 +1,50 @@
+#pragma once
+// The step that compares outputs with one of them.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/api/publish/programs.h"
+#include "pipeline/api/publish/step_results.h"
+
+namespace ggufmill {
+
+// An output that exists.
+struct QualityOutput {
+  std::string path;                 // of the first file
+  std::vector<std::string> sha256;  // of its files
+};
+
+// Measures each output once, whatever interrupts it; the predictions of the base are kept in a file next to it until
+// all outputs are measured.
+class QualityStep {
+ public:
+  // `text_hash` is hash_of() the text.
+  QualityStep(const QualityOptions& options, QualityOutput base, std::vector<QualityOutput> outputs,
+              std::string text_hash);
+
+  // Returns the results known so far, in the order of the outputs.
+  std::vector<std::optional<MeasuredQuality>> known() const;
+  // True if all outputs are measured, and the file of results is as it should be.
+  bool is_done() const;
+  // Measures what is missing, and writes the file of results. Fails like measure_quality(), and with exit code 2 if
+  // that file exists, was written by something else, and `overwrite` is not set.
+  Status run(const ProgramOptions& programs, bool overwrite) const;
+
+  // The results as JSON: {format: "ggufmill quality", version: 1, base, text, chunks, context, outputs: [{path, sha256,
+  // perplexity, base_perplexity, divergence, divergence_error, divergence_99, divergence_max, same_top}]}.
+  std::string json() const;
+
+ private:
+  std::string key_of(const QualityOutput& output) const;
+  std::string predictions() const;
+
+  const QualityOptions& options_;
+  QualityOutput base_;
+  std::vector<QualityOutput> outputs_;
+  std::string text_hash_;
+  StepResults results_;
+};
+
+}  // namespace ggufmill

@@ -1,0 +1,49 @@
+#pragma once
+// Files that steps produce.
+
+#include <string>
+
+#include "pipeline/api/publish/step_results.h"
+#include "pipeline/core/error.h"
+
+namespace ggufmill {
+
+// A file that a program writes. It has another name until the program has succeeded, so that `path` is complete or
+// missing, and a program that outlives a killed run writes no file of a later one.
+class ProgramFile {
+ public:
+  // Removes the unfinished files that killed runs left for `path`. `ending` is that of the names, such as ".gguf".
+  ProgramFile(std::string path, const std::string& ending);
+  ~ProgramFile();
+  ProgramFile(const ProgramFile&) = delete;
+  ProgramFile& operator=(const ProgramFile&) = delete;
+
+  const std::string& path() const { return unfinished_; }  // to be written
+  Status finish() const;                                   // gives the file its name
+
+ private:
+  std::string path_, unfinished_;
+};
+
+// Returns a hash of a file's bytes. Fails with exit code 4 if it is missing, and 6 if it cannot be read.
+Result<std::string> hash_of(const std::string& path);
+// Returns true if both files can be read and are equal.
+bool have_same_bytes(const std::string& a, const std::string& b);
+// Files that steps write next to the outputs. One that is as a step has left it may be replaced without being asked
+// for; what has been written where is kept with the results of steps.
+class StepFiles {
+ public:
+  // Fails with exit code 2 if `path` exists, was not written by a step or has been changed since, and `overwrite` is
+  // not set.
+  Status check(const std::string& path, bool overwrite) const;
+  // Write a file that appears complete or not at all; nothing is done if it has the same bytes already. Fail like
+  // check().
+  Status copy(const std::string& from, const std::string& to, bool overwrite) const;
+  Status write(const std::string& path, const std::string& text, bool overwrite) const;
+
+ private:
+  Status remember(const std::string& path) const;
+  StepResults results_;
+};
+
+}  // namespace ggufmill
