@@ -38,8 +38,7 @@ Result<std::string> output_of(const std::vector<std::string>& words);
 // them, which usually state the reason.
 Result<std::string> run_and_capture(const std::vector<std::string>& words, const CommandOptions& options = {});
 
-// Return the word or words as shell syntax, quoted only where necessary.
-std::string shell_word(const std::string& word);
+// Returns the words as shell syntax, quoted only where necessary.
 std::string shell_words(const std::vector<std::string>& words);
 
 }  // namespace ggufmill

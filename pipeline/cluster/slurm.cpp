@@ -11,6 +11,7 @@
 #include "pipeline/api/command.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/cluster/submit.h"
+#include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
 

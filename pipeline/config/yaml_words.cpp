@@ -18,6 +18,27 @@ std::string without_parameters(std::string_view text) {
   return out;
 }
 
+// Plain scalars that YAML 1.1 or 1.2 reads as a boolean or null.
+constexpr std::string_view kReserved[] = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"};
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+bool can_be_plain(std::string_view text) {
+  if (text.empty() || !is_letter(text[0])) return false;
+  const auto harmless = [](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || std::string_view("._/+-").find(c) != std::string_view::npos;
+  };
+  return std::all_of(text.begin(), text.end(), harmless) &&
+         std::none_of(std::begin(kReserved), std::end(kReserved),
+                      [&](std::string_view word) { return same_word(word, text); });
+}
+
+std::string single_quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) out.append(c == '\'' ? 2 : 1, c);
+  return out + "'";
+}
+
 // Invalid UTF-8 is left unchanged: YAML has no escape for it.
 std::string double_quoted(std::string_view text) {
   std::string out = "\"";
@@ -38,10 +59,12 @@ std::string double_quoted(std::string_view text) {
 
 std::string yaml_quoted(std::string_view raw) {
   const std::string text = without_parameters(raw);
-  if (printable(text) != text) return double_quoted(text);
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("''") : std::string(1, c);
-  return out + "'";
+  return printable(text) == text ? single_quoted(text) : double_quoted(text);
+}
+
+std::string yaml_scalar(std::string_view text) {
+  if (can_be_plain(text)) return std::string(text);
+  return printable(text) == text ? single_quoted(text) : double_quoted(text);
 }
 
 std::string regex_literal(std::string_view text) {

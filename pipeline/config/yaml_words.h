@@ -11,6 +11,10 @@ namespace ggufmill {
 // is not read as a parameter.
 std::string yaml_quoted(std::string_view raw);
 
+// Returns `text`, which must be UTF-8, as a scalar that every YAML 1.1 and 1.2 reader reads as this text: plain if it
+// looks like nothing else, otherwise quoted. For files in which `${` has no meaning, such as model cards.
+std::string yaml_scalar(std::string_view text);
+
 // Returns a regular expression that matches exactly `text`.
 std::string regex_literal(std::string_view text);
 std::vector<std::string> regex_literals(const std::vector<std::string>& texts);

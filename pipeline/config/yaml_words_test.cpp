@@ -37,6 +37,16 @@ TEST_CASE("quoted text is read back unchanged") {
 
 TEST_CASE("the start of a parameter is kept as text") { CHECK(yaml_quoted("${HOME}/$x") == "'$${HOME}/$x'"); }
 
+TEST_CASE("a scalar is quoted if it could be read as something else than its text") {
+  for (const std::string plain : {"apache-2.0", "org/Model_1.5", "en", "text-generation"})
+    CHECK(yaml_scalar(plain) == plain);
+  for (const std::string quoted : {"no", "Yes", "null", "7", "1.0", "", "a: b", "a #b", "-", "---", "https://a/b", "~"})
+    CHECK(yaml_scalar(quoted) == "'" + quoted + "'");
+  CHECK(yaml_scalar("it's") == "'it''s'");
+  CHECK(yaml_scalar("a\n---\nb") == R"("a\u000a---\u000ab")");
+  CHECK(yaml_scalar("${HOME}") == "'${HOME}'");
+}
+
 TEST_CASE("a literal matches itself and nothing else") {
   const std::string text = "blk.0.(a|b)[c]{2}^$*+?\\d";
   const Pattern pattern = Pattern::compile(regex_literal(text)).value();

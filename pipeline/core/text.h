@@ -33,6 +33,9 @@ std::string printable(std::string_view text, std::string_view keep = {});
 // bytes, never inside a character.
 std::string quoted_name(std::string_view text, std::size_t width = 80);
 
+// Returns the word as shell syntax, quoted only if necessary.
+std::string shell_word(std::string_view word);
+
 // Formats a size for people: "1.50 GiB".
 std::string human_bytes(std::uint64_t bytes);
 

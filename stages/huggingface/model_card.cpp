@@ -1,5 +1,4 @@
-// The extraction and repair of a card follow convert_hf_to_gguf.py (llama.cpp, gguf-py/gguf/metadata.py); the types of
-// its scalars follow PyYAML, the library that the script uses.
+// The types of the scalars follow PyYAML, the library that convert_hf_to_gguf.py (llama.cpp) uses.
 
 #include "stages/huggingface/model_card.h"
 
@@ -10,6 +9,7 @@
 #include <boost/json/value.hpp>
 #include <charconv>
 
+#include "pipeline/config/front_matter.h"
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/pattern.h"
 #include "pipeline/io/json_file.h"
@@ -22,45 +22,6 @@ namespace json = boost::json;
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxRead = 2 << 20;  // the YAML itself is limited to 1 MiB, which its reader checks
-constexpr std::string_view kFence = "---";
-
-// Line ends of Python's splitlines(), longest first.
-constexpr std::string_view kLineEnds[] = {"\r\n", "\n",   "\r",       "\v",           "\f",          "\x1c",
-                                          "\x1d", "\x1e", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
-
-// Removes the first line from `text`, including its end, and returns it without the end.
-std::string_view next_line(std::string_view& text) {
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    for (const std::string_view end : kLineEnds) {
-      if (!text.substr(at).starts_with(end)) continue;
-      const std::string_view line = text.substr(0, at);
-      text.remove_prefix(at + end.size());
-      return line;
-    }
-  }
-  return std::exchange(text, {});
-}
-
-void replace_all(std::string& text, std::string_view old, std::string_view by) {
-  for (std::size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += by.size())
-    text.replace(at, old.size(), by);
-}
-
-// Returns the YAML, with an empty line in place of the first fence to preserve line numbers; empty if there is no
-// card. Quotes Norwegian (`no`) in lists of languages, and replaces tabs, which YAML forbids there, with spaces.
-std::string front_matter(std::string_view readme) {
-  if (next_line(readme) != kFence) return {};
-  std::string yaml = "\n";
-  while (!readme.empty()) {
-    const std::string_view line = next_line(readme);
-    if (line == kFence) break;
-    std::string put_right = std::string(line) + '\n';
-    replace_all(put_right, "- no\n", "- \"no\"\n");
-    replace_all(put_right, "\t", "  ");
-    yaml += put_right;
-  }
-  return yaml;
-}
 
 // Assigns types to plain scalars according to YAML 1.1 (PyYAML's resolver). Base-60 numbers and dates remain text.
 class ScalarTypes {
