@@ -29,6 +29,7 @@ const std::vector<FolderRule> kFolderRules = {
     {"plugins/", {"plugins/"}},
     {"pipeline/core/", {}},
     {"pipeline/config/", {"pipeline/core/"}},
+    {"pipeline/card/", {"pipeline/core/", "pipeline/config/"}},
     {"pipeline/io/", {"pipeline/core/"}},
     {"pipeline/kernels/", {"pipeline/core/", "plugins/abi/"}},
     {"pipeline/report/", {"pipeline/core/"}},
@@ -38,8 +39,8 @@ const std::vector<FolderRule> kFolderRules = {
     {"pipeline/graph/",
      {"pipeline/core/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/", "pipeline/report/", "plugins/abi/"}},
     {"pipeline/api/",
-     {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/", "pipeline/graph/",
-      "pipeline/journal/", "pipeline/manifest/", "pipeline/report/", "stages/", "plugins/abi/"}},
+     {"pipeline/core/", "pipeline/config/", "pipeline/card/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/",
+      "pipeline/graph/", "pipeline/journal/", "pipeline/manifest/", "pipeline/report/", "stages/", "plugins/abi/"}},
     {"pipeline/cluster/",
      {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/", "pipeline/graph/",
       "pipeline/report/", "pipeline/journal/", "pipeline/manifest/", "pipeline/api/"}},
@@ -69,7 +70,7 @@ constexpr LibraryRule kLibraryRules[] = {
     {"tbb/", "pipeline/graph/"},       {"oneapi/", "pipeline/graph/"},
     {"boost/asio", "pipeline/io/"},    {"boost/program_options", "pipeline/cli/"},
     {"yaml-cpp/", "pipeline/config/"}, {"pybind11/", "pipeline/python/"},
-    {"curl/", "pipeline/io/"},
+    {"curl/", "pipeline/io/"},         {"kainjow/", "pipeline/card/"},
 };
 
 constexpr std::string_view kTopFolders[] = {"pipeline/", "stages/", "plugins/", "tests/"};
@@ -251,6 +252,8 @@ TEST_CASE("the include rules bite") {
   CHECK_FALSE(include_allowed("pipeline/core/error.cpp", "pipeline/plan/plan.h"));
   CHECK_FALSE(include_allowed("pipeline/config/job.h", "pipeline/plan/plan.h"));
   CHECK_FALSE(include_allowed("pipeline/plan/plan.h", "pipeline/config/job.h"));
+  CHECK_FALSE(include_allowed("pipeline/card/card.cpp", "pipeline/io/file.h"));
+  CHECK_FALSE(include_allowed("pipeline/api/reports.cpp", "kainjow/mustache.hpp"));
   CHECK_FALSE(include_allowed("stages/gguf/reader.cpp", "stages/quantize/rules.h"));
   CHECK(include_allowed("stages/huggingface/conversion.cpp", "stages/huggingface/map/values.h"));
   CHECK(include_allowed("stages/huggingface/map/values.cpp", "stages/huggingface/checkpoint/adapter.h"));

@@ -1,0 +1,103 @@
+#pragma once
+// Model cards: the README.md that describes the files of a finished job to those who download them.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/card/base_card.h"
+#include "pipeline/core/error.h"
+
+namespace ggufmill {
+
+// What a file lost against the one that it is compared with. Divergences are Kullback-Leibler divergences of the
+// distributions of the next token, in nats. Numbers that are not finite are not shown.
+struct CardQuality {
+  double divergence = 0;     // mean
+  double divergence_99 = 0;  // 99th percentile
+  double divergence_max = 0;
+  double same_top = 0;  // share of the tokens for which both consider the same token the most likely, 0 to 1
+  double perplexity = 0;
+};
+
+// A file of an output: the only one, or one of its shards.
+struct CardShard {
+  std::string name;    // relative to the card
+  std::string sha256;  // in hexadecimal; empty: not shown
+};
+
+inline constexpr std::string_view kTextPart = "text";
+
+// An output of the job: a row of the card's table.
+struct CardFile {
+  std::vector<CardShard> shards{};  // at least one, in order
+  std::string recipe{};             // "Q4_K_M"
+  std::string part{kTextPart};      // "text", "projector" or "draft"
+  std::uint64_t bytes = 0;          // of all shards
+  double bits_per_weight = 0;       // 0: not shown
+  bool importance = false;          // quantized with importance
+  std::string encoder{};            // empty: the reference encoder
+  std::optional<CardQuality> quality{};
+  bool is_base = false;  // the one that the others are compared with
+};
+
+// How the quality was measured.
+struct CardMeasurement {
+  std::string text;  // name of the text file
+  std::uint64_t chunks = 0, context = 0;
+};
+
+// How the importance was computed.
+struct CardImportance {
+  std::string text;  // name of the text file
+  std::uint64_t chunks = 0;
+  std::string file;  // name of the importance file
+};
+
+struct Card {
+  std::string name{};          // of the model: "Llama-3-8B-Instruct"
+  std::string base_model{};    // its name on the Hugging Face Hub, "ORG/NAME"; may be empty
+  std::string repository{};    // the name of the card's own repository there; may be empty
+  std::string quantized_by{};  // may be empty
+  BaseCard base{};             // from the card of the base model
+  std::vector<CardFile> files{};
+  std::optional<CardMeasurement> measurement{};
+  std::optional<CardImportance> importance{};
+  std::string job{};      // text of the pipeline file
+  std::string version{};  // of ggufmill
+};
+
+// A name that a template can contain.
+struct CardPlaceholder {
+  enum class Kind {
+    kText,      // {{name}} is escaped for Markdown, {{{name}}} is one line of plain text, for code blocks and YAML
+    kMarkdown,  // {{{name}}}: Markdown or YAML itself
+    kFlag,      // {{#name}} only
+    kList,      // {{#name}} only: once for each item
+  };
+  std::string section;  // of the list whose items have it: "files"; empty: known everywhere
+  std::string name;
+  Kind kind = Kind::kText;
+  std::string doc;
+};
+std::vector<CardPlaceholder> card_placeholders();
+// The same as text, one line each.
+std::string describe_card_placeholders();
+
+// The templates of configs/cards, by name: "default".
+struct BuiltInCard {
+  std::string_view name, text;
+};
+std::span<const BuiltInCard> built_in_cards();
+
+// Renders a Mustache template (https://mustache.github.io/mustache.5.html, without partials and other delimiters);
+// `template_name` is its name in messages. A text that is empty and a list without items count as false in {{#name}}.
+// What the card contains cannot break the document's tables, code blocks or front matter. Errors have the code kUsage
+// and name the line: a tag or section that is not closed, a name that does not exist there (with a list of those that
+// do), or more than 1 MiB or 1000 sections.
+Result<std::string> render_card(const Card& card, std::string_view template_text, const std::string& template_name);
+
+}  // namespace ggufmill
