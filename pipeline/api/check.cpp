@@ -26,7 +26,7 @@ std::vector<TypeModule> modules_of(const std::string& type, const Kernels& kerne
 void check_space(const Plan& plan, Diagnostics& errors) {
   const std::vector<StoredFile> files = stored_files(plan);
   if (const auto scheme = find_store_scheme(files); scheme)
-    scheme.value()->check_space(files, identity_of(plan), errors);
+    scheme.value()->check_space(files, files.empty() ? StoreOptions() : store_options(plan), errors);
   else if (std::ranges::all_of(files, [](const StoredFile& file) { return find_store_scheme(file.path).has_value(); }))
     errors.add(scheme.error());  // outputs without a store are reported by find_problems()
 }

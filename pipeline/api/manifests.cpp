@@ -1,5 +1,8 @@
 #include "pipeline/api/manifests.h"
 
+#include <map>
+#include <mutex>
+
 #include "pipeline/api/reports.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/source_path.h"
@@ -56,13 +59,30 @@ std::vector<std::string> ManifestFiles::warnings() const {
   return store_ ? store_->warnings() : std::vector<std::string>();
 }
 
-Status add_manifests(const Plan& plan, const RunReport* run, const std::atomic<bool>* stop) {
-  const std::vector<StoredFile> stored = stored_files(plan);
-  const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) -> Status {
-    BOOST_OUTCOME_TRY(const auto file, open_source(stored[i].path));
+FileReader published_files(const Plan& plan) {
+  struct Files {
+    std::vector<StoredFile> stored;
+    std::mutex mutex;
+    std::map<std::size_t, std::shared_ptr<const ByteSource>> open;
+  };
+  const auto files = std::make_shared<Files>();
+  files->stored = stored_files(plan);
+  return [files](std::size_t i, std::uint64_t at, std::span<std::byte> into) -> Status {
+    std::shared_ptr<const ByteSource> file;
+    {
+      const std::scoped_lock lock(files->mutex);
+      std::shared_ptr<const ByteSource>& opened = files->open[i];
+      if (!opened) {
+        BOOST_OUTCOME_TRY(opened, open_source(files->stored[i].path));
+      }
+      file = opened;
+    }
     return file->read(at, into);
   };
-  BOOST_OUTCOME_TRY(ManifestFiles files, ManifestFiles::make(plan, run, read, true, stop));
+}
+
+Status add_manifests(const Plan& plan, const RunReport* run, const std::atomic<bool>* stop) {
+  BOOST_OUTCOME_TRY(ManifestFiles files, ManifestFiles::make(plan, run, published_files(plan), true, stop));
   return files.publish();
 }
 

@@ -30,6 +30,9 @@ class ManifestFiles {
   std::unique_ptr<OutputStore> store_;
 };
 
+// Returns a reader of the files of all outputs, which have their final names. The plan must outlive it.
+FileReader published_files(const Plan& plan);
+
 // Writes and publishes the manifests of outputs that already have their final names. Replaces existing manifests: when
 // the outputs were published, no manifests existed or they were to be overwritten.
 Status add_manifests(const Plan& plan, const RunReport* run, const std::atomic<bool>* stop);

@@ -17,7 +17,6 @@
 #include "pipeline/graph/profile.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/own_file.h"
-#include "pipeline/io/source_path.h"
 #include "pipeline/io/store_scheme.h"
 #include "pipeline/journal/journal.h"
 #include "pipeline/manifest/reuse.h"
@@ -85,17 +84,13 @@ void finish(Journal& journal, const RunOptions& options, RunReport& report) {
 // An earlier run was killed after everything was written, while the files were being renamed to their final names.
 Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOptions& options) {
   const std::vector<StoredFile> files = stored_files(plan);
-  StoreOptions store;
+  StoreOptions store = store_options(plan);
   store.overwrite = options.overwrite;
-  store.identity = identity_of(plan);
+  store.stop = options.stop;
   BOOST_OUTCOME_TRY(const StoreScheme* const scheme, find_store_scheme(files));
   BOOST_OUTCOME_TRY(scheme->finish_publishing(files, journal.half_published(), store));
   if (plan.manifest) {
-    const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) -> Status {
-      BOOST_OUTCOME_TRY(const auto file, open_source(files[i].path));
-      return file->read(at, into);
-    };
-    BOOST_OUTCOME_TRY(journal.check(read, true, threads_for(plan.limits.threads), options.stop));
+    BOOST_OUTCOME_TRY(journal.check(published_files(plan), true, threads_for(plan.limits.threads), options.stop));
     BOOST_OUTCOME_TRY(add_manifests(plan, nullptr, options.stop));
   }
   RunReport report;
@@ -106,8 +101,10 @@ Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOption
 }
 
 // Verifies, before the files are published, that they contain what was written. Bytes are read back if something has
-// touched the files, and always if a manifest is to vouch for them; publish() detects later changes.
+// touched the files, and always if a manifest is to vouch for them; publish() detects later changes. A store that is
+// not readable yet vouches for the bytes itself.
 Status check_sealed(const Plan& plan, Journal& journal, OutputStore& store, const std::atomic<bool>* stop) {
+  if (!store.is_readable()) return ok();
   const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
     return store.read(i, at, into);
   };
@@ -132,6 +129,15 @@ Status check_inode_times(const Plan& plan) {
 Error after_outputs(Error error) {
   if (!error.detail.empty()) error.detail += '\n';
   error.detail += "the outputs were written";
+  return error;
+}
+
+// The outputs exist, and the journal too: the same command adds the manifests.
+Error without_manifests(Error error) {
+  error = after_outputs(std::move(error));
+  error.detail += ", but not their manifests";
+  if (!error.help.empty()) error.help += "; ";
+  error.help += "run the same command again to add them";
   return error;
 }
 
@@ -182,22 +188,27 @@ Result<RunReport> run_resumably(const Plan& plan, const Kernels& kernels, const 
   if (options.resume && options.starts_over && !journal->restart_reason().empty())
     options.starts_over(restart_warning(*journal));
   ManifestFiles manifests;
+  bool has_manifests = !plan.manifest;
   engine.when_sealed = [&, first = std::move(engine.when_sealed)](OutputStore& store,
                                                                   const RunReport& results) -> Status {
     if (first) {
       BOOST_OUTCOME_TRY(first(store, results));
     }
     BOOST_OUTCOME_TRY(check_sealed(plan, *journal, store, options.stop));
-    if (!plan.manifest) return ok();
+    if (has_manifests || !store.is_readable()) return ok();
     const auto read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
       return store.read(i, at, into);
     };
     BOOST_OUTCOME_TRY(manifests, ManifestFiles::make(plan, &results, read, options.overwrite, options.stop));
+    has_manifests = true;
     return ok();
   };
   Result<RunReport> run = nicely(plan.limits.nice, [&] { return run_plan(plan, kernels, engine); });
   if (!run) return journal->was_kept() ? with_hint(run.error(), plan, *journal) : run.error();
   BOOST_OUTCOME_TRY(manifests.publish());
+  if (!has_manifests)
+    if (const Status added = add_manifests(plan, &run.value(), options.stop); !added)
+      return without_manifests(added.error());
   for (std::string& warning : manifests.warnings()) run.value().warnings.push_back(std::move(warning));
   finish(*journal, options, run.value());
   if (!plan.trace.empty())

@@ -45,6 +45,9 @@ Status check_fit(const Plan& plan, const ClusterOptions& cluster) {
     errors.add(usage_error(fmt::format("the longest row needs {}, but a part has {} (cluster.memory)",
                                        human_bytes(plan.least_memory), human_bytes(cluster.memory)),
                            fmt::format("set cluster.memory to {}MiB or more", (plan.least_memory / 3 * 4 >> 20) + 1)));
+  if (const auto files = stored_files(plan); !files.empty() && is_address(files.front().path))
+    errors.add({ExitCode::kUsage, files.front().path, "the parts of a cluster job write local files", "",
+                "give a path that all nodes can write to, or use `ggufmill run` on one machine"});
   if (errors.empty()) return ok();
   return errors.together();
 }

@@ -91,6 +91,15 @@ FieldSpec outputs_field(const Registry& registry) {
           .minimum = 1};
 }
 
+Form<Spool> spool_form() {
+  Form<Spool> full = map_of<Spool>({
+      field("folder", &Spool::folder, path(), "An existing folder.").required().example("/scratch"),
+      field("size", &Spool::size, bytes(), "Most bytes in it at a time.").example("100GiB"),
+  });
+  return either<Spool>(
+      {shorthand(&Spool::folder, path().doc("The folder.")), std::move(full).doc("The folder and its bound.")});
+}
+
 Form<Limits> limits_form() {
   return map_of<Limits>({
       field("memory", &Limits::memory, bytes().at_least(1 << 20),
@@ -108,6 +117,11 @@ Form<Limits> limits_form() {
           "(O_DIRECT). Defaults to streaming if input and outputs together exceed half of the memory, otherwise to "
           "cached.")
           .example("streaming"),
+      field(
+          "spool", &Limits::spool, spool_form(),
+          "For outputs on object stores: where parts wait that are not yet complete and do not fit into memory, which "
+          "happens if tensors are written in another order than they are read. Defaults to none.")
+          .example("/scratch"),
   });
 }
 

@@ -158,7 +158,7 @@ a.yaml:20:32: error: 'many' is not 'auto' or an integer from 1 to 1024
 a.yaml:20:38: error: unknown key 'speed'
     20 | limits: {memory: 512, threads: many, speed: 3}
        |                                      ^^^^^
-  help: known keys: memory, threads, nice, io
+  help: known keys: memory, threads, nice, io, spool
 )");
 }
 

@@ -10,6 +10,7 @@
 
 #include "pipeline/core/io_mode.h"
 #include "pipeline/core/pattern.h"
+#include "pipeline/core/spool.h"
 #include "pipeline/core/stage.h"
 
 namespace ggufmill {
@@ -19,6 +20,7 @@ struct Limits {
   unsigned threads = 0;                   // 0: the number of CPUs available to this process
   unsigned nice = 0;                      // added to the niceness of the process
   std::optional<IoMode> io{};             // none: depends on the size of the job
+  Spool spool{};                          // for outputs on object stores
 
   static constexpr std::uint64_t kDefaultMemory = 512ull << 20;
   static constexpr unsigned kMaxThreads = 1024;

@@ -37,12 +37,12 @@ Status check_memory(const Plan& plan, std::uint64_t least) {
 // cost of passing slabs from node to node begins to matter. (Measured with two threads from 256 KiB to 8 MiB: CPU time
 // is lowest from 1 to 4 MiB.)
 std::uint64_t slab_bytes(const Plan& plan, const RunSources& sources, unsigned threads, std::uint64_t least,
-                         std::uint64_t wanted) {
-  if (wanted != 0) return std::clamp(wanted, least, memory_budget(plan.limits));
+                         std::uint64_t budget, std::uint64_t wanted) {
+  if (wanted != 0) return std::clamp(wanted, least, budget);
   std::uint64_t most = 1 << 20;
   for (const SourceRef& source : plan.sources)
     most = std::max<std::uint64_t>(most, sources.of(*source).request_bytes());
-  return std::max(least, std::min(most, memory_budget(plan.limits) / (4 * std::uint64_t{threads} + 4)));
+  return std::max(least, std::min(most, budget / (4 * std::uint64_t{threads} + 4)));
 }
 
 // Transfers through the page cache are mostly immediate copies. Threads do these with fewer context switches than
@@ -72,8 +72,12 @@ Status check_problems(const Plan& plan, const Kernels& kernels) {
 Result<std::unique_ptr<OutputStore>> open_store(const Plan& plan, const EngineOptions& options, IoMode mode,
                                                 unsigned threads) {
   std::vector<StoredFile> files = stored_files(plan);
-  StoreOptions store{options.overwrite, mode, {}, threads};
-  if (!files.empty()) store.identity = identity_of(plan);
+  StoreOptions store;
+  if (!files.empty()) store = store_options(plan);
+  store.overwrite = options.overwrite;
+  store.mode = mode;
+  store.threads = threads;
+  store.stop = options.stop;
   BOOST_OUTCOME_TRY(const StoreScheme* const scheme, find_store_scheme(files));
   return options.attach ? scheme->attach(std::move(files), store) : scheme->create(std::move(files), store);
 }
@@ -213,9 +217,9 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const En
       for (std::size_t unit = 0; unit < done.size(); ++unit)
         if (done[unit]) report.steps_kept[plan.units[unit].step] = true;
     }
-    Feed feed(plan, layouts, slab_bytes(plan, *sources, threads, least, options.slab_bytes), options.shuffle_seed,
-              [&](std::size_t unit) { return wanted[unit]; });
-    Budget budget(memory_budget(plan.limits));
+    Budget budget(memory_budget(plan.limits) - store.memory());
+    Feed feed(plan, layouts, slab_bytes(plan, *sources, threads, least, budget.bytes(), options.slab_bytes),
+              options.shuffle_seed, [&](std::size_t unit) { return wanted[unit]; });
     RunState state(plan, options, ledger, done);
     Run run{plan, steps, kernels, *sources, store, feed, budget, state, threads, options.profile};
     BOOST_OUTCOME_TRY(report.io, run_slabs(run, options, report.io_mode));
@@ -226,7 +230,7 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const En
     BOOST_OUTCOME_TRY(options.leave ? store.leave() : publish(store, state, ledger, options, report));
     report.bytes_read = state.bytes_read();
     report.bytes_written = state.bytes_written();
-    report.peak_budget = budget.peak();
+    report.peak_budget = budget.peak() + store.memory();
     return ok();
   });
   if (!status) {

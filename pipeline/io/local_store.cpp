@@ -173,7 +173,7 @@ class LocalStore final : public StoreScheme {
   Status check_target(const std::string& path, bool overwrite) const override {
     return check_local_target(path, overwrite);
   }
-  void check_space(std::span<const StoredFile> files, const std::string& identity, Diagnostics& errors) const override;
+  void check_space(std::span<const StoredFile> files, const StoreOptions& options, Diagnostics& errors) const override;
 
   // The later of ctime and mtime, since mtime can be set back.
   std::optional<std::int64_t> touched_at(const std::string& path) const override {
@@ -209,7 +209,7 @@ class LocalStore final : public StoreScheme {
   }
 };
 
-void LocalStore::check_space(std::span<const StoredFile> files, const std::string& identity,
+void LocalStore::check_space(std::span<const StoredFile> files, const StoreOptions& options,
                              Diagnostics& errors) const {
   std::map<dev_t, Need> disks;
   for (const StoredFile& file : files) {
@@ -217,7 +217,7 @@ void LocalStore::check_space(std::span<const StoredFile> files, const std::strin
     struct stat info {};
     if (::stat(folder.c_str(), &info) != 0) continue;
     Need& need = disks.try_emplace(info.st_dev, Need{folder, 0}).first->second;
-    need.bytes += file.bytes - std::min(file.bytes, reserved_before(file.path, identity));
+    need.bytes += file.bytes - std::min(file.bytes, reserved_before(file.path, options.identity));
   }
   for (const auto& [device, need] : disks) {
     std::error_code unknown;

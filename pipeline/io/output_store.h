@@ -2,6 +2,7 @@
 // Destination of the outputs of a run: local files, parts of files that many machines write, and whatever else
 // store_scheme.h lists.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,6 +14,7 @@
 
 #include "pipeline/core/error.h"
 #include "pipeline/core/io_mode.h"
+#include "pipeline/core/spool.h"
 #include "pipeline/io/ledger.h"
 
 namespace ggufmill {
@@ -24,6 +26,14 @@ struct StoredFile {
   std::string path;
   std::string_view header;  // at byte 0
   std::uint64_t bytes = 0;  // total; bytes that are not written stay zero
+};
+
+// Bytes of a file that a run writes: those of consecutive rows, in their order. Rows are counted over the whole run, so
+// that writes of the same rows are made at about the same time.
+struct PlannedWrite {
+  std::size_t file = 0;
+  std::uint64_t offset = 0, bytes = 0;
+  std::uint64_t row = 0, rows = 0;  // the first row, and how many; the bytes are a multiple of the rows
 };
 
 // Reads `into.size()` bytes at `offset` of file `index`; thread-safe for disjoint ranges.
@@ -41,6 +51,13 @@ class OutputStore {
   // never from within this call.
   virtual void start_write(IoService& io, std::size_t file, std::uint64_t offset, std::span<const std::byte> from,
                            Completion done) = 0;
+  // Returns true if read() works before publish(). A store for which it does not vouches for the written bytes itself.
+  virtual bool is_readable() const { return true; }
+  // For a store that is not readable: returns true if it has all these bytes as an earlier run wrote them. Those of
+  // other ranges have to be written again, even if the range contains bytes that the store has.
+  virtual bool holds(std::size_t /*file*/, std::uint64_t /*offset*/, std::uint64_t /*bytes*/) const { return false; }
+  // Most bytes of StoreOptions::memory that the store uses.
+  virtual std::uint64_t memory() const { return 0; }
   // Reads bytes that were written, by this run or by an earlier one. Blocks.
   virtual Status read(std::size_t file, std::uint64_t offset, std::span<std::byte> into) const = 0;
   // Makes all files complete and durable, still under temporary names; returns the identity of each. `written` is the
@@ -67,6 +84,12 @@ struct StoreOptions {
   IoMode mode = IoMode::kCached;
   std::string identity{};  // of the plan: part of the temporary files' names, so that a later attach() finds them
   unsigned threads = 1;    // speeds up reserving space for many outputs, where that takes time
+
+  // For stores that collect bytes before they send them.
+  std::uint64_t memory = 64 << 20;     // most bytes of buffers
+  Spool spool{};                       // for what exceeds `memory`
+  std::vector<PlannedWrite> writes{};  // by row; empty: the files are written one after another, from the beginning
+  const std::atomic<bool>* stop = nullptr;  // cancels requests once set; null: never
 };
 
 // Error of a run that the user has interrupted.

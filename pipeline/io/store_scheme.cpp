@@ -1,5 +1,10 @@
 #include "pipeline/io/store_scheme.h"
 
+#include <fmt/format.h>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/remote/address.h"
+#include "pipeline/io/remote/s3_store.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {
@@ -32,7 +37,7 @@ std::vector<UnfinishedFile> StoreScheme::find_unfinished(std::span<const std::st
 Status StoreScheme::remove_unfinished(const std::string&) const { return ok(); }
 
 std::vector<const StoreScheme*>& store_schemes() {
-  static std::vector<const StoreScheme*> rows{&local_store()};
+  static std::vector<const StoreScheme*> rows{&local_store(), &remote::s3_store()};
   return rows;
 }
 
@@ -40,7 +45,9 @@ Result<const StoreScheme*> find_store_scheme(const std::string& path) {
   const std::string name = is_address(path) ? path.substr(0, path.find("://")) : "";
   for (const StoreScheme* scheme : store_schemes())
     if (scheme->name() == name) return scheme;
-  return no_store_for(path);
+  return Error{ExitCode::kUsage, remote::without_secrets(path),
+               fmt::format("outputs cannot be written to addresses of the scheme {}", quoted_name(name)), "",
+               "write a local file, or an object of a bucket: s3://BUCKET/KEY"};
 }
 
 Result<const StoreScheme*> find_store_scheme(std::span<const StoredFile> files) {

@@ -41,9 +41,9 @@ class StoreScheme {
   // Returns an error (exit code 2) unless `path` can be an output: it names a file, may be written, and does not exist
   // or may be replaced according to `overwrite`.
   virtual Status check_target(const std::string& path, bool overwrite) const = 0;
-  // Adds an error if there is not enough space for the files. `identity` is that of the plan, whose leftover files the
-  // run would take over.
-  virtual void check_space(std::span<const StoredFile> /*files*/, const std::string& /*identity*/,
+  // Adds an error if there is not enough space for the files. `options` are those for create(); the run would take over
+  // leftover files of the plan.
+  virtual void check_space(std::span<const StoredFile> /*files*/, const StoreOptions& /*options*/,
                            Diagnostics& /*errors*/) const {}
 
   // Returns the time at which a published file was last touched, in nanoseconds since 1970, which cannot be set back.
@@ -84,7 +84,7 @@ Result<const StoreScheme*> find_store_scheme(const std::string& path);
 Result<const StoreScheme*> find_store_scheme(std::span<const StoredFile> files);
 // Creates the store of these files.
 Result<std::unique_ptr<OutputStore>> create_store(std::vector<StoredFile> files, const StoreOptions& options);
-// Error (exit code 2): `path` is an address, but there is no store for it.
+// Error (exit code 2): `path` is an address, but the operation writes local files only.
 Error no_store_for(const std::string& path);
 
 }  // namespace ggufmill

@@ -254,10 +254,7 @@ Status Journal::begin(const OutputStore& store, unsigned threads, const std::ato
   }
   is_written_ = true;
   note(file_.truncate(end_));
-  const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
-    return store.read(i, at, into);
-  };
-  BOOST_OUTCOME_TRY(auto held, find_held(plan_, read, recorded_.done, threads, stop));
+  BOOST_OUTCOME_TRY(auto held, find_held(plan_, store, recorded_.done, threads, stop));
   done_ = std::move(held.units);
   records_ = recorded_.done;
   std::erase_if(records_, [&](const auto& record) { return record.unit >= done_.size() || !done_[record.unit]; });

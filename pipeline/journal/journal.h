@@ -3,8 +3,9 @@
 // the journal and its unfinished outputs behind, and a later run of the same plan resumes from there.
 //
 // A unit recorded in the journal counts as done only after its bytes have been read back from the outputs and match the
-// recorded checksums. Nothing therefore has to reach the disk in any particular order during the run: data lost in a
-// crash or a power failure, or damaged, is written again.
+// recorded checksums, or after a store that cannot be read before it publishes has confirmed that it holds them.
+// Nothing therefore has to reach the disk in any particular order during the run: data lost in a crash or a power
+// failure, or damaged, is written again.
 
 #include <cstdint>
 #include <functional>

@@ -53,19 +53,49 @@ std::string first_file(const Plan& plan, const Unit& unit) {
   return {};
 }
 
-}  // namespace
-
-Result<HeldUnits> find_held(const Plan& plan, const FileReader& read, std::span<const JournalText::Record> records,
-                            unsigned threads, const std::atomic<bool>* stop) {
-  std::vector<const JournalText::Record*> last(plan.units.size());
-  for (const JournalText::Record& record : records)
-    if (record.unit < last.size()) last[record.unit] = &record;
+// Returns the index of the first file of each output in the store.
+std::vector<std::size_t> first_files_of(const Plan& plan) {
   std::vector<std::size_t> first_files;
   std::size_t files = 0;
   for (const PlannedOutput& output : plan.outputs) {
     first_files.push_back(files);
     files += output.files.size();
   }
+  return first_files;
+}
+
+}  // namespace
+
+Result<HeldUnits> find_held(const Plan& plan, const OutputStore& store, std::span<const JournalText::Record> records,
+                            unsigned threads, const std::atomic<bool>* stop) {
+  if (store.is_readable())
+    return find_held(
+        plan, [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) { return store.read(i, at, into); },
+        records, threads, stop);
+  const std::vector<std::size_t> first_files = first_files_of(plan);
+  const auto holds = [&](const Unit& unit) {
+    const Step& step = plan.steps[unit.step];
+    return std::ranges::all_of(step.encodings, [&](const Encoding& encoding) {
+      const std::uint64_t row = row_bytes(*encoding.type, step.expression->shape);
+      return std::ranges::all_of(encoding.places, [&](const Place& place) {
+        return store.holds(first_files[place.output] + place.file, place.offset + unit.first_row * row,
+                           unit.rows * row);
+      });
+    });
+  };
+  HeldUnits held;
+  held.units.resize(plan.units.size());
+  for (const JournalText::Record& record : records)
+    if (record.unit < held.units.size()) held.units[record.unit] = holds(plan.units[record.unit]);
+  return held;
+}
+
+Result<HeldUnits> find_held(const Plan& plan, const FileReader& read, std::span<const JournalText::Record> records,
+                            unsigned threads, const std::atomic<bool>* stop) {
+  std::vector<const JournalText::Record*> last(plan.units.size());
+  for (const JournalText::Record& record : records)
+    if (record.unit < last.size()) last[record.unit] = &record;
+  const std::vector<std::size_t> first_files = first_files_of(plan);
   HeldUnits held;
   held.units.resize(last.size());
   std::mutex mutex;  // guards `held`

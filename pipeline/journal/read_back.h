@@ -20,6 +20,11 @@ struct HeldUnits {
 Result<HeldUnits> find_held(const Plan& plan, const FileReader& read, std::span<const JournalText::Record> records,
                             unsigned threads, const std::atomic<bool>* stop);
 
+// Same for the files of a store, which is asked what it holds if it cannot be read; what it does not hold then does not
+// count as lost.
+Result<HeldUnits> find_held(const Plan& plan, const OutputStore& store, std::span<const JournalText::Record> records,
+                            unsigned threads, const std::atomic<bool>* stop);
+
 // Checks that complete files contain the bytes that a run has written: exit code 6 if the bytes of a unit do not match
 // its record, or if it has no record.
 Status check_units(const Plan& plan, const FileReader& read, std::span<const JournalText::Record> records,

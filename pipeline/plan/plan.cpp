@@ -12,6 +12,7 @@
 #include "pipeline/core/rows.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/plan/step_layout.h"
+#include "pipeline/plan/written.h"
 
 namespace ggufmill {
 namespace {
@@ -314,6 +315,38 @@ std::vector<StoredFile> stored_files(const Plan& plan) {
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files) files.push_back({file.path, file.header, file.bytes});
   return files;
+}
+
+std::vector<PlannedWrite> planned_writes(const Plan& plan) {
+  std::vector<std::size_t> first_files;
+  std::size_t files = 0;
+  for (const PlannedOutput& output : plan.outputs) {
+    first_files.push_back(files);
+    files += output.files.size();
+  }
+  std::vector<PlannedWrite> writes;
+  std::uint64_t row = 0;
+  for (const Unit& unit : plan.units) {
+    const Step& step = plan.steps[unit.step];
+    for (const Encoding& encoding : step.encodings) {
+      const std::uint64_t bytes = row_bytes(*encoding.type, step.expression->shape);
+      for (const Place& place : encoding.places)
+        writes.push_back({first_files[place.output] + place.file, place.offset + unit.first_row * bytes,
+                          unit.rows * bytes, row, unit.rows});
+    }
+    row += unit.rows;
+  }
+  return writes;
+}
+
+StoreOptions store_options(const Plan& plan) {
+  StoreOptions options;
+  options.identity = identity_of(plan);
+  const std::uint64_t budget = memory_budget(plan.limits);
+  options.memory = std::min(budget / 2, budget - std::min(budget, plan.least_memory));
+  options.spool = plan.limits.spool;
+  options.writes = planned_writes(plan);
+  return options;
 }
 
 void finish_plan(Plan& plan) {

@@ -139,6 +139,10 @@ std::vector<TypeModule> modules_of(const Plan& plan, std::size_t output);
 
 // Returns the files of all outputs, in order. The plan must outlive them.
 std::vector<StoredFile> stored_files(const Plan& plan);
+// Returns what a run writes to these files, in the order of the units.
+std::vector<PlannedWrite> planned_writes(const Plan& plan);
+// Returns the options for the store of these files, with the part of the memory budget that the store may use.
+StoreOptions store_options(const Plan& plan);
 
 // Plans a job from headers only: opens the source, applies the stages and lays out the outputs. Adds every error to
 // `errors`; exit code 4 if the tensors have more than kMaxPlanBytes.

@@ -134,5 +134,5 @@ TEST_CASE("an output without a store is refused") {
   const Plan plan = folder.plan("nothing://a.gguf", "nothing://b.gguf", "");
   const std::vector<Error> errors = context().check(plan, false);
   REQUIRE_FALSE(errors.empty());
-  CHECK(errors[0].what == "the output is an address, but outputs must be local files");
+  CHECK(errors[0].what == "outputs cannot be written to addresses of the scheme 'nothing'");
 }

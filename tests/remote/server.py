@@ -24,6 +24,8 @@ import threading
 import time
 import urllib.parse
 
+import bucket
+
 ROOT = sys.argv[1]
 LOCK = threading.Lock()
 SEEN = {}  # number of requests by key
@@ -44,18 +46,22 @@ def modified_of(path):
     return email.utils.formatdate(int(os.path.getmtime(path)), usegmt=True)
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(bucket.BucketRequests, http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    store = bucket.Store(ROOT)
     disable_nagle_algorithm = True
 
     def log_message(self, *_):
         pass
 
-    def do_GET(self):
+    def log_line(self, line):
         with LOCK:
-            LOG.write(json.dumps({"port": self.server.server_address[1], "path": self.path,
-                                  "headers": {k.lower(): v for k, v in self.headers.items()}}) + "\n")
+            LOG.write(json.dumps(line) + "\n")
             LOG.flush()
+
+    def do_GET(self):
+        self.log_line({"port": self.server.server_address[1], "method": self.command, "path": self.path,
+                       "headers": {k.lower(): v for k, v in self.headers.items()}})
         parts = urllib.parse.urlsplit(self.path)
         self.name = urllib.parse.unquote(parts.path)
         self.query = parts.query
@@ -65,6 +71,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             method()
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
+
+    do_PUT = do_POST = do_DELETE = do_HEAD = do_GET
 
     # ---- building blocks of responses ----
 
@@ -277,7 +285,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     # ---- a hub, and buckets ----
 
     def hub_or_bucket(self):
-        if self.headers.get("Authorization", "").startswith("AWS4-HMAC-SHA256") or self.name.startswith("/public-"):
+        is_signed = self.headers.get("Authorization", "").startswith("AWS4-HMAC-SHA256")
+        if is_signed or self.command != "GET" or self.name.startswith("/public-"):
             return self.bucket()
         parts = self.name.lstrip("/").split("/")
         if parts[:2] == ["api", "models"] and parts[4:5] == ["revision"]:
@@ -331,18 +340,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         headers += [("X-Linked-ETag", f'"{digest.hexdigest()}"')]
         self.redirect(self.other(f"/signed/{urllib.parse.quote(path)}?signature=vErYsEcReTsIgNaTuRe"), headers=headers)
 
-    def bucket(self):
-        if not self.name.startswith("/public-"):
-            problem = self.signature_problem()
-            if problem:
-                with LOCK:
-                    LOG.write(json.dumps({"signature": problem}) + "\n")
-                    LOG.flush()
-                return self.refuse(403)
-        self.serve("s3/" + self.name.lstrip("/"))
-
-    def signature_problem(self):
+    def signature_problem(self, body):
         """Signature version 4, recomputed from the request. Source: AWS General Reference."""
+        if not self.headers.get("Authorization", "").startswith("AWS4-HMAC-SHA256 "):
+            return "no signature"
         fields = dict(item.strip().split("=", 1) for item in self.headers["Authorization"].split(" ", 1)[1].split(","))
         key, date, region, service, end = fields["Credential"].split("/")
         if key not in S3_KEYS or service != "s3" or end != "aws4_request":
@@ -355,13 +356,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if abs((datetime.datetime.now(datetime.timezone.utc) - sent).total_seconds()) > 900 or not when.startswith(date):
             return "another time"
         signed = fields["SignedHeaders"].split(";")
-        needed = {"host", "x-amz-date"} | ({"x-amz-security-token"} if token else set())
+        needed = {"host", "x-amz-date", "x-amz-content-sha256"} | ({"x-amz-security-token"} if token else set())
+        if "Content-MD5" in self.headers:
+            needed.add("content-md5")
         if not needed <= set(signed):
             return "headers that are not signed"
-        digest = self.headers.get("X-Amz-Content-Sha256", hashlib.sha256(b"").hexdigest())
+        digest = self.headers.get("X-Amz-Content-Sha256")
+        if digest not in ("UNSIGNED-PAYLOAD", hashlib.sha256(body).hexdigest()):
+            return "another body"
         headers = "".join(f"{name}:{' '.join(self.headers[name].split())}\n" for name in signed)
         path, _, query = self.path.partition("?")
-        request = "\n".join(["GET", path, query, headers, ";".join(signed), digest])
+        request = "\n".join([self.command, path, query, headers, ";".join(signed), digest])
         scope = f"{date}/{region}/{service}/{end}"
         text = "\n".join(["AWS4-HMAC-SHA256", when, scope, hashlib.sha256(request.encode()).hexdigest()])
         mac = ("AWS4" + secret).encode()

@@ -55,8 +55,8 @@ std::vector<ServedRequest> TestServer::requests() const {
     const auto header = [&](const char* name) {
       return headers.contains(name) ? std::string(headers.at(name).as_string()) : std::string();
     };
-    requests.push_back({static_cast<int>(one.at("port").as_int64()), std::string(one.at("path").as_string()),
-                        header("authorization"), header("range")});
+    requests.push_back({static_cast<int>(one.at("port").as_int64()), std::string(one.at("method").as_string()),
+                        std::string(one.at("path").as_string()), header("authorization"), header("range")});
   }
   return requests;
 }

@@ -16,7 +16,7 @@ bool has_server();
 // A request that the server has received.
 struct ServedRequest {
   int port = 0;
-  std::string path;
+  std::string method, path;
   std::string authorization, range;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -20,7 +21,7 @@ namespace {
 constexpr std::size_t kMaxIdle = 16;           // connections are kept by their handles
 constexpr std::size_t kMaxHeaders = 100;       // headers kept
 constexpr std::size_t kMaxHeaderLines = 1000;  // including those of interim responses (1xx)
-constexpr long kPieceBytes = 512 << 10;        // maximum libcurl passes to the sink at a time
+constexpr long kPieceBytes = 512 << 10;        // maximum that libcurl passes to the sink, or reads, at a time
 
 struct FreeEasy {
   void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
@@ -76,6 +77,7 @@ struct Exchange {
   bool is_enough = false;
   bool no_memory = false;
   std::size_t header_lines = 0;
+  std::uint64_t sent = 0;
 
   // Reads the header values that libcurl itself parses.
   void read_info() {
@@ -115,9 +117,31 @@ std::size_t on_body(char* data, std::size_t, std::size_t bytes, void* user) {
   return CURL_WRITEFUNC_ERROR;
 }
 
+std::size_t on_read(char* into, std::size_t, std::size_t most, void* user) {
+  auto& exchange = *static_cast<Exchange*>(user);
+  const RequestBody& body = *exchange.request.body;
+  const std::size_t bytes = std::min<std::uint64_t>(most, body.bytes - exchange.sent);
+  if (bytes == 0) return 0;
+  try {
+    if (!body.read(exchange.sent, std::as_writable_bytes(std::span(into, bytes)))) return CURL_READFUNC_ABORT;
+  } catch (...) {
+    exchange.no_memory = true;
+    return CURL_READFUNC_ABORT;
+  }
+  exchange.sent += bytes;
+  return bytes;
+}
+
+int on_seek(void* user, curl_off_t offset, int origin) {
+  if (origin != SEEK_SET || offset < 0) return CURL_SEEKFUNC_CANTSEEK;
+  static_cast<Exchange*>(user)->sent = static_cast<std::uint64_t>(offset);
+  return CURL_SEEKFUNC_OK;
+}
+
 int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  const std::atomic<bool>* stop = static_cast<Exchange*>(user)->request.stop;
-  return stop && *stop ? 1 : 0;
+  const Request& request = static_cast<Exchange*>(user)->request;
+  const auto is_set = [](const std::atomic<bool>* flag) { return flag && *flag; };
+  return is_set(request.stop) || is_set(request.abandoned) ? 1 : 0;
 }
 
 Answer::Outcome outcome_of(CURLcode code) {
@@ -178,15 +202,33 @@ List set_headers(CURL* handle, const Request& request) {
   };
   add("Accept-Encoding: identity");  // offsets refer to the unencoded bytes
   for (const std::string& header : request.headers) add(header);
-  if (request.key && !request.key->token.empty()) add("X-Amz-Security-Token: " + request.key->token);
+  if (request.key)
+    for (const std::string& header :
+         signing_headers(request.method, request.url, request.headers,
+                         request.body ? request.body->hash : sha256_hex(""), *request.key, std::time(nullptr)))
+      add(header);
+  add("Expect:");  // no extra round trip before a body
+  if (request.method == "POST") add("Content-Type:");
   curl_easy_setopt(handle, CURLOPT_HTTPHEADER, list.get());
   return list;
 }
 
-void set_key(CURL* handle, const SigningKey& key) {
-  curl_easy_setopt(handle, CURLOPT_AWS_SIGV4, fmt::format("aws:amz:{}:s3", key.region).c_str());
-  curl_easy_setopt(handle, CURLOPT_USERNAME, key.id.c_str());
-  curl_easy_setopt(handle, CURLOPT_PASSWORD, key.secret.c_str());
+void set_method(CURL* handle, Exchange& exchange) {
+  const Request& request = exchange.request;
+  if (request.method == "GET") return;
+  if (request.body) {
+    curl_easy_setopt(handle, CURLOPT_UPLOAD, 1L);
+    curl_easy_setopt(handle, CURLOPT_UPLOAD_BUFFERSIZE, kPieceBytes);
+    curl_easy_setopt(handle, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.body->bytes));
+    curl_easy_setopt(handle, CURLOPT_READFUNCTION, on_read);
+    curl_easy_setopt(handle, CURLOPT_READDATA, &exchange);
+    curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, on_seek);
+    curl_easy_setopt(handle, CURLOPT_SEEKDATA, &exchange);
+  } else if (request.method == "POST") {
+    curl_easy_setopt(handle, CURLOPT_POSTFIELDS, "");
+    curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, 0L);
+  }
+  curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
 }
 
 }  // namespace
@@ -196,7 +238,7 @@ std::string_view Answer::header(std::string_view name) const {
   return found == headers.end() ? std::string_view() : std::string_view(found->second);
 }
 
-Answer get(const Request& request, const BodySink& sink) {
+Answer send(const Request& request, const BodySink& sink) {
   Easy easy = IdleHandles::all().take();
   CURL* const handle = easy.get();
   Exchange exchange{handle, request, sink};
@@ -206,6 +248,7 @@ Answer get(const Request& request, const BodySink& sink) {
   curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
   // one connection per request, so that ranges are read in parallel
   curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+  if (request.is_once) curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
   curl_easy_setopt(handle, CURLOPT_USERAGENT, "ggufmill/" GGUFMILL_VERSION);
   curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
@@ -222,7 +265,7 @@ Answer get(const Request& request, const BodySink& sink) {
   curl_easy_setopt(handle, CURLOPT_XFERINFODATA, &exchange);
   curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
   set_certificates(handle);
-  if (request.key) set_key(handle, *request.key);
+  set_method(handle, exchange);
   const List headers = set_headers(handle, request);
 
   const CURLcode code = curl_easy_perform(handle);

@@ -13,16 +13,12 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/io/remote/signature.h"
+
 namespace ggufmill::remote {
 
 // Returns false if the program was built without libcurl; no function below is then called.
 bool is_http_available();
-
-// Key with which S3 requests are signed (AWS signature, version 4).
-struct SigningKey {
-  std::string id, secret, token;  // token: for temporary keys only, else empty
-  std::string region;
-};
 
 // Timeouts after which a server counts as unreachable.
 struct Patience {
@@ -30,12 +26,26 @@ struct Patience {
   std::chrono::seconds stall{30};  // maximum time below 1 KiB per second
 };
 
+// Bytes that a request sends.
+struct RequestBody {
+  std::uint64_t bytes = 0;
+  std::string hash{kUnsignedBody};  // as for signing_headers()
+  // Reads bytes of the body; false ends the request. Called with ranges in order, which start over if the request has
+  // to be sent again on another connection.
+  std::function<bool(std::uint64_t offset, std::span<std::byte> into)> read{};
+};
+
 struct Request {
   std::string url;
   std::vector<std::string> headers{};  // "Name: value"
   std::optional<SigningKey> key{};
   Patience patience{};
-  const std::atomic<bool>* stop = nullptr;  // cancels the request once set; null: never
+  const std::atomic<bool>* stop = nullptr;       // cancels the request once set; null: never
+  const std::atomic<bool>* abandoned = nullptr;  // likewise
+  std::string method = "GET";
+  const RequestBody* body = nullptr;  // with PUT and POST; null: none. Must outlive the call
+  // Sent at most once. Otherwise libcurl sends a request again if an idle connection turns out to be closed.
+  bool is_once = false;
 };
 
 struct Answer {
@@ -63,10 +73,10 @@ struct Answer {
 // Receives the body piece by piece, once the headers of `answer` are available. Returns false if no more is wanted.
 using BodySink = std::function<bool(const Answer& answer, std::span<const std::byte> piece)>;
 
-// Sends a GET request, without following redirects. Connections are kept for later requests to the same server. Proxies
+// Sends a request, without following redirects. Connections are kept for later requests to the same server. Proxies
 // are taken from the environment (https_proxy, no_proxy, ...), certificates from CURL_CA_BUNDLE, SSL_CERT_FILE and
 // SSL_CERT_DIR, else from the system. Thread-safe; throws only std::bad_alloc.
-Answer get(const Request& request, const BodySink& sink);
+Answer send(const Request& request, const BodySink& sink);
 
 // Returns "https://HOST:PORT", the scope to which credentials may be sent; empty if `url` is not a URL.
 std::string origin_of(const std::string& url);

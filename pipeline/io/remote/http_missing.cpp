@@ -7,7 +7,7 @@ namespace ggufmill::remote {
 
 bool is_http_available() { return false; }
 std::string_view Answer::header(std::string_view) const { return {}; }
-Answer get(const Request&, const BodySink&) { return {}; }
+Answer send(const Request&, const BodySink&) { return {}; }
 std::string origin_of(const std::string&) { return {}; }
 
 }  // namespace ggufmill::remote

@@ -19,6 +19,8 @@ bool is_redirect(const Answer& answer) {
          answer.status != 304;
 }
 
+}  // namespace
+
 bool may_pass(const Answer& answer) {
   if (answer.outcome == Answer::Outcome::kBroken) return true;
   if (answer.outcome != Answer::Outcome::kAnswered) return false;
@@ -26,6 +28,8 @@ bool may_pass(const Answer& answer) {
          answer.status == 408 || answer.status == 425 || answer.status == 429 ||
          (answer.status >= 500 && answer.status != 501 && answer.status != 505);
 }
+
+namespace {
 
 std::string words_of(const Answer& answer) {
   if (answer.outcome != Answer::Outcome::kAnswered) return answer.problem;
@@ -38,9 +42,9 @@ std::string words_of(const Answer& answer) {
 Result<Answer> follow(Place& place, const Address& address, const std::vector<std::string>& headers,
                       const Settings& settings, const BodySink& sink, const std::function<void(const Answer&)>& look) {
   for (unsigned redirects = 0;; ++redirects) {
-    Request request{place.access.url, headers, place.access.key, settings.patience, settings.stop};
+    Request request{place.access.url, headers, place.access.key, settings.patience, settings.stop, settings.abandoned};
     request.headers.insert(request.headers.end(), place.access.headers.begin(), place.access.headers.end());
-    Answer answer = get(request, sink);
+    Answer answer = send(request, sink);
     if (!is_redirect(answer)) return answer;
     look(answer);
     if (place.access.key)
@@ -69,6 +73,10 @@ Result<Answer> follow(Place& place, const Address& address, const std::vector<st
 Status Attempts::wait_after(const Answer& answer, const Access& access) {
   if (answer.outcome == Answer::Outcome::kStopped) return interrupted();
   if (!may_pass(answer)) return refusal(address_, answer, access);
+  return wait_after(answer);
+}
+
+Status Attempts::wait_after(const Answer& answer) {
   const Retries& retries = settings_.retries;
   ++attempts_;
   if (attempts_ >= (answer.connected ? retries.attempts : retries.attempts_to_connect)) return given_up(answer);
@@ -80,7 +88,7 @@ Status Attempts::wait_after(const Answer& answer, const Access& access) {
   const auto until = std::chrono::steady_clock::now() + wait;
   if (until - begun_ > retries.total) return given_up(answer);
   while (std::chrono::steady_clock::now() < until) {
-    if (settings_.stop && *settings_.stop) return interrupted();
+    if (settings_.stopped()) return interrupted();
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kLook, until - std::chrono::steady_clock::now()));
   }
   return ok();

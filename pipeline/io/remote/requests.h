@@ -24,7 +24,10 @@ struct Retries {
 struct Settings {
   Retries retries{};
   Patience patience{};
-  const std::atomic<bool>* stop = nullptr;
+  const std::atomic<bool>* stop = nullptr;       // set by the user
+  const std::atomic<bool>* abandoned = nullptr;  // set by the owner of the requests; ends them like `stop`
+
+  bool stopped() const { return (stop && *stop) || (abandoned && *abandoned); }
 };
 
 // Destination of the next request: initially the result of RemoteScheme::access_to(), then the target of redirects.
@@ -40,6 +43,9 @@ struct Place {
 Result<Answer> follow(Place& place, const Address& address, const std::vector<std::string>& headers,
                       const Settings& settings, const BodySink& sink, const std::function<void(const Answer&)>& look);
 
+// Returns true if the request failed in a way that may be temporary, so that another attempt may succeed.
+bool may_pass(const Answer& answer);
+
 // The attempts at one operation.
 class Attempts {
  public:
@@ -48,6 +54,8 @@ class Attempts {
   // Called after a response that is not the desired one: waits until the next attempt may start, or returns an error:
   // refusal() if a retry is useless, exit code 75 after the last attempt.
   Status wait_after(const Answer& answer, const Access& access);
+  // Same, for an answer after which a retry is known to be useful.
+  Status wait_after(const Answer& answer);
 
  private:
   Error given_up(const Answer& answer) const;

@@ -1,0 +1,406 @@
+#include "pipeline/io/remote/bucket.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <random>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/output_store.h"
+#include "pipeline/io/output_target.h"
+
+namespace ggufmill::remote {
+namespace {
+
+constexpr std::size_t kMaxReply = 8 << 20;  // of an XML body; a list of 1000 parts has some 200 KiB
+constexpr std::string_view kTokenHeader = "x-amz-meta-ggufmill-token";
+// A server may take minutes to put an object together.
+constexpr std::chrono::seconds kCompletionStall{300};
+constexpr std::string_view kUnreadable = "the server does not let this user read the bucket";
+
+// Returns the texts of all elements `<name>...</name>`, in order, not unescaped. Elements of the same name are not
+// nested in S3's replies.
+std::vector<std::string_view> elements(std::string_view xml, std::string_view name) {
+  std::vector<std::string_view> found;
+  const std::string open = fmt::format("<{}>", name), close = fmt::format("</{}>", name);
+  for (std::size_t at = 0; (at = xml.find(open, at)) != xml.npos;) {
+    const std::size_t begin = at + open.size(), end = xml.find(close, begin);
+    if (end == xml.npos) break;
+    found.push_back(xml.substr(begin, end - begin));
+    at = end + close.size();
+  }
+  return found;
+}
+
+std::string unescaped(std::string_view text) {
+  constexpr std::pair<std::string_view, char> kEntities[] = {
+      {"&quot;", '"'}, {"&#34;", '"'}, {"&apos;", '\''}, {"&#39;", '\''}, {"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}};
+  std::string out;
+  while (!text.empty()) {
+    const auto entity = std::ranges::find_if(kEntities, [&](const auto& each) { return text.starts_with(each.first); });
+    out += entity == std::end(kEntities) ? text.front() : entity->second;
+    text.remove_prefix(entity == std::end(kEntities) ? 1 : entity->first.size());
+  }
+  return out;
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string element(std::string_view xml, std::string_view name) {
+  const auto found = elements(xml, name);
+  return found.empty() ? "" : unescaped(found.front());
+}
+
+template <class Number>
+Number number_of(std::string_view text) {
+  Number number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+std::int64_t seconds_of(const std::string& text, const char* format) {
+  std::tm parts{};
+  if (!::strptime(text.c_str(), format, &parts)) return 0;
+  return ::timegm(&parts);
+}
+
+// Encodes a value in a query.
+std::string query_encoded(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (c == '/')
+      out += "%2F";
+    else
+      out += percent_encoded({&c, 1});
+  return out;
+}
+
+// A code from a server that may appear in messages.
+std::string plain_code(std::string code) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return code.size() <= 64 && std::ranges::all_of(code, is_letter) ? code : "";
+}
+
+RequestBody body_of(std::string_view text, std::string hash) {
+  return {text.size(), std::move(hash), [text](std::uint64_t offset, std::span<std::byte> into) {
+            std::memcpy(into.data(), text.data() + offset, into.size());
+            return true;
+          }};
+}
+
+std::string md5_of(std::string_view text) {
+  Md5 md5;
+  md5.add(std::as_bytes(std::span(text)));
+  return md5.base64();
+}
+
+bool is_one_of(std::string_view code, std::initializer_list<std::string_view> codes) {
+  return std::ranges::count(codes, code) != 0;
+}
+
+}  // namespace
+
+ObjectToken ObjectToken::random() {
+  std::random_device random;
+  const auto number = [&] { return std::uint64_t{random()} << 32 | random(); };
+  return {number(), number()};
+}
+
+std::optional<ObjectToken> ObjectToken::parse(std::string_view text) {
+  ObjectToken token;
+  const auto read = [](std::string_view digits, std::uint64_t& into) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), into, 16);
+    return error == std::errc() && end == digits.data() + digits.size();
+  };
+  if (text.size() != 32 || !read(text.substr(0, 16), token.high) || !read(text.substr(16), token.low)) return {};
+  return token;
+}
+
+std::string ObjectToken::text() const { return fmt::format("{:016x}{:016x}", high, low); }
+
+struct Bucket::Call {
+  std::string what;  // for messages: "cannot start the upload"
+  std::string method = "GET";
+  std::string query{};
+  std::vector<std::string> headers{};
+  const RequestBody* body = nullptr;
+  bool is_about_bucket = false;  // not about the object
+  bool is_once = false;          // as in Request
+  std::optional<std::chrono::seconds> stall{};
+};
+
+struct Bucket::Reply {
+  Answer answer{};
+  std::string xml{};   // beginning of the body
+  std::string code{};  // S3's error code; empty: none
+  unsigned attempts = 1;
+
+  bool is_answered() const { return answer.outcome == Answer::Outcome::kAnswered; }
+  bool is_ok() const { return is_answered() && answer.status / 100 == 2 && code.empty(); }
+  // A reply to a request that may be repeated.
+  bool may_pass() const {
+    if (!is_answered()) return remote::may_pass(answer);
+    if (is_one_of(code, {"QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"})) return false;
+    if (is_one_of(code, {"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "BadDigest",
+                         "IncompleteBody", "OperationAborted", "ConditionalRequestConflict"}))
+      return true;
+    return answer.status / 100 != 2 && answer.status != 507 && remote::may_pass(answer);
+  }
+};
+
+Result<Bucket> Bucket::open(const std::string& path) {
+  BOOST_OUTCOME_TRY(Address address, s3().parse(path));
+  if (!is_http_available()) {
+    Error error = usage_error("this ggufmill was built without libcurl and cannot write to servers",
+                              "install a build with libcurl, or write a local file");
+    error.where = address.text;
+    return error;
+  }
+  BOOST_OUTCOME_TRY(Access access, s3().access_to(address));
+  return Bucket(std::move(address), std::move(access));
+}
+
+Bucket::Reply Bucket::ask_once(const Call& call, const Settings& settings) const {
+  Request request{access_.url,   call.headers,       access_.key, settings.patience,
+                  settings.stop, settings.abandoned, call.method, call.body};
+  if (call.is_about_bucket) request.url.resize(request.url.size() - percent_encoded(address_.path).size());
+  if (!call.query.empty()) request.url += "?" + call.query;
+  request.is_once = call.is_once;
+  if (call.stall) request.patience.stall = *call.stall;
+  Reply reply;
+  const auto take = [&](const Answer&, std::span<const std::byte> piece) {
+    const std::size_t bytes = std::min(piece.size(), kMaxReply - reply.xml.size());
+    reply.xml.append(reinterpret_cast<const char*>(piece.data()), bytes);
+    return bytes == piece.size();
+  };
+  reply.answer = send(request, take);
+  if (!reply.is_answered()) return reply;
+  if (const std::string date(reply.answer.header("date")); !date.empty())
+    *server_time_ = seconds_of(date, "%a, %d %b %Y %H:%M:%S GMT");
+  // A request that takes long is answered with 200 before its result is known.
+  if (reply.answer.status / 100 != 2 || reply.xml.find("<Error>") != reply.xml.npos)
+    reply.code = plain_code(element(reply.xml, "Code"));
+  return reply;
+}
+
+// Returns the first reply that is final: a success, or a permanent failure.
+Result<Bucket::Reply> Bucket::ask(const Call& call, const Settings& settings) const {
+  Attempts attempts(address_, settings);
+  for (unsigned number = 1;; ++number) {
+    if (settings.stopped()) return interrupted();
+    Reply reply = ask_once(call, settings);
+    if (reply.answer.outcome == Answer::Outcome::kStopped) return interrupted();
+    reply.attempts = number;
+    if (reply.is_ok() || !reply.may_pass()) return reply;
+    Status waited = attempts.wait_after(reply.answer);
+    if (waited) continue;
+    Error error = std::move(waited).error();
+    if (error.code != ExitCode::kTransient) return error;
+    error.what = fmt::format("{}: {}", call.what, error.what);
+    if (!reply.code.empty()) error.what += fmt::format(" ({})", reply.code);
+    return error;
+  }
+}
+
+Error Bucket::refused(const Call& call, const Reply& reply) const {
+  const Answer& answer = reply.answer;
+  if (!reply.is_answered()) {
+    Error error = refusal(address_, answer, access_);
+    error.code = ExitCode::kIo;
+    error.what = fmt::format("{}: {}", call.what, error.what);
+    return error;
+  }
+  const auto error = [&](ExitCode code, std::string why, std::string help) {
+    const std::string said = fmt::format("the server answered {}{}", answer.status,
+                                         reply.code.empty() ? "" : fmt::format(" ({})", reply.code));
+    return Error{code, address_.text, fmt::format("{}: {}", call.what, why.empty() ? said : why),
+                 why.empty() ? "" : said, std::move(help)};
+  };
+  const std::string& code = reply.code;
+  if (answer.status >= 300 && answer.status < 400 && answer.status != 304)
+    return error(ExitCode::kIo, "the bucket is in another region",
+                 "set AWS_REGION to its region, or AWS_ENDPOINT_URL_S3 to its endpoint");
+  if (code == "NoSuchBucket")
+    return error(ExitCode::kIo, fmt::format("the bucket {} does not exist", quoted_name(address_.place)),
+                 "create the bucket, or check its name and the endpoint (AWS_ENDPOINT_URL_S3)");
+  if (code == "NoSuchUpload")
+    return error(ExitCode::kIo, "the upload no longer exists",
+                 "it has expired, or another program has aborted it: run the same command again");
+  if (code == "RequestTimeTooSkewed") {
+    const std::int64_t off = server_time() == 0 ? 0 : std::time(nullptr) - server_time();
+    return error(ExitCode::kIo,
+                 off == 0 ? std::string("the clock of this machine is wrong")
+                          : fmt::format("the clock of this machine is {} s {} that of the server", std::abs(off),
+                                        off > 0 ? "ahead of" : "behind"),
+                 "set the clock of this machine");
+  }
+  if (is_one_of(code, {"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken",
+                       "TokenRefreshRequired"}))
+    return error(
+        ExitCode::kIo, "the server refuses the credentials",
+        "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials, and the region (AWS_REGION)");
+  if (is_one_of(code, {"QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"}) || answer.status == 507)
+    return error(ExitCode::kIo, "the bucket is full", "free some space or write elsewhere");
+  if (answer.status == 401 || answer.status == 403)
+    return error(ExitCode::kIo, "the server refuses access", s3().how_to_get_in(access_));
+  return error(ExitCode::kIo, "", "");
+}
+
+bool Bucket::is_unreadable(const Error& error) { return error.what == kUnreadable; }
+
+Result<std::optional<StoredObject>> Bucket::find(const Settings& settings) const {
+  // Not HEAD, whose reply has no error code.
+  const Call call{.what = "cannot look for the object", .headers = {"Range: bytes=0-0"}};
+  BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
+  const Answer& answer = reply.answer;
+  if (reply.is_answered() && answer.status == 404 && reply.code != "NoSuchBucket") return std::nullopt;
+  if (reply.code == "AccessDenied") return Error{ExitCode::kIo, address_.text, std::string(kUnreadable), "", ""};
+  const bool is_empty = reply.is_answered() && answer.status == 416;  // an object without bytes
+  if (!is_empty && !(reply.is_answered() && answer.status / 100 == 2)) return refused(call, reply);
+  StoredObject found;
+  found.etag = answer.header("etag");
+  found.token = ObjectToken::parse(answer.header(kTokenHeader));
+  found.modified = answer.modified;
+  return std::optional(found);
+}
+
+Result<Bucket::Started> Bucket::start_upload(const ObjectToken& token, const Settings& settings) const {
+  const Call call{.what = "cannot start the upload",
+                  .method = "POST",
+                  .query = "uploads=",
+                  .headers = {fmt::format("{}: {}", kTokenHeader, token.text())},
+                  .is_once = true};
+  BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
+  if (!reply.is_ok()) return refused(call, reply);
+  std::string upload = element(reply.xml, "UploadId");
+  if (upload.empty() || upload.size() > 4096)
+    return Error{ExitCode::kIo, address_.text, "cannot start the upload: the server did not name it", "",
+                 "check that the endpoint is an S3 server"};
+  return Started{std::move(upload), reply.attempts == 1};
+}
+
+Result<std::string> Bucket::put_part(const std::string& upload, unsigned number, const RequestBody& body,
+                                     const std::string& md5, const Settings& settings) const {
+  const Call call{.what = fmt::format("cannot upload part {}", number),
+                  .method = "PUT",
+                  .query = fmt::format("partNumber={}&uploadId={}", number, query_encoded(upload)),
+                  .headers = {"Content-MD5: " + md5},
+                  .body = &body};
+  BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
+  if (!reply.is_ok()) return refused(call, reply);
+  return std::string(reply.answer.header("etag"));
+}
+
+Result<std::optional<std::vector<StoredPart>>> Bucket::list_parts(const std::string& upload,
+                                                                  const Settings& settings) const {
+  std::vector<StoredPart> parts;
+  for (unsigned after = 0;;) {
+    const Call call{
+        .what = "cannot list the parts of the upload",
+        .query = fmt::format("max-parts=1000&part-number-marker={}&uploadId={}", after, query_encoded(upload))};
+    BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
+    if (reply.is_answered() && reply.answer.status == 404 && reply.code != "NoSuchBucket") return std::nullopt;
+    if (!reply.is_ok()) return refused(call, reply);
+    for (const std::string_view part : elements(reply.xml, "Part"))
+      parts.push_back({number_of<unsigned>(element(part, "PartNumber")), element(part, "ETag"),
+                       number_of<std::uint64_t>(element(part, "Size"))});
+    const unsigned last = parts.empty() ? 0 : parts.back().number;
+    if (element(reply.xml, "IsTruncated") != "true" || last <= after) return std::optional(std::move(parts));
+    after = last;
+  }
+}
+
+// Sends the request that makes the object visible.
+Status Bucket::send_last(Call call, const ObjectToken& token, bool overwrite, const Settings& settings) const {
+  if (!overwrite) call.headers.emplace_back("If-None-Match: *");
+  BOOST_OUTCOME_TRY(Reply reply, ask(call, settings));
+  if (!overwrite && (reply.answer.status == 501 || reply.code == "NotImplemented")) {
+    call.headers.pop_back();  // a server without conditional writes: the caller has looked for the object before
+    BOOST_OUTCOME_TRY(reply, ask(call, settings));
+  }
+  if (reply.is_ok()) return ok();
+  // An earlier attempt may have succeeded, although its answer was lost.
+  if (reply.is_answered() && (reply.answer.status == 404 || reply.answer.status == 409 || reply.answer.status == 412))
+    if (const auto there = find(settings); there && there.value() && there.value()->token == token) return ok();
+  if (reply.answer.status == 412) {
+    Error error = target_exists(address_.text);
+    error.detail = "another program wrote it during the run";
+    return error;
+  }
+  return refused(call, reply);
+}
+
+Status Bucket::complete(const std::string& upload, std::span<const std::string> etags, const ObjectToken& token,
+                        bool overwrite, const Settings& settings) const {
+  std::string xml = "<CompleteMultipartUpload>";
+  for (std::size_t i = 0; i < etags.size(); ++i)
+    xml += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag></Part>", i + 1, escaped(etags[i]));
+  xml += "</CompleteMultipartUpload>";
+  const RequestBody body = body_of(xml, sha256_hex(xml));
+  return send_last({.what = "cannot complete the upload",
+                    .method = "POST",
+                    .query = "uploadId=" + query_encoded(upload),
+                    .headers = {},
+                    .body = &body,
+                    .stall = kCompletionStall},
+                   token, overwrite, settings);
+}
+
+Status Bucket::put(std::string_view text, const ObjectToken& token, bool overwrite, const Settings& settings) const {
+  const RequestBody body = body_of(text, sha256_hex(text));
+  return send_last({.what = "cannot upload the object",
+                    .method = "PUT",
+                    .headers = {fmt::format("{}: {}", kTokenHeader, token.text()), "Content-MD5: " + md5_of(text)},
+                    .body = &body},
+                   token, overwrite, settings);
+}
+
+Status Bucket::abort(const std::string& upload, const Settings& settings) const {
+  const Call call{.what = "cannot abort the upload", .method = "DELETE", .query = "uploadId=" + query_encoded(upload)};
+  // A part that is still arriving is kept after the first attempt.
+  constexpr int kAttempts = 3;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
+    if (reply.is_answered() && reply.answer.status == 404) return ok();
+    if (!reply.is_ok()) return refused(call, reply);
+    if (const auto parts = list_parts(upload, settings); !parts || !parts.value()) return ok();
+  }
+  return ok();
+}
+
+Status Bucket::abort_others(const std::string& kept, std::int64_t from, std::int64_t to,
+                            const Settings& settings) const {
+  const Call call{.what = "cannot list the uploads of the bucket",
+                  .query = fmt::format("max-uploads=1000&prefix={}&uploads=", query_encoded(address_.path)),
+                  .is_about_bucket = true};
+  BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
+  if (!reply.is_ok()) return refused(call, reply);
+  for (const std::string_view upload : elements(reply.xml, "Upload")) {
+    const std::string id = element(upload, "UploadId");
+    const std::int64_t at = seconds_of(element(upload, "Initiated"), "%Y-%m-%dT%H:%M:%S");
+    if (element(upload, "Key") != address_.path || id == kept || at < from || at > to) continue;
+    BOOST_OUTCOME_TRY(abort(id, settings));
+  }
+  return ok();
+}
+
+}  // namespace ggufmill::remote

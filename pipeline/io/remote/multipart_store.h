@@ -1,0 +1,124 @@
+#pragma once
+// Outputs as objects of buckets: parts are uploaded as they fill, and a last request makes each object visible.
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/io/output_store.h"
+#include "pipeline/io/remote/bucket.h"
+#include "pipeline/io/remote/part_map.h"
+#include "pipeline/io/remote/part_space.h"
+#include "pipeline/io/remote/upload_record.h"
+#include "pipeline/io/services.h"
+
+namespace ggufmill::remote {
+
+// Returns how many bytes of memory the parts of these files get; exit code 2 if they may need more than there is in
+// memory and in the spool.
+Result<std::uint64_t> memory_for_parts(const PartMap& map, const StoreOptions& options);
+
+// An object to be written: a multipart upload, or one request if the file is nothing but a header.
+struct Target {
+  Bucket bucket;
+  ObjectToken token;
+  std::unique_ptr<UploadRecord> record{};  // null: one request
+  std::vector<StoredPart> held{};          // parts that an earlier run has uploaded
+};
+
+// Parts get space in the order in which the run begins to write them (PartMap). A write to a part that has none yet
+// waits for an upload to finish, so the memory is bounded; writes to earlier parts never wait, so those get complete.
+// With room for PartMap::most_open() bytes, the next part in order therefore always gets its space.
+class MultipartStore final : public OutputStore {
+ public:
+  // Requests are sent with `settings`, whose `abandoned` is ignored.
+  MultipartStore(std::vector<StoredFile> files, PartMap map, std::vector<Target> targets, const StoreOptions& options,
+                 const Settings& settings, std::uint64_t memory);
+  // Aborts the uploads unless they are published or kept.
+  ~MultipartStore() override;
+
+  Status write(std::size_t file, std::uint64_t offset, std::span<const std::byte> from) override;
+  void start_write(IoService& io, std::size_t file, std::uint64_t offset, std::span<const std::byte> from,
+                   Completion done) override;
+  bool is_readable() const override { return false; }
+  bool holds(std::size_t file, std::uint64_t offset, std::uint64_t bytes) const override;
+  std::uint64_t memory() const override { return most_memory_; }
+  Status read(std::size_t file, std::uint64_t offset, std::span<std::byte> into) const override;
+  Result<std::vector<FileId>> seal(std::span<const std::uint64_t> written) override;
+  Status publish() override;
+  void keep() override { is_kept_ = true; }
+  Status leave() override;
+  std::vector<std::string> warnings() const override { return warnings_; }
+  void add_warning(std::string warning) { warnings_.push_back(std::move(warning)); }
+
+ private:
+  struct Write;
+  // A range of a write that goes to one part.
+  struct Piece {
+    std::shared_ptr<Write> write;
+    std::size_t part = 0;
+    std::uint64_t offset = 0;  // in the part
+    std::span<const std::byte> from;
+  };
+  struct Part {
+    enum class State { kNoSpace, kOpen, kUploaded };
+    State state = State::kNoSpace;
+    bool is_spooled = false;
+    std::uint64_t missing = 0;  // bytes that the run has not written yet
+    std::mutex opening;
+    std::unique_ptr<PartSpace> space;  // allocated by the first to use it
+    std::vector<Piece> waiting;        // for space
+  };
+  static constexpr std::size_t kUploads = 4;  // at a time
+
+  std::shared_ptr<Write> begin(std::size_t file, std::uint64_t offset, std::span<const std::byte> from,
+                               Completion done);
+  void run(const std::shared_ptr<Write>& write) noexcept;
+  void place(std::vector<Piece> pieces);
+  Status copy(const Piece& piece);
+  Status open(std::size_t part);
+  std::vector<Piece> grant(std::size_t wanted);
+  void start_upload(std::size_t part);
+  void upload(std::size_t part) noexcept;
+  Status send_part(std::size_t part);
+  std::vector<Piece> uploaded(std::size_t part);
+  void fail(const Error& error) noexcept;
+  Error failure() const;
+  static void finish(const Piece& piece, const Status& status);
+  Status wait_for_uploads();
+  Settings last_settings() const;
+  Status abort_uploads();
+
+  const std::vector<StoredFile> files_;
+  const PartMap map_;
+  std::vector<Target> targets_;
+  const bool overwrite_;
+  const Spool spool_;
+  const std::uint64_t most_memory_;
+  std::atomic<bool> abandoned_{false};
+  Settings settings_;
+  std::vector<std::string> warnings_;
+  std::vector<std::vector<std::string>> etags_;      // by file and part number - 1; guarded by mutex_
+  std::vector<std::atomic<std::uint64_t>> written_;  // bytes of each file
+
+  std::mutex mutex_;  // guards everything below, and the states of the parts
+  std::condition_variable changed_;
+  std::vector<Part> parts_;
+  std::size_t next_ = 0;               // the first part in order without space
+  std::size_t wanted_ = 0;             // one past the last part that a write needs
+  std::size_t left_ = 0;               // parts not uploaded yet
+  std::size_t in_memory_uploads_ = 0;  // complete parts in memory
+  std::uint64_t memory_used_ = 0, spool_used_ = 0;
+  bool has_failed_ = false;
+  std::optional<Error> failure_;  // none: out of memory
+  bool is_kept_ = false, is_published_ = false;
+
+  std::optional<IoThreads> uploads_;  // last: its threads use everything above
+};
+
+}  // namespace ggufmill::remote

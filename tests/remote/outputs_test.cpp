@@ -1,0 +1,365 @@
+// Complete runs of the program whose outputs are objects of a bucket: the bytes must equal those of local files,
+// whatever the server and the machine do, and nothing may be left behind.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+#include "tests/remote/test_server.h"
+#include "tests/remote/workplace.h"
+#include "tests/support/gguf_builder.h"
+#include "tests/support/importance_files.h"
+
+using namespace ggufmill;
+namespace fs = std::filesystem;
+
+namespace {
+
+bool has(const std::string& text, std::string_view part) {
+  UNSCOPED_INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+// A server with the bucket `models`, and a folder from which the program writes there.
+class Uploads {
+ public:
+  explicit Uploads(std::vector<std::string> settings = {})
+      : place_([&] {
+          settings.insert(settings.end(),
+                          {"AWS_ENDPOINT_URL_S3=" + server_.host(), std::string("AWS_ACCESS_KEY_ID=") + kS3Key,
+                           std::string("AWS_SECRET_ACCESS_KEY=") + kS3Secret});
+          return settings;
+        }()) {
+    fs::create_directories(bucket());
+    GgufBuilder model;
+    constexpr std::size_t kRows = 512, kColumns = 1024;
+    for (int t = 0; t < 12; ++t) {
+      std::vector<float> values(kRows * kColumns);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>((i * 2654435761u + static_cast<unsigned>(t)) % 2001) / 1000 - 1;
+      model.add_tensor(fmt::format("blk.{}.ffn_down.weight", t), {kColumns, kRows});
+      model.tensors.back().data = float_bytes(values);
+    }
+    model.write(place_.file("model.gguf"));
+  }
+
+  // A copy of 24 MiB in four parts with a header, two shards in another type, and their manifests.
+  static std::string job(const std::string& folder, const std::string& more = {}) {
+    return fmt::format(
+        "version: 1\nmanifest: true\n{1}source: {{gguf: model.gguf}}\noutputs:\n  - {{gguf: '{0}/all of it.gguf'}}\n"
+        "  - {{gguf: {{path: '{0}/q.gguf', shard_tensors: 7}}, quantize: Q8_0}}\n",
+        folder, more);
+  }
+  // Runs the job with local files, once.
+  const std::string& local() {
+    if (local_.empty()) {
+      local_ = place_.file("local");
+      place_.run_job(job(local_));
+    }
+    return local_;
+  }
+  // Checks that the bucket has the same files as the local folder.
+  void check_same(const std::string& where) {
+    std::size_t compared = 0;
+    for (const auto& file : fs::directory_iterator(local())) {
+      const std::string name = file.path().filename();
+      CAPTURE(name);
+      const std::string path = bucket() + "/" + where + "/" + name;
+      REQUIRE(fs::exists(path));
+      const bool same = read_text(path) == read_text(file.path());
+      CHECK(same);
+      ++compared;
+    }
+    CHECK(compared == 7);
+  }
+  // Checks that every output is absent or complete.
+  void check_whole(const std::string& where) {
+    for (const auto& file : fs::directory_iterator(local())) {
+      const std::string path = bucket() + "/" + where + "/" + file.path().filename().string();
+      CAPTURE(path);
+      const bool whole = !fs::exists(path) || read_text(path) == read_text(file.path());
+      CHECK(whole);
+    }
+  }
+  // Checks that neither the server nor this machine has anything of an upload.
+  void check_clean() {
+    if (fs::exists(server_.file("uploads.txt"))) CHECK(read_text(server_.file("uploads.txt")).empty());
+    if (fs::exists(records())) CHECK(names_in(records()).empty());
+  }
+  void set_fault(const std::string& text) {
+    write_text(server_.file("fault.new"), text);
+    fs::rename(server_.file("fault.new"), server_.file("fault"));
+  }
+  void remove_objects() {
+    fs::remove_all(bucket());
+    fs::create_directories(bucket());
+  }
+  // Number of requests so far that have this method and whose path contains `part`.
+  std::size_t requests(const std::string& method, std::string_view part) const {
+    const auto all = server_.requests();
+    return static_cast<std::size_t>(std::ranges::count_if(all, [&](const ServedRequest& request) {
+      return request.method == method && request.path.find(part) != std::string::npos;
+    }));
+  }
+  bool tells() const { return place_.tells() || (fs::exists(records()) && place_.tells(records())); }
+
+  std::string bucket() const { return server_.file("s3/models"); }
+  std::string records() const { return place_.home(".local/state/ggufmill/uploads"); }
+  const Workplace& place() const { return place_; }
+  TestServer& server() { return server_; }
+
+ private:
+  TestServer server_;
+  Workplace place_;
+  std::string local_;
+};
+
+}  // namespace
+
+TEST_CASE("outputs in a bucket have the bytes of local files") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  const std::string more = GENERATE("", "limits: {memory: 40MiB}\n", "limits: {threads: 1}\n");
+  CAPTURE(more);
+  const std::string said = uploads.place().run_job(Uploads::job("s3://models/a folder/x+y", more));
+  CHECK(has(said, "wrote s3://models/a folder/x+y/all of it.gguf"));
+  uploads.check_same("a folder/x+y");
+  uploads.check_clean();
+  CHECK_FALSE(uploads.tells());
+  CHECK(uploads.requests("PUT", "partNumber=4") == 1);
+}
+
+TEST_CASE("existing objects are kept, or replaced on request") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  const std::string job = Uploads::job("s3://models/a");
+  fs::create_directories(uploads.bucket() + "/a");
+  write_text(uploads.bucket() + "/a/q-00002-of-00002.gguf", "old");
+  const std::string refused = uploads.place().run_job(job, 2);
+  CHECK(has(refused, "s3://models/a/q-00002-of-00002.gguf: error: the output already exists"));
+  CHECK(uploads.requests("POST", "") == 0);
+  uploads.place().run_job(job, 0, {"--overwrite"});
+  uploads.check_same("a");
+  uploads.check_clean();
+}
+
+TEST_CASE("an output whose inputs are unchanged is not written again") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  uploads.place().run_job(Uploads::job("s3://models/a"));
+  const std::size_t before = uploads.requests("PUT", "");
+  uploads.place().run_job(Uploads::job("s3://models/a"), 0, {"--skip-unchanged"});
+  CHECK(uploads.requests("PUT", "") == before);
+  const ProcessResult verified = uploads.place().run({"verify", "s3://models/a/all of it.gguf"});
+  CAPTURE(verified.out, verified.err);
+  CHECK(verified.exit_code == 0);
+}
+
+TEST_CASE("an object that appears during the run is not replaced") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  const std::string bucket = GENERATE("models", "old-models");
+  CAPTURE(bucket);
+  fs::create_directories(uploads.server().file("s3/" + bucket));
+  const std::string job =
+      fmt::format("version: 1\nsource: {{gguf: model.gguf}}\noutputs: [{{gguf: 's3://{}/a.gguf'}}]\n", bucket);
+  // The upload is complete but for the last request.
+  uploads.set_fault("denied 1 1 complete");
+  CHECK(has(uploads.place().run_job(job, 6), "the server refuses access"));
+  uploads.set_fault("");
+  write_text(uploads.server().file("s3/" + bucket + "/a.gguf"), "other");
+  CHECK(has(uploads.place().run_job(job, 2), "the output already exists"));
+  CHECK(read_text(uploads.server().file("s3/" + bucket + "/a.gguf")) == "other");
+  const ProcessResult discarded = uploads.place().run({"run", "job.yaml", "--discard"});
+  CHECK(discarded.exit_code == 0);
+  uploads.check_clean();
+}
+
+TEST_CASE("whichever request fails once, the outputs are complete and nothing is left") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  uploads.local();
+  struct Fault {
+    const char *name, *kind;  // which requests fail: empty for all
+  };
+  const Fault fault = GENERATE(Fault{"503", ""}, Fault{"lost", ""}, Fault{"reset", ""}, Fault{"half", ""},
+                               Fault{"damaged", "part"}, Fault{"damaged", "put"}, Fault{"late", "complete"});
+  bool happened = true;
+  for (int k = 1; happened; ++k) {
+    CAPTURE(fault.name, fault.kind, k);
+    uploads.set_fault(fmt::format("{} {} 1 {}", fault.name, k, fault.kind));
+    uploads.place().run_job(Uploads::job("s3://models/a"));
+    happened = fs::exists(uploads.server().file("happened"));
+    fs::remove(uploads.server().file("happened"));
+    uploads.check_same("a");
+    uploads.check_clean();
+    uploads.remove_objects();
+    CHECK((happened || k > 2));
+  }
+  CHECK_FALSE(uploads.tells());
+}
+
+TEST_CASE("a run that is killed at any time is resumed, and nothing is left") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  uploads.local();
+  const char* const count = std::getenv("GGUFMILL_KILLS");
+  const int kills = count ? std::atoi(count) : 20;
+  std::mt19937 random(7);
+  int killed = 0;
+  double seconds = 0.5;
+  while (killed < kills) {
+    int in_a_row = 0;
+    while (true) {
+      const double after = seconds * std::uniform_real_distribution<double>(0.02, 1)(random);
+      write_text(uploads.place().file("job.yaml"), Uploads::job("s3://models/a"));
+      const ProcessResult run = uploads.place().run_by(
+          {"/usr/bin/timeout", "--foreground", "-s", "KILL", fmt::format("{:.3f}", after)}, {"run", "job.yaml"});
+      CAPTURE(after, killed, run.out, run.err);
+      uploads.check_whole("a");
+      if (run.exit_code == 0 || run.exit_code == 124) {  // 124: it ended just before it was to be killed
+        seconds = std::max(0.1, run.seconds * 1.1);
+        break;
+      }
+      REQUIRE(run.exit_code == 137);
+      ++killed;
+      if (++in_a_row == 10) {
+        const ProcessResult rest = uploads.place().run({"run", "job.yaml"});
+        CAPTURE(rest.err);
+        REQUIRE(rest.exit_code == 0);
+        break;
+      }
+    }
+    uploads.check_same("a");
+    uploads.check_clean();
+    uploads.remove_objects();
+  }
+  CHECK_FALSE(uploads.tells());
+}
+
+TEST_CASE("a resumed run uploads only the parts that are missing") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  const std::string job = Uploads::job("s3://models/a");
+  uploads.local();
+  uploads.set_fault("full 6 1000 part");
+  const std::string full = uploads.place().run_job(job, 6);
+  CHECK(has(full, "the bucket is full"));
+  CHECK(has(full, "run the same command again to resume"));
+  CHECK_FALSE(uploads.tells());
+  uploads.set_fault("");
+  const std::size_t before = uploads.requests("PUT", "partNumber");
+  uploads.place().run_job(job);
+  CHECK(uploads.requests("PUT", "partNumber") - before <= 4);  // of six: at most those that were in flight
+  uploads.check_same("a");
+  uploads.check_clean();
+}
+
+TEST_CASE("an upload that has expired starts over") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  const std::string job = Uploads::job("s3://models/a");
+  uploads.set_fault("expired 3 1 part");
+  const ProcessResult first = [&] {
+    write_text(uploads.place().file("job.yaml"), job);
+    return uploads.place().run({"run", "job.yaml"});
+  }();
+  CHECK(first.exit_code == 6);
+  CHECK(has(first.err, "the upload no longer exists"));
+  uploads.set_fault("");
+  const std::string again = uploads.place().run_job(job);
+  CHECK(has(again, "has expired, or another program has aborted it"));
+  uploads.check_same("a");
+  uploads.check_clean();
+}
+
+TEST_CASE("an option discards the uploads of an interrupted run") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  const std::string job = Uploads::job("s3://models/a");
+  uploads.set_fault("full 3 1000 part");
+  uploads.place().run_job(job, 6);
+  CHECK_FALSE(read_text(uploads.server().file("uploads.txt")).empty());
+  const ProcessResult check = uploads.place().run({"check", "job.yaml"});
+  CHECK(has(check.err + check.out, "discard"));
+  const ProcessResult discarded = uploads.place().run({"run", "job.yaml", "--discard"});
+  CAPTURE(discarded.err);
+  CHECK(discarded.exit_code == 0);
+  uploads.check_clean();
+  CHECK(fs::is_empty(uploads.bucket()));
+}
+
+TEST_CASE("what a server refuses is one clear error, and nothing is left") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  struct Case {
+    const char *fault, *job, *error;
+  };
+  const Case one = GENERATE(Case{"denied 1 1000", "s3://models/a", "the server refuses access"},
+                            Case{"skew 1 1000", "s3://models/a", "the clock of this machine"},
+                            Case{"full 1 1000", "s3://models/a", "the bucket is full"},
+                            Case{"", "s3://other/a", "the bucket 'other' does not exist"});
+  Uploads uploads;
+  uploads.set_fault(one.fault);
+  const std::string error = uploads.place().run_job(Uploads::job(one.job), 6);
+  CHECK(has(error, one.error));
+  uploads.set_fault("");
+  uploads.check_clean();
+  CHECK(fs::is_empty(uploads.bucket()));
+}
+
+TEST_CASE("credentials that are wrong or missing are reported before the run") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  const std::string endpoint = "AWS_ENDPOINT_URL_S3=" + uploads.server().host();
+  const std::string job = fmt::format("version: 1\nsource: {{gguf: '{}'}}\noutputs: [{{gguf: 's3://models/a.gguf'}}]\n",
+                                      uploads.place().file("model.gguf"));
+  const Workplace wrong({endpoint, std::string("AWS_ACCESS_KEY_ID=") + kS3Key, "AWS_SECRET_ACCESS_KEY=another"});
+  CHECK(has(wrong.run_job(job, 6), "the server refuses the credentials"));
+  const Workplace unknown({endpoint, "AWS_ACCESS_KEY_ID=nobody", std::string("AWS_SECRET_ACCESS_KEY=") + kS3Secret});
+  CHECK(has(unknown.run_job(job, 6), "the server refuses the credentials"));
+  const Workplace nobody({endpoint});
+  CHECK(has(nobody.run_job(job, 6), "set AWS_ACCESS_KEY_ID"));
+  uploads.check_clean();
+}
+
+TEST_CASE("a user who may write but not read can upload") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  fs::create_directories(uploads.server().file("s3/writeonly-models"));
+  const std::string job =
+      "version: 1\nsource: {gguf: model.gguf}\noutputs: [{gguf: 's3://writeonly-models/a.gguf', quantize: Q8_0}]\n";
+  uploads.place().run_job(job);
+  CHECK(fs::exists(uploads.server().file("s3/writeonly-models/a.gguf")));
+  CHECK(has(uploads.place().run_job(job, 2), "the output already exists"));
+  CHECK(uploads.requests("POST", "uploads=") == 2);
+}
+
+TEST_CASE("convert and quantize write to a bucket") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  const ProcessResult there = uploads.place().run({"quantize", "model.gguf", "s3://models/q.gguf", "Q8_0"});
+  CAPTURE(there.err);
+  CHECK(there.exit_code == 0);
+  const ProcessResult here = uploads.place().run({"quantize", "model.gguf", "q.gguf", "Q8_0"});
+  CHECK(here.exit_code == 0);
+  const bool same = read_text(uploads.bucket() + "/q.gguf") == read_text(uploads.place().file("q.gguf"));
+  CHECK(same);
+  uploads.check_clean();
+}
+
+TEST_CASE("parts that do not fit into memory wait in the spool, or the run is refused") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  const std::string few = uploads.place().run_job(Uploads::job("s3://models/a", "limits: {memory: 24MiB}\n"), 2);
+  CHECK(has(few, "the parts that are open at the same time need"));
+  CHECK(has(few, "limits.memory"));
+  CHECK(uploads.requests("POST", "") == 0);
+  fs::create_directories(uploads.place().file("spool"));
+  uploads.place().run_job(Uploads::job("s3://models/a", "limits: {memory: 8MiB, spool: spool}\n"));
+  uploads.check_same("a");
+  uploads.check_clean();
+  CHECK(names_in(uploads.place().file("spool")).empty());
+}

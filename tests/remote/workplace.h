@@ -1,0 +1,79 @@
+#pragma once
+// Runs the program in a folder of its own, with the credentials that a test gives it, and looks for secrets in all that
+// it writes.
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+
+namespace ggufmill {
+
+inline constexpr const char* kToken = "hf_sEcReTtOkEnOfTheTest";
+inline constexpr const char* kSignature = "vErYsEcReTsIgNaTuRe";
+inline constexpr const char* kS3Key = "AKIDEXAMPLE";
+inline constexpr const char* kS3Secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+inline constexpr const char* kSessionToken = "temporary-session-token";
+
+inline const std::string kProgram = GGUFMILL_BUILD_DIR "/bin/ggufmill";
+inline const std::string kSynth = GGUFMILL_BUILD_DIR "/bin/ggufmill-synth";
+
+// A folder in which the program runs without credentials, except for those passed in.
+class Workplace {
+ public:
+  explicit Workplace(std::vector<std::string> settings = {}) : settings_(std::move(settings)) {
+    for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+                             "AWS_SESSION_TOKEN", "AWS_PROFILE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR",
+                             "AWS_REGION", "AWS_DEFAULT_REGION", "HF_ENDPOINT", "XDG_STATE_HOME"})
+      ::unsetenv(name);
+    settings_.insert(settings_.end(), {"no_proxy=*", "HOME=" + home_.path().string(), "HF_HOME=" + home_.file("hf"),
+                                       "AWS_SHARED_CREDENTIALS_FILE=" + home_.file("credentials")});
+  }
+  ProcessResult run(std::vector<std::string> words) const { return run_by({}, std::move(words)); }
+  // Same, with a program before the words that runs the rest of them.
+  ProcessResult run_by(std::vector<std::string> before, const std::vector<std::string>& words) const {
+    before.push_back(kProgram);
+    before.insert(before.end(), words.begin(), words.end());
+    ProcessResult result = run_process(before, folder_.path(), settings_);
+    CHECK_FALSE(has_secret(result.out));
+    CHECK_FALSE(has_secret(result.err));
+    return result;
+  }
+  // Runs `text` as a pipeline file; the program must exit with `code`. Returns its messages.
+  std::string run_job(const std::string& text, int code = 0, std::vector<std::string> words = {}) const {
+    write_text(folder_.file("job.yaml"), text);
+    words.insert(words.begin(), {"run", "job.yaml"});
+    const ProcessResult result = run(words);
+    CAPTURE(result.out, result.err);
+    CHECK(result.exit_code == code);
+    return result.err;
+  }
+  std::string file(const std::string& name) const { return folder_.file(name); }
+  std::string folder() const { return folder_.path(); }
+  std::string home(const std::string& name) const { return home_.file(name); }
+  // Returns true if a file written by the program, hidden or not, contains one of the secrets.
+  bool tells() const { return tells(folder_.path()); }
+  static bool tells(const std::string& folder) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+      if (entry.is_regular_file() && has_secret(read_text(entry.path()))) return true;
+    return false;
+  }
+
+ private:
+  static bool has_secret(const std::string& text) {
+    for (const char* secret : {kToken, kSignature, kS3Secret, kSessionToken})
+      if (text.find(secret) != std::string::npos) return true;
+    return false;
+  }
+
+  TempDir folder_, home_;
+  std::vector<std::string> settings_;
+};
+
+}  // namespace ggufmill
