@@ -328,6 +328,9 @@ int execute_steps(const Loaded& loaded, const po::variables_map& values, bool ov
   options.chunks = [&](const JobStep& step, std::uint64_t done, std::uint64_t total) {
     meter.show_chunks(std::string(name_of(step.kind)), done, total);
   };
+  options.sent = [&](const JobStep& step, std::uint64_t done, std::uint64_t total) {
+    meter.show(std::string(name_of(step.kind)), done, total);
+  };
   for (BatchJob each : loaded.batch.jobs) {
     Status read = read_report_options(values, each.job.report);
     if (read) read = read_job_options(values, each.job);

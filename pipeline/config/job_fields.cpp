@@ -177,6 +177,43 @@ Form<QualityOptions> quality_form() {
       .at(&Options::origin);
 }
 
+Form<CardOptions> card_form() {
+  using Options = CardOptions;
+  return map_of<Options>(
+             {
+                 field("path", &Options::path, path(), "Path of the card.").example("out/README.md"),
+                 field("template", &Options::card_template, path(),
+                       "Mustache template of the card. Defaults to the built-in one, which `ggufmill card --template` "
+                       "prints.")
+                     .example("card.md"),
+                 field("base_model", &Options::base_model, text(),
+                       "Name of the source on the hub. Defaults to what the source's own card says.")
+                     .example("ORG/NAME"),
+                 field("repository", &Options::repository, text(),
+                       "Name on the hub under which the outputs are published, for the commands that the card shows.")
+                     .example("ORG/NAME-GGUF"),
+             })
+      .at(&Options::origin);
+}
+
+Form<UploadOptions> upload_form() {
+  using Options = UploadOptions;
+  return map_of<Options>(
+             {
+                 field("to", &Options::to, text(), "Repository of the hub, with a branch other than main after an @.")
+                     .required()
+                     .example("hf://ORG/NAME-GGUF"),
+                 field("files", &Options::files,
+                       list_of(regex().doc("Pattern to find anywhere in the file name (Perl syntax).")).at_least(1),
+                       "Files to upload, by their names. Defaults to all outputs, importance matrices, and the card.")
+                     .example("['\\.gguf$']"),
+                 field("message", &Options::message, "Message of the commit.").example("Add quantizations"),
+                 field("create", &Options::create, "Create the repository if it does not exist.").example("true"),
+                 field("private", &Options::is_private, "Make a repository that is created private.").example("true"),
+             })
+      .at(&Options::origin);
+}
+
 }  // namespace
 
 Form<unsigned> threads_form() {
@@ -235,6 +272,13 @@ const Fields<Job>& job_options() {
             "Measure with llama-perplexity how much the predictions of the outputs differ from those of one of them: "
             "perplexity, KL divergence, and how often the most likely token is the same.")
           .example("{text: wiki.test.raw, chunks: 100}"),
+      field("card", &Job::card, card_form(),
+            "Write a description of all outputs: files, sizes, checksums, quality, and how they were made.")
+          .example("{path: out/README.md}"),
+      field("upload", &Job::upload, upload_form(),
+            "Upload the files to a repository of the Hugging Face hub in one commit, with the token that HF_TOKEN or "
+            "`hf auth login` gives. Files that are there already are not sent again.")
+          .example("{to: 'hf://ORG/NAME-GGUF'}"),
       field("after", &Job::after, hook_form(),
             "Program to run when everything else is complete. Its environment has GGUFMILL_OUTPUTS, the paths of all "
             "outputs, one per line. If it fails, the job fails, and the next run starts it again.")

@@ -87,6 +87,16 @@ struct CardOptions {
   Origin origin{};
 };
 
+// The repository to which the files of a job are uploaded.
+struct UploadOptions {
+  std::string to;                     // "hf://ORG/NAME" or "hf://ORG/NAME@BRANCH"
+  std::vector<Pattern> files;         // of the file names that are uploaded; empty: all
+  std::string message = "Add files";  // of the commit
+  bool create = false;                // create the repository if it does not exist
+  bool is_private = false;            // of a repository that is created
+  Origin origin{};
+};
+
 using StageList = std::vector<std::shared_ptr<const Stage>>;
 
 struct JobOutput {
@@ -118,6 +128,7 @@ struct Job {
   std::string trace;      // path of the run's trace; empty: none
   std::optional<QualityOptions> quality;
   std::optional<CardOptions> card;
+  std::optional<UploadOptions> upload;
   Hook after{};  // run when everything else is complete
   // Files that the job was made from, in addition to those that its parts read; never written.
   std::vector<std::string> inputs;

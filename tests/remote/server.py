@@ -25,6 +25,7 @@ import time
 import urllib.parse
 
 import bucket
+import hub
 
 ROOT = sys.argv[1]
 LOCK = threading.Lock()
@@ -46,7 +47,7 @@ def modified_of(path):
     return email.utils.formatdate(int(os.path.getmtime(path)), usegmt=True)
 
 
-class Handler(bucket.BucketRequests, http.server.BaseHTTPRequestHandler):
+class Handler(hub.HubRequests, bucket.BucketRequests, http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     store = bucket.Store(ROOT)
     disable_nagle_algorithm = True
@@ -285,6 +286,8 @@ class Handler(bucket.BucketRequests, http.server.BaseHTTPRequestHandler):
     # ---- a hub, and buckets ----
 
     def hub_or_bucket(self):
+        if self.hub_upload():
+            return None
         is_signed = self.headers.get("Authorization", "").startswith("AWS4-HMAC-SHA256")
         if is_signed or self.command != "GET" or self.name.startswith("/public-"):
             return self.bucket()

@@ -18,7 +18,7 @@ namespace ggufmill {
 
 class Context;
 
-enum class StepKind { kWrite, kImportance, kQuality, kCard, kCommand };
+enum class StepKind { kWrite, kImportance, kQuality, kCard, kUpload, kCommand };
 std::string_view name_of(StepKind kind);  // "write"
 
 struct JobStep {
@@ -37,6 +37,8 @@ struct PublishOptions {
   std::function<void(const JobStep& step, std::size_t index, std::size_t count)> begun{};
   // Receives the number of chunks that the program of a step has done, and their total, 0 while it is unknown.
   std::function<void(const JobStep& step, std::uint64_t done, std::uint64_t total)> chunks{};
+  // Receives the bytes that an upload has sent, and the bytes of all its files.
+  std::function<void(const JobStep& step, std::uint64_t done, std::uint64_t total)> sent{};
 };
 
 struct PublishReport {

@@ -138,6 +138,7 @@ outputs:
   - {gguf: out/q4.gguf, quantize: Q4_K}
   - {gguf: out/iq2.gguf, quantize: {type: IQ2_XS, tensors: [{match: token_embd, type: Q8_0}]}}
 quality: {program: ./perplexity, text: text.txt, json: out/quality.json}
+card: {path: out/README.md, base_model: org/base}
 after: {command: [./command, all]}
 )";
 
@@ -265,11 +266,15 @@ TEST_CASE("everything that is known is checked before the first step") {
        {"after.command=[./missing]", "there is no program './missing'"},
        {"quality.json=out/q4.gguf", "out/q4.gguf"},
        {"quality.json=text.txt", "text.txt"},
-       {"stages.0.importance.compute.file=out/q4.gguf", "out/q4.gguf"}}));
+       {"stages.0.importance.compute.file=out/q4.gguf", "out/q4.gguf"},
+       {"card.template=missing.md", "missing.md"},
+       {"card.path=out/quality.json", "out/quality.json"},
+       {"upload={to: 'hf://nobody'}", "does not name an organization and a model"},
+       {"upload={to: 'https://example.org'}", "does not name a repository of the hub"}}));
   CAPTURE(set);
   const auto refused = folder.run({set});
   REQUIRE(!refused);
-  CHECK(refused.error().code == ExitCode::kUsage);
+  CHECK(refused.error().code == (std::string_view(message) == "missing.md" ? ExitCode::kBadInput : ExitCode::kUsage));
   CHECK(render(refused.error()).find(message) != std::string::npos);
   CHECK(!fs::exists("out"));
   CHECK(folder.calls().empty());
@@ -303,7 +308,7 @@ TEST_CASE("the importance of a model that needs the importance itself is refused
 TEST_CASE("files that are not results of the job are not replaced") {
   const PublishFolder folder;
   fs::create_directory("out");
-  const std::string path = GENERATE("out/imatrix.gguf", "out/q4.gguf", "out/quality.json");
+  const std::string path = GENERATE("out/imatrix.gguf", "out/q4.gguf", "out/quality.json", "out/README.md");
   CAPTURE(path);
   write_text(path, "something else");
   const auto refused = folder.run();
@@ -325,4 +330,35 @@ TEST_CASE("a plan has the types of the run, before the importance is known") {
       CHECK(before.outputs[i].tensors[k].type == after.outputs[i].tensors[k].type);
   CHECK(std::ranges::any_of(before.outputs[2].problems, wants_importance));
   CHECK(after.outputs[2].problems.empty());
+}
+
+TEST_CASE("the card has every output, its checksum and quality, and what the source's own card says") {
+  const PublishFolder folder;
+  write_text("README.md", "---\nlicense: mit\n---\nA model.\n");
+  REQUIRE(folder.run());
+  const std::string card = read_text("out/README.md");
+  for (const char* part : {"license: mit", "base_model: org/base", "| [q4.gguf](q4.gguf) | Q4_K_M |", "0.05", "91.25 %",
+                           "imatrix.gguf, computed from text.txt (2 chunks)", "source: {gguf: model.gguf}"}) {
+    CAPTURE(part);
+    CHECK(card.find(part) != std::string::npos);
+  }
+  const std::string sums = read_text("out/q4.gguf.sha256");
+  CHECK(card.find(sums.substr(0, 64)) != std::string::npos);
+}
+
+TEST_CASE("the card is written from the user's template") {
+  const PublishFolder folder;
+  write_text("card.md", "{{#files}}{{recipe}} {{same_top}};{{/files}}");
+  REQUIRE(folder.run({"card.template=card.md"}));
+  CHECK(read_text("out/README.md") == "IQ2_XS 91.25 %;Q4_K_M 91.25 %;F32 ;");
+}
+
+TEST_CASE("a template that is wrong is refused before the first step") {
+  const PublishFolder folder;
+  write_text("card.md", "{{#files}}{{sizes}}{{/files}}");
+  const auto refused = folder.run({"card.template=card.md"});
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ExitCode::kUsage);
+  CHECK(render(refused.error()).find("'sizes'") != std::string::npos);
+  CHECK(folder.calls().empty());
 }

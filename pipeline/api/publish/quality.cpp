@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "pipeline/api/publish/result_file.h"
-#include "pipeline/io/json_file.h"
+#include "pipeline/core/text.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/report/json_text.h"
 
@@ -42,18 +42,48 @@ std::optional<MeasuredQuality> from_json(const json::object& object) {
   return quality;
 }
 
-constexpr std::uint64_t kMostBytes = 64 << 20;  // of the file of results
+std::string base_of(const QualityOptions& options, const Job& job) {
+  return options.base.empty() ? job.outputs.front().sink->target() : options.base;
+}
 
-bool is_text_at(const std::string& path, const std::string& text) {
-  const auto there = read_text_file(path, kMostBytes);
-  return there && there.value() == text;
+Result<bool> compares(const QualityOptions& options, const JobOutput& output, const std::string& path) {
+  if (output.part.value_or(ModelPart::kText) != ModelPart::kText || !path.ends_with(".gguf")) return false;
+  const std::string name = fs::path(path).filename().string();
+  for (const Pattern& pattern : options.outputs) {
+    BOOST_OUTCOME_TRY(const bool matches, pattern.matches(name));
+    if (matches) return true;
+  }
+  return options.outputs.empty();
 }
 
 }  // namespace
 
-QualityStep::QualityStep(const QualityOptions& options, QualityOutput base, std::vector<QualityOutput> outputs,
-                         std::string text_hash)
-    : options_(options), base_(std::move(base)), outputs_(std::move(outputs)), text_hash_(std::move(text_hash)) {}
+Status check_base(const QualityOptions& options, const Job& job) {
+  const std::string target = base_of(options, job);
+  if (std::ranges::any_of(job.outputs, [&](const auto& output) { return output.sink->target() == target; }))
+    return ok();
+  return error_at(options.origin, fmt::format("no output of this job is {}", quoted_name(target)),
+                  "`base` is the path of an output");
+}
+
+Result<QualityStep> QualityStep::make(const QualityOptions& options, JobOutputs& outputs) {
+  BOOST_OUTCOME_TRY(check_base(options, outputs.job()));
+  QualityStep step(options);
+  const std::string base = base_of(options, outputs.job());
+  BOOST_OUTCOME_TRY(outputs.for_each_written([&](const JobOutput& output, const WrittenOutput& written) -> Status {
+    QualityOutput one{written.path, {}};
+    for (const ManifestFile& file : written.manifest.files) one.sha256.push_back(file.sha256);
+    if (output.sink->target() == base) {
+      step.base_ = std::move(one);
+      return ok();
+    }
+    BOOST_OUTCOME_TRY(const bool is_compared, compares(options, output, written.path));
+    if (is_compared) step.outputs_.push_back(std::move(one));
+    return ok();
+  }));
+  BOOST_OUTCOME_TRY(step.text_hash_, hash_of(options.text));
+  return step;
+}
 
 std::string QualityStep::key_of(const QualityOutput& output) const {
   std::vector<std::string> parts{"quality", text_hash_, std::to_string(options_.chunks),
@@ -76,6 +106,12 @@ std::vector<std::optional<MeasuredQuality>> QualityStep::known() const {
     known.push_back(result ? from_json(*result) : std::nullopt);
   }
   return known;
+}
+
+std::optional<MeasuredQuality> QualityStep::known_of(const std::string& path) const {
+  const auto output = std::ranges::find(outputs_, path, &QualityOutput::path);
+  const auto result = output == outputs_.end() ? std::nullopt : results_.find(key_of(*output));
+  return result ? from_json(*result) : std::nullopt;
 }
 
 bool QualityStep::is_done() const {

@@ -5,10 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/api/publish/job_outputs.h"
 #include "pipeline/api/publish/programs.h"
 #include "pipeline/api/publish/step_results.h"
 
 namespace ggufmill {
+
+// Fails with exit code 2 if no output of the job is the base.
+Status check_base(const QualityOptions& options, const Job& job);
 
 // An output that exists.
 struct QualityOutput {
@@ -20,12 +24,14 @@ struct QualityOutput {
 // all outputs are measured.
 class QualityStep {
  public:
-  // `text_hash` is hash_of() the text.
-  QualityStep(const QualityOptions& options, QualityOutput base, std::vector<QualityOutput> outputs,
-              std::string text_hash);
+  // For outputs that are all written. The options must outlive the step.
+  static Result<QualityStep> make(const QualityOptions& options, JobOutputs& outputs);
 
+  const QualityOutput& base() const { return base_; }
   // Returns the results known so far, in the order of the outputs.
   std::vector<std::optional<MeasuredQuality>> known() const;
+  // Returns the result of the output at `path`, if it is known.
+  std::optional<MeasuredQuality> known_of(const std::string& path) const;
   // True if all outputs are measured, and the file of results is as it should be.
   bool is_done() const;
   // Measures what is missing, and writes the file of results. Fails like measure_quality(), and with exit code 2 if
@@ -37,13 +43,14 @@ class QualityStep {
   std::string json() const;
 
  private:
+  explicit QualityStep(const QualityOptions& options) : options_(options) {}
   std::string key_of(const QualityOutput& output) const;
   std::string predictions() const;
 
   const QualityOptions& options_;
   QualityOutput base_;
   std::vector<QualityOutput> outputs_;
-  std::string text_hash_;
+  std::string text_hash_;  // hash_of() the text
   StepResults results_;
 };
 

@@ -14,14 +14,13 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/remote/credentials.h"
-#include "pipeline/io/remote/remote_scheme.h"
+#include "pipeline/io/remote/hub.h"
 #include "pipeline/io/remote/remote_source.h"
 
 namespace ggufmill::remote {
 namespace {
 
 constexpr std::string_view kMain = "main";
-constexpr std::string_view kHubHelp = "an address of the hub is hf://ORG/NAME@REVISION or hf://ORG/NAME@REVISION/FILE";
 
 // A model at a revision, as the hub describes it.
 struct Listing {
@@ -85,6 +84,8 @@ Result<std::string> hub_token() {
   return checked_secret(first_line(file), fmt::format("'{}'", file));
 }
 
+}  // namespace
+
 Result<Access> access_to_hub(const std::string& path) {
   Access access;
   BOOST_OUTCOME_TRY(const std::string endpoint,
@@ -98,6 +99,8 @@ Result<Access> access_to_hub(const std::string& path) {
   access.is_anonymous = false;
   return access;
 }
+
+namespace {
 
 // Returns access to the hub's description of a model at a revision: a JSON document that lists its files.
 Result<Access> access_to_list(const Address& address) {

@@ -1,0 +1,134 @@
+#include "pipeline/api/publish/card_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "pipeline/api/publish/quality.h"
+#include "pipeline/io/json_file.h"
+#include "pipeline/io/source_path.h"
+
+namespace ggufmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMostBytes = 16 << 20;  // of a template, a card or a pipeline file
+
+// Returns the key with the largest value; an empty one if there is none.
+std::string largest(const std::map<std::string, std::uint64_t>& bytes) {
+  const auto found = std::ranges::max_element(bytes, {}, [](const auto& each) { return each.second; });
+  return found == bytes.end() ? "" : found->first;
+}
+
+// Returns the recipe, or the type of most of the bytes.
+std::string type_of(const PlannedOutput& planned) {
+  if (!planned.recipe.empty()) return planned.recipe;
+  std::map<std::string, std::uint64_t> bytes;
+  for (const PlannedTensor& tensor : planned.tensors) bytes[std::string(tensor.type->name)] += tensor.bytes;
+  return largest(bytes);
+}
+
+std::string encoder_of(const Manifest& manifest) {
+  std::map<std::string, std::uint64_t> bytes;
+  for (const ManifestFile& file : manifest.files)
+    for (const ManifestTensor& tensor : file.tensors)
+      if (!tensor.encoder.empty()) bytes[tensor.encoder] += tensor.bytes;
+  return largest(bytes);
+}
+
+// Returns the name on the hub of a source that was read from there: "ORG/NAME" for hf://ORG/NAME@REVISION/FILE.
+std::string hub_name(const std::string& path) {
+  constexpr std::string_view kHub = "hf://";
+  if (!path.starts_with(kHub)) return {};
+  const std::string rest = path.substr(kHub.size());
+  const std::string name = rest.substr(0, rest.find('/', rest.find('/') + 1));
+  return name.substr(0, name.find('@'));
+}
+
+std::string name_of(const std::string& path) { return fs::path(path).filename().string(); }
+
+// Returns the card of a job without its files. `plan` is that of any of its outputs.
+Result<Card> started_card(const CardOptions& options, const Plan& plan, const Job& job) {
+  Card card;
+  card.name = plan.source.name;
+  card.version = GGUFMILL_VERSION;
+  card.repository = options.repository;
+  const std::string source = plan.source.files.empty() ? "" : plan.source.files.front()->path;
+  const std::string base = source.substr(0, source.rfind('/') + 1) + "README.md";
+  if (is_file(base)) {
+    BOOST_OUTCOME_TRY(const std::string text, read_text_file(base, kMostBytes));
+    BOOST_OUTCOME_TRY(card.base, read_base_card(text, base));
+  }
+  card.base_model = options.base_model.empty() ? hub_name(source) : options.base_model;
+  if (card.name.empty()) card.name = fs::path(source).stem().string();
+  if (is_file(job.file)) {
+    BOOST_OUTCOME_TRY(card.job, read_text_file(job.file, kMostBytes));
+  }
+  return card;
+}
+
+// Returns the row of an output that exists.
+CardFile card_file(const PlannedOutput& planned, const JobOutput& output, const Manifest& manifest) {
+  CardFile file;
+  for (const ManifestFile& each : manifest.files) {
+    file.shards.push_back({each.name, each.sha256});
+    file.bytes += each.bytes;
+  }
+  file.recipe = type_of(planned);
+  file.part = part_name(output.part.value_or(ModelPart::kText));
+  std::uint64_t bytes = 0, weights = 0;
+  for (const PlannedTensor& tensor : planned.tensors) {
+    bytes += tensor.bytes;
+    weights += tensor.shape.elements();
+    file.importance = file.importance || tensor.importance;
+  }
+  file.bits_per_weight = weights == 0 ? 0 : 8 * static_cast<double>(bytes) / static_cast<double>(weights);
+  file.encoder = encoder_of(manifest);
+  return file;
+}
+
+}  // namespace
+
+Result<CardTemplate> card_template(const CardOptions& options) {
+  CardTemplate made;
+  if (options.card_template.empty()) {
+    made.name = built_in_cards().front().name;
+    made.text = built_in_cards().front().text;
+    return made;
+  }
+  made.name = options.card_template;
+  BOOST_OUTCOME_TRY(made.text, read_text_file(options.card_template, kMostBytes));
+  BOOST_OUTCOME_TRY(render_card(Card{}, made.text, made.name));
+  return made;
+}
+
+Result<Card> card_of(const CardOptions& options, JobOutputs& outputs) {
+  BOOST_OUTCOME_TRY(const Plan* const plan, outputs.plan_of(outputs.parts().front()));
+  const Job& job = outputs.job();
+  BOOST_OUTCOME_TRY(Card card, started_card(options, *plan, job));
+  std::vector<std::string> paths;
+  BOOST_OUTCOME_TRY(outputs.for_each_written([&](const JobOutput& output, const WrittenOutput& written) -> Status {
+    card.files.push_back(card_file(*written.planned, output, written.manifest));
+    paths.push_back(written.path);
+    return ok();
+  }));
+  const std::vector<ImportanceComputation> computed = outputs.computations();
+  if (!computed.empty())
+    card.importance = CardImportance{name_of(computed.front().text), computed.front().chunks,
+                                     name_of(computed.front().result_path())};
+  if (!job.quality) return card;
+  BOOST_OUTCOME_TRY(const QualityStep quality, QualityStep::make(*job.quality, outputs));
+  card.measurement = CardMeasurement{name_of(job.quality->text), job.quality->chunks, job.quality->context};
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    card.files[i].is_base = paths[i] == quality.base().path;
+    if (const auto measured = quality.known_of(paths[i]))
+      card.files[i].quality = CardQuality{measured->divergence, measured->divergence_99, measured->divergence_max,
+                                          measured->same_top, measured->perplexity};
+  }
+  return card;
+}
+
+}  // namespace ggufmill

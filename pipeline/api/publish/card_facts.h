@@ -1,0 +1,23 @@
+#pragma once
+// What a card says about a job and its outputs.
+
+#include <string>
+
+#include "pipeline/api/publish/job_outputs.h"
+#include "pipeline/card/card.h"
+#include "pipeline/core/error.h"
+#include "pipeline/core/job.h"
+
+namespace ggufmill {
+
+struct CardTemplate {
+  std::string name, text;
+};
+// Returns the template that the options name, after rendering an example with it. Fails with exit code 2 or 4.
+Result<CardTemplate> card_template(const CardOptions& options);
+
+// Returns the card of a job whose outputs are all written, with the quality that is known. Reads the card of the
+// source's folder, if there is one.
+Result<Card> card_of(const CardOptions& options, JobOutputs& outputs);
+
+}  // namespace ggufmill

@@ -1,0 +1,72 @@
+#pragma once
+// The outputs of a job with steps: which are written together, and what is known of those that exist.
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/core/job.h"
+#include "pipeline/manifest/manifest.h"
+#include "pipeline/plan/plan.h"
+#include "stages/importance/computed_importance.h"
+
+namespace ggufmill {
+
+class Context;
+
+// The outputs of a job that are written in the same read of the source.
+struct JobPart {
+  Job job;  // with these outputs only, and without the job's other steps
+  bool needs_importance = false;
+};
+
+// One output that exists.
+struct WrittenOutput {
+  const PlannedOutput* planned = nullptr;  // valid until JobOutputs::forget()
+  Manifest manifest;
+  std::string path;           // of the first file
+  std::string manifest_path;  // next to it
+  std::uint64_t bytes = 0;    // of all files
+};
+
+bool waits_for_importance(const JobOutput& output);
+
+// Not thread-safe. The context must outlive it.
+class JobOutputs {
+ public:
+  JobOutputs(const Context& context, const Job& job);
+
+  const Job& job() const { return job_; }                       // with manifests
+  const std::vector<JobPart>& parts() const { return parts_; }  // one or two: first the outputs without importance
+  std::vector<ImportanceComputation> computations() const;
+
+  // Returns the path in the user's cache for the result of a computation, under a key of all that it depends on. Fails
+  // with exit code 4 if its model is not written yet.
+  Result<std::string> cached_importance(const ImportanceComputation& computation);
+  // Returns true if the result is in the cache and in its file.
+  bool is_known(const ImportanceComputation& computation);
+  // Return the job with the importance that is known.
+  Job resolved(Job job);
+  Job resolved(const JobPart& part) { return resolved(part.job); }
+
+  // Returns the plan of a part with the importance that is known.
+  Result<const Plan*> plan_of(const JobPart& part);
+  // Return what is known of outputs that exist, from their manifests.
+  Result<WrittenOutput> written(const JobPart& part, std::size_t index);
+  Result<WrittenOutput> written_as(const std::string& target);
+  Status for_each_written(const std::function<Status(const JobOutput& output, const WrittenOutput& written)>& take);
+
+  // To be called when outputs or importance have changed. Until then, plans are kept: planning reads headers.
+  void forget();
+
+ private:
+  const Context& context_;
+  Job job_;
+  std::vector<JobPart> parts_;
+  std::map<const JobPart*, std::optional<Plan>> plans_;
+  std::map<std::string, bool> known_;  // by result_path()
+};
+
+}  // namespace ggufmill

@@ -1,0 +1,132 @@
+#include "pipeline/api/publish/step_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipeline/api/command.h"
+#include "pipeline/api/context.h"
+#include "pipeline/api/publish/card_facts.h"
+#include "pipeline/api/publish/quality.h"
+#include "pipeline/api/publish/result_file.h"
+#include "pipeline/api/publish/upload_step.h"
+#include "pipeline/core/text.h"
+#include "pipeline/io/source_path.h"
+
+namespace ggufmill {
+namespace {
+
+class StepChecks {
+ public:
+  StepChecks(const Context& context, const std::string& source, JobOutputs& outputs, const BatchOptions& batch,
+             Diagnostics& errors)
+      : context_(context), source_(source), outputs_(outputs), job_(outputs.job()), batch_(batch), errors_(errors) {}
+
+  void check() {
+    check_programs();
+    check_texts();
+    if (job_.quality)
+      if (const Status base = check_base(*job_.quality, job_); !base) errors_.add(base.error());
+    for (const JobPart& part : outputs_.parts()) check_part(part);
+    if (job_.card)
+      if (const auto form = card_template(*job_.card); !form) errors_.add(form.error());
+    if (job_.upload) UploadStep(*job_.upload, outputs_).check(errors_);
+    if (errors_.empty()) check_paths();
+  }
+
+ private:
+  void check_part(const JobPart& part) {
+    const Job job = outputs_.resolved(part);
+    BatchOptions quietly = batch_;
+    quietly.ended = {};
+    quietly.adjust = {};
+    if (std::ranges::any_of(job.outputs, waits_for_importance) || needs_measurement(job)) {
+      const Result<const Plan*> plan = outputs_.plan_of(part);
+      if (!plan) return errors_.add(plan.error());
+      for (const Error& error : context_.check(*plan.value(), batch_.run.overwrite))
+        if (!wants_importance(error) && !wants_measurement(error)) errors_.add(error);
+      return;
+    }
+    for (const Error& error : failures_of(plan_source(context_, {source_, job}, quietly).cells)) errors_.add(error);
+  }
+
+  void check_program(const std::string& program, const Origin& origin, const char* help) const {
+    if (!find_program(program))
+      errors_.add(error_at(origin, fmt::format("there is no program {}", quoted_name(program)), help));
+  }
+
+  void check_programs() const {
+    constexpr const char* kLlama =
+        "it is part of llama.cpp: give its path, as in program: llama.cpp/build/bin/NAME, or add its folder to PATH";
+    constexpr const char* kCommand = "give its path, or add its folder to PATH";
+    for (const ImportanceComputation& each : outputs_.computations()) check_program(each.program, each.origin, kLlama);
+    if (job_.quality) check_program(job_.quality->program, job_.quality->origin, kLlama);
+    for (const JobOutput& output : job_.outputs)
+      if (!output.after.command.empty()) check_program(output.after.command.front(), output.after.origin, kCommand);
+    if (!job_.after.command.empty()) check_program(job_.after.command.front(), job_.after.origin, kCommand);
+  }
+
+  void check_texts() const {
+    const auto check_text = [&](const std::string& path, const Origin& origin) {
+      if (!is_file(path))
+        errors_.add(error_at(origin, fmt::format("there is no text {}", quoted_name(path)), "`text` is a file"));
+    };
+    for (const ImportanceComputation& each : outputs_.computations()) check_text(each.text, each.origin);
+    if (job_.quality) check_text(job_.quality->text, job_.quality->origin);
+  }
+
+  // Refuses paths that two steps write, or that one writes and another reads.
+  void check_paths() {
+    std::vector<WrittenPath> written;
+    std::vector<std::string> read;
+    for (const JobPart& part : outputs_.parts()) {
+      const Result<const Plan*> plan = outputs_.plan_of(part);
+      if (!plan) return errors_.add(plan.error());
+      BatchFiles files;
+      files.add(*plan.value());
+      written.insert(written.end(), files.written.begin(), files.written.end());
+      // The result of a computation is both written and read.
+      for (const std::string& path : files.read)
+        if (std::ranges::none_of(outputs_.computations(), [&](const auto& one) { return one.result_path() == path; }))
+          read.push_back(path);
+    }
+    for (const ImportanceComputation& each : outputs_.computations()) {
+      written.push_back({each.result_path(), "importance matrix", each.origin});
+      read.push_back(each.text);
+    }
+    if (job_.quality) {
+      read.push_back(job_.quality->text);
+      if (!job_.quality->json.empty()) written.push_back({job_.quality->json, "quality", job_.quality->origin});
+    }
+    if (job_.card) written.push_back({job_.card->path, "card", job_.card->origin});
+    check_distinct(written, read, errors_);
+    check_results();
+  }
+
+  // Refuses files that exist and were not written by an earlier run.
+  void check_results() {
+    std::vector<std::string> paths;
+    for (const ImportanceComputation& each : outputs_.computations()) paths.push_back(each.result_path());
+    if (job_.quality && !job_.quality->json.empty()) paths.push_back(job_.quality->json);
+    if (job_.card) paths.push_back(job_.card->path);
+    for (const std::string& path : paths)
+      if (const Status free = files_.check(path, batch_.run.overwrite); !free) errors_.add(free.error());
+  }
+
+  const Context& context_;
+  const std::string& source_;
+  JobOutputs& outputs_;
+  const Job& job_;
+  const BatchOptions& batch_;
+  Diagnostics& errors_;
+  StepFiles files_;
+};
+
+}  // namespace
+
+void check_steps(const Context& context, const std::string& source, JobOutputs& outputs, const BatchOptions& batch,
+                 Diagnostics& errors) {
+  StepChecks(context, source, outputs, batch, errors).check();
+}
+
+}  // namespace ggufmill

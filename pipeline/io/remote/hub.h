@@ -1,0 +1,19 @@
+#pragma once
+// Access to the Hugging Face hub.
+
+#include <string>
+#include <string_view>
+
+#include "pipeline/core/error.h"
+#include "pipeline/io/remote/remote_scheme.h"
+
+namespace ggufmill::remote {
+
+inline constexpr std::string_view kHubHelp =
+    "an address of the hub is hf://ORG/NAME@REVISION or hf://ORG/NAME@REVISION/FILE";
+
+// Returns access to a path of the hub, such as "/api/models/ORG/NAME", with the user's token. Exit code 2 if the
+// endpoint or the token is malformed.
+Result<Access> access_to_hub(const std::string& path);
+
+}  // namespace ggufmill::remote

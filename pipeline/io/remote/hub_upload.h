@@ -1,0 +1,50 @@
+#pragma once
+// Uploads files to a repository of the Hugging Face hub.
+// Source of the protocol: huggingface_hub (hf_api.py, _commit_api.py, lfs.py) and the Git LFS batch API.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipeline/core/error.h"
+#include "pipeline/io/remote/requests.h"
+
+namespace ggufmill::remote {
+
+// A local file and its name in the repository.
+struct HubFile {
+  std::string path, name;
+  std::uint64_t bytes = 0;
+  std::string sha256;  // 64 hexadecimal digits
+};
+
+struct HubUpload {
+  std::string repository;         // "ORG/NAME"
+  std::string revision = "main";  // a branch
+  std::string message;            // of the commit
+  bool creates = false;           // creates the repository if it does not exist
+  bool is_private = false;        // of a repository that is created
+};
+
+struct HubCommit {
+  std::string id;                           // empty: all files were there, so nothing was committed
+  std::size_t uploaded = 0, unchanged = 0;  // number of files
+};
+
+// Largest file that the hub accepts through Git LFS, in bytes (its documentation, "Repository limitations and
+// recommendations").
+inline constexpr std::uint64_t kMostHubBytes = 50'000'000'000;
+
+// Adds the files to the repository in one commit; files that are there with the same content are not sent again, nor
+// are those whose content an interrupted call has sent. Blocks. `sent` receives bytes as they are sent; it is called
+// by this thread. Exit code 2 for an address of no repository, 6 if the hub refuses access or a file, 75 if it does not
+// respond.
+Result<HubCommit> upload_to_hub(const HubUpload& upload, std::span<const HubFile> files, const Settings& settings,
+                                const std::function<void(std::uint64_t bytes)>& sent);
+
+// Splits "hf://ORG/NAME@BRANCH". Exit code 2 for any other text.
+Result<HubUpload> parse_hub_target(std::string_view text);
+
+}  // namespace ggufmill::remote

@@ -1,0 +1,226 @@
+"""The repositories of server.py that files can be uploaded to, as on the Hugging Face hub.
+
+A repository is a folder ROOT/hub/ORG/NAME with a folder for each commit, and refs.json, which says which commit a branch
+is at. ROOT/lfs has the content of large files by their SHA-256. Sources: huggingface_hub (hf_api.py, _commit_api.py,
+lfs.py), and the Git LFS batch API.
+
+Faults are those of buckets, of the kinds "hub" and "lfs"; what the hub does not accept has the name `refused`.
+"""
+import base64
+import hashlib
+import json
+import os
+import re
+import shutil
+import socket
+import struct
+
+PART = 1 << 20  # larger files are sent in parts
+REGULAR = 4096  # smaller files are part of the commit itself, unless their names say otherwise
+MOST = 40 << 20  # largest file that is accepted
+
+
+class HubRequests:
+    """Mixed into the handler of server.py."""
+
+    def hub_upload(self):
+        """Returns False for a request that is none of these."""
+        calls = [("GET", r"/api/models/([^/]+/[^/]+)/tree/([^/]+)", self.tree),
+                 ("POST", r"/api/models/([^/]+/[^/]+)/preupload/([^/]+)", self.preupload),
+                 ("POST", r"/api/models/([^/]+/[^/]+)/commit/([^/]+)", self.commit),
+                 ("POST", r"/api/repos/create", self.create),
+                 ("POST", r"/([^/]+/[^/]+)\.git/info/lfs/objects/batch", self.batch),
+                 ("POST", r"/lfs-parts/([0-9a-f]{64})", self.join_parts),
+                 ("POST", r"/lfs-verify/([0-9a-f]{64})", self.verify)]
+        for command, pattern, method in calls:
+            match = re.fullmatch(pattern, self.name)
+            if match and command == self.command:
+                self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                if not self.is_faulty("hub") and self.may_write():
+                    method(*match.groups())
+                return True
+        return False
+
+    def do_lfs(self):
+        """Content, or a part of it, sent to a signed URL: /lfs/SHA256 or /lfs/SHA256/PART."""
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.query != "signature=vErYsEcReTsIgNaTuRe" or "Authorization" in self.headers:
+            return self.refuse(403)
+        if self.is_faulty("lfs"):
+            return None
+        name = self.rest.replace("/", ".")
+        if "." not in name and hashlib.sha256(body).hexdigest() != name:
+            return self.refuse(400)
+        self.store_content(name, body)
+        self.json({}, {"ETag": '"%s"' % hashlib.md5(body).hexdigest()})
+
+    # ---- building blocks ----
+
+    def lfs(self, name):
+        return os.path.join(os.path.dirname(self.store.root), "lfs", name)
+
+    def store_content(self, name, body):
+        os.makedirs(os.path.dirname(self.lfs(name)), exist_ok=True)
+        with open(self.lfs(name) + ".new", "wb") as file:
+            file.write(body)
+        os.replace(self.lfs(name) + ".new", self.lfs(name))
+
+    def repository(self, name):
+        return os.path.join(os.path.dirname(self.store.root), "hub", name)
+
+    def refs(self, name):
+        with open(os.path.join(self.repository(name), "refs.json")) as file:
+            return json.load(file)
+
+    def files(self, name, revision):
+        """The folder of a branch's commit; None if there is none."""
+        try:
+            return os.path.join(self.repository(name), self.refs(name)[revision])
+        except (FileNotFoundError, KeyError):
+            return None
+
+    def json(self, value, headers=None, status=200):
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        for header, text in (headers or {}).items():
+            self.send_header(header, text)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def is_faulty(self, kind):
+        fault = self.store.faults.next(kind)
+        if fault in ("500", "503"):
+            self.refuse(int(fault))
+        elif fault in ("reset", "lost"):
+            self.close_connection = True
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        elif fault == "denied":
+            self.json({"error": "You may not write here"}, status=403)
+        return bool(fault)
+
+    def may_write(self):
+        if self.headers.get("Authorization", "").startswith("Bearer hf_"):
+            return True
+        self.json({"error": "Invalid username or password."}, status=401)
+        return False
+
+    # ---- requests ----
+
+    def create(self):
+        wanted = json.loads(self.body)
+        name = f"{wanted['organization']}/{wanted['name']}"
+        if self.files(name, "main"):
+            return self.json({"error": "You already created this model repo"}, status=409)
+        first = "0" * 40
+        os.makedirs(os.path.join(self.repository(name), first))
+        with open(os.path.join(self.repository(name), "refs.json"), "w") as file:
+            json.dump({"main": first}, file)
+        with open(os.path.join(self.repository(name), "private"), "w") as file:
+            file.write(str(wanted["private"]))
+        self.json({"url": self.other("/" + name)})
+
+    def tree(self, name, revision):
+        top = self.files(name, revision)
+        if not top:
+            return self.json({"error": "Repository not found"}, status=404)
+        entries = []
+        for at, _, names in sorted(os.walk(top)):
+            for each in sorted(names):
+                with open(os.path.join(at, each), "rb") as file:
+                    content = file.read()
+                entry = {"type": "file", "path": os.path.relpath(os.path.join(at, each), top), "size": len(content),
+                         "oid": hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()}
+                if len(content) > REGULAR or each.endswith(".gguf"):
+                    entry["lfs"] = {"oid": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 134}
+                entries.append(entry)
+        match = re.search(r"cursor=(\d+)", self.query)
+        begin = int(match.group(1)) if match else 0
+        headers = {}
+        if begin + 2 < len(entries):  # pages of two
+            port = self.server.server_address[1]
+            url = f"http://127.0.0.1:{port}{self.name}?recursive=true&cursor={begin + 2}"
+            headers["Link"] = f'<{url}>; rel="next"'
+        self.json(entries[begin:begin + 2], headers)
+
+    def preupload(self, name, revision):
+        if not self.files(name, revision):
+            return self.json({"error": "Repository not found"}, status=404)
+        answer = []
+        for file in json.loads(self.body)["files"]:
+            base64.b64decode(file["sample"], validate=True)
+            large = file["size"] > REGULAR or file["path"].endswith(".gguf")
+            answer.append({"path": file["path"], "uploadMode": "lfs" if large else "regular", "shouldIgnore": False})
+        self.json({"files": answer})
+
+    def batch(self, name):
+        wanted = json.loads(self.body)
+        if self.headers.get("Content-Type") != "application/vnd.git-lfs+json" or wanted["operation"] != "upload":
+            return self.refuse(422)
+        answer = []
+        for each in wanted["objects"]:
+            one = {"oid": each["oid"], "size": each["size"]}
+            if each["size"] > MOST:
+                one["error"] = {"code": 422, "message": "File too large"}
+            elif not os.path.exists(self.lfs(each["oid"])):
+                signed = "?signature=vErYsEcReTsIgNaTuRe"
+                own = f"http://127.0.0.1:{self.server.server_address[1]}"
+                upload = {"href": self.other(f"/lfs/{each['oid']}{signed}")}
+                if each["size"] > PART and "multipart" in wanted.get("transfers", []):
+                    parts = (each["size"] + PART - 1) // PART
+                    upload = {"href": f"{own}/lfs-parts/{each['oid']}",
+                              "header": {"chunk_size": str(PART), **{
+                                  f"{part:05}": self.other(f"/lfs/{each['oid']}/{part}{signed}")
+                                  for part in range(1, parts + 1)}}}
+                one["actions"] = {"upload": upload, "verify": {"href": f"{own}/lfs-verify/{each['oid']}"}}
+            answer.append(one)
+        self.json({"transfer": "basic", "objects": answer})
+
+    def join_parts(self, oid):
+        wanted, content = json.loads(self.body), b""
+        for part in wanted["parts"]:
+            with open(self.lfs(f"{oid}.{part['partNumber']}"), "rb") as file:
+                piece = file.read()
+            if part["etag"] != '"%s"' % hashlib.md5(piece).hexdigest():
+                return self.refuse(400)
+            content += piece
+        if hashlib.sha256(content).hexdigest() != oid:
+            return self.refuse(400)
+        self.store_content(oid, content)
+        self.json({})
+
+    def verify(self, oid):
+        wanted = json.loads(self.body)
+        if wanted["oid"] != oid or os.path.getsize(self.lfs(oid)) != wanted["size"]:
+            return self.refuse(404)
+        self.json({})
+
+    def commit(self, name, revision):
+        top = self.files(name, revision)
+        if not top:
+            return self.json({"error": "Repository not found"}, status=404)
+        lines = [json.loads(line) for line in self.body.decode().splitlines()]
+        if self.headers.get("Content-Type") != "application/x-ndjson" or lines[0]["key"] != "header":
+            return self.refuse(400)
+        oid = hashlib.sha1(self.body + top.encode()).hexdigest()
+        new = os.path.join(self.repository(name), oid)
+        if not os.path.exists(new):
+            shutil.copytree(top, new)
+        for line in lines[1:]:
+            value = line["value"]
+            if line["key"] == "lfsFile" and not os.path.exists(self.lfs(value["oid"])):
+                return self.json({"error": "LFS pointer points to a file that does not exist"}, status=400)
+            path = os.path.join(new, value["path"])
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if line["key"] == "lfsFile":
+                shutil.copyfile(self.lfs(value["oid"]), path)
+            else:
+                with open(path, "wb") as file:
+                    file.write(base64.b64decode(value["content"]))
+        refs = self.refs(name)
+        refs[revision] = oid
+        with open(os.path.join(self.repository(name), "refs.json"), "w") as file:
+            json.dump(refs, file)
+        with open(os.path.join(self.repository(name), "messages.txt"), "a") as file:
+            file.write(lines[0]["value"]["summary"] + "\n")
+        self.json({"success": True, "commitOid": oid, "commitUrl": self.other(f"/{name}/commit/{oid}")})
