@@ -320,11 +320,12 @@ int execute_steps(const Loaded& loaded, const po::variables_map& values, bool ov
   PublishOptions options;
   options.batch = batch.value();
   options.batch.begun = {};
-  if (!quiet)
-    options.begun = [&](const JobStep& step, std::size_t index, std::size_t count) {
-      meter.finish();
-      print_note(fmt::format("[{}/{}] {} {}", index + 1, count, name_of(step.kind), step.text));
-    };
+  bool has_begun = false;
+  options.begun = [&](const JobStep& step, std::size_t index, std::size_t count) {
+    meter.finish();
+    has_begun = true;
+    if (!quiet) print_note(fmt::format("[{}/{}] {} {}", index + 1, count, name_of(step.kind), step.text));
+  };
   options.chunks = [&](const JobStep& step, std::uint64_t done, std::uint64_t total) {
     meter.show_chunks(std::string(name_of(step.kind)), done, total);
   };
@@ -342,7 +343,8 @@ int execute_steps(const Loaded& loaded, const po::variables_map& values, bool ov
       return signal_exit_code().value_or(code);
     }
     print_warnings(report.value().warnings);
-    if (!quiet && report.value().cells.empty()) print_note("nothing to do: all steps are done");
+    if (!quiet && !has_begun) print_note("nothing to do: all steps are done");
+    has_begun = false;
   }
   return 0;
 }
