@@ -117,10 +117,12 @@ void check_written(std::span<const WrittenPath> written, std::span<const std::st
   const std::vector<std::string> refused_paths = check_distinct(written, read, errors);
   for (const WrittenPath& target : written) {
     if (std::ranges::count(refused_paths, target.path) != 0) continue;  // one error per path
-    if (const auto scheme = find_store_scheme(target.path); !scheme)
-      errors.add(scheme.error());
-    else if (const Status status = scheme.value()->check_target(target.path, overwrite); !status)
-      errors.add(status.error());
+    const auto scheme = find_store_scheme(target.path);
+    const Status status = scheme ? scheme.value()->check_target(target.path, overwrite) : Status(scheme.error());
+    if (status) continue;
+    errors.add(status.error());
+    // What a server does not answer or allow for one path, it does not for the others.
+    if (scheme && scheme.value() != &local_store() && status.error().code != ExitCode::kUsage) return;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <random>
+#include <thread>
 
 #include "tests/remote/test_server.h"
 #include "tests/remote/workplace.h"
@@ -258,6 +259,62 @@ TEST_CASE("a resumed run uploads only the parts that are missing") {
   uploads.check_clean();
 }
 
+TEST_CASE("without the permission to list parts, an interrupted run starts over") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  const std::string job = Uploads::job("s3://models/a");
+  uploads.set_fault("full 3 1000 part");
+  uploads.place().run_job(job, 6);
+  uploads.set_fault("nolist 1 1000");
+  const std::string again = uploads.place().run_job(job);
+  CHECK(has(again, "cannot be examined: cannot list the parts of the upload: the server refuses access"));
+  uploads.check_same("a");
+  uploads.check_clean();
+}
+
+TEST_CASE("a server that cannot be reached when a run is resumed loses nothing") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  const std::string job = Uploads::job("s3://models/a");
+  uploads.set_fault("full 6 1000 part");
+  uploads.place().run_job(job, 6);
+  const std::string before = read_text(uploads.server().file("uploads.txt"));
+  const Workplace& place = uploads.place();
+  const ProcessResult down =
+      place.run_by({"/usr/bin/env", "http_proxy=http://127.0.0.1:1", "no_proxy="}, {"run", "job.yaml"});
+  CAPTURE(down.err);
+  CHECK(down.exit_code == 75);
+  CHECK(read_text(uploads.server().file("uploads.txt")) == before);
+  uploads.set_fault("");
+  place.run_job(job);
+  uploads.check_same("a");
+  uploads.check_clean();
+}
+
+TEST_CASE("two machines that write the same object make one of it") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  uploads.local();
+  write_text(uploads.place().file("job.yaml"), Uploads::job("s3://models/a"));
+  ProcessResult other;
+  {
+    const std::jthread second([&] {
+      other = uploads.place().run_by({"/usr/bin/env", "XDG_STATE_HOME=" + uploads.place().home("other")},
+                                     {"run", "job.yaml"});
+    });
+    const ProcessResult one = uploads.place().run({"run", "job.yaml"});
+    CAPTURE(one.err);
+    CHECK((one.exit_code == 0 || one.exit_code == 2));
+  }
+  CAPTURE(other.err);
+  CHECK((other.exit_code == 0 || other.exit_code == 2));
+  uploads.check_same("a");
+  uploads.place().run({"run", "job.yaml", "--discard"});
+  uploads.place().run_by({"/usr/bin/env", "XDG_STATE_HOME=" + uploads.place().home("other")},
+                         {"run", "job.yaml", "--discard"});
+  uploads.check_clean();
+}
+
 TEST_CASE("an upload that has expired starts over") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   Uploads uploads;
@@ -305,6 +362,7 @@ TEST_CASE("what a server refuses is one clear error, and nothing is left") {
   uploads.set_fault(one.fault);
   const std::string error = uploads.place().run_job(Uploads::job(one.job), 6);
   CHECK(has(error, one.error));
+  CHECK(error.find("error:") == error.rfind("error:"));
   uploads.set_fault("");
   uploads.check_clean();
   CHECK(fs::is_empty(uploads.bucket()));

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <mutex>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_target.h"
@@ -46,8 +48,10 @@ Status check_object(const Bucket& bucket, bool overwrite, const Settings& settin
   return ok();
 }
 
-// Starts the upload of a file, in place of one that an earlier run has left.
-Result<Target> start(const StoredFile& file, const StoreOptions& options) {
+// Starts the upload of a file, in place of one that an earlier run has left. An old upload that the server refuses to
+// abort is no reason not to start a new one; `warn` reports it.
+Result<Target> start(const StoredFile& file, const StoreOptions& options,
+                     const std::function<void(std::string)>& warn) {
   const Settings settings = settings_of(options);
   BOOST_OUTCOME_TRY(Bucket bucket, Bucket::open(file.path));
   Target target{std::move(bucket), ObjectToken::random()};
@@ -55,7 +59,13 @@ Result<Target> start(const StoredFile& file, const StoreOptions& options) {
   if (is_one_request(file)) return target;
   const std::string path = record_path(target.bucket, options.identity);
   if (path.empty()) return usage_error("there is no folder for the records of uploads", "set HOME or XDG_STATE_HOME");
-  const auto abort = [&](const RecordText& left) { return abort_left(target.bucket, left); };
+  const auto abort = [&](const RecordText& left) -> Status {
+    const Status aborted = abort_left(target.bucket, left);
+    if (aborted || aborted.error().code != ExitCode::kIo) return aborted;
+    warn(fmt::format("{}: the upload {} of an earlier run stays: {}", target.bucket.path(), quoted_name(left.upload),
+                     aborted.error().what));
+    return ok();
+  };
   const std::int64_t since = target.bucket.server_time();
   BOOST_OUTCOME_TRY(
       target.record,
@@ -157,15 +167,23 @@ Result<std::unique_ptr<OutputStore>> S3Store::create(std::vector<StoredFile> fil
   PartMap map(files, options.writes);
   BOOST_OUTCOME_TRY(const std::uint64_t memory, memory_for_parts(map, options));
   std::vector<std::optional<Target>> opened;
-  auto targets = for_all(
-      files, [&](const StoredFile& file) { return start(file, options); }, opened);
+  std::mutex mutex;
+  std::vector<std::string> warnings;
+  const auto warn = [&](std::string warning) {
+    const std::scoped_lock lock(mutex);
+    warnings.push_back(std::move(warning));
+  };
+  const auto start_one = [&](const StoredFile& file) { return start(file, options, warn); };
+  auto targets = for_all(files, start_one, opened);
   if (!targets) {
     for (auto& one : opened)
       if (one && one->record && one->bucket.abort(one->record->text().upload, {})) one->record->remove();
     return targets.error();
   }
-  return std::unique_ptr<OutputStore>(std::make_unique<MultipartStore>(
-      std::move(files), std::move(map), std::move(targets).value(), options, settings_of(options), memory));
+  auto store = std::make_unique<MultipartStore>(std::move(files), std::move(map), std::move(targets).value(), options,
+                                                settings_of(options), memory);
+  for (std::string& warning : warnings) store->add_warning(std::move(warning));
+  return std::unique_ptr<OutputStore>(std::move(store));
 }
 
 Result<std::unique_ptr<OutputStore>> S3Store::attach(std::vector<StoredFile> files, const StoreOptions& options) const {
@@ -220,6 +238,7 @@ std::string S3Store::why_not_attachable(const StoredFile& file, const std::strin
   if (!record || record->upload.empty()) return because("was not started");
   if (record->bytes != file.bytes) return because("has a different size");
   const auto parts = bucket.value().list_parts(record->upload, {});
+  if (!parts && parts.error().code == ExitCode::kTransient) return {};  // attach() reports it
   if (!parts) return because("cannot be examined: " + parts.error().what);
   if (!parts.value()) return because("has expired, or another program has aborted it");
   return {};
