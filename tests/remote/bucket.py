@@ -259,8 +259,9 @@ class BucketRequests:
             return
         if self.fault == "late":
             return self.reply(200, b"<?xml version='1.0'?>   <Error><Code>InternalError</Code></Error>")
-        wanted = [(int(number), etag.replace("&quot;", '"')) for number, etag in
-                  re.findall(r"<Part><PartNumber>(\d+)</PartNumber><ETag>([^<]*)</ETag></Part>", body.decode())]
+        wanted = [(int(re.search(r"<PartNumber>(\d+)<", part)[1]),
+                   re.search(r"<ETag>([^<]*)<", part)[1].replace("&quot;", '"'))
+                  for part in re.findall(r"<Part>(.*?)</Part>", body.decode())]
         if not wanted or [number for number, _ in wanted] != sorted({number for number, _ in wanted}):
             return self.fail(400, "InvalidPartOrder")
         digests, pieces = b"", []

@@ -369,6 +369,7 @@ class Handler(hub.HubRequests, bucket.BucketRequests, http.server.BaseHTTPReques
             return "another body"
         headers = "".join(f"{name}:{' '.join(self.headers[name].split())}\n" for name in signed)
         path, _, query = self.path.partition("?")
+        query = "&".join(sorted(item if "=" in item else item + "=" for item in query.split("&") if item))
         request = "\n".join([self.command, path, query, headers, ";".join(signed), digest])
         scope = f"{date}/{region}/{service}/{end}"
         text = "\n".join(["AWS4-HMAC-SHA256", when, scope, hashlib.sha256(request.encode()).hexdigest()])
