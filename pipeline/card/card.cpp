@@ -158,28 +158,35 @@ Status Template::check() const {
   return ok();
 }
 
-// Removes what surrounds a tag of a section or a comment on a line of its own, including the newline, as Mustache
-// prescribes. The library does so only for sections that appear.
-std::string without_tag_lines(std::string_view text) {
+// Takes the place of newlines while the library renders; neither templates nor values contain it.
+constexpr char kNewline = '\x01';
+
+void append_text(std::string& out, std::string_view text) {
+  for (const char c : text)
+    if (c != '\r') out += c == '\n' ? kNewline : c;
+}
+
+// Returns a checked template in a form in which the library leaves all lines as they are. It removes what surrounds a
+// tag of a section or a comment on a line of its own, including the newline, as Mustache prescribes; the library does
+// so only for sections that appear.
+std::string prepared(std::string_view text) {
   std::string out;
   std::size_t done = 0;  // bytes of `text` that were looked at
   for (std::size_t tag = text.find("{{"); tag != text.npos; tag = text.find("{{", done)) {
-    const std::size_t end = text.find("}}", tag) + 2;  // every tag is closed
-    const std::size_t line = text.find_last_not_of(" \t", tag == 0 ? text.npos : tag - 1) + 1;
+    const std::size_t end = text.find("}}", tag) + 2;                                   // every tag is closed
+    const std::size_t line = tag == 0 ? 0 : text.find_last_not_of(" \t", tag - 1) + 1;  // npos + 1 is 0
     const std::size_t next = std::min(text.find_first_not_of(" \t\r", end), text.size());
-    const bool begins = tag == 0 || line == 0 || text[line - 1] == '\n';
+    const bool begins = line == 0 || text[line - 1] == '\n';
     const bool ends = next == text.size() || text[next] == '\n';
     const char sigil = text[text.find_first_not_of(" \t\n", tag + 2)];
     const bool alone = begins && ends && std::string_view("#^/!").find(sigil) != std::string_view::npos;
-    const std::size_t kept = alone && tag != 0 ? line : tag;
-    out.append(text, done, kept - done).append(text, tag, end - tag);
+    append_text(out, text.substr(done, (alone ? line : tag) - done));
+    out += text.substr(tag, end - tag);
     done = alone ? std::min(next + 1, text.size()) : end;
   }
-  return out.append(text, done);
+  append_text(out, text.substr(done));
+  return out;
 }
-
-// Neither templates nor values contain this character.
-constexpr char kNewline = '\x01';
 
 }  // namespace
 
@@ -197,9 +204,7 @@ std::string describe_card_placeholders() {
 
 Result<std::string> render_card(const Card& card, std::string_view template_text, const std::string& template_name) {
   BOOST_OUTCOME_TRY(Template(template_text, template_name).check());
-  std::string text = without_tag_lines(template_text);
-  std::ranges::replace(text, '\n', kNewline);  // so that the library removes no lines
-  mustache::mustache page{text};
+  mustache::mustache page{prepared(template_text)};
   page.set_custom_escape(markdown_text);
   std::string rendered = page.render(card_values(card));
   std::ranges::replace(rendered, kNewline, '\n');

@@ -289,7 +289,30 @@ TEST_CASE("lines that have only a tag of a section leave nothing") {
   CHECK(
       rendered(card, "a\n{{#name}}\nb\n{{/name}}\n\n  {{^name}}\nc\n{{/name}}  \n{{!\nd\n}}\ne\n{{#name}}f{{/name}}") ==
       "a\nb\n\ne\nf");
-  CHECK(rendered(card, "{{#job}}\r\na\r\n{{/job}}\r\nb\r\n") == "b\r\n");
+  CHECK(rendered(card, "{{#job}}\r\na\r\n{{/job}}\r\nb\r\n") == "b\n");
+}
+
+TEST_CASE("a tag may have several lines") {
+  Card card;
+  card.name = "x";
+  CHECK(rendered(card, "{{\n  name\n}} {{!\n}} {{{ name }}}{{&name}}") == "x  xx");
+}
+
+TEST_CASE("every text is a template or an error") {
+  const std::string text =
+      "# {{name}}\n{{#files}}\n{{{ link }}} {{#shards}}{{^sha256}}-{{/sha256}}{{/shards}}\n{{/files}}{{!x}}";
+  const Card card = tiny_card();
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    for (const std::string_view part : {"", "{", "}", "{{", "}}", "#", "/", "=", "\n", " ", ".", "!", "{{#", "\xff"}) {
+      for (const std::size_t removed : {0, 1, 5}) {
+        std::string changed = text;
+        changed.replace(at, removed, part);
+        rendered(card, changed);
+        rendered(card, changed.substr(0, at));
+      }
+    }
+  }
+  SUCCEED();
 }
 
 TEST_CASE("values are not templates") {

@@ -1,7 +1,6 @@
 #pragma once
 // Which of a model's files a card recommends.
 
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
