@@ -34,7 +34,7 @@ inline constexpr std::string_view kTextPart = "text";
 // An output of the job: a row of the card's table.
 struct CardFile {
   std::vector<CardShard> shards{};  // at least one, in order
-  std::string recipe{};             // "Q4_K_M"
+  std::string recipe{};             // its name, or a type
   std::string part{kTextPart};      // "text", "projector" or "draft"
   std::uint64_t bytes = 0;          // of all shards
   double bits_per_weight = 0;       // 0: not shown

@@ -365,5 +365,8 @@ TEST_CASE("a template is limited in size and depth") {
   std::string deep;
   for (int i = 0; i < 1001; ++i) deep += "{{#name}}";
   CHECK(contains(rendered(Card(), deep), "more than 1000 sections"));
+  std::string allowed = "x";
+  for (int i = 0; i < 1000; ++i) allowed = "{{^name}}" + allowed + "{{/name}}";
+  CHECK(rendered(Card(), allowed) == "x");
   CHECK(contains(rendered(Card(), "a\xff"), "mine.md:1:2: error: byte 0xff is not UTF-8\n"));
 }

@@ -9,12 +9,6 @@
 namespace ggufmill {
 namespace {
 
-constexpr Recommendation kRecommendations[] = {
-    {0.002, "Q8_0", "hardly any loss"},
-    {0.02, "Q5_K_M", "high quality"},
-    {0.05, "Q4_K_M", "good balance of size and quality"},
-};
-
 bool is_measured(const CardFile& file) {
   return file.part == kTextPart && !file.is_base && file.quality && std::isfinite(file.quality->divergence);
 }
@@ -33,12 +27,10 @@ const CardFile* smallest_within(std::span<const CardFile> files, double limit) {
 
 }  // namespace
 
-std::span<const Recommendation> recommendations() { return kRecommendations; }
-
 std::vector<const Recommendation*> recommended(std::span<const CardFile> files) {
   std::vector<const Recommendation*> found(files.size(), nullptr);
   const bool measured = std::ranges::any_of(files, is_measured);
-  for (const Recommendation& level : kRecommendations) {
+  for (const Recommendation& level : recommendations()) {
     const CardFile* smallest = smallest_within(files, level.divergence);
     for (std::size_t i = 0; i < files.size(); ++i) {
       const bool fits =
@@ -52,8 +44,8 @@ std::vector<const Recommendation*> recommended(std::span<const CardFile> files) 
 std::string recommendation_rule(std::span<const CardFile> files) {
   if (std::ranges::none_of(files, is_measured)) return {};
   std::string limits;
-  for (const Recommendation& level : kRecommendations) {
-    if (!limits.empty()) limits += &level == &std::end(kRecommendations)[-1] ? " and " : ", ";
+  for (const Recommendation& level : recommendations()) {
+    if (!limits.empty()) limits += &level == &recommendations().back() ? " and " : ", ";
     limits += fmt::format("{} ({})", level.divergence, level.note);
   }
   return "The notes name the smallest file whose mean divergence is at most " + limits + ".";

@@ -16,8 +16,9 @@ struct Recommendation {
   std::string_view note;
 };
 
-// From the best to the smallest. In llama.cpp's measurements of Llama 3 8B (tools/perplexity/README.md), the limits are
-// just above the divergences of Q8_0 (0.0014), Q5_K_S (0.017) and Q4_K_S (0.043).
+// The rows of configs/cards/recommendations.tsv, from the best to the smallest. In llama.cpp's measurements of Llama 3
+// 8B (tools/perplexity/README.md), the limits are just above the divergences of Q8_0 (0.0014), Q5_K_S (0.017) and
+// Q4_K_S (0.043).
 std::span<const Recommendation> recommendations();
 
 // Returns for each file its recommendation, or null. Only files of the part "text" are recommended.

@@ -60,7 +60,12 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
   const std::string base = source.substr(0, source.rfind('/') + 1) + "README.md";
   if (is_file(base)) {
     BOOST_OUTCOME_TRY(const std::string text, read_text_file(base, kMostBytes));
-    BOOST_OUTCOME_TRY(card.base, read_base_card(text, base));
+    Result<BaseCard> read = read_base_card(text, base);
+    if (read)
+      card.base = std::move(read).value();
+    else  // the files can be published without it
+      card.base.warnings.push_back(
+          fmt::format("{}: {}; the card has none of it", read.error().where, read.error().what));
   }
   card.base_model = options.base_model.empty() ? hub_name(source) : options.base_model;
   if (card.name.empty()) card.name = fs::path(source).stem().string();

@@ -169,6 +169,7 @@ class Publisher {
     const auto text = [this, &card]() -> Result<std::string> {
       BOOST_OUTCOME_TRY(const CardTemplate form, card_template(card));
       BOOST_OUTCOME_TRY(const Card facts, card_of(card, outputs_));
+      card_warnings_ = facts.base.warnings;
       return render_card(facts, form.text, form.name);
     };
     tasks_.push_back({{StepKind::kCard, card.path},
@@ -178,6 +179,7 @@ class Publisher {
                       },
                       [this, text, &card](const JobStep&) -> Status {
                         BOOST_OUTCOME_TRY(const std::string wanted, text());
+                        report_.warnings.insert(report_.warnings.end(), card_warnings_.begin(), card_warnings_.end());
                         return files_.write(card.path, wanted, options_.batch.run.overwrite);
                       }});
   }
@@ -264,6 +266,7 @@ class Publisher {
   StepResults results_;
   StepFiles files_;
   PublishReport report_;
+  std::vector<std::string> card_warnings_;  // about the source's own card
 };
 
 }  // namespace

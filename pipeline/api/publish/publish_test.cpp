@@ -362,3 +362,12 @@ TEST_CASE("a template that is wrong is refused before the first step") {
   CHECK(render(refused.error()).find("'sizes'") != std::string::npos);
   CHECK(folder.calls().empty());
 }
+
+TEST_CASE("a card of the source that cannot be read is a warning") {
+  const PublishFolder folder;
+  write_text("README.md", "---\nlicense: [mit\n---\n");
+  const auto report = folder.run();
+  REQUIRE(report);
+  REQUIRE(report.value().warnings.size() == 1);
+  CHECK(report.value().warnings.front().find("README.md") != std::string::npos);
+}
