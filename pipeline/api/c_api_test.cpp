@@ -1,6 +1,7 @@
 // Contexts, errors, jobs, progress and cancellation of the C interface.
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "pipeline/api/c_api_test.h"
@@ -306,6 +307,23 @@ TEST_CASE("a batch continues after a failure, and reports all outputs") {
   const json::value result = taken(text);
   CHECK(result.at("report").at("written") == 1);
   CHECK(result.at("report").at("failed") == 1);
+}
+
+TEST_CASE("a job with steps is checked and run, and done the second time") {
+  const JobFolder folder;
+  ::setenv("GGUFMILL_CACHE", folder.path("cache").c_str(), 1);
+  const std::string command = fmt::format("after: {{command: [sh, -c, 'echo x >> {}']}}\n", folder.path("calls"));
+  write_text(folder.path("job.yaml"), folder.text("Q8_0") + command);
+  const OpenJob job(folder.path("job.yaml"));
+  CHECK(ggufmill_job_check(job.get(), nullptr, nullptr) == GGUFMILL_SUCCESS);
+  for (const std::size_t written : {1, 0}) {
+    Failure failure;
+    char* text = nullptr;
+    REQUIRE(ggufmill_job_run(job.get(), nullptr, nullptr, &text, &failure.error) == GGUFMILL_SUCCESS);
+    CHECK(taken(text).at("report").at("cells").as_array().size() == written);
+    CHECK(read_text(folder.path("calls")) == "x\n");
+  }
+  ::unsetenv("GGUFMILL_CACHE");
 }
 
 TEST_CASE("the progress of a batch is that of the source being read") {

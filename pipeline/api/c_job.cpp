@@ -81,13 +81,7 @@ Status open_job(const ggufmill_context& context, const char* text, ggufmill_job*
 Status check(const ggufmill_job& job, bool overwrite) {
   Diagnostics errors;
   for (const BatchJob& each : job.batch.jobs) {
-    const auto plan = job.context->plan(each.job);
-    PublishOptions options;
-    options.batch.run.overwrite = overwrite;
-    std::vector<Error> of_job = !plan                 ? std::vector{plan.error()}
-                                : has_steps(each.job) ? check_steps(*job.context, each, options)
-                                                      : job.context->check(plan.value(), overwrite);
-    std::erase_if(of_job, wants_measurement);  // a run measures
+    const std::vector<Error> of_job = check_job(*job.context, each, overwrite);
     for (Error& error : of_source(of_job, job.batch.is_matrix ? each.source : "")) errors.add(std::move(error));
   }
   if (errors.empty()) return ok();

@@ -6,7 +6,6 @@
 
 #include "pipeline/api/c_options.h"
 #include "pipeline/api/c_support.h"
-#include "pipeline/api/command.h"
 #include "pipeline/api/curve_page.h"
 #include "pipeline/api/describe.h"
 #include "pipeline/api/measurement_file.h"
@@ -242,7 +241,6 @@ Status probe_job(const Context& context, const Job& job, const char* text, const
   for (const auto& [name, value] :
        {std::pair("perplexity", &it.perplexity), {"text", &it.text}, {"output", &it.output}})
     if (value->empty()) return usage_error(fmt::format("the option '{}' is missing", name));
-  it.run_program = run_and_capture;
   it.stop = stop_of(control);
   BOOST_OUTCOME_TRY(probe(context, job, it));
   return ok();

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <charconv>
-#include <cmath>
 #include <filesystem>
 
 #include "pipeline/api/context.h"
+#include "pipeline/api/llama_programs.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
@@ -23,10 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-// The program logs from a separate thread, which may lose the last lines of a short run.
-constexpr int kMaxTries = 10;
-constexpr const char* kWhichProgram = "use a llama-perplexity from llama.cpp that supports --kl-divergence";
-
 std::string words_of(const SourceFile& file) {
   return fmt::format("{} {:x} {}", file.bytes, file.header_hash, file.modified);
 }
@@ -34,7 +29,14 @@ std::string words_of(const SourceFile& file) {
 class Prober {
  public:
   Prober(const Context& context, const Job& job, const ProbeOptions& options)
-      : context_(context), job_(job), options_(options) {}
+      : context_(context), job_(job), options_(options) {
+    text_.program = options.perplexity;
+    text_.text = options.text;
+    text_.chunks = options.chunks;
+    text_.context = options.context;
+    programs_.threads = threads_for(options.threads);
+    programs_.stop = options.stop;
+  }
 
   Result<Probes> run() {
     BOOST_OUTCOME_TRY(const Model shared, shared_model(job_));
@@ -112,30 +114,13 @@ class Prober {
   std::string base_answers() const { return beside(".base"); }
   std::string beside(const char* ending) const { return options_.output + ending; }
 
-  std::vector<std::string> command(const std::string& model) const {
-    std::vector<std::string> words{options_.perplexity,
-                                   "-m",
-                                   model,
-                                   "-c",
-                                   std::to_string(options_.context),
-                                   "-t",
-                                   std::to_string(threads_for(options_.threads))};
-    if (options_.chunks != 0) words.insert(words.end(), {"--chunks", std::to_string(options_.chunks)});
-    return words;
-  }
-
   Status write_base_answers() const {
     if (is_file(base_answers())) return ok();
-    std::vector<std::string> words = command(base_);
-    words.insert(words.end(), {"-f", options_.text, "--kl-divergence-base", beside(".base.part")});
     std::error_code error;
-    const auto printed = options_.run_program(words, {.stop = options_.stop});
-    if (!printed) {
+    if (const Status written = write_predictions(text_, base_, beside(".base.part"), programs_); !written) {
       fs::remove(beside(".base.part"), error);
-      return printed.error();
+      return written;
     }
-    if (!is_file(beside(".base.part")))
-      return input_error(options_.perplexity, "did not write the base model's results", kWhichProgram);
     fs::rename(beside(".base.part"), base_answers(), error);
     if (error) return io_error(base_answers(), "rename the base model's results", error.value());
     return ok();
@@ -146,10 +131,10 @@ class Prober {
     const std::string path = beside(".probe.gguf");
     Status measured = ok();
     if (Status made = write_model(tensor, path); !made) return made;
-    if (const auto divergence = measure(path))
-      probes_[tensor.name] = {options_.type, divergence.value()};
+    if (const auto quality = measure_quality(text_, path, base_answers(), programs_))
+      probes_[tensor.name] = {options_.type, quality.value().divergence};
     else
-      measured = divergence.error();
+      measured = quality.error();
     std::error_code ignored;
     fs::remove(path, ignored);
     if (!measured) return measured;
@@ -181,16 +166,6 @@ class Prober {
     return ok();
   }
 
-  Result<double> measure(const std::string& model) const {
-    std::vector<std::string> words = command(model);
-    words.insert(words.end(), {"--kl-divergence", "--kl-divergence-base", base_answers()});
-    for (int i = 0; i < kMaxTries; ++i) {
-      BOOST_OUTCOME_TRY(const std::string printed, options_.run_program(words, {.stop = options_.stop}));
-      if (const auto divergence = divergence_in(printed)) return *divergence;
-    }
-    return input_error(options_.perplexity, "did not print the mean KL divergence", kWhichProgram);
-  }
-
   Status write_probes() const {
     json::object tensors;
     for (const auto& [name, probe] : probes_)
@@ -205,6 +180,8 @@ class Prober {
   const Context& context_;
   const Job& job_;
   const ProbeOptions& options_;
+  QualityOptions text_;  // as far as it concerns the program
+  ProgramOptions programs_;
   std::string base_;         // path of the source
   std::string measured_on_;  // see ProbeFile
   Probes probes_;
@@ -214,18 +191,6 @@ class Prober {
 
 Result<Probes> probe(const Context& context, const Job& job, const ProbeOptions& options) {
   return Prober(context, job, options).run();
-}
-
-std::optional<double> divergence_in(const std::string& printed) {
-  constexpr std::string_view kWords = "Mean    KLD:";
-  const std::size_t at = printed.find(kWords);
-  if (at == std::string::npos) return {};
-  const std::size_t begin = printed.find_first_not_of(' ', at + kWords.size());
-  if (begin == std::string::npos) return {};
-  double value = 0;
-  const auto read = std::from_chars(printed.data() + begin, printed.data() + printed.size(), value);
-  if (read.ec != std::errc() || !std::isfinite(value)) return {};
-  return value;
 }
 
 }  // namespace ggufmill

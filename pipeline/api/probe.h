@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/api/command.h"
 #include "pipeline/config/job.h"
 #include "stages/quantize/objective.h"
 
@@ -24,11 +23,9 @@ struct ProbeOptions {
   // model file is next to it. The base's answers are kept, also after an interruption, until everything has been
   // measured.
   std::string output;
-  unsigned chunks = 0;     // of the text; 0: all
-  unsigned context = 256;  // tokens per chunk
-  unsigned threads = 0;    // for the program; 0: the number of available CPUs
-  // Runs a program to its end, or until `*options.stop` is set, and returns its standard output and standard error.
-  std::function<Result<std::string>(const std::vector<std::string>& words, const CommandOptions& options)> run_program;
+  unsigned chunks = 0;                      // of the text; 0: all
+  unsigned context = 256;                   // tokens per chunk
+  unsigned threads = 0;                     // for the program; 0: the number of available CPUs
   const std::atomic<bool>* stop = nullptr;  // when set, ends with kInterrupted; the tensors measured so far are kept
   std::function<void(const std::string& tensor, std::size_t done, std::size_t count)> progress{};
 };
@@ -37,8 +34,5 @@ struct ProbeOptions {
 // single GGUF file, which the program reads as the base. Fails with exit code 6 if the program fails, 4 if it does not
 // print the divergence or if `output` belongs to another source or text.
 Result<Probes> probe(const Context& context, const Job& job, const ProbeOptions& options);
-
-// Parses "Mean    KLD:   0.001234 ±   0.000005" in the program's output; returns none if it is missing.
-std::optional<double> divergence_in(const std::string& printed);
 
 }  // namespace ggufmill

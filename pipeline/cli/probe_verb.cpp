@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/api/command.h"
 #include "pipeline/api/probe.h"
 #include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
@@ -59,7 +58,6 @@ int probe_verb(const Parsed& parsed) {
   options.context = values["context"].as<unsigned>();
   options.threads = job.limits.threads;
   options.output = value_or<std::string>(values, "output", path_beside(job, ".sensitivities.json"));
-  options.run_program = run_and_capture;
   options.stop = catch_signals();
   const bool quiet = values.count("quiet") > 0;
   if (!quiet)

@@ -111,7 +111,7 @@ py::list outputs_of(const OpenPlan& open) {
 std::shared_ptr<OpenPlan> plan(const std::shared_ptr<Context>& context, const JobText& text) {
   Result<Plan> made = interruptible([&](const std::atomic<bool>&, ProgressSlot&) -> Result<Plan> {
     BOOST_OUTCOME_TRY(const Job job, load(*context, text));
-    return context->plan(job);
+    return context->plan(with_known_importance(*context, job));
   });
   return std::make_shared<OpenPlan>(OpenPlan{context, value_or_raise(std::move(made))});
 }
@@ -123,10 +123,7 @@ py::list check(const Context& context, const JobText& text, bool overwrite) {
         std::vector<Error> all;
         for (const BatchJob& each : batch.jobs) {
           if (stop) break;
-          const Result<Plan> planned = context.plan(each.job);
-          std::vector<Error> of_job =
-              planned ? context.check(planned.value(), overwrite) : std::vector<Error>{planned.error()};
-          std::erase_if(of_job, wants_measurement);  // run() measures by itself
+          const std::vector<Error> of_job = check_job(context, each, overwrite);
           all.insert(all.end(), of_job.begin(), of_job.end());
         }
         return all;

@@ -298,6 +298,18 @@ std::vector<Error> check_steps(const Context& context, const BatchJob& job, cons
   return errors.errors();
 }
 
+std::vector<Error> check_job(const Context& context, const BatchJob& job, bool overwrite) {
+  if (has_steps(job.job)) {
+    PublishOptions options;
+    options.batch.run.overwrite = overwrite;
+    return check_steps(context, job, options);
+  }
+  const auto plan = context.plan(job.job);
+  std::vector<Error> errors = plan ? context.check(plan.value(), overwrite) : std::vector{plan.error()};
+  std::erase_if(errors, wants_measurement);
+  return errors;
+}
+
 Result<PublishReport> publish(const Context& context, const BatchJob& job, const PublishOptions& options) {
   return Publisher(context, job, options).run();
 }

@@ -51,6 +51,9 @@ Result<std::vector<JobStep>> steps_of(const Context& context, const BatchJob& jo
 // Returns the reasons why the job cannot be run, as far as they can be known before its first step: those of
 // Context::check() for its outputs, missing programs and texts, paths that are written twice.
 std::vector<Error> check_steps(const Context& context, const BatchJob& job, const PublishOptions& options);
+// Returns the reasons why any job cannot be run, with or without steps, other than those that a run solves by
+// measuring.
+std::vector<Error> check_job(const Context& context, const BatchJob& job, bool overwrite);
 // Runs all steps that are not done. Checks everything that check_steps() checks first. Manifests are always written.
 Result<PublishReport> publish(const Context& context, const BatchJob& job, const PublishOptions& options);
 

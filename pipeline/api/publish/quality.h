@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/api/llama_programs.h"
 #include "pipeline/api/publish/job_outputs.h"
-#include "pipeline/api/publish/programs.h"
 #include "pipeline/api/publish/step_results.h"
 
 namespace ggufmill {

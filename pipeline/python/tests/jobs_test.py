@@ -9,6 +9,7 @@ import tempfile
 import textwrap
 import threading
 import unittest
+import unittest.mock
 
 import ggufmill
 import numpy as np
@@ -164,6 +165,17 @@ class Jobs(unittest.TestCase):
         batch["matrix"]["recipes"] = ["Q8_0", "IQ1_S"]
         with self.assertRaises(ggufmill.Error):
             ggufmill.run(batch, overwrite=True)
+
+    def test_a_job_with_steps_is_done_once(self):
+        calls = self.folder / "calls"
+        cache = unittest.mock.patch.dict(os.environ, GGUFMILL_CACHE=str(self.folder / "cache"))
+        job = self.job(after={"command": ["sh", "-c", f"echo x >> '{calls}'"]})
+        with cache:
+            self.assertEqual(ggufmill.check(job), [])
+            self.assertEqual(ggufmill.run(job)["written"], 1)
+            self.assertEqual(ggufmill.run(job)["cells"], [])
+        self.assertEqual(calls.read_text(), "x\n")
+        self.assertIn("missing", str(ggufmill.check(self.job(after={"command": ["./missing"]}), overwrite=True)[0]))
 
     def test_targets_are_measured(self):
         job = self.job()

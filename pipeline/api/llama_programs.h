@@ -1,5 +1,5 @@
 #pragma once
-// The programs of llama.cpp that a job with steps runs: llama-imatrix and llama-perplexity.
+// The programs of llama.cpp that jobs with steps and probes run: llama-imatrix and llama-perplexity.
 
 #include <atomic>
 #include <functional>
@@ -19,8 +19,8 @@ struct ProgramOptions {
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
 };
 
-// Runs llama-imatrix on the model at `model`, which writes the file `into`. Fails with exit code 6 if the program fails
-// or writes nothing.
+// Runs llama-imatrix on the model at `model`, which writes the file `into`. Fails with exit code 6 if the program
+// fails, and 4 if it writes nothing.
 Status compute_importance(const ImportanceComputation& computation, const std::string& model, const std::string& into,
                           const ProgramOptions& options);
 

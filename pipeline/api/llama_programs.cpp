@@ -1,4 +1,4 @@
-#include "pipeline/api/publish/programs.h"
+#include "pipeline/api/llama_programs.h"
 
 #include <fmt/format.h>
 
@@ -47,8 +47,8 @@ std::vector<std::string> words_of(const QualityOptions& quality, const std::stri
 Status check_result(const std::string& program, const std::string& path, const char* what) {
   std::error_code error;
   if (is_file(path) && std::filesystem::file_size(path, error) != 0 && !error) return ok();
-  return Error{ExitCode::kIo, program, fmt::format("wrote no {}", what), "",
-               "the text may be too short for one chunk, or the program another one"};
+  return input_error(program, fmt::format("wrote no {}", what),
+                     "the text may be too short for one chunk, or this may be another program");
 }
 
 // Returns the number that follows `name` and a colon or equals sign. The name also stands in headings of tables.

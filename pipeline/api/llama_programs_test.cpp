@@ -1,4 +1,4 @@
-#include "pipeline/api/publish/programs.h"
+#include "pipeline/api/llama_programs.h"
 
 #include "tests/support/catch.h"
 
