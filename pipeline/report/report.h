@@ -96,6 +96,8 @@ using TextSink = std::function<void(std::string_view piece)>;
 //     layers: [{layer, weights, error}], unmatched: [{name, what}] if there are any,
 //     tensors: [{name, layer, shape, weights, source_type, type, fallback_from if there is one, source_bytes, bytes,
 //     rule, importance, seconds, error, exact if it was quantized without any error}]}]}
+// A job with the step `quality` adds the member `quality` to outputs: {perplexity, base_perplexity, divergence,
+// divergence_error, divergence_99, divergence_max, same_top}.
 // `fallbacks` counts the tensors whose rows are not a whole number of blocks of the type that the recipe requested,
 // `fallback_from`. `error` is null if nothing was measured, else the values of ErrorFigures by name; undefined ones are
 // null. The error of an output or layer covers its tensors whose values changed, with changed_weights or weights

@@ -82,7 +82,10 @@ function typesCell(output) {
 
 function showOutputs() {
   const number = (text) => element('td', {class: 'number'}, text);
-  const titles = [compares ? 'B' : 'Output', 'Recipe', 'Size', 'Bits per weight', compares ? 'Of A' : 'Of source', ...(report.measured ? metrics.map((m) => m.label) : []), 'Types'];
+  const hasQuality = report.outputs.some((output) => output.quality);
+  const titles = [compares ? 'B' : 'Output', 'Recipe', 'Size', 'Bits per weight', compares ? 'Of A' : 'Of source', ...(hasQuality ? ['KL divergence', 'Same top token'] : []),
+    ...(report.measured ? metrics.map((m) => m.label) : []), 'Types'];
+  const qualityCells = (quality) => quality ? [number(quality.divergence.toPrecision(3)), number(percent(quality.same_top, 1))] : [number('-'), number('-')];
   const left = ['B', 'Output', 'Recipe', 'Types'];
   byId('outputs-title').textContent = compares ? 'Compared' : 'Outputs';
   const [head, body] = byId('outputs').querySelector('table').children;
@@ -95,6 +98,7 @@ function showOutputs() {
       element('td', {}, output.recipe || '-'),
       number(bytes(fileBytes(output.files))), number(output.bits_per_weight.toFixed(3)),
       number(percent(fileBytes(output.files), fileBytes(report.source.files))),
+      ...(hasQuality ? qualityCells(output.quality) : []),
       ...(report.measured ? metrics.map((m) => number(metricText(output.error, m))) : []),
       typesCell(output)));
   });

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/json.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -370,4 +371,28 @@ TEST_CASE("a card of the source that cannot be read is a warning") {
   REQUIRE(report);
   REQUIRE(report.value().warnings.size() == 1);
   CHECK(report.value().warnings.front().find("README.md") != std::string::npos);
+}
+
+TEST_CASE("the quality of outputs is added to the report, which otherwise stays as it is") {
+  const PublishFolder folder;
+  write_text("job.yaml", std::string(PublishFolder::kJob) + "report: {json: out/report.json, html: out/report.html}\n");
+  REQUIRE(folder.run());
+  for (const char* path : {"out/report.json", "out/report.html"}) {
+    CAPTURE(path);
+    const std::string report = read_text(path);
+    std::size_t outputs = 0;
+    for (std::size_t at = report.find("{\"quality\":{"); at != report.npos; at = report.find("{\"quality\":{", at + 1))
+      ++outputs;
+    CHECK(outputs == 2);
+  }
+  const boost::json::value report = boost::json::parse(read_text("out/report.json"));
+  for (const boost::json::value& output : report.at("outputs").as_array()) {
+    CHECK(output.at("quality").at("divergence").as_double() == 0.05);
+    CHECK(output.at("quality").at("same_top").as_double() == Approx(0.9125));
+    CHECK(output.at("tensors").as_array().size() == 2);
+  }
+  const auto before = folder.files();
+  REQUIRE(folder.run());
+  CHECK(folder.files() == before);
+  CHECK(folder.calls() == all_calls());
 }

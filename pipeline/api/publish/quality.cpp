@@ -82,6 +82,8 @@ Result<QualityStep> QualityStep::make(const QualityOptions& options, JobOutputs&
     return ok();
   }));
   BOOST_OUTCOME_TRY(step.text_hash_, hash_of(options.text));
+  BOOST_OUTCOME_TRY(const Plan* const plan, outputs.plan_of(outputs.parts().back()));
+  step.reports_ = {plan->report.json, plan->report.html};
   return step;
 }
 
@@ -114,8 +116,16 @@ std::optional<MeasuredQuality> QualityStep::known_of(const std::string& path) co
   return result ? from_json(*result) : std::nullopt;
 }
 
+QualityByPath QualityStep::by_path() const {
+  QualityByPath all;
+  for (const QualityOutput& output : outputs_)
+    if (const auto quality = known_of(output.path)) all.emplace_back(output.path, to_json(*quality));
+  return all;
+}
+
 bool QualityStep::is_done() const {
   if (!std::ranges::all_of(known(), [](const auto& each) { return each.has_value(); })) return false;
+  if (!std::ranges::all_of(reports_, [&](const auto& path) { return has_quality(path, by_path()); })) return false;
   return (options_.json.empty() || is_text_at(options_.json, json())) && !is_file(predictions());
 }
 
@@ -134,6 +144,9 @@ Status QualityStep::run(const ProgramOptions& programs, bool overwrite) const {
   }
   std::error_code error;
   fs::remove(predicted, error);
+  for (const std::string& path : reports_) {
+    BOOST_OUTCOME_TRY(add_quality(path, by_path()));
+  }
   if (options_.json.empty() || is_text_at(options_.json, json())) return ok();
   return StepFiles().write(options_.json, json(), overwrite);
 }

@@ -7,6 +7,7 @@
 
 #include "pipeline/api/llama_programs.h"
 #include "pipeline/api/publish/job_outputs.h"
+#include "pipeline/api/publish/report_quality.h"
 #include "pipeline/api/publish/step_results.h"
 
 namespace ggufmill {
@@ -32,10 +33,12 @@ class QualityStep {
   std::vector<std::optional<MeasuredQuality>> known() const;
   // Returns the result of the output at `path`, if it is known.
   std::optional<MeasuredQuality> known_of(const std::string& path) const;
-  // True if all outputs are measured, and the file of results is as it should be.
+  // The results known so far, for the report.
+  QualityByPath by_path() const;
+  // True if all outputs are measured, and the files of results and reports are as they should be.
   bool is_done() const;
-  // Measures what is missing, and writes the file of results. Fails like measure_quality(), and with exit code 2 if
-  // that file exists, was written by something else, and `overwrite` is not set.
+  // Measures what is missing, writes the file of results, and adds them to the reports. Fails like measure_quality(),
+  // and with exit code 2 if that file exists, was written by something else, and `overwrite` is not set.
   Status run(const ProgramOptions& programs, bool overwrite) const;
 
   // The results as JSON: {format: "ggufmill quality", version: 1, base, text, chunks, context, outputs: [{path, sha256,
@@ -50,7 +53,8 @@ class QualityStep {
   const QualityOptions& options_;
   QualityOutput base_;
   std::vector<QualityOutput> outputs_;
-  std::string text_hash_;  // hash_of() the text
+  std::string text_hash_;             // hash_of() the text
+  std::vector<std::string> reports_;  // paths of the run's reports
   StepResults results_;
 };
 
