@@ -151,8 +151,8 @@ class BucketRequests:
                 self.store.note()
         if not os.path.isdir(os.path.join(self.store.root, bucket)):
             return self.fail(404, "NoSuchBucket")
-        md5 = self.headers.get("Content-MD5")
-        if md5 and base64.b64decode(md5) != hashlib.md5(body).digest():
+        self.md5 = hashlib.md5(body).digest()
+        if self.md5 != base64.b64decode(self.headers.get("Content-MD5", "")) and "Content-MD5" in self.headers:
             return self.fail(400, "BadDigest")
         with self.store.lock:
             self.answer_for(bucket, key, query, body)
@@ -213,7 +213,7 @@ class BucketRequests:
     def put_object(self, bucket, key, body):
         if self.is_in_the_way(bucket, key):
             return
-        etag = '"%s"' % hashlib.md5(body).hexdigest()
+        etag = '"%s"' % self.md5.hex()
         self.store.put(bucket, key, [body], etag, self.meta())
         self.reply(200, headers={"ETag": etag})
 
@@ -228,7 +228,7 @@ class BucketRequests:
     def put_part(self, upload, number, body):
         if not 1 <= number <= 10000:
             return self.fail(400, "InvalidArgument")
-        etag = '"%s"' % hashlib.md5(body).hexdigest()
+        etag = '"%s"' % self.md5.hex()
         upload["parts"][number] = (etag, body)
         self.store.note()
         self.reply(200, headers={"ETag": etag})

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/json/parse.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
@@ -11,6 +12,7 @@
 
 #include "tests/remote/test_server.h"
 #include "tests/remote/workplace.h"
+#include "tests/support/checkpoint_maker.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/importance_files.h"
 
@@ -84,6 +86,21 @@ class Uploads {
       const bool whole = !fs::exists(path) || read_text(path) == read_text(file.path());
       CHECK(whole);
     }
+  }
+  // Checks that a verb writes the same file `name` here and to the bucket; "{}" in its words stands for where.
+  void check_verb(const std::vector<std::string>& words, const std::string& name) {
+    for (const std::string where : {"s3://models/", ""}) {
+      std::vector<std::string> filled = words;
+      for (std::string& word : filled)
+        if (word.starts_with("{}")) word.replace(0, 2, where);
+      const ProcessResult result = place_.run(filled);
+      CAPTURE(result.err);
+      CHECK(result.exit_code == 0);
+    }
+    REQUIRE(fs::exists(bucket() + "/" + name));
+    const bool same = read_text(bucket() + "/" + name) == read_text(place_.file(name));
+    CHECK(same);
+    check_clean();
   }
   // Checks that neither the server nor this machine has anything of an upload.
   void check_clean() {
@@ -186,8 +203,9 @@ TEST_CASE("whichever request fails once, the outputs are complete and nothing is
   struct Fault {
     const char *name, *kind;  // which requests fail: empty for all
   };
-  const Fault fault = GENERATE(Fault{"503", ""}, Fault{"lost", ""}, Fault{"reset", ""}, Fault{"half", ""},
-                               Fault{"damaged", "part"}, Fault{"damaged", "put"}, Fault{"late", "complete"});
+  const Fault fault =
+      GENERATE(Fault{"503", ""}, Fault{"lost", ""}, Fault{"reset", ""}, Fault{"half", "start"},
+               Fault{"half", "complete"}, Fault{"damaged", "part"}, Fault{"damaged", "put"}, Fault{"late", "complete"});
   bool happened = true;
   for (int k = 1; happened; ++k) {
     CAPTURE(fault.name, fault.kind, k);
@@ -395,17 +413,19 @@ TEST_CASE("a user who may write but not read can upload") {
   CHECK(uploads.requests("POST", "uploads=") == 2);
 }
 
-TEST_CASE("convert and quantize write to a bucket") {
+TEST_CASE("the verb quantize writes to a bucket") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   Uploads uploads;
-  const ProcessResult there = uploads.place().run({"quantize", "model.gguf", "s3://models/q.gguf", "Q8_0"});
-  CAPTURE(there.err);
-  CHECK(there.exit_code == 0);
-  const ProcessResult here = uploads.place().run({"quantize", "model.gguf", "q.gguf", "Q8_0"});
-  CHECK(here.exit_code == 0);
-  const bool same = read_text(uploads.bucket() + "/q.gguf") == read_text(uploads.place().file("q.gguf"));
-  CHECK(same);
-  uploads.check_clean();
+  uploads.check_verb({"quantize", "model.gguf", "{}q.gguf", "Q8_0"}, "q.gguf");
+}
+
+TEST_CASE("the verb convert writes to a bucket") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  if (!fs::exists("../shared/hf")) GGUFMILL_SKIP("no ../shared/hf");
+  Uploads uploads;
+  const fs::path checkpoint = make_checkpoint(
+      "../shared/hf", boost::json::parse(read_text("tests/golden/checkpoints/apertus.json")), uploads.place().folder());
+  uploads.check_verb({"convert", checkpoint, "--outfile", "{}of-{ftype}.gguf", "--outtype", "bf16"}, "of-bf16.gguf");
 }
 
 TEST_CASE("parts that do not fit into memory wait in the spool, or the run is refused") {

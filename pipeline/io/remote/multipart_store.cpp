@@ -79,6 +79,7 @@ MultipartStore::MultipartStore(std::vector<StoredFile> files, PartMap map, std::
       spool_(options.spool),
       most_memory_(memory),
       settings_(settings),
+      held_(map_.parts().size()),
       written_(files_.size()),
       parts_(map_.parts().size()) {
   settings_.abandoned = &abandoned_;
@@ -86,7 +87,9 @@ MultipartStore::MultipartStore(std::vector<StoredFile> files, PartMap map, std::
   for (std::size_t file = 0; file < files_.size(); ++file) {
     etags_.emplace_back(map_.of_file(file).size());
     for (const StoredPart& held : targets_[file].held) {
-      parts_[map_.of_file(file)[held.number - 1]].state = Part::State::kUploaded;
+      const std::size_t part = map_.of_file(file)[held.number - 1];
+      held_[part] = true;
+      parts_[part].state = Part::State::kUploaded;
       etags_[file][held.number - 1] = held.etag;
     }
   }
@@ -137,8 +140,7 @@ bool MultipartStore::holds(std::size_t file, std::uint64_t offset, std::uint64_t
   const auto number = [&](std::uint64_t at) { return map_.parts()[map_.find(file, at)].number; };
   const auto parts = map_.of_file(file);
   const std::size_t first = number(offset) - 1, last = number(offset + bytes - 1) - 1;
-  return std::ranges::all_of(parts.subspan(first, last - first + 1),
-                             [&](std::size_t part) { return parts_[part].state == Part::State::kUploaded; });
+  return std::ranges::all_of(parts.subspan(first, last - first + 1), [&](std::size_t part) { return held_[part]; });
 }
 
 Status MultipartStore::read(std::size_t, std::uint64_t, std::span<std::byte>) const {

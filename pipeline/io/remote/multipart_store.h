@@ -103,6 +103,7 @@ class MultipartStore final : public OutputStore {
   std::atomic<bool> abandoned_{false};
   Settings settings_;
   std::vector<std::string> warnings_;
+  std::vector<bool> held_;                           // by part: an earlier run has uploaded it
   std::vector<std::vector<std::string>> etags_;      // by file and part number - 1; guarded by mutex_
   std::vector<std::atomic<std::uint64_t>> written_;  // bytes of each file
 
