@@ -268,6 +268,7 @@ TEST_CASE("everything that is known is checked before the first step") {
        {"quality.json=out/q4.gguf", "out/q4.gguf"},
        {"quality.json=text.txt", "text.txt"},
        {"stages.0.importance.compute.file=out/q4.gguf", "out/q4.gguf"},
+       {"outputs.0.gguf=s3://bucket/base.gguf", "'s3://bucket/base.gguf' is not a local file"},
        {"card.template=missing.md", "missing.md"},
        {"card.path=out/quality.json", "out/quality.json"},
        {"upload={to: 'hf://nobody'}", "does not name an organization and a model"},

@@ -66,6 +66,12 @@ Status check_base(const QualityOptions& options, const Job& job) {
                   "`base` is the path of an output");
 }
 
+bool is_compared(const QualityOptions& options, const Job& job, const JobOutput& output) {
+  const std::string target = output.sink->target();
+  const auto compared = compares(options, output, target);
+  return target == base_of(options, job) || (compared && compared.value());
+}
+
 Result<QualityStep> QualityStep::make(const QualityOptions& options, JobOutputs& outputs) {
   BOOST_OUTCOME_TRY(check_base(options, outputs.job()));
   QualityStep step(options);
@@ -77,8 +83,8 @@ Result<QualityStep> QualityStep::make(const QualityOptions& options, JobOutputs&
       step.base_ = std::move(one);
       return ok();
     }
-    BOOST_OUTCOME_TRY(const bool is_compared, compares(options, output, written.path));
-    if (is_compared) step.outputs_.push_back(std::move(one));
+    BOOST_OUTCOME_TRY(const bool is_wanted, compares(options, output, written.path));
+    if (is_wanted) step.outputs_.push_back(std::move(one));
     return ok();
   }));
   BOOST_OUTCOME_TRY(step.text_hash_, hash_of(options.text));

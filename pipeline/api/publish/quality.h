@@ -15,6 +15,9 @@ namespace ggufmill {
 // Fails with exit code 2 if no output of the job is the base.
 Status check_base(const QualityOptions& options, const Job& job);
 
+// Returns true for the base and for the outputs that are compared with it.
+bool is_compared(const QualityOptions& options, const Job& job, const JobOutput& output);
+
 // An output that exists.
 struct QualityOutput {
   std::string path;                 // of the first file

@@ -25,6 +25,7 @@ class StepChecks {
   void check() {
     check_programs();
     check_texts();
+    check_local();
     if (job_.quality)
       if (const Status base = check_base(*job_.quality, job_); !base) errors_.add(base.error());
     for (const JobPart& part : outputs_.parts()) check_part(part);
@@ -73,6 +74,20 @@ class StepChecks {
     };
     for (const ImportanceComputation& each : outputs_.computations()) check_text(each.text, each.origin);
     if (job_.quality) check_text(job_.quality->text, job_.quality->origin);
+  }
+
+  // Refuses outputs on servers that a program of this machine would have to read.
+  void check_local() {
+    const auto check = [&](const std::string& path, const Origin& origin) {
+      if (is_address(path))
+        errors_.add(error_at(origin,
+                             fmt::format("{} is not a local file, so the program cannot read it", quoted_name(path)),
+                             "write it to a local file"));
+    };
+    for (const ImportanceComputation& each : outputs_.computations()) check(each.model, each.origin);
+    if (!job_.quality) return;
+    for (const JobOutput& output : job_.outputs)
+      if (is_compared(*job_.quality, job_, output)) check(output.sink->target(), job_.quality->origin);
   }
 
   // Refuses paths that two steps write, or that one writes and another reads.
