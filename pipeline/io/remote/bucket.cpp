@@ -307,7 +307,11 @@ Result<std::string> Bucket::put_part(const std::string& upload, unsigned number,
                   .body = &body};
   BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
   if (!reply.is_ok()) return refused(call, reply);
-  return std::string(reply.answer.header("etag"));
+  std::string etag(reply.answer.header("etag"));
+  if (etag.empty())
+    return Error{ExitCode::kIo, address_.text, fmt::format("{}: the server did not send its ETag", call.what), "",
+                 "check that the endpoint is an S3 server"};
+  return etag;
 }
 
 Result<std::optional<std::vector<StoredPart>>> Bucket::list_parts(const std::string& upload,

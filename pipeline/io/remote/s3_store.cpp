@@ -78,9 +78,11 @@ Result<Target> start(const StoredFile& file, const StoreOptions& options,
     return started.error();
   }
   BOOST_OUTCOME_TRY(target.record->set_upload(started.value().upload));
-  if (!started.value().is_alone && since != 0) {
-    BOOST_OUTCOME_TRY(target.bucket.abort_others(started.value().upload, since, target.bucket.server_time(), settings));
-  }
+  if (started.value().is_alone || since == 0) return target;
+  const Status alone = target.bucket.abort_others(started.value().upload, since, target.bucket.server_time(), settings);
+  if (!alone)
+    warn(fmt::format("{}: a second upload may have been started, and stays: {}", target.bucket.path(),
+                     alone.error().what));
   return target;
 }
 
