@@ -28,9 +28,10 @@ inline const std::string kSynth = GGUFMILL_BUILD_DIR "/bin/ggufmill-synth";
 class Workplace {
  public:
   explicit Workplace(std::vector<std::string> settings = {}) : settings_(std::move(settings)) {
-    for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
-                             "AWS_SESSION_TOKEN", "AWS_PROFILE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR",
-                             "AWS_REGION", "AWS_DEFAULT_REGION", "HF_ENDPOINT", "XDG_STATE_HOME"})
+    for (const char* name :
+         {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+          "AWS_PROFILE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR", "AWS_REGION", "AWS_DEFAULT_REGION",
+          "HF_ENDPOINT", "XDG_STATE_HOME", "XDG_CACHE_HOME", "GGUFMILL_CACHE"})
       ::unsetenv(name);
     settings_.insert(settings_.end(), {"no_proxy=*", "HOME=" + home_.path().string(), "HF_HOME=" + home_.file("hf"),
                                        "AWS_SHARED_CREDENTIALS_FILE=" + home_.file("credentials")});

@@ -7,6 +7,7 @@
 
 #include "pipeline/api/publish/result_file.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/remote/hub.h"
 #include "pipeline/io/remote/hub_upload.h"
 
 namespace ggufmill {
@@ -46,7 +47,8 @@ Result<std::vector<remote::HubFile>> UploadStep::files() {
 }
 
 std::string UploadStep::key_of(const std::vector<remote::HubFile>& files) const {
-  std::vector<std::string> parts{"upload", options_.to};
+  const auto hub = remote::access_to_hub("");  // its own error is that of the upload
+  std::vector<std::string> parts{"upload", hub ? hub.value().url : "", options_.to};
   for (const remote::HubFile& file : files) parts.insert(parts.end(), {file.name, file.sha256});
   return result_key(parts);
 }
