@@ -163,7 +163,7 @@ Form<QualityOptions> quality_form() {
                      .shown_default("")
                      .example("100"),
                  field("context", &Options::context, "Tokens per chunk.").at_least(8).example("512"),
-                 field("base", &Options::base, path(),
+                 field("against", &Options::base, path(),
                        "Path of the output that the others are compared with. Defaults to the first output.")
                      .example("out/model-BF16.gguf"),
                  field("outputs", &Options::outputs,

@@ -263,7 +263,7 @@ TEST_CASE("everything that is known is checked before the first step") {
        {"stages.0.importance.compute.text=missing.txt", "there is no text 'missing.txt'"},
        {"quality.program=missing-program", "there is no program 'missing-program'"},
        {"quality.text=missing.txt", "there is no text 'missing.txt'"},
-       {"quality.base=out/other.gguf", "no output of this job is 'out/other.gguf'"},
+       {"quality.against=out/other.gguf", "no output of this job is 'out/other.gguf'"},
        {"after.command=[./missing]", "there is no program './missing'"},
        {"quality.json=out/q4.gguf", "out/q4.gguf"},
        {"quality.json=text.txt", "text.txt"},

@@ -63,7 +63,7 @@ Status check_base(const QualityOptions& options, const Job& job) {
   if (std::ranges::any_of(job.outputs, [&](const auto& output) { return output.sink->target() == target; }))
     return ok();
   return error_at(options.origin, fmt::format("no output of this job is {}", quoted_name(target)),
-                  "`base` is the path of an output");
+                  "`against` is the path of an output");
 }
 
 bool is_compared(const QualityOptions& options, const Job& job, const JobOutput& output) {
@@ -168,7 +168,7 @@ std::string QualityStep::json() const {
   }
   return to_json_text(json::object{{"format", "ggufmill quality"},
                                    {"version", 1},
-                                   {"base", base_.path},
+                                   {"against", base_.path},
                                    {"text", options_.text},
                                    {"chunks", options_.chunks},
                                    {"context", options_.context},
