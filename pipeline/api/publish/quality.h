@@ -44,8 +44,8 @@ class QualityStep {
   // and with exit code 2 if that file exists, was written by something else, and `overwrite` is not set.
   Status run(const ProgramOptions& programs, bool overwrite) const;
 
-  // The results as JSON: {format: "ggufmill quality", version: 1, against, text, chunks, context, outputs: [{path, sha256,
-  // perplexity, base_perplexity, divergence, divergence_error, divergence_99, divergence_max, same_top}]}.
+  // The results as JSON: {format: "ggufmill quality", version: 1, against, text, chunks, context, outputs: [{path,
+  // sha256, perplexity, base_perplexity, divergence, divergence_error, divergence_99, divergence_max, same_top}]}.
   std::string json() const;
 
  private:
