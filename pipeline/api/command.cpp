@@ -91,7 +91,9 @@ std::optional<int> read_both(Pipe& out, Pipe& err, pid_t program, Stopper& stopp
 class Environment {
  public:
   explicit Environment(const std::vector<std::pair<std::string, std::string>>& added) {
+    texts_.reserve(added.size());
     for (const auto& [name, value] : added) texts_.push_back(name + "=" + value);
+    pointers_.reserve(texts_.size());
     for (std::string& text : texts_) pointers_.push_back(text.data());
     for (char** own = environ; *own; ++own)
       if (std::ranges::none_of(added,
@@ -131,6 +133,7 @@ Result<CommandResult> run_command(const std::vector<std::string>& words, const C
   posix_spawn_file_actions_adddup2(&actions, out.write.get(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err.write.get(), STDERR_FILENO);
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const Environment environment(options.environment);

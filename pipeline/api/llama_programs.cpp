@@ -89,7 +89,7 @@ void ChunkCounter::read_line() {
   constexpr std::string_view kOver = "over ";
   if (const std::size_t at = line.find(kOver); at != line.npos && line.find("chunks", at) != line.npos)
     total_ = number_at(at + kOver.size());
-  else if (const std::size_t first = line.find_first_not_of(" "); first != line.npos)
+  else if (const std::size_t first = line.find_first_not_of(' '); first != line.npos)
     if (const std::uint64_t chunk = number_at(line[first] == '[' ? first + 1 : first);
         chunk == done_ + 1 && chunk <= total_)
       done_ = chunk;
@@ -114,7 +114,7 @@ Status write_predictions(const QualityOptions& quality, const std::string& model
 Result<MeasuredQuality> measure_quality(const QualityOptions& quality, const std::string& model,
                                         const std::string& predictions, const ProgramOptions& options) {
   std::vector<std::string> words = words_of(quality, model, predictions, options);
-  words.push_back("--kl-divergence");
+  words.emplace_back("--kl-divergence");
   for (int i = 1;; ++i) {
     BOOST_OUTCOME_TRY(const std::string printed, run(words, options));
     Result<MeasuredQuality> measured = read_quality(printed);

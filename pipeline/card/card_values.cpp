@@ -72,7 +72,9 @@ CardView view_of(const Card& card) {
 // ---- values: a text that is empty is false, so that sections can ask for it ----
 
 std::string plain(std::string_view text) { return printable(text); }
-mustache::data text_value(std::string text) { return text.empty() ? mustache::data(false) : mustache::data(text); }
+mustache::data text_value(const std::string& text) {
+  return text.empty() ? mustache::data(false) : mustache::data(text);
+}
 mustache::data plain_value(std::string_view text) { return text_value(plain(text)); }
 
 std::string joined(const std::vector<std::string>& texts) {

@@ -198,7 +198,7 @@ class Publisher {
 
   using Facts = std::vector<std::pair<std::string, std::string>>;  // variables for a command
 
-  void add_command(const Hook& hook, const std::string& what, std::function<Result<Facts>()> facts) {
+  void add_command(const Hook& hook, const std::string& what, const std::function<Result<Facts>()>& facts) {
     const auto key = [&hook, facts]() -> Result<std::string> {
       std::vector<std::string> parts{"command"};
       parts.insert(parts.end(), hook.command.begin(), hook.command.end());
