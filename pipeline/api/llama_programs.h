@@ -11,7 +11,7 @@
 
 namespace ggufmill {
 
-// How programs run.
+// Options for running a program.
 struct ProgramOptions {
   unsigned threads = 1;
   const std::atomic<bool>* stop = nullptr;  // when set, the program is ended and the call fails with kInterrupted

@@ -1,5 +1,5 @@
 #pragma once
-// What a card says about a job and its outputs.
+// Facts about a job and its outputs for a card.
 
 #include <string>
 

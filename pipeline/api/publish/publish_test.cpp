@@ -199,7 +199,7 @@ TEST_CASE("a job that is complete is not run again") {
 TEST_CASE("only what depends on a change is run again") {
   const PublishFolder folder;
   REQUIRE(folder.run());
-  SECTION("another output is compared with the base, and the command for all outputs is told of it") {
+  SECTION("another output is compared with the base, and the command for all outputs runs again") {
     const Strings set{"outputs.1.gguf=out/q5.gguf", "outputs.1.quantize=Q5_K"};
     REQUIRE(folder.run(set));
     Strings calls = all_calls();
@@ -269,6 +269,8 @@ TEST_CASE("everything that is known is checked before the first step") {
        {"quality.json=text.txt", "text.txt"},
        {"stages.0.importance.compute.file=out/q4.gguf", "out/q4.gguf"},
        {"outputs.0.gguf=s3://bucket/base.gguf", "'s3://bucket/base.gguf' is not a local file"},
+       {"quality.outputs=[q4, q9]", "no output matches 'q9'"},
+       {"upload={to: 'hf://org/model', files: [q9]}", "no file of this job matches 'q9'"},
        {"card.template=missing.md", "missing.md"},
        {"card.path=out/quality.json", "out/quality.json"},
        {"upload={to: 'hf://nobody'}", "does not name an organization and a model"},

@@ -66,10 +66,14 @@ Status check_base(const QualityOptions& options, const Job& job) {
                   "`against` is the path of an output");
 }
 
-bool is_compared(const QualityOptions& options, const Job& job, const JobOutput& output) {
-  const std::string target = output.sink->target();
-  const auto compared = compares(options, output, target);
-  return target == base_of(options, job) || (compared && compared.value());
+bool is_base(const QualityOptions& options, const Job& job, const JobOutput& output) {
+  return output.sink->target() == base_of(options, job);
+}
+
+bool is_compared(const QualityOptions& options, const Job& job, const JobOutput& output, const std::string& path) {
+  if (is_base(options, job, output)) return false;
+  const auto compared = compares(options, output, path);
+  return !compared || compared.value();  // the error is that of the step
 }
 
 Result<QualityStep> QualityStep::make(const QualityOptions& options, JobOutputs& outputs) {

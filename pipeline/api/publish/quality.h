@@ -15,8 +15,9 @@ namespace ggufmill {
 // Fails with exit code 2 if no output of the job is the base.
 Status check_base(const QualityOptions& options, const Job& job);
 
-// Returns true for the base and for the outputs that are compared with it.
-bool is_compared(const QualityOptions& options, const Job& job, const JobOutput& output);
+// Returns true for an output, whose first file is `path`, that is compared with the base; false for the base itself.
+bool is_compared(const QualityOptions& options, const Job& job, const JobOutput& output, const std::string& path);
+bool is_base(const QualityOptions& options, const Job& job, const JobOutput& output);
 
 // An output that exists.
 struct QualityOutput {

@@ -25,6 +25,7 @@ class StepChecks {
   void check() {
     check_programs();
     check_texts();
+    check_compared();
     check_local();
     if (job_.quality)
       if (const Status base = check_base(*job_.quality, job_); !base) errors_.add(base.error());
@@ -76,6 +77,28 @@ class StepChecks {
     if (job_.quality) check_text(job_.quality->text, job_.quality->origin);
   }
 
+  // Refuses patterns for the outputs to compare that match none.
+  void check_compared() {
+    if (!job_.quality) return;
+    for (const Pattern& pattern : job_.quality->outputs) {
+      QualityOptions alone = *job_.quality;
+      alone.outputs = {pattern};
+      if (!compares_any(alone))
+        errors_.add(error_at(job_.quality->origin, fmt::format("no output matches {}", quoted_name(pattern.text())),
+                             "`outputs` are patterns for the file names of outputs other than `against`"));
+    }
+  }
+
+  bool compares_any(const QualityOptions& quality) {
+    for (const JobPart& part : outputs_.parts()) {
+      const Result<const Plan*> plan = outputs_.plan_of(part);
+      if (!plan) return true;  // reported with the outputs
+      for (std::size_t i = 0; i < part.job.outputs.size(); ++i)
+        if (is_compared(quality, job_, part.job.outputs[i], plan.value()->outputs[i].files.front().path)) return true;
+    }
+    return false;
+  }
+
   // Refuses outputs on servers that a program of this machine would have to read.
   void check_local() {
     const auto check = [&](const std::string& path, const Origin& origin) {
@@ -87,7 +110,9 @@ class StepChecks {
     for (const ImportanceComputation& each : outputs_.computations()) check(each.model, each.origin);
     if (!job_.quality) return;
     for (const JobOutput& output : job_.outputs)
-      if (is_compared(*job_.quality, job_, output)) check(output.sink->target(), job_.quality->origin);
+      if (const std::string target = output.sink->target();
+          is_base(*job_.quality, job_, output) || is_compared(*job_.quality, job_, output, target))
+        check(target, job_.quality->origin);
   }
 
   // Refuses paths that two steps write, or that one writes and another reads.

@@ -1,5 +1,5 @@
 #pragma once
-// What can be known to be wrong with a job before its first step.
+// Checks of a job with steps before its first step.
 
 #include <string>
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -99,6 +100,16 @@ void UploadStep::check(Diagnostics& errors) {
                               "divide it: gguf: {path: .., shard_size: 45G}"));
       }
   }
+  for (const ImportanceComputation& each : outputs_.computations())
+    paths.emplace(fs::path(each.result_path()).filename().string(), each.result_path());
+  if (outputs_.job().card) paths.emplace("README.md", outputs_.job().card->path);
+  for (const Pattern& pattern : options_.files)
+    if (std::ranges::none_of(paths, [&](const auto& each) {
+          const auto matches = pattern.matches(each.first);
+          return !matches || matches.value();
+        }))
+      errors.add(error_at(options_.origin, fmt::format("no file of this job matches {}", quoted_name(pattern.text())),
+                          "`files` are patterns for the names of outputs, importance matrices, and README.md"));
 }
 
 }  // namespace ggufmill
