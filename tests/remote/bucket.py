@@ -1,8 +1,8 @@
 """The buckets of server.py, which can be written to: objects, multipart uploads, and faults.
 
-A bucket is a folder ROOT/s3/BUCKET, an object a file in it. ROOT/uploads.txt lists the uploads that are neither complete
-nor aborted, a line each. The name of a bucket that begins with `old-` has no conditional writes; one that begins with
-`writeonly-` cannot be read.
+A bucket is a folder ROOT/s3/BUCKET, an object a file in it. ROOT/uploads.txt lists the uploads that are neither
+complete nor aborted, a line for each and a line for each of its parts. The name of a bucket that begins with `old-` has
+no conditional writes; one that begins with `writeonly-` cannot be read.
 
 ROOT/fault, if it exists, says what goes wrong: "NAME K" or "NAME K N" or "NAME K N KIND" does it with the requests K to
 K + N - 1 (N is 1 if it is missing) that buckets get after the file has been written; only those of a kind are counted if
@@ -82,7 +82,8 @@ class Store:
     def note(self):
         with open(self.uploads_file + ".new", "w") as file:
             for name, upload in self.uploads.items():
-                file.write(f"{name} s3://{upload['bucket']}/{upload['key']} {sorted(upload['parts'])}\n")
+                for part in ["begun", *sorted(upload["parts"])]:
+                    file.write(f"{name} s3://{upload['bucket']}/{upload['key']} {part}\n")
         os.replace(self.uploads_file + ".new", self.uploads_file)
 
     def put(self, bucket, key, pieces, etag, meta):
@@ -260,8 +261,8 @@ class BucketRequests:
         if self.fault == "late":
             return self.reply(200, b"<?xml version='1.0'?>   <Error><Code>InternalError</Code></Error>")
         wanted = [(int(re.search(r"<PartNumber>(\d+)<", part)[1]),
-                   re.search(r"<ETag>([^<]*)<", part)[1].replace("&quot;", '"'))
-                  for part in re.findall(r"<Part>(.*?)</Part>", body.decode())]
+                   re.search(r"<ETag>([^<]*)<", part)[1].replace("&quot;", '"').replace("&#34;", '"'))
+                  for part in re.findall(r"<Part>(.*?)</Part>", body.decode(), re.DOTALL)]
         if not wanted or [number for number, _ in wanted] != sorted({number for number, _ in wanted}):
             return self.fail(400, "InvalidPartOrder")
         digests, pieces = b"", []

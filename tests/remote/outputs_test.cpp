@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <random>
+#include <sstream>
 #include <thread>
 
 #include "tests/remote/test_server.h"
@@ -298,13 +299,15 @@ TEST_CASE("a server that cannot be reached when a run is resumed loses nothing")
   const std::string job = Uploads::job("s3://models/a");
   uploads.set_fault("full 6 1000 part");
   uploads.place().run_job(job, 6);
-  const std::string before = read_text(uploads.server().file("uploads.txt"));
+  std::istringstream before(read_text(uploads.server().file("uploads.txt")));
   const Workplace& place = uploads.place();
   const ProcessResult down =
       place.run_by({"/usr/bin/env", "http_proxy=http://127.0.0.1:1", "no_proxy="}, {"run", "job.yaml"});
   CAPTURE(down.err);
   CHECK(down.exit_code == 75);
-  CHECK(read_text(uploads.server().file("uploads.txt")) == before);
+  // The server may still take a part that was on its way when the first run ended.
+  const std::string after = read_text(uploads.server().file("uploads.txt"));
+  for (std::string part; std::getline(before, part);) CHECK(has(after, part + "\n"));
   uploads.set_fault("");
   place.run_job(job);
   uploads.check_same("a");
