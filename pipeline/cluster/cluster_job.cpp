@@ -16,7 +16,9 @@
 #include "pipeline/core/folder.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/machine.h"
 #include "pipeline/io/source_path.h"
+#include "pipeline/io/store_scheme.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/journal/output_claim.h"
 #include "pipeline/plan/written.h"
@@ -98,6 +100,7 @@ json::object limits_json(const Limits& limits) {
   return {{"memory", limits.memory ? json::value(*limits.memory) : json::value()},
           {"threads", limits.threads},
           {"nice", limits.nice},
+          {"spool", {{"folder", limits.spool.folder}, {"size", limits.spool.size}}},
           {"io", limits.io ? json::value(io_mode_names()[static_cast<std::size_t>(*limits.io)]) : json::value()}};
 }
 
@@ -106,6 +109,8 @@ Limits limits_of(const json::value& value) {
   if (!needed(value, "memory").is_null()) limits.memory = needed_number(value, "memory");
   limits.threads = small_number(value, "threads");
   limits.nice = small_number(value, "nice");
+  const json::value& spool = needed(value, "spool");
+  limits.spool = {needed_text(spool, "folder"), needed_number(spool, "size")};
   if (needed(value, "io").is_null()) return limits;
   limits.io = io_mode_named(needed_text(value, "io"));
   if (!limits.io) throw InvalidJson{"'io' is not a valid I/O mode"};
@@ -177,6 +182,8 @@ std::optional<DoneMarker> done_of(const ClusterJob& job, std::size_t part, const
   marker.bytes_written = needed_number(value, "bytes_written");
   marker.units_kept = needed_number(value, "units_kept");
   marker.inodes = numbers_of(value, "inodes");
+  for (const json::value& chunk : needed_list(value, "chunks"))
+    marker.chunks.push_back({needed_number(chunk, "file"), needed_number(chunk, "number"), needed_text(chunk, "tag")});
   return marker;
 }
 
@@ -186,6 +193,16 @@ constexpr std::string_view kStates[] = {"running", "failed", "stopped"};
 
 std::string ClusterJob::part_file(std::size_t part, const std::string& ending) const {
   return fmt::format("{}/parts/{}.{}", folder, part, ending);
+}
+
+StoreOptions store_options_of(const ClusterJob& job, const Plan& plan) {
+  StoreOptions options = store_options(plan);
+  options.overwrite = job.overwrite;
+  options.identity = job.key();
+  options.threads = threads_for(plan.limits.threads);
+  options.writes.clear();
+  options.records = job.file("uploads");
+  return options;
 }
 
 Status write_job(const ClusterJob& job, const Plan& plan) {
@@ -249,6 +266,9 @@ Status write_done(const ClusterJob& job, std::size_t part, const DoneMarker& mar
     for (const std::uint64_t sum : record.checksums) sums.emplace_back(hexadecimal(sum));
     units.push_back(std::move(sums));
   }
+  json::array chunks;
+  for (const UploadedChunk& chunk : marker.chunks)
+    chunks.push_back({{"file", chunk.file}, {"number", chunk.number}, {"tag", chunk.tag}});
   return write_marker(job, job.part_file(part, "done.json"),
                       {{"part", part},
                        {"first", job.range(part).first},
@@ -259,6 +279,7 @@ Status write_done(const ClusterJob& job, std::size_t part, const DoneMarker& mar
                        {"bytes_written", marker.bytes_written},
                        {"units_kept", marker.units_kept},
                        {"inodes", json::value_from(marker.inodes)},
+                       {"chunks", std::move(chunks)},
                        {"checksums", std::move(units)}});
 }
 
@@ -326,13 +347,25 @@ void remove_heartbeat(const ClusterJob& job, std::size_t part) {
 }
 
 Status write_seal(const ClusterJob& job, const SealMarker& marker) {
-  return write_marker(job, job.file("seal.json"), {{"inodes", json::value_from(marker.inodes)}});
+  json::array devices, inodes;
+  for (const FileId& id : marker.ids) {
+    devices.emplace_back(id.device);
+    inodes.emplace_back(id.inode);
+  }
+  return write_marker(
+      job, job.file("seal.json"),
+      {{"devices", std::move(devices)}, {"inodes", std::move(inodes)}, {"finished", marker.is_finished}});
 }
 
 std::optional<SealMarker> read_seal(const ClusterJob& job) try {
   const auto value = read_marker(job, job.file("seal.json"));
   if (!value) return {};
-  return SealMarker{numbers_of(*value, "inodes")};
+  const auto devices = numbers_of(*value, "devices"), inodes = numbers_of(*value, "inodes");
+  if (devices.size() != inodes.size()) return {};
+  SealMarker marker;
+  marker.is_finished = json_flag(*value, "finished");
+  for (std::size_t i = 0; i < inodes.size(); ++i) marker.ids.push_back({devices[i], inodes[i]});
+  return marker;
 } catch (const InvalidJson&) {
   return {};
 }
@@ -340,13 +373,18 @@ std::optional<SealMarker> read_seal(const ClusterJob& job) try {
 std::vector<bool> files_named(const Plan& plan, const SealMarker& marker) {
   const std::vector<StoredFile> files = stored_files(plan);
   std::vector<bool> named(files.size());
-  if (marker.inodes.size() != files.size()) return named;
+  if (marker.ids.size() != files.size()) return named;
+  const auto scheme = find_store_scheme(files);
   for (std::size_t i = 0; i < files.size(); ++i) {
+    if (scheme && scheme.value()->shared_uploads()) {
+      named[i] = scheme.value()->find_sealed(files[i], {}, marker.ids[i]) == SealedFile::kPublished;
+      continue;
+    }
     struct stat info {};
     const auto call = [&] {
       return system_calls().fstatat(AT_FDCWD, files[i].path.c_str(), &info, AT_SYMLINK_NOFOLLOW);
     };
-    named[i] = retry(call) == 0 && info.st_ino == marker.inodes[i] &&
+    named[i] = retry(call) == 0 && info.st_ino == marker.ids[i].inode &&
                static_cast<std::uint64_t>(info.st_size) == files[i].bytes;
   }
   return named;

@@ -9,10 +9,12 @@
 //   parts/K.done.json     part K is done; contains the checksums of its units
 //   parts/K.measured.json measurements of part K, for the report
 //   parts/K.edges         the edges of part K: its bytes in chunks that it does not own (edges.h)
-//   parts/K.*.ATTEMPT     journal and edges of an attempt at the part that is running or was interrupted
+//   parts/K.*.ATTEMPT     journal, edges, and uploaded chunks of an attempt at the part that is running or was
+//                         interrupted
+//   uploads/              identifiers of the uploads, if the outputs are objects of a bucket
 //   seal.json             identifies the finished outputs
-// The outputs are written next to their targets as `.NAME.ggufmill-IDENTITY.ID`, each with a claim (output_claim.h)
-// next to it.
+// Outputs that are files are written next to their targets as `.NAME.ggufmill-IDENTITY.ID`, each with a claim
+// (output_claim.h) next to it.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +24,7 @@
 
 #include "pipeline/graph/engine.h"
 #include "pipeline/io/output_store.h"
+#include "pipeline/io/shared_uploads.h"
 #include "pipeline/journal/journal.h"
 #include "pipeline/plan/plan.h"
 
@@ -53,6 +56,9 @@ struct ClusterJob {
   std::string part_file(std::size_t part, const std::string& ending) const;
 };
 
+// Returns the options for the stores of the job's outputs, without `writes`.
+StoreOptions store_options_of(const ClusterJob& job, const Plan& plan);
+
 // Writes job.json and plan.json. Called once, when the job is created; the folder must exist.
 Status write_job(const ClusterJob& job, const Plan& plan);
 // Loads the job in a folder. Fails with exit code 2 if there is no job in it and with 4 if a file is malformed or the
@@ -72,6 +78,7 @@ struct DoneMarker {
   std::uint64_t bytes_read = 0, bytes_written = 0;
   std::size_t units_kept = 0;         // units reused from earlier attempts
   std::vector<std::uint64_t> inodes;  // of the output files it wrote to, in output order
+  std::vector<UploadedChunk> chunks;  // if the outputs are uploads: those it wrote, instead of `inodes`
 };
 Status write_done(const ClusterJob& job, std::size_t part, const DoneMarker& marker);
 // Returns nullopt if there is no marker, or if it does not belong to this job and part.
@@ -98,15 +105,16 @@ std::optional<Heartbeat> read_heartbeat(const ClusterJob& job, std::size_t part)
 // Removes the heartbeat file, if any. Errors are ignored.
 void remove_heartbeat(const ClusterJob& job, std::size_t part);
 
-// Identifies the finished outputs by their inodes, in output order. Sizes come from the plan; device numbers are not
-// stored because they differ between machines.
+// Identifies the finished outputs, in output order. Sizes come from the plan; the device numbers of files are not
+// compared, because they differ between machines.
 struct SealMarker {
-  std::vector<std::uint64_t> inodes;
+  std::vector<FileId> ids;
+  bool is_finished = false;  // manifests and reports are written too
 };
 Status write_seal(const ClusterJob& job, const SealMarker& marker);
 std::optional<SealMarker> read_seal(const ClusterJob& job);
-// Returns for each output file whether it has its final name: a file with the recorded inode and the planned size
-// exists at that path.
+// Returns for each output whether it has its final name: the file with the recorded inode and the planned size, or the
+// recorded object, exists at that path.
 std::vector<bool> files_named(const Plan& plan, const SealMarker& marker);
 
 // Converts an exit code read from a file; returns kInternal if the number is not a known exit code.

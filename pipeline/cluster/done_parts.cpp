@@ -23,6 +23,7 @@ DoneParts::DoneParts(const ClusterJob& job, const Plan& plan, std::optional<std:
       one_(one),
       stored_(stored_files(plan)),
       places_(places_of(plan, job.cuts, 0, job.parts())),
+      uploads_(uploads_of(plan)),
       parts_(job.parts()) {
   look();
 }
@@ -33,7 +34,7 @@ void DoneParts::look() {
   is_published_ = seal && std::ranges::count(files_named(plan_, *seal), true) != 0;
   files_.assign(stored_.size(), {});
   for (std::size_t i = 0; i < stored_.size(); ++i)
-    if (!one_ || std::ranges::count(places_[*one_].files, i) != 0)
+    if (!uploads_ && (!one_ || std::ranges::count(places_[*one_].files, i) != 0))
       files_[i] = look_at(temporary_path(stored_[i].path, job_.key()));
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     if (one_ && *one_ != i) continue;
@@ -68,7 +69,7 @@ DoneParts::File DoneParts::look_at(const std::string& path) const {
 std::string DoneParts::find_loss(std::size_t part) {
   const PartPlaces& places = places_[part];
   const std::vector<std::uint64_t>& inodes = parts_[part].marker->inodes;
-  if (inodes.size() != places.files.size()) return "its marker belongs to other files";
+  if (inodes.size() != (uploads_ ? 0 : places.files.size())) return "its marker belongs to other files";
   for (std::size_t i = 0; i < inodes.size(); ++i) {
     const File& file = files_[places.files[i]];
     const StoredFile& stored = stored_[places.files[i]];
@@ -83,10 +84,33 @@ std::string DoneParts::find_loss(std::size_t part) {
     if (retry(call) < 0 || static_cast<std::uint64_t>(info.st_size) != places.edge_bytes)
       return fmt::format("{} is missing or truncated", quoted_name(path));
   }
-  if (parts_[part].was_compared) return {};
+  if (parts_[part].was_compared || uploads_) return {};
   std::string lost = compare_holes(part);
   parts_[part].was_compared = lost.empty();
   return lost;
+}
+
+Status DoneParts::check_uploads() {
+  const bool has_marker = std::ranges::any_of(parts_, [](const Part& part) { return part.marker.has_value(); });
+  if (!uploads_ || is_published_ || !has_marker) return ok();
+  BOOST_OUTCOME_TRY(const auto listed, uploads_->list(stored_, store_options_of(job_, plan_)));
+  const std::set<UploadedChunk> there(listed.begin(), listed.end());
+  for (std::size_t part = 0; part < parts_.size(); ++part)
+    if (is_done(part)) parts_[part].lost = find_lost_chunk(part, there);
+  return ok();
+}
+
+std::string DoneParts::find_lost_chunk(std::size_t part, const std::set<UploadedChunk>& there) const {
+  const std::vector<UploadedChunk>&chunks = parts_[part].marker->chunks, &places = places_[part].chunks;
+  const auto same_place = [](const UploadedChunk& one, const UploadedChunk& other) {
+    return one.file == other.file && one.number == other.number;
+  };
+  if (!std::ranges::equal(chunks, places, same_place)) return "its marker belongs to other uploads";
+  for (const UploadedChunk& chunk : chunks)
+    if (!there.contains(chunk))
+      return fmt::format("part {} of the upload to {} is missing", chunk.number + 1,
+                         quoted_name(stored_[chunk.file].path));
+  return {};
 }
 
 // Returns true if any byte of the range is in a hole of its file. Edges are ignored: they are stored in the edge file
@@ -147,6 +171,7 @@ Status undo_part(const ClusterJob& job, const Plan& plan, std::size_t part, cons
   for (const JournalText::Record& record : marker.units) text += journal_record(record.unit, record.checksums, line);
   // Errors are ignored: without the journal, the next attempt redoes the entire part.
   static_cast<void>(write_text(job.part_file(part, "journal.undone"), text, true));
+  if (!marker.chunks.empty()) static_cast<void>(write_chunk_list(job, part, "undone", marker.chunks));
   return undo(job, part);
 }
 

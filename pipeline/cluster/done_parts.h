@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ namespace ggufmill {
 // extended again, the affected units are read and compared with their checksums. Bytes overwritten by others are
 // detected only by the seal, which reads everything. Once the seal has renamed an output to its final name, every
 // marker is valid.
+// If the outputs are uploads, a marker is valid as long as the server lists the chunks that the part uploaded, and its
+// edge file exists. The server is asked only by check_uploads().
 class DoneParts {
  public:
   // Takes a first look, like look(); if `one` is given, at that part only. `job` and `plan` must outlive this object.
@@ -24,6 +27,9 @@ class DoneParts {
 
   // Checks the state again. Markers already read and bytes already compared are not read again.
   void look();
+  // Compares the markers with what the server has. An error if it cannot be asked; does nothing if the outputs are
+  // files.
+  Status check_uploads();
   bool is_done(std::size_t part) const { return parts_[part].marker && parts_[part].lost.empty(); }
   // Returns true if the seal has renamed at least one output to its final name.
   bool is_published() const { return is_published_; }
@@ -48,6 +54,7 @@ class DoneParts {
   };
   File look_at(const std::string& path) const;
   std::string find_loss(std::size_t part);
+  std::string find_lost_chunk(std::size_t part, const std::set<UploadedChunk>& there) const;
   bool lies_in_hole(const Edge& piece, const PartPlaces& places) const;
   std::string compare_holes(std::size_t part) const;
 
@@ -56,6 +63,7 @@ class DoneParts {
   const std::optional<std::size_t> one_;
   const std::vector<StoredFile> stored_;
   const std::vector<PartPlaces> places_;
+  const SharedUploads* const uploads_;  // null if the outputs are files
   bool is_published_ = false;
   std::vector<File> files_;
   std::vector<Part> parts_;

@@ -148,10 +148,17 @@ Result<PartOutcome> try_once(const Attempt& attempt, PartLedger& ledger, Heartbe
   marker.bytes_written = outcome.run.bytes_written;
   marker.units_kept = outcome.units_kept;
   marker.inodes = store->inodes();
+  marker.chunks = store->chunks();
   BOOST_OUTCOME_TRY(write_done(job, options.part, marker));
   ledger.remove_journals();
-  store->remove_other_edges();
+  store->remove_attempts();
   return outcome;
+}
+
+// Returns true if the part is done. If the outputs are uploads and the server does not answer, it is not.
+bool is_done(const ClusterJob& job, const Plan& plan, std::size_t part) {
+  DoneParts done(job, plan, part);
+  return done.check_uploads() && done.is_done(part);
 }
 
 }  // namespace
@@ -168,7 +175,7 @@ Result<PartOutcome> run_part(const Context& context, const ClusterJob& job, cons
   if (options.part >= job.parts())
     return usage_error(fmt::format("part {} does not exist", options.part),
                        fmt::format("parts are numbered from 0 to {}", job.parts() - 1));
-  if (DoneParts(job, plan, options.part).is_done(options.part)) {
+  if (is_done(job, plan, options.part)) {
     PartOutcome outcome;
     outcome.was_done = true;
     return outcome;
@@ -181,7 +188,7 @@ Result<PartOutcome> run_part(const Context& context, const ClusterJob& job, cons
     auto outcome = try_once(attempt, ledger, heart);
     if (outcome) return outcome;
     // Another attempt may have finished first and removed this attempt's files.
-    if (DoneParts(job, plan, options.part).is_done(options.part)) {
+    if (is_done(job, plan, options.part)) {
       PartOutcome done;
       done.was_done = true;
       return done;

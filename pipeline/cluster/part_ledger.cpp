@@ -39,10 +39,7 @@ Status PartLedger::begin(const OutputStore& store, unsigned threads, const std::
   if (auto marker = read_done(job_, part_))  // the part is done but is being run again
     for (JournalText::Record& record : marker->units) earlier.push_back(std::move(record));
   std::erase_if(earlier, [&](const auto& record) { return record.unit < range.first || record.unit >= range.last; });
-  const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
-    return store.read(i, at, into);
-  };
-  BOOST_OUTCOME_TRY(HeldUnits held, find_held(plan_, read, earlier, threads, stop));
+  BOOST_OUTCOME_TRY(HeldUnits held, find_held(plan_, store, earlier, threads, stop));
   done_ = std::move(held.units);
   units_lost_ = held.lost;
   units_kept_ = static_cast<std::size_t>(std::ranges::count(done_, true));

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 
+#include "pipeline/api/reports.h"
 #include "pipeline/core/folder.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io_service.h"
@@ -108,7 +110,11 @@ struct Pieces {
 }  // namespace
 
 PartStore::PartStore(const Plan& plan, const ClusterJob& job, std::size_t part, const std::string& attempt)
-    : job_(job), part_(part), attempt_(attempt), places_(std::move(places_of(plan, job.cuts, part, 1).front())) {}
+    : job_(job),
+      part_(part),
+      attempt_(attempt),
+      places_(std::move(places_of(plan, job.cuts, part, 1).front())),
+      chunk_list_(job.part_file(part, "chunks." + attempt)) {}
 
 PartStore::~PartStore() = default;
 
@@ -117,6 +123,11 @@ Result<std::unique_ptr<PartStore>> PartStore::open(const Plan& plan, const Clust
   std::unique_ptr<PartStore> store(new PartStore(plan, job, part, attempt));
   const std::vector<StoredFile> stored = stored_files(plan);
   store->files_.resize(stored.size());
+  if (uploads_of(plan)) {
+    BOOST_OUTCOME_TRY(store->join(plan));
+    BOOST_OUTCOME_TRY(store->open_edges());
+    return store;
+  }
   // Written data is not needed again, so keeping it in this machine's page cache is useless.
   const IoMode mode = plan.limits.io == IoMode::kCached ? IoMode::kCached : IoMode::kStreaming;
   for (const std::size_t i : store->places_.files) {
@@ -132,11 +143,60 @@ Result<std::unique_ptr<PartStore>> PartStore::open(const Plan& plan, const Clust
     }
     store->files_[i] = std::move(file).value();
   }
-  BOOST_OUTCOME_TRY(store->open_hem());
+  BOOST_OUTCOME_TRY(store->open_edges());
   return store;
 }
 
-Status PartStore::open_hem() {
+namespace {
+
+std::string line_of(const UploadedChunk& chunk) {
+  return fmt::format("{} {} {}\n", chunk.file, chunk.number, chunk.tag);
+}
+
+// Returns the chunks that attempts at the part have uploaded. Lines that are incomplete, as a kill leaves them, name
+// tags that no server has.
+std::vector<UploadedChunk> read_chunk_lists(const ClusterJob& job, std::size_t part) {
+  std::vector<UploadedChunk> chunks;
+  for (const std::string& name : part_files(job, fmt::format("{}.chunks.", part))) {
+    std::ifstream lines(job.file("parts/" + name));
+    UploadedChunk chunk;
+    while (lines >> chunk.file >> chunk.number >> chunk.tag) chunks.push_back(chunk);
+  }
+  return chunks;
+}
+
+}  // namespace
+
+Status write_chunk_list(const ClusterJob& job, std::size_t part, const std::string& attempt,
+                        const std::vector<UploadedChunk>& chunks) {
+  std::string text;
+  for (const UploadedChunk& chunk : chunks) text += line_of(chunk);
+  return write_text(job.part_file(part, "chunks." + attempt), text, true);
+}
+
+Status PartStore::join(const Plan& plan) {
+  const std::vector<UploadedChunk> known = read_chunk_lists(job_, part_);
+  BOOST_OUTCOME_TRY(chunk_list_.create());
+  StoreOptions options = store_options_of(job_, plan);
+  options.writes = writes_outside_edges(plan, job_.range(part_), places_);
+  // Without its line in the list, a later attempt uploads the chunk again.
+  const auto uploaded = [this](const UploadedChunk& chunk) {
+    const std::string line = line_of(chunk);
+    if (chunk_list_.write(chunk_list_end_, line)) chunk_list_end_ += line.size();
+  };
+  auto upload = uploads_of(plan)->join(stored_files(plan), options, known, uploaded);
+  if (upload) {
+    upload_ = std::move(upload).value();
+    for (const UploadedChunk& chunk : known) uploaded(chunk);
+    return ok();
+  }
+  Error error = upload.error();
+  if (error.code == ExitCode::kIo && error.help.empty())
+    error.help = fmt::format("`ggufmill resume {}` starts what is missing", job_.array_folder);
+  return error;
+}
+
+Status PartStore::open_edges() {
   if (places_.edge_bytes == 0) return ok();
   const std::string path = job_.part_file(part_, "edges." + attempt_);
   std::string before;  // an edge file of full size; any will do, since the contents are verified
@@ -168,8 +228,15 @@ Result<std::unique_ptr<PartStore>> PartStore::view(const Plan& plan, const Clust
 
 std::vector<std::uint64_t> PartStore::inodes() const {
   std::vector<std::uint64_t> inodes;
-  for (const std::size_t i : places_.files) inodes.push_back(files_[i]->inode());
+  for (const std::size_t i : places_.files)
+    if (files_[i]) inodes.push_back(files_[i]->inode());
   return inodes;
+}
+
+bool PartStore::holds(std::size_t file, std::uint64_t offset, std::uint64_t bytes) const {
+  bool has_edge = false;
+  for_pieces(file, offset, bytes, [&](bool in_edge, std::uint64_t, std::size_t, std::size_t) { has_edge |= in_edge; });
+  return !has_edge && upload_->holds(file, offset, bytes);
 }
 
 // Splits a range into pieces at the boundaries of edges and calls f(in_edge_file, position, first, bytes) for each:
@@ -198,8 +265,12 @@ void PartStore::for_pieces(std::size_t file, std::uint64_t offset, std::size_t b
 
 Status PartStore::write(std::size_t file, std::uint64_t offset, std::span<const std::byte> from) {
   Status status = ok();
-  for_pieces(file, offset, from.size(), [&](bool in_hem, std::uint64_t at, std::size_t first, std::size_t bytes) {
-    if (status) status = (in_hem ? *edge_file_ : *files_[file]).write(at, from.subspan(first, bytes));
+  for_pieces(file, offset, from.size(), [&](bool in_edge, std::uint64_t at, std::size_t first, std::size_t bytes) {
+    if (!status) return;
+    const auto piece = from.subspan(first, bytes);
+    status = in_edge   ? edge_file_->write(at, piece)
+             : upload_ ? upload_->write(file, at, piece)
+                       : files_[file]->write(at, piece);
   });
   return status;
 }
@@ -212,10 +283,14 @@ void PartStore::start_write(IoService& io, std::size_t file, std::uint64_t offse
   pieces->left = count;
   pieces->done = std::move(done);
   std::size_t begun = 0;
-  for_pieces(file, offset, from.size(), [&](bool in_hem, std::uint64_t at, std::size_t first, std::size_t bytes) {
+  for_pieces(file, offset, from.size(), [&](bool in_edge, std::uint64_t at, std::size_t first, std::size_t bytes) {
     try {
-      io.write(in_hem ? *edge_file_ : *files_[file], at, from.subspan(first, bytes),
-               [pieces](const Status& status) { pieces->ended(status); });
+      const auto piece = from.subspan(first, bytes);
+      const auto ended = [pieces](const Status& status) { pieces->ended(status); };
+      if (upload_ && !in_edge)
+        upload_->start_write(io, file, at, piece, ended);
+      else
+        io.write(in_edge ? *edge_file_ : *files_[file], at, piece, ended);
       ++begun;
     } catch (...) {  // this piece has not started; if no piece has, neither has the write
       if (begun == 0) throw;
@@ -226,8 +301,8 @@ void PartStore::start_write(IoService& io, std::size_t file, std::uint64_t offse
 
 Status PartStore::read(std::size_t file, std::uint64_t offset, std::span<std::byte> into) const {
   Status status = ok();
-  for_pieces(file, offset, into.size(), [&](bool in_hem, std::uint64_t at, std::size_t first, std::size_t bytes) {
-    if (status) status = (in_hem ? *edge_file_ : *files_[file]).read(at, into.subspan(first, bytes));
+  for_pieces(file, offset, into.size(), [&](bool in_edge, std::uint64_t at, std::size_t first, std::size_t bytes) {
+    if (status) status = (in_edge ? *edge_file_ : *files_[file]).read(at, into.subspan(first, bytes));
   });
   return status;
 }
@@ -244,6 +319,9 @@ Status PartStore::leave() {
     if (file) {
       BOOST_OUTCOME_TRY(file->sync());
     }
+  if (upload_) {
+    BOOST_OUTCOME_TRY(chunks_, upload_->finish());
+  }
   return edge_file_ ? edge_file_->sync() : ok();
 }
 
@@ -256,9 +334,10 @@ Status PartStore::publish_edges() {
   return folder.sync();
 }
 
-void PartStore::remove_other_edges() const {
-  for (const std::string& name : part_files(job_, fmt::format("{}.edges.", part_)))
-    static_cast<void>(remove_file(job_.file("parts/" + name)));
+void PartStore::remove_attempts() const {
+  for (const char* kind : {"edges", "chunks"})
+    for (const std::string& name : part_files(job_, fmt::format("{}.{}.", part_, kind)))
+      static_cast<void>(remove_file(job_.file("parts/" + name)));
 }
 
 namespace {
@@ -282,10 +361,10 @@ Status check_names(const OutputStore& store) {
 
 Status create_outputs(const ClusterJob& job, const Plan& plan) {
   std::vector<StoredFile> missing = stored_files(plan);
+  if (const SharedUploads* uploads = uploads_of(plan)) return uploads->start(missing, store_options_of(job, plan));
   std::erase_if(missing, [&](const StoredFile& file) { return is_there(file, job); });
   if (missing.empty()) return ok();
-  const StoreOptions options{job.overwrite, IoMode::kCached, job.key(), threads_for(0)};
-  BOOST_OUTCOME_TRY(const auto store, local_store().create(missing, options));
+  BOOST_OUTCOME_TRY(const auto store, local_store().create(missing, store_options_of(job, plan)));
   BOOST_OUTCOME_TRY(check_names(*store));
   Status made = ok();
   for (const StoredFile& file : missing)
@@ -297,6 +376,8 @@ Status create_outputs(const ClusterJob& job, const Plan& plan) {
 }
 
 Status remove_outputs(const ClusterJob& job, const Plan& plan) {
+  if (const SharedUploads* uploads = uploads_of(plan))
+    return uploads->abort(stored_files(plan), store_options_of(job, plan));
   for (const StoredFile& file : stored_files(plan)) {
     BOOST_OUTCOME_TRY(remove_file(temporary_path(file.path, job.key())));
     BOOST_OUTCOME_TRY(remove_claim(file.path, job.key()));

@@ -53,10 +53,17 @@ std::string list_of(const ClusterJob& job, std::vector<std::size_t> parts) {
 }
 
 class Sealing {
+  struct PartEdge {
+    std::size_t part = 0;
+    Edge edge;
+    std::uint64_t file_bytes = 0;  // of the part's edge file
+  };
+
  public:
   Sealing(const Context& context, const ClusterJob& job, const Plan& plan, const SealOptions& options)
       : context_(context), job_(job), plan_(plan), options_(options), files_(stored_files(plan)) {
-    store_options_ = {job.overwrite, IoMode::kCached, job.key(), threads_for(plan.limits.threads)};
+    store_options_ = store_options_of(job, plan);
+    store_options_.stop = options.stop;
   }
 
   Result<SealOutcome> run() {
@@ -86,7 +93,7 @@ class Sealing {
     }
     if (const auto marker = read_seal(job_)) {
       const std::vector<bool> named = files_named(plan_, *marker);
-      outcome.was_sealed = std::ranges::count(named, false) == 0;
+      outcome.was_sealed = marker->is_finished && std::ranges::count(named, false) == 0;
       if (outcome.was_sealed) {
         remove_claims();
         return outcome;
@@ -96,7 +103,7 @@ class Sealing {
         return outcome;
       }
     }
-    const DoneParts done_parts(job_, plan_);
+    DoneParts done_parts(job_, plan_);
     BOOST_OUTCOME_TRY(undo_lost(done_parts));
     std::vector<std::size_t> missing;
     for (std::size_t part = 0; part < job_.parts(); ++part)
@@ -107,7 +114,12 @@ class Sealing {
           fmt::format("{} of {} parts are not done: {}", missing.size(), job_.parts(), list_of(job_, missing)),
           fmt::format("`ggufmill status {}` shows their progress; --wait 6h waits for them", job_.array_folder));
     }
-    BOOST_OUTCOME_TRY(const auto store, local_store().attach(stored_files(plan_), store_options_));
+    BOOST_OUTCOME_TRY(done_parts.check_uploads());
+    BOOST_OUTCOME_TRY(undo_lost(done_parts));
+    find_edges();
+    BOOST_OUTCOME_TRY(vouch(done_parts));
+    BOOST_OUTCOME_TRY(const StoreScheme* const scheme, find_store_scheme(files_));
+    BOOST_OUTCOME_TRY(const auto store, scheme->attach(files_, store_options_));
     const Status done = [&]() -> Status {
       try {
         return seal_files(*store, done_parts, outcome);
@@ -130,17 +142,17 @@ class Sealing {
 
   Status seal_files(OutputStore& store, const DoneParts& done_parts, SealOutcome& outcome) {
     std::vector<std::uint64_t> written(files_.size());
-    BOOST_OUTCOME_TRY(write_hems(store, done_parts, written, outcome));
+    BOOST_OUTCOME_TRY(check_chunks(store, done_parts));
+    BOOST_OUTCOME_TRY(write_edges(store, done_parts, written, outcome));
     BOOST_OUTCOME_TRY(clear_gaps(store, written, outcome));
-    BOOST_OUTCOME_TRY(const std::vector<FileId> ids, store.seal(written));
-    BOOST_OUTCOME_TRY(check(store, done_parts));
     SealMarker marker;
-    for (const FileId& id : ids) marker.inodes.push_back(id.inode);
+    BOOST_OUTCOME_TRY(marker.ids, store.seal(written));
+    BOOST_OUTCOME_TRY(check(store, done_parts));
     const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
       return store.read(i, at, into);
     };
     ManifestFiles manifests;
-    if (plan_.manifest) {
+    if (plan_.manifest && store.is_readable()) {
       const RunReport measured = measured_by_parts();
       BOOST_OUTCOME_TRY(manifests,
                         ManifestFiles::make(with_inode_times(), &measured, read, job_.overwrite, options_.stop));
@@ -152,7 +164,11 @@ class Sealing {
       if (std::ranges::count(files_named(plan_, marker), false) != 0) return published;
     }
     BOOST_OUTCOME_TRY(manifests.publish());
-    return finish(outcome);
+    if (plan_.manifest && !store.is_readable()) {
+      const RunReport measured = measured_by_parts();
+      BOOST_OUTCOME_TRY(add_manifests(with_inode_times(), &measured, options_.stop));
+    }
+    return finish(marker, outcome);
   }
 
   // Returns the results of the parts, as far as they were measured.
@@ -169,24 +185,50 @@ class Sealing {
     return plan;
   }
 
-  Status write_hems(OutputStore& store, const DoneParts& done_parts, std::vector<std::uint64_t>& written,
-                    SealOutcome& outcome) {
+  // Collects the edges of all parts in the order of the outputs, so that few chunks of uploads are open at a time.
+  void find_edges() {
+    edges_.clear();
     const std::vector<PartPlaces> parts = places_of(plan_, job_.cuts, 0, job_.parts());
-    for (std::size_t part = 0; part < parts.size(); ++part) {
-      if (parts[part].edges.empty()) continue;
-      const std::string path = job_.part_file(part, "edges");
-      const auto file = InputFile::open(path);
-      if (!file || file.value()->bytes() != parts[part].edge_bytes)
-        return undo_parts(done_parts, {part}, fmt::format("{} is missing or truncated", quoted_name(path)));
-      std::vector<std::byte> bytes;
-      for (const Edge& edge : parts[part].edges) {
-        if (is_stopped(options_)) return stopped();
-        bytes.resize(edge.bytes);
-        BOOST_OUTCOME_TRY(file.value()->read(edge.at, bytes));
-        BOOST_OUTCOME_TRY(store.write(edge.file, edge.offset, bytes));
-        written[edge.file] += edge.bytes;
-        ++outcome.edges;
+    for (std::size_t part = 0; part < parts.size(); ++part)
+      for (const Edge& edge : parts[part].edges) edges_.push_back({part, edge, parts[part].edge_bytes});
+    std::ranges::sort(edges_, {}, [](const PartEdge& one) { return std::pair(one.edge.file, one.edge.offset); });
+    store_options_.writes.clear();
+    for (const PartEdge& one : edges_)
+      store_options_.writes.push_back(
+          {one.edge.file, one.edge.offset, one.edge.bytes, store_options_.writes.size(), 1});
+  }
+
+  Status vouch(const DoneParts& done_parts) {
+    const SharedUploads* const uploads = uploads_of(plan_);
+    if (!uploads) return ok();
+    std::vector<UploadedChunk> chunks;
+    for (std::size_t part = 0; part < job_.parts(); ++part) {
+      const std::vector<UploadedChunk>& some = done_parts.marker(part)->chunks;
+      chunks.insert(chunks.end(), some.begin(), some.end());
+    }
+    return uploads->vouch(files_, chunks, store_options_);
+  }
+
+  Status write_edges(OutputStore& store, const DoneParts& done_parts, std::vector<std::uint64_t>& written,
+                     SealOutcome& outcome) {
+    std::vector<std::byte> bytes;
+    std::shared_ptr<const InputFile> file;
+    std::optional<std::size_t> opened;  // the part whose edge file it is
+    for (const PartEdge& one : edges_) {
+      if (is_stopped(options_)) return stopped();
+      const std::string path = job_.part_file(one.part, "edges");
+      if (opened != one.part) {
+        auto found = InputFile::open(path);
+        if (!found || found.value()->bytes() != one.file_bytes)
+          return undo_parts(done_parts, {one.part}, fmt::format("{} is missing or truncated", quoted_name(path)));
+        file = std::move(found).value();
+        opened = one.part;
       }
+      bytes.resize(one.edge.bytes);
+      BOOST_OUTCOME_TRY(file->read(one.edge.at, bytes));
+      BOOST_OUTCOME_TRY(store.write(one.edge.file, one.edge.offset, bytes));
+      written[one.edge.file] += one.edge.bytes;
+      ++outcome.edges;
     }
     return ok();
   }
@@ -195,6 +237,7 @@ class Sealing {
   Status clear_gaps(OutputStore& store, std::vector<std::uint64_t>& written, SealOutcome& outcome) {
     std::vector<std::byte> bytes;
     std::uint64_t cleared = 0;
+    if (!store.is_readable()) return ok();
     for (const Gap& gap : gaps_of(plan_))
       for (std::uint64_t done = 0; done < gap.bytes; done += bytes.size()) {
         bytes.resize(std::min<std::uint64_t>(gap.bytes - done, kChunkBytes));
@@ -212,7 +255,20 @@ class Sealing {
     return ok();
   }
 
+  // A chunk that the server has lost since it was listed would be filled with zeros.
+  Status check_chunks(const OutputStore& store, const DoneParts& done_parts) {
+    const SharedUploads* const uploads = uploads_of(plan_);
+    if (!uploads) return ok();
+    for (std::size_t part = 0; part < job_.parts(); ++part)
+      for (const UploadedChunk& chunk : done_parts.marker(part)->chunks)
+        if (!store.holds(chunk.file, chunk.number * uploads->chunk_bytes(files_[chunk.file].bytes), 1))
+          return undo_parts(done_parts, {part}, "the server has lost what it uploaded");
+    return ok();
+  }
+
+  // Compares the bytes with the checksums of the parts. For uploads, the server's tags have been compared.
   Status check(const OutputStore& store, const DoneParts& done_parts) {
+    if (!store.is_readable()) return ok();
     std::vector<JournalText::Record> records;
     for (std::size_t part = 0; part < job_.parts(); ++part) {
       const std::vector<JournalText::Record>& units = done_parts.marker(part)->units;
@@ -243,33 +299,41 @@ class Sealing {
 
   // Finishes the work of a seal that was killed after it had renamed some of the files.
   Status finish_publishing(const SealMarker& marker, SealOutcome& outcome) {
-    std::vector<FileId> ids;
-    for (std::size_t i = 0; i < files_.size(); ++i) {
+    std::vector<FileId> ids = marker.ids;
+    for (std::size_t i = 0; i < files_.size() && !uploads_of(plan_); ++i) {
       struct stat info {};
       const std::string temporary = temporary_path(files_[i].path, job_.key());
       const auto look = [&](const std::string& path) {
         return retry([&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); }) == 0;
       };
-      if (!look(files_[i].path) || info.st_ino != marker.inodes[i]) look(temporary);
-      ids.push_back({info.st_dev, marker.inodes[i]});
+      if (!look(files_[i].path) || info.st_ino != ids[i].inode) look(temporary);
+      ids[i].device = info.st_dev;
     }
-    BOOST_OUTCOME_TRY(local_store().finish_publishing(files_, ids, store_options_));
+    BOOST_OUTCOME_TRY(const StoreScheme* const scheme, find_store_scheme(files_));
+    BOOST_OUTCOME_TRY(scheme->finish_publishing(files_, ids, store_options_));
     if (plan_.manifest) {
       const RunReport measured = measured_by_parts();
       BOOST_OUTCOME_TRY(add_manifests(with_inode_times(), &measured, options_.stop));
     }
-    return finish(outcome);
+    return finish(marker, outcome);
   }
 
   // Cleans up and writes the report, once all outputs have their final names.
-  Status finish(SealOutcome& outcome) {
+  Status finish(SealMarker marker, SealOutcome& outcome) {
     for (const std::string& name : part_files(job_, ""))
-      if (name.find(".edges") != name.npos || name.find(".journal.") != name.npos) {
+      if (name.find(".edges") != name.npos || name.find(".journal.") != name.npos ||
+          name.find(".chunks.") != name.npos) {
         const std::string path = job_.file("parts/" + name);
         retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); });
       }
     remove_claims();
-    if (!plan_.is_reported()) return ok();
+    if (plan_.is_reported()) report(outcome);
+    marker.is_finished = true;
+    return write_seal(job_, marker);
+  }
+
+  // The outputs are complete, so an error is no more than a warning.
+  void report(SealOutcome& outcome) {
     RunReport run;
     run.bytes_read = plan_.bytes_read();
     run.bytes_written = plan_.bytes_written();
@@ -277,11 +341,12 @@ class Sealing {
     const Status written =
         write_report(context_.report_of(plan_, run), plan_.report.json, plan_.report.html, job_.overwrite);
     if (!written) outcome.warnings.push_back("the report was not written: " + written.error().what);
-    return ok();
   }
 
-  // Removes the claims. A claim without its temporary file has no effect, so errors are ignored.
+  // Removes the claims, which outputs that are uploads do not have. A claim without its temporary file has no effect,
+  // so errors are ignored.
   void remove_claims() const {
+    if (uploads_of(plan_)) return;
     for (const StoredFile& file : files_) static_cast<void>(remove_claim(file.path, job_.key()));
   }
 
@@ -293,7 +358,8 @@ class Sealing {
   const SealOptions& options_;
   const std::vector<StoredFile> files_;
   StoreOptions store_options_;
-  bool can_wait_ = false;  // set if the error may go away by waiting
+  std::vector<PartEdge> edges_;  // sorted by file and offset
+  bool can_wait_ = false;        // set if the error may go away by waiting
 };
 
 }  // namespace
@@ -356,7 +422,7 @@ bool is_sealed(const ClusterJob& job, const Plan& plan) {
   const auto marker = read_seal(job);
   if (!marker) return false;
   const std::vector<bool> named = files_named(plan, *marker);
-  return std::ranges::count(named, false) == 0;
+  return marker->is_finished && std::ranges::count(named, false) == 0;
 }
 
 }  // namespace ggufmill

@@ -31,14 +31,26 @@ std::string escaped(const std::string& path) {
   return text;
 }
 
+// Only what programs need to start, and to find servers: not the submitter's entire environment.
+std::string exported_variables() {
+  std::string names = "HOME,PATH,LD_LIBRARY_PATH";
+  for (const char* name : server_variables())
+    if (std::getenv(name)) names += fmt::format(",{}", name);
+  return names;
+}
+
 std::vector<std::string> common_words(const ClusterArray& array, const std::string& what) {
   const ClusterJob& job = array.jobs.front();
   const ClusterOptions& options = job.options;
-  std::vector<std::string> words{"sbatch", "--parsable", fmt::format("--job-name=ggufmill-{}-{}", what, job.name),
-                                 "--nodes=1", "--ntasks=1", "--chdir=" + job.working_folder, "--open-mode=append",
+  std::vector<std::string> words{"sbatch",
+                                 "--parsable",
+                                 fmt::format("--job-name=ggufmill-{}-{}", what, job.name),
+                                 "--nodes=1",
+                                 "--ntasks=1",
+                                 "--chdir=" + job.working_folder,
+                                 "--open-mode=append",
                                  "--requeue",
-                                 // Export only what programs need to start, not the submitter's entire environment.
-                                 "--export=HOME,PATH,LD_LIBRARY_PATH"};
+                                 "--export=" + exported_variables()};
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) words.push_back(fmt::format("--{}={}", name, value));
   };

@@ -14,6 +14,7 @@
 #include "pipeline/cluster/seal.h"
 #include "pipeline/core/folder.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/store_scheme.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/journal/leftovers.h"
 #include "pipeline/plan/written.h"
@@ -45,11 +46,24 @@ Status check_fit(const Plan& plan, const ClusterOptions& cluster) {
     errors.add(usage_error(fmt::format("the longest row needs {}, but a part has {} (cluster.memory)",
                                        human_bytes(plan.least_memory), human_bytes(cluster.memory)),
                            fmt::format("set cluster.memory to {}MiB or more", (plan.least_memory / 3 * 4 >> 20) + 1)));
-  if (const auto files = stored_files(plan); !files.empty() && is_address(files.front().path))
-    errors.add({ExitCode::kUsage, files.front().path, "the parts of a cluster job write local files", "",
-                "give a path that all nodes can write to, or use `ggufmill run` on one machine"});
   if (errors.empty()) return ok();
   return errors.together();
+}
+
+// Outputs that are uploads: returns an error if the chunks that a part has open at a time need more memory than it has.
+Status check_memory_for_uploads(const ClusterJob& job, const Plan& plan) {
+  const std::vector<StoredFile> files = stored_files(plan);
+  BOOST_OUTCOME_TRY(const StoreScheme* const scheme, find_store_scheme(files));
+  if (!scheme->shared_uploads()) return ok();
+  const std::vector<PartPlaces> places = places_of(plan, job.cuts, 0, job.parts());
+  StoreOptions options = store_options_of(job, plan);
+  for (std::size_t part = 0; part < job.parts(); ++part) {
+    options.writes = writes_outside_edges(plan, job.range(part), places[part]);
+    Diagnostics errors;
+    scheme->check_space(files, options, errors);
+    if (!errors.empty()) return errors.together();
+  }
+  return ok();
 }
 
 // Returns the absolute folder of the job or matrix of a pipeline file.
@@ -127,6 +141,7 @@ Result<ClusterJob> make_job(const Plan& plan, const SubmitOptions& options) {
     const auto at = [&](std::size_t unit) { return costs.begin() + static_cast<std::ptrdiff_t>(unit); };
     job.costs.push_back(std::accumulate(at(job.cuts[part]), at(job.cuts[part + 1]), 0.0));
   }
+  BOOST_OUTCOME_TRY(check_memory_for_uploads(job, plan));
   return job;
 }
 
@@ -148,7 +163,8 @@ Status create_job(const ClusterJob& job, const Plan& plan) {
 }
 
 Result<std::vector<std::size_t>> prepare_resume(const ClusterJob& job, const Plan& plan) {
-  const DoneParts done(job, plan);
+  DoneParts done(job, plan);
+  BOOST_OUTCOME_TRY(done.check_uploads());
   std::vector<std::size_t> missing;
   for (std::size_t part = 0; part < job.parts(); ++part) {
     if (done.is_done(part)) continue;
@@ -191,8 +207,9 @@ Status remove_from(const std::string& folder, std::initializer_list<const char*>
 }  // namespace
 
 Status remove_job(const ClusterJob& job) {
-  return remove_from(job.folder, {"parts", "log", "plan.json", "engine.json", "part.sh", "seal.sh", "seal.lock",
-                                  "seal.json", "job.json"});  // job.json goes last: it identifies the folder as a job
+  return remove_from(job.folder,
+                     {"parts", "log", "plan.json", "engine.json", "part.sh", "seal.sh", "seal.lock", "seal.json",
+                      "uploads", "job.json"});  // job.json goes last: it identifies the folder as a job
 }
 
 Result<PlannedArray> plan_matrix(const Context& context, const Batch& batch, const SubmitOptions& options,

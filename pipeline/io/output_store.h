@@ -89,6 +89,7 @@ struct StoreOptions {
   std::uint64_t memory = 64 << 20;     // most bytes of buffers
   Spool spool{};                       // for what exceeds `memory`
   std::vector<PlannedWrite> writes{};  // by row; empty: the files are written one after another, from the beginning
+  std::string records{};  // folder for what a later run has to know; empty: the store's own, on this machine
   const std::atomic<bool>* stop = nullptr;  // cancels requests once set; null: never
 };
 

@@ -102,4 +102,13 @@ Error changed(const SourceFile& before, const SourceFile& now) {
   return error;
 }
 
+std::span<const char* const> server_variables() {
+  static constexpr const char* kNames[] = {
+      "HF_ENDPOINT",         "HF_HOME",          "HF_TOKEN_PATH",  "XDG_CACHE_HOME",
+      "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION",     "AWS_DEFAULT_REGION",
+      "AWS_PROFILE",         "AWS_CONFIG_FILE",  "CURL_CA_BUNDLE", "AWS_SHARED_CREDENTIALS_FILE",
+      "SSL_CERT_FILE",       "SSL_CERT_DIR"};
+  return kNames;
+}
+
 }  // namespace ggufmill

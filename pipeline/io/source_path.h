@@ -5,6 +5,7 @@
 // pipeline/io/remote/README.md the supported addresses.
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,5 +36,9 @@ Result<std::vector<std::string>> paths_in(const std::string& folder);
 
 // Returns the last component of an address, without folders and commit: the name a local folder would have.
 std::string name_of_address(std::string_view address);
+
+// Returns the environment variables that say where servers are, and which files have the credentials for them. None of
+// them has a secret as its value.
+std::span<const char* const> server_variables();
 
 }  // namespace ggufmill

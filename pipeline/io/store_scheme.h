@@ -15,6 +15,8 @@
 
 namespace ggufmill {
 
+class SharedUploads;
+
 // Location of an output that an earlier run has sealed.
 enum class SealedFile { kMissing, kUnfinished, kPublished };
 
@@ -71,9 +73,12 @@ class StoreScheme {
                                                       std::span<const std::string> endings) const;
   // Removes one of these files. Exit code 6 if that fails; not an error if it is missing.
   virtual Status remove_unfinished(const std::string& path) const;
+
+  // Returns the uploads that machines can share; null if there are none.
+  virtual const SharedUploads* shared_uploads() const { return nullptr; }
 };
 
-// Files of this machine. The outputs of cluster jobs are always local files: their parts write them in place.
+// Files of this machine, or of a file system that machines share.
 const StoreScheme& local_store();
 
 // All kinds of stores. Tests may append rows before they use any store; not thread-safe.

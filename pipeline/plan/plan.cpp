@@ -317,7 +317,7 @@ std::vector<StoredFile> stored_files(const Plan& plan) {
   return files;
 }
 
-std::vector<PlannedWrite> planned_writes(const Plan& plan) {
+std::vector<PlannedWrite> planned_writes(const Plan& plan, std::size_t first, std::size_t last) {
   std::vector<std::size_t> first_files;
   std::size_t files = 0;
   for (const PlannedOutput& output : plan.outputs) {
@@ -326,7 +326,8 @@ std::vector<PlannedWrite> planned_writes(const Plan& plan) {
   }
   std::vector<PlannedWrite> writes;
   std::uint64_t row = 0;
-  for (const Unit& unit : plan.units) {
+  for (std::size_t i = first; i < last; ++i) {
+    const Unit& unit = plan.units[i];
     const Step& step = plan.steps[unit.step];
     for (const Encoding& encoding : step.encodings) {
       const std::uint64_t bytes = row_bytes(*encoding.type, step.expression->shape);
@@ -345,7 +346,7 @@ StoreOptions store_options(const Plan& plan) {
   const std::uint64_t budget = memory_budget(plan.limits);
   options.memory = std::min(budget / 2, budget - std::min(budget, plan.least_memory));
   options.spool = plan.limits.spool;
-  options.writes = planned_writes(plan);
+  options.writes = planned_writes(plan, 0, plan.units.size());
   return options;
 }
 

@@ -139,8 +139,8 @@ std::vector<TypeModule> modules_of(const Plan& plan, std::size_t output);
 
 // Returns the files of all outputs, in order. The plan must outlive them.
 std::vector<StoredFile> stored_files(const Plan& plan);
-// Returns what a run writes to these files, in the order of the units.
-std::vector<PlannedWrite> planned_writes(const Plan& plan);
+// Returns what a run of the units [first, last) writes to these files, in the order of the units.
+std::vector<PlannedWrite> planned_writes(const Plan& plan, std::size_t first, std::size_t last);
 // Returns the options for the store of these files, with the part of the memory budget that the store may use.
 StoreOptions store_options(const Plan& plan);
 

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <random>
 
@@ -51,16 +52,14 @@ void corrupt(const ClusterJob& job, const Plan& plan, std::size_t file, std::uin
   REQUIRE(stream);
 }
 
-// Runs the part in a process that is killed before its k-th system call. Returns false if it ran to completion.
-bool killed_at(const ClusterJob& job, const Plan& plan, std::size_t part, int k) {
+// Does the work in a process that is killed before its k-th system call. Returns false if it ran to completion.
+bool killed_at(int k, const std::function<bool()>& work) {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
     std::atomic<int> calls{0};
     const HookedCalls hooked([&] { return ++calls == k ? std::raise(SIGKILL) : 0; });
-    PartOptions options;
-    options.part = part;
-    ::_exit(run_part(context(), job, plan, options) ? 0 : 1);
+    ::_exit(work() ? 0 : 1);
   }
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
@@ -364,11 +363,32 @@ TEST_CASE("killed at any system call, a part is gone on with") {
   const Plan plan = folder.plan();
   const ClusterJob job = folder.job(plan, 2);
   std::size_t kills = 0;
-  for (int k = 5; killed_at(job, plan, 0, k); k = k * 4 / 3 + 3) ++kills;
+  const auto part = [&] { return run_part(context(), job, plan, {}).has_value(); };
+  for (int k = 5; killed_at(k, part); k = k * 4 / 3 + 3) ++kills;
   CHECK(kills > 4);
   do_parts(job, plan);
   do_seal(job, plan);
   CHECK((folder.files() == right));
+}
+
+TEST_CASE("killed at any system call, a seal is completed by the next one, with its manifests") {
+  const JobFolder folder(SourceKind::kGguf, "manifest: true\n");
+  const auto right = folder.right();
+  std::size_t kills = 0;
+  for (int k = 2; kills < 100; k = k * 9 / 8 + 1, ++kills) {
+    CAPTURE(k);
+    const std::string outputs = fmt::format("out{}", k);
+    const Plan plan = folder.plan(outputs);
+    const ClusterJob job = folder.job(plan, 2);
+    do_parts(job, plan);
+    const bool was_killed = killed_at(k, [&] { return seal(context(), job, plan, {}).has_value(); });
+    do_seal(job, plan);
+    CHECK((folder.files(outputs) == right));
+    REQUIRE(remove_job(job));
+    fs::remove_all(folder.path(outputs));
+    if (!was_killed) break;
+  }
+  CHECK(kills > 8);
 }
 
 TEST_CASE("a fault that passes is tried again, and one that stays says so") {

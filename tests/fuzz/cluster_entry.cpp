@@ -203,12 +203,14 @@ std::vector<std::string> cluster_marker_seeds() {
   done.seconds = 1.25;
   done.bytes_read = done.bytes_written = 81920;
   done.inodes = {7, 8};
+  done.chunks = {{0, 3, "\"0cc175b9c0f1b6a831c399e269772661\""}};
   Heartbeat heartbeat;
   heartbeat.state = Heartbeat::State::kFailed;
   heartbeat.attempt = "n1-7-abcdef";
   heartbeat.exit_code = 4;
   heartbeat.error = "error: NaN\n";
-  if (!write_done(job, 1, done) || !write_heartbeat(job, 1, heartbeat) || !write_seal(job, {{7, ~std::uint64_t{0}}}))
+  if (!write_done(job, 1, done) || !write_heartbeat(job, 1, heartbeat) ||
+      !write_seal(job, {{{1, 7}, {2, ~std::uint64_t{0}}}, true}))
     return {};
   const float reference[] = {1, 2, 3}, values[] = {1, 2.5, 3};
   DifferenceSums sums;

@@ -27,9 +27,10 @@ LEAST_PART = 5 << 20
 class Faults:
     # 500, 503: refused before anything is done. lost: done, but the connection ends without an answer. reset: the
     # connection is reset before the request is read. half: done, but the answer is cut off. damaged: a byte of the body
-    # changes on its way. late: refused after an answer 200 has begun. expired: all uploads are gone. denied, full, skew:
-    # refused for good. nolist: parts cannot be listed.
-    NAMES = ("500", "503", "lost", "reset", "half", "damaged", "late", "expired", "denied", "full", "skew", "nolist")
+    # changes on its way. late: refused after an answer 200 has begun. expired: all uploads are gone. forgotten: all
+    # parts of the uploads are gone. denied, full, skew: refused for good. nolist: parts cannot be listed.
+    NAMES = ("500", "503", "lost", "reset", "half", "damaged", "late", "expired", "forgotten", "denied", "full", "skew",
+             "nolist")
 
     def __init__(self, root):
         self.path = os.path.join(root, "fault")
@@ -149,6 +150,11 @@ class BucketRequests:
         if self.fault == "expired":
             with self.store.lock:
                 self.store.uploads.clear()
+                self.store.note()
+        if self.fault == "forgotten":
+            with self.store.lock:
+                for upload in self.store.uploads.values():
+                    upload["parts"].clear()
                 self.store.note()
         if not os.path.isdir(os.path.join(self.store.root, bucket)):
             return self.fail(404, "NoSuchBucket")

@@ -123,14 +123,12 @@ Settings MultipartStore::last_settings() const {
 Status MultipartStore::abort_uploads() {
   std::vector<Target*> started;
   for (Target& target : targets_)
-    if (target.record) started.push_back(&target);
+    if (!target.upload.empty()) started.push_back(&target);
   const Settings settings = last_settings();
   return for_each_on_threads(8, started.size(), [&](std::size_t i, auto&) -> Status {
     Target& target = *started[i];
-    if (const std::string& upload = target.record->text().upload; !upload.empty()) {
-      BOOST_OUTCOME_TRY(target.bucket.abort(upload, settings));
-    }
-    target.record->remove();
+    BOOST_OUTCOME_TRY(target.bucket.abort(target.upload, settings));
+    if (target.record) target.record->remove();
     return ok();
   });
 }
@@ -340,11 +338,13 @@ Status MultipartStore::send_part(std::size_t index) {
     spool_read = space.read(offset, into);
     return spool_read.has_value();
   };
-  auto etag = target.bucket.put_part(target.record->text().upload, span.number, body, md5.base64(), settings_);
+  auto etag = target.bucket.put_part(target.upload, span.number, body, md5.base64(), settings_);
   BOOST_OUTCOME_TRY(spool_read);
   if (!etag) return etag.error();
   const std::scoped_lock lock(mutex_);
   etags_[span.file][span.number - 1] = etag.value();
+  if (uploaded_part_) uploaded_part_({span.file, span.number - 1, etag.value()});
+  if (!target.record) return ok();
   // Without its line in the record, a later run uploads the part again.
   if (const Status noted = target.record->add_part({span.number, etag.value(), span.bytes});
       !noted && warnings_.empty())
@@ -403,6 +403,14 @@ Result<std::vector<FileId>> MultipartStore::seal(std::span<const std::uint64_t> 
     if (written_[file] != written[file])
       return defect(fmt::format("{} bytes of {} were written instead of {}", written_[file].load(),
                                 quoted_name(files_[file].path), written[file]));
+  BOOST_OUTCOME_TRY(upload_rest());
+  std::vector<FileId> ids;
+  for (const Target& target : targets_) ids.push_back(target.token.id());
+  return ids;
+}
+
+// Uploads the parts without data, and waits for all others.
+Status MultipartStore::upload_rest() {
   std::vector<Piece> ready;
   {
     const std::scoped_lock lock(mutex_);
@@ -413,10 +421,18 @@ Result<std::vector<FileId>> MultipartStore::seal(std::span<const std::uint64_t> 
     ready = grant(parts_.size());  // parts without data
   }
   place(std::move(ready));
-  BOOST_OUTCOME_TRY(wait_for_uploads());
-  std::vector<FileId> ids;
-  for (const Target& target : targets_) ids.push_back(target.token.id());
-  return ids;
+  return wait_for_uploads();
+}
+
+Result<std::vector<UploadedChunk>> MultipartStore::finish() {
+  BOOST_OUTCOME_TRY(upload_rest());
+  std::vector<UploadedChunk> chunks;
+  for (std::size_t file = 0; file < files_.size(); ++file)
+    for (const std::size_t part : map_.of_file(file)) {
+      const PartSpan& span = map_.parts()[part];
+      if (span.data != 0) chunks.push_back({file, span.number - 1, etags_[file][span.number - 1]});
+    }
+  return chunks;
 }
 
 Status MultipartStore::leave() {
@@ -445,9 +461,9 @@ Status MultipartStore::publish() {
   std::vector<std::string> visible;
   for (std::size_t file = 0; file < files_.size(); ++file) {
     Target& target = targets_[file];
-    const Status status = target.record ? target.bucket.complete(target.record->text().upload, etags_[file],
-                                                                 target.token, overwrite_, settings)
-                                        : target.bucket.put(files_[file].header, target.token, overwrite_, settings);
+    const Status status = target.upload.empty()
+                              ? target.bucket.put(files_[file].header, target.token, overwrite_, settings)
+                              : target.bucket.complete(target.upload, etags_[file], target.token, overwrite_, settings);
     if (status) {
       visible.push_back(quoted_name(target.bucket.path()));
       is_published_ = true;  // from here on, a failed run is completed by the next

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,11 +12,11 @@
 #include <vector>
 
 #include "pipeline/io/output_store.h"
-#include "pipeline/io/remote/bucket.h"
 #include "pipeline/io/remote/part_map.h"
 #include "pipeline/io/remote/part_space.h"
-#include "pipeline/io/remote/upload_record.h"
+#include "pipeline/io/remote/upload_target.h"
 #include "pipeline/io/services.h"
+#include "pipeline/io/shared_uploads.h"
 
 namespace ggufmill::remote {
 
@@ -23,18 +24,10 @@ namespace ggufmill::remote {
 // memory and in the spool.
 Result<std::uint64_t> memory_for_parts(const PartMap& map, const StoreOptions& options);
 
-// An object to be written: a multipart upload, or one request if the file is nothing but a header.
-struct Target {
-  Bucket bucket;
-  ObjectToken token;
-  std::unique_ptr<UploadRecord> record{};  // null: one request
-  std::vector<StoredPart> held{};          // parts that an earlier run has uploaded
-};
-
 // Parts get space in the order in which the run begins to write them (PartMap). A write to a part that has none yet
 // waits for an upload to finish, so the memory is bounded; writes to earlier parts never wait, so those get complete.
 // With room for PartMap::most_open() bytes, the next part in order therefore always gets its space.
-class MultipartStore final : public OutputStore {
+class MultipartStore final : public SharedUpload {
  public:
   // Requests are sent with `settings`, whose `abandoned` is ignored.
   MultipartStore(std::vector<StoredFile> files, PartMap map, std::vector<Target> targets, const StoreOptions& options,
@@ -50,10 +43,13 @@ class MultipartStore final : public OutputStore {
   std::uint64_t memory() const override { return most_memory_; }
   Status read(std::size_t file, std::uint64_t offset, std::span<std::byte> into) const override;
   Result<std::vector<FileId>> seal(std::span<const std::uint64_t> written) override;
+  Result<std::vector<UploadedChunk>> finish() override;
   Status publish() override;
   void keep() override { is_kept_ = true; }
   Status leave() override;
   std::vector<std::string> warnings() const override { return warnings_; }
+  // `uploaded` is called for each part that is uploaded, while the mutex is locked.
+  void on_upload(std::function<void(const UploadedChunk&)> uploaded) { uploaded_part_ = std::move(uploaded); }
   void add_warning(std::string warning) { warnings_.push_back(std::move(warning)); }
 
  private:
@@ -90,6 +86,7 @@ class MultipartStore final : public OutputStore {
   void fail(const Error& error) noexcept;
   Error failure() const;
   static void finish(const Piece& piece, const Status& status);
+  Status upload_rest();
   Status wait_for_uploads();
   Settings last_settings() const;
   Status abort_uploads();
@@ -103,6 +100,7 @@ class MultipartStore final : public OutputStore {
   std::atomic<bool> abandoned_{false};
   Settings settings_;
   std::vector<std::string> warnings_;
+  std::function<void(const UploadedChunk&)> uploaded_part_;
   std::vector<bool> held_;                           // by part: an earlier run has uploaded it
   std::vector<std::vector<std::string>> etags_;      // by file and part number - 1; guarded by mutex_
   std::vector<std::atomic<std::uint64_t>> written_;  // bytes of each file

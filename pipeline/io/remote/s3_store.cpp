@@ -4,141 +4,18 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <mutex>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/remote/multipart_store.h"
+#include "pipeline/io/remote/s3_uploads.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/io/threads.h"
 
 namespace ggufmill::remote {
 namespace {
-
-// Identity of files that belong to no plan, such as reports.
-constexpr const char* kNoPlan = "file";
-constexpr unsigned kRequests = 8;  // at a time, when many files are opened
-// An upload whose identifier was lost is recognized by its time: no attempt to start it is later than this, in seconds.
-constexpr std::int64_t kLongestStart = 15 * 60;
-
-bool is_one_request(const StoredFile& file) { return file.bytes == file.header.size(); }
-
-std::string record_path(const Bucket& bucket, const std::string& identity) {
-  const std::string base = record_base(bucket);
-  return base.empty() ? "" : temporary_path(base, identity.empty() ? kNoPlan : identity);
-}
-
-Settings settings_of(const StoreOptions& options) { return {.stop = options.stop}; }
-
-// Aborts an upload that an earlier process has left.
-Status abort_left(const Bucket& bucket, const RecordText& record) {
-  if (!record.upload.empty()) return bucket.abort(record.upload, {});
-  if (record.since == 0) return ok();
-  return bucket.abort_others("", record.since, record.since + kLongestStart, {});
-}
-
-Status check_object(const Bucket& bucket, bool overwrite, const Settings& settings) {
-  const auto found = bucket.find(settings);
-  // A user who may only write learns at the end whether the object exists.
-  if (!found && Bucket::is_unreadable(found.error())) return ok();
-  if (!found) return found.error();
-  if (found.value() && !overwrite) return target_exists(bucket.path());
-  return ok();
-}
-
-// Starts the upload of a file, in place of one that an earlier run has left. An old upload that the server refuses to
-// abort is no reason not to start a new one; `warn` reports it.
-Result<Target> start(const StoredFile& file, const StoreOptions& options,
-                     const std::function<void(std::string)>& warn) {
-  const Settings settings = settings_of(options);
-  BOOST_OUTCOME_TRY(Bucket bucket, Bucket::open(file.path));
-  Target target{std::move(bucket), ObjectToken::random()};
-  BOOST_OUTCOME_TRY(check_object(target.bucket, options.overwrite, settings));
-  if (is_one_request(file)) return target;
-  const std::string path = record_path(target.bucket, options.identity);
-  if (path.empty()) return usage_error("there is no folder for the records of uploads", "set HOME or XDG_STATE_HOME");
-  const auto abort = [&](const RecordText& left) -> Status {
-    const Status aborted = abort_left(target.bucket, left);
-    if (aborted || aborted.error().code != ExitCode::kIo) return aborted;
-    warn(fmt::format("{}: the upload {} of an earlier run stays: {}", target.bucket.path(), quoted_name(left.upload),
-                     aborted.error().what));
-    return ok();
-  };
-  const std::int64_t since = target.bucket.server_time();
-  BOOST_OUTCOME_TRY(
-      target.record,
-      UploadRecord::create(
-          path, {.object = target.bucket.path(), .bytes = file.bytes, .token = target.token, .since = since}, abort));
-  auto started = target.bucket.start_upload(target.token, settings);
-  if (!started) {
-    if (started.error().code != ExitCode::kTransient && started.error().code != ExitCode::kInterrupted)
-      target.record->remove();
-    return started.error();
-  }
-  BOOST_OUTCOME_TRY(target.record->set_upload(started.value().upload));
-  if (started.value().is_alone || since == 0) return target;
-  const Status alone = target.bucket.abort_others(started.value().upload, since, target.bucket.server_time(), settings);
-  if (!alone)
-    warn(fmt::format("{}: a second upload may have been started, and stays: {}", target.bucket.path(),
-                     alone.error().what));
-  return target;
-}
-
-// Returns the parts that both the record and the bucket have.
-Result<std::optional<std::vector<StoredPart>>> held_parts(const Bucket& bucket, const RecordText& record,
-                                                          const Settings& settings) {
-  BOOST_OUTCOME_TRY(auto listed, bucket.list_parts(record.upload, settings));
-  if (!listed) return std::nullopt;
-  std::erase_if(*listed, [&](const StoredPart& part) {
-    const auto noted = record.parts.find(part.number);
-    return noted == record.parts.end() || noted->second.etag != part.etag || noted->second.bytes != part.bytes;
-  });
-  return std::optional(std::move(*listed));
-}
-
-Result<Target> resume(const StoredFile& file, const StoreOptions& options) {
-  BOOST_OUTCOME_TRY(Bucket bucket, Bucket::open(file.path));
-  Target target{std::move(bucket), ObjectToken::random()};
-  if (is_one_request(file)) return target;
-  BOOST_OUTCOME_TRY(target.record, UploadRecord::open(record_path(target.bucket, options.identity)));
-  const RecordText& record = target.record->text();
-  target.token = record.token;
-  BOOST_OUTCOME_TRY(auto held, held_parts(target.bucket, record, settings_of(options)));
-  if (!held)
-    return Error{ExitCode::kIo, file.path, "the upload of an earlier run no longer exists", "",
-                 "run the same command again: it starts over"};
-  const std::uint64_t size = part_bytes(file.bytes), count = (file.bytes + size - 1) / size;
-  for (const StoredPart& part : *held)
-    if (part.number >= 1 && part.number <= count && part.bytes == std::min(size, file.bytes - (part.number - 1) * size))
-      target.held.push_back(part);
-  return target;
-}
-
-Result<std::vector<Target>> for_all(std::span<const StoredFile> files,
-                                    const std::function<Result<Target>(const StoredFile&)>& open,
-                                    std::vector<std::optional<Target>>& opened) {
-  opened.resize(files.size());
-  std::vector<std::optional<Error>> errors(files.size());
-  std::atomic<bool> has_failed{false};
-  BOOST_OUTCOME_TRY(for_each_on_threads(kRequests, files.size(), [&](std::size_t i, auto&) -> Status {
-    if (has_failed) return ok();
-    auto one = open(files[i]);
-    if (one) {
-      opened[i] = std::move(one).value();
-    } else {
-      errors[i] = one.error();
-      has_failed = true;
-    }
-    return ok();
-  }));
-  for (const auto& error : errors)
-    if (error) return *error;
-  std::vector<Target> targets;
-  for (auto& one : opened) targets.push_back(std::move(*one));
-  return targets;
-}
 
 class S3Store final : public StoreScheme {
  public:
@@ -163,6 +40,7 @@ class S3Store final : public StoreScheme {
   std::vector<UnfinishedFile> find_unfinished(std::span<const std::string> outputs,
                                               std::span<const std::string> endings) const override;
   Status remove_unfinished(const std::string& path) const override;
+  const SharedUploads* shared_uploads() const override { return &s3_uploads(); }
 };
 
 Result<std::unique_ptr<OutputStore>> S3Store::create(std::vector<StoredFile> files, const StoreOptions& options) const {
@@ -175,11 +53,11 @@ Result<std::unique_ptr<OutputStore>> S3Store::create(std::vector<StoredFile> fil
     const std::scoped_lock lock(mutex);
     warnings.push_back(std::move(warning));
   };
-  const auto start_one = [&](const StoredFile& file) { return start(file, options, warn); };
-  auto targets = for_all(files, start_one, opened);
+  const auto start_one = [&](const StoredFile& file) { return start_target(file, options, warn); };
+  auto targets = for_all_targets(files, start_one, opened);
   if (!targets) {
     for (auto& one : opened)
-      if (one && one->record && one->bucket.abort(one->record->text().upload, {})) one->record->remove();
+      if (one && one->record && one->bucket.abort(one->upload, {})) one->record->remove();
     return targets.error();
   }
   auto store = std::make_unique<MultipartStore>(std::move(files), std::move(map), std::move(targets).value(), options,
@@ -192,8 +70,9 @@ Result<std::unique_ptr<OutputStore>> S3Store::attach(std::vector<StoredFile> fil
   PartMap map(files, options.writes);
   BOOST_OUTCOME_TRY(const std::uint64_t memory, memory_for_parts(map, options));
   std::vector<std::optional<Target>> opened;
-  BOOST_OUTCOME_TRY(auto targets, for_all(
-                                      files, [&](const StoredFile& file) { return resume(file, options); }, opened));
+  BOOST_OUTCOME_TRY(auto targets,
+                    for_all_targets(
+                        files, [&](const StoredFile& file) { return resume_target(file, options); }, opened));
   return std::unique_ptr<OutputStore>(std::make_unique<MultipartStore>(
       std::move(files), std::move(map), std::move(targets), options, settings_of(options), memory));
 }
@@ -215,8 +94,9 @@ void S3Store::check_space(std::span<const StoredFile> files, const StoreOptions&
   if (const auto memory = memory_for_parts(PartMap(files, options.writes), options); !memory)
     errors.add(memory.error());
   std::error_code ignored;
+  // Records elsewhere: other machines will write the objects, with folders of their own.
   if (const std::string& folder = options.spool.folder;
-      !folder.empty() && !std::filesystem::is_directory(folder, ignored))
+      !folder.empty() && options.records.empty() && !std::filesystem::is_directory(folder, ignored))
     errors.add(usage_error(fmt::format("limits.spool: there is no folder {}", quoted_name(folder)), "create it"));
 }
 
@@ -267,7 +147,7 @@ Status S3Store::finish_publishing(std::span<const StoredFile> files, std::span<c
       BOOST_OUTCOME_TRY(bucket.put(files[i].header, token, options.overwrite, settings_of(options)));
       continue;
     }
-    const std::string path = record_path(bucket, options.identity);
+    const std::string path = record_path(bucket, options.identity, options.records);
     if (is_visible && !load_record(path)) continue;
     BOOST_OUTCOME_TRY(const auto record, UploadRecord::open(path));
     if (!is_visible) {

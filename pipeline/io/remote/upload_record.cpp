@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <fcntl.h>
+
 #include <boost/json.hpp>
 #include <filesystem>
 
@@ -41,12 +43,15 @@ bool read_line(const json::value& line, RecordText& into) {
 
 }  // namespace
 
-std::string record_base(const Bucket& bucket) {
-  std::string state = environment("XDG_STATE_HOME");
-  const std::string home = environment("HOME");
-  if (!state.starts_with('/') && home.empty()) return {};
-  if (!state.starts_with('/')) state = home + "/.local/state";
-  return fmt::format("{}/ggufmill/uploads/{:016x}-{}", state, XXH3_64bits(bucket.url().data(), bucket.url().size()),
+std::string record_base(const Bucket& bucket, std::string folder) {
+  if (folder.empty()) {
+    std::string state = environment("XDG_STATE_HOME");
+    const std::string home = environment("HOME");
+    if (!state.starts_with('/') && home.empty()) return {};
+    if (!state.starts_with('/')) state = home + "/.local/state";
+    folder = state + "/ggufmill/uploads";
+  }
+  return fmt::format("{}/{:016x}-{}", folder, XXH3_64bits(bucket.url().data(), bucket.url().size()),
                      name_of_address(bucket.path()));
 }
 

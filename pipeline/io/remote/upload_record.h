@@ -15,10 +15,10 @@
 
 namespace ggufmill::remote {
 
-// Returns the path that stands for the object in the folder of records, `$XDG_STATE_HOME/ggufmill/uploads` (else below
-// `~/.local/state`): temporary_path() of it is the path of a record, and names the same kinds of files as next to a
-// local output. It depends on the server too. Empty if neither variable is set.
-std::string record_base(const Bucket& bucket);
+// Returns the path that stands for the object in the folder of records, by default `$XDG_STATE_HOME/ggufmill/uploads`
+// (else below `~/.local/state`): temporary_path() of it is the path of a record, and names the same kinds of files as
+// next to a local output. It depends on the server too. Empty if neither variable is set.
+std::string record_base(const Bucket& bucket, std::string folder = {});
 
 // The contents of a record: lines of JSON. The first, {format, version, object, server, bytes, token, since}, is
 // written before the upload is started; {upload} when it has an identifier, and {part, etag, bytes} for each part that
