@@ -1,9 +1,6 @@
 #include "pipeline/api/hash.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -11,8 +8,10 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <optional>
 #include <sstream>
 
+#include "pipeline/core/digest.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
@@ -28,20 +27,16 @@ constexpr std::uint64_t kMaxListBytes = 256 << 20;
 constexpr std::array<unsigned char, 16> kNamespace = {0xef, 0x00, 0x12, 0x06, 0xda, 0xdc, 0x5f, 0x6d,
                                                       0xa1, 0x5f, 0x33, 0x59, 0xe5, 0x77, 0xd4, 0xe5};
 
-class Digest {
+class WeightsDigest {
  public:
-  explicit Digest(HashKind kind) : kind_(kind) {
+  explicit WeightsDigest(HashKind kind) : kind_(kind) {
     if (kind == HashKind::kXxh64) {
       xxh_.reset(XXH64_createState());
       if (!xxh_) throw std::bad_alloc();
       XXH64_reset(xxh_.get(), 0);
       return;
     }
-    // OpenSSL dereferences a null pointer if it could not allocate its default library context.
-    if (!OSSL_LIB_CTX_get0_global_default()) throw std::bad_alloc();
-    evp_.reset(EVP_MD_CTX_new());
-    if (!evp_ || EVP_DigestInit_ex(evp_.get(), kind == HashKind::kSha256 ? EVP_sha256() : EVP_sha1(), nullptr) != 1)
-      throw std::bad_alloc();
+    digest_.emplace(kind == HashKind::kSha256 ? DigestKind::kSha256 : DigestKind::kSha1);
     if (kind == HashKind::kUuid) add(std::as_bytes(std::span(kNamespace)));
   }
 
@@ -50,19 +45,17 @@ class Digest {
   void add(std::span<const std::byte> bytes) {
     if (xxh_)
       XXH64_update(xxh_.get(), bytes.data(), bytes.size());
-    else if (EVP_DigestUpdate(evp_.get(), bytes.data(), bytes.size()) != 1)
-      throw std::bad_alloc();
+    else
+      digest_->add(bytes);
   }
 
   std::string digits() {
     if (xxh_) return fmt::format("{:016x}", XXH64_digest(xxh_.get()));
-    std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
-    unsigned size = 0;
-    if (EVP_DigestFinal_ex(evp_.get(), bytes.data(), &size) != 1) throw std::bad_alloc();
-    if (kind_ != HashKind::kUuid) return fmt::format("{:02x}", fmt::join(std::span(bytes).first(size), ""));
-    bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x50);  // version 5
-    bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);  // variant of RFC 9562
-    std::string text = fmt::format("{:02x}", fmt::join(std::span(bytes).first(16), ""));
+    std::vector<std::uint8_t> bytes = digest_->bytes();
+    if (kind_ != HashKind::kUuid) return hex_of(bytes);
+    bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0f) | 0x50);  // version 5
+    bytes[8] = static_cast<std::uint8_t>((bytes[8] & 0x3f) | 0x80);  // variant of RFC 9562
+    std::string text = hex_of(std::span(bytes).first(16));
     for (const std::size_t at : {8, 13, 18, 23}) text.insert(at, "-");
     return text;
   }
@@ -70,11 +63,10 @@ class Digest {
  private:
   struct Free {
     void operator()(XXH64_state_t* state) const { XXH64_freeState(state); }
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
   };
   HashKind kind_;
   std::unique_ptr<XXH64_state_t, Free> xxh_;
-  std::unique_ptr<EVP_MD_CTX, Free> evp_;
+  std::optional<Digest> digest_;
 };
 
 // Several digests of the same data.
@@ -85,14 +77,14 @@ class Digests {
       if (with_uuid || kind != HashKind::kUuid) digests_.emplace_back(kind);
   }
   void add(std::span<const std::byte> bytes) {
-    for (Digest& digest : digests_) digest.add(bytes);
+    for (WeightsDigest& digest : digests_) digest.add(bytes);
   }
   void tell(const std::string& of, std::vector<Hash>& hashes) {
-    for (Digest& digest : digests_) hashes.push_back({digest.kind(), digest.digits(), of});
+    for (WeightsDigest& digest : digests_) hashes.push_back({digest.kind(), digest.digits(), of});
   }
 
  private:
-  std::vector<Digest> digests_;
+  std::vector<WeightsDigest> digests_;
 };
 
 std::optional<HashKind> kind_named(std::string_view name) {

@@ -59,11 +59,10 @@ Error with_hint(Error error, const Plan& plan, const Journal& journal) {
   const std::size_t done = journal.units_kept() + journal.units_done();
   if (error.detail == "nothing was written") error.detail.clear();
   if (!error.detail.empty()) error.detail += '\n';
-  // A store elsewhere keeps what it has received.
   const auto scheme = find_store_scheme(stored_files(plan));
-  const bool is_here = !scheme || scheme.value() == &local_store();
+  const bool keeps_all = !scheme || scheme.value()->keeps_all();
   error.detail += fmt::format("{} of {} units of work are done{}", done, plan.units.size(),
-                              is_here ? " and kept" : ", and kept as far as they are uploaded");
+                              keeps_all ? " and kept" : ", and kept as far as they are uploaded");
   if (!error.help.empty()) error.help += "; ";
   error.help += "run the same command again to resume, or with --discard to remove the partial output";
   return error;

@@ -4,6 +4,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/remote/address.h"
+#include "pipeline/io/remote/hub_store.h"
 #include "pipeline/io/remote/s3_store.h"
 #include "pipeline/io/source_path.h"
 
@@ -37,7 +38,7 @@ std::vector<UnfinishedFile> StoreScheme::find_unfinished(std::span<const std::st
 Status StoreScheme::remove_unfinished(const std::string&) const { return ok(); }
 
 std::vector<const StoreScheme*>& store_schemes() {
-  static std::vector<const StoreScheme*> rows{&local_store(), &remote::s3_store()};
+  static std::vector<const StoreScheme*> rows{&local_store(), &remote::s3_store(), &remote::hub_store()};
   return rows;
 }
 
@@ -47,7 +48,7 @@ Result<const StoreScheme*> find_store_scheme(const std::string& path) {
     if (scheme->name() == name) return scheme;
   return Error{ExitCode::kUsage, remote::without_secrets(path),
                fmt::format("outputs cannot be written to addresses of the scheme {}", quoted_name(name)), "",
-               "write a local file, or an object of a bucket: s3://BUCKET/KEY"};
+               "write a local file, an object of a bucket (s3://BUCKET/KEY), or a file on the hub (hf://ORG/NAME/FILE)"};
 }
 
 Result<const StoreScheme*> find_store_scheme(std::span<const StoredFile> files) {

@@ -54,6 +54,9 @@ class StoreScheme {
 
   // ---- stores that keep the unfinished files of an interrupted run; others keep nothing ----
 
+  // Returns false if an interrupted run keeps only what has been uploaded.
+  virtual bool keeps_all() const { return true; }
+
   // Returns the path of the journal of a run whose first output is `output`, on this machine. Empty: the store keeps
   // nothing, so runs keep no journal, and the functions below are not called.
   virtual std::string journal_path(const std::string& /*output*/, const std::string& /*identity*/) const { return {}; }

@@ -1,9 +1,6 @@
 #include "pipeline/manifest/manifest.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -11,6 +8,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "pipeline/core/digest.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
@@ -28,30 +26,6 @@ namespace json = boost::json;
 constexpr std::string_view kFormat = "ggufmill manifest";
 constexpr int kVersion = 1;
 constexpr std::size_t kReadBytes = 4 << 20;
-
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new()) {
-    // OpenSSL dereferences a null pointer if its default library context could not be created.
-    if (!OSSL_LIB_CTX_get0_global_default()) throw std::bad_alloc();
-    if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
-  }
-  void add(std::span<const std::byte> bytes) {
-    if (EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) != 1) throw std::bad_alloc();
-  }
-  std::string digest() {
-    unsigned char bytes[EVP_MAX_MD_SIZE];
-    unsigned length = 0;
-    if (EVP_DigestFinal_ex(context_.get(), bytes, &length) != 1) throw std::bad_alloc();
-    return fmt::format("{:02x}", fmt::join(std::span<const unsigned char>(bytes, length), ""));
-  }
-
- private:
-  struct Free {
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-  };
-  std::unique_ptr<EVP_MD_CTX, Free> context_;
-};
 
 // Computes the checksums of one file from its bytes, in order.
 class FileSums {
@@ -79,7 +53,7 @@ class FileSums {
 
   void finish() {
     while (next_ < tensors_.size()) finish(*tensors_[next_]);  // tensors without bytes at the end of the file
-    file_.sha256 = sha256_.digest();
+    file_.sha256 = sha256_.hex();
   }
 
  private:
@@ -98,7 +72,7 @@ class FileSums {
   std::size_t next_ = 0;
   std::uint64_t at_ = 0;
   std::unique_ptr<XXH3_state_t, Free> state_;
-  Sha256 sha256_;
+  Digest sha256_{DigestKind::kSha256};
 };
 
 json::string text_json(const std::string& text) { return json::string(is_utf8(text) ? text : quoted_name(text)); }

@@ -1,12 +1,12 @@
 #include "pipeline/plan/written.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <boost/json.hpp>
 #include <map>
 #include <unordered_map>
 
+#include "pipeline/core/digest.h"
 #include "pipeline/core/importance.h"
 #include "pipeline/core/text.h"
 
@@ -15,19 +15,10 @@ namespace {
 
 namespace json = boost::json;
 
-std::string base64(std::string_view bytes) {
-  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // EVP_EncodeBlock appends a NUL
-  const int length =
-      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
-  text.resize(static_cast<std::size_t>(length));
-  return text;
-}
-
 // Paths may contain any bytes; those that are not UTF-8 are written as {base64: ...}.
 json::value text_json(const std::string& text) {
   if (is_utf8(text)) return json::string(text);
-  return json::object{{"base64", base64(text)}};
+  return json::object{{"base64", base64_of(text)}};
 }
 
 json::array dims_json(const Shape& shape) {
@@ -192,7 +183,7 @@ class Writer {
         placements.push_back(json::array{placement.tensor, placement.offset, placement.bytes});
       files.push_back({{"path", text_json(file.path)},
                        {"bytes", file.bytes},
-                       {"header", base64(file.header)},
+                       {"header", base64_of(file.header)},
                        {"tensors", std::move(placements)}});
     }
     json::object object{{"files", std::move(files)}};

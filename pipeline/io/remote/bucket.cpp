@@ -9,6 +9,7 @@
 #include <ctime>
 #include <random>
 
+#include "pipeline/core/digest.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_store.h"
 #include "pipeline/io/output_target.h"
@@ -108,8 +109,8 @@ RequestBody body_of(std::string_view text, std::string hash) {
 }
 
 std::string md5_of(std::string_view text) {
-  Md5 md5;
-  md5.add(std::as_bytes(std::span(text)));
+  Digest md5(DigestKind::kMd5);
+  md5.add(text);
   return md5.base64();
 }
 

@@ -1,15 +1,18 @@
 #include "pipeline/io/remote/hub_upload.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
 #include <charconv>
 #include <map>
+#include <set>
 
+#include "pipeline/core/digest.h"
 #include "pipeline/core/json.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/output_store.h"
+#include "pipeline/io/output_target.h"
 #include "pipeline/io/remote/hub.h"
 #include "pipeline/io/source_path.h"
 
@@ -24,24 +27,12 @@ constexpr std::size_t kFilesPerRequest = 100;     // of a batch
 constexpr std::uint64_t kMostRegular = 10 << 20;  // bytes of a file that is part of the commit itself
 constexpr const char* kLfs = "application/vnd.git-lfs+json";
 
-std::string base64(std::string_view bytes) {
-  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  const int size =
-      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
-  text.resize(static_cast<std::size_t>(size));
-  return text;
-}
-
 // Returns the name that git gives to a file's content.
 std::string git_blob(std::string_view content) {
-  const std::string all = fmt::format("blob {}", content.size()) + '\0' + std::string(content);
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  EVP_Digest(all.data(), all.size(), digest, &size, EVP_sha1(), nullptr);
-  std::string text;
-  for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
-  return text;
+  Digest digest(DigestKind::kSha1);
+  digest.add(fmt::format("blob {}", content.size()) + '\0');
+  digest.add(content);
+  return digest.hex();
 }
 
 Result<std::string> read_start(const std::string& path, std::uint64_t bytes) {
@@ -71,12 +62,19 @@ RequestBody body_of(std::string text) {
 
 class Upload {
  public:
-  Upload(const HubUpload& upload, const Settings& settings, const std::function<void(std::uint64_t)>& sent)
-      : upload_(upload), settings_(settings), sent_(sent) {
+  Upload(const HubUpload& upload, const Settings& settings, std::function<void(std::uint64_t)> sent)
+      : upload_(upload), settings_(settings), sent_(std::move(sent)) {
     address_.scheme = &hub();
     address_.place = upload.repository;
     address_.revision = upload.revision;
     address_.text = fmt::format("hf://{}@{}", upload.repository, upload.revision);
+  }
+
+  Result<std::set<std::string>> names() {
+    BOOST_OUTCOME_TRY(const Present present, list_files());
+    std::set<std::string> names;
+    for (const auto& [name, hash] : present) names.insert(name);
+    return names;
   }
 
   Result<HubCommit> run(std::span<const HubFile> files) {
@@ -86,6 +84,8 @@ class Upload {
     for (const HubFile& file : files) {
       BOOST_OUTCOME_TRY(const bool is_there, is_present(file, present));
       if (!is_there) missing.push_back(&file);
+      if (!is_there && !upload_.replaces && present.contains(file.name))
+        return target_exists(fmt::format("hf://{}/{}", upload_.repository, file.name));
     }
     commit.unchanged = files.size() - missing.size();
     if (missing.empty()) return commit;
@@ -222,7 +222,7 @@ class Upload {
     json::array described;
     for (const HubFile* file : files) {
       BOOST_OUTCOME_TRY(const std::string sample, read_start(file->path, kSampleBytes));
-      described.push_back(json::object{{"path", file->name}, {"size", file->bytes}, {"sample", base64(sample)}});
+      described.push_back(json::object{{"path", file->name}, {"size", file->bytes}, {"sample", base64_of(sample)}});
     }
     BOOST_OUTCOME_TRY(const json::value answer,
                       post(api("preupload"), json::serialize(json::object{{"files", std::move(described)}})));
@@ -358,7 +358,7 @@ class Upload {
     std::string text = line("header", {{"summary", upload_.message}, {"description", ""}});
     for (const HubFile* file : small) {
       BOOST_OUTCOME_TRY(const std::string content, read_start(file->path, file->bytes));
-      text += line("file", {{"content", base64(content)}, {"path", file->name}, {"encoding", "base64"}});
+      text += line("file", {{"content", base64_of(content)}, {"path", file->name}, {"encoding", "base64"}});
     }
     for (const HubFile* file : large)
       text += line("lfsFile", {{"path", file->name}, {"algo", "sha256"}, {"oid", file->sha256}, {"size", file->bytes}});
@@ -382,7 +382,7 @@ class Upload {
 
   const HubUpload& upload_;
   const Settings& settings_;
-  const std::function<void(std::uint64_t)>& sent_;
+  const std::function<void(std::uint64_t)> sent_;
   Address address_;
 };
 
@@ -391,6 +391,24 @@ class Upload {
 Result<HubCommit> upload_to_hub(const HubUpload& upload, std::span<const HubFile> files, const Settings& settings,
                                 const std::function<void(std::uint64_t bytes)>& sent) {
   return Upload(upload, settings, sent).run(files);
+}
+
+Result<std::set<std::string>> names_on_hub(const HubUpload& repository, const Settings& settings) {
+  return Upload(repository, settings, {}).names();
+}
+
+Result<std::string> sha256_of_file(const std::string& path, const std::atomic<bool>* stop) {
+  constexpr std::size_t kReadBytes = 1 << 20;
+  BOOST_OUTCOME_TRY(const auto file, open_source(path));
+  Digest digest(DigestKind::kSha256);
+  std::vector<std::byte> buffer;
+  for (std::uint64_t at = 0; at < file->bytes(); at += buffer.size()) {
+    if (stop && *stop) return interrupted();
+    buffer.resize(std::min<std::uint64_t>(kReadBytes, file->bytes() - at));
+    BOOST_OUTCOME_TRY(file->read(at, buffer));
+    digest.add(buffer);
+  }
+  return digest.hex();
 }
 
 Result<HubUpload> parse_hub_target(std::string_view text) {

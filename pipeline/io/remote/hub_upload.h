@@ -2,8 +2,10 @@
 // Uploads files to a repository of the Hugging Face hub.
 // Source of the protocol: huggingface_hub (hf_api.py, _commit_api.py, lfs.py) and the Git LFS batch API.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +28,7 @@ struct HubUpload {
   std::string message;            // of the commit
   bool creates = false;           // creates the repository if it does not exist
   bool is_private = false;        // of a repository that is created
+  bool replaces = true;           // files with the same names
 };
 
 struct HubCommit {
@@ -39,10 +42,16 @@ inline constexpr std::uint64_t kMostHubBytes = 50'000'000'000;
 
 // Adds the files to the repository in one commit; files that are there with the same content are not sent again, nor
 // are those whose content an interrupted call has sent. Blocks. `sent` receives bytes as they are sent; it is called
-// by this thread. Exit code 2 for an address of no repository, 6 if the hub refuses access or a file, 75 if it does not
-// respond.
+// by this thread; it may be empty. Exit code 2 if a file is there and may not be replaced, 6 if the hub refuses access
+// or a file, 75 if it does not respond.
 Result<HubCommit> upload_to_hub(const HubUpload& upload, std::span<const HubFile> files, const Settings& settings,
                                 const std::function<void(std::uint64_t bytes)>& sent);
+
+// Returns the names of the files of the repository. Exit code 6 if it does not exist, or the hub refuses access.
+Result<std::set<std::string>> names_on_hub(const HubUpload& repository, const Settings& settings);
+
+// Returns the SHA-256 of a file, in hexadecimal digits. Ends with interrupted() once `stop` is set.
+Result<std::string> sha256_of_file(const std::string& path, const std::atomic<bool>* stop);
 
 // Splits "hf://ORG/NAME@BRANCH". Exit code 2 for any other text.
 Result<HubUpload> parse_hub_target(std::string_view text);

@@ -6,6 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "pipeline/core/digest.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/output_target.h"
@@ -320,7 +321,7 @@ Status MultipartStore::send_part(std::size_t index) {
   const PartSpan& span = map_.parts()[index];
   PartSpace& space = *parts_[index].space;
   Target& target = targets_[span.file];
-  Md5 md5;
+  Digest md5(DigestKind::kMd5);
   if (!space.bytes().empty()) {
     md5.add(space.bytes());
   } else {

@@ -27,6 +27,7 @@ class S3Store final : public StoreScheme {
   // Objects that were uploaded in parts have the time at which the upload was started, so nothing is known about them.
   std::optional<std::int64_t> touched_at(const std::string& path) const override;
 
+  bool keeps_all() const override { return false; }
   std::string journal_path(const std::string& output, const std::string& identity) const override {
     const auto bucket = Bucket::open(output);
     return bucket ? record_path(bucket.value(), identity + std::string(kJournalEnd)) : "";

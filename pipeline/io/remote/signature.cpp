@@ -1,8 +1,6 @@
 #include "pipeline/io/remote/signature.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
@@ -10,17 +8,16 @@
 #include <map>
 #include <new>
 
+#include "pipeline/core/digest.h"
 #include "pipeline/io/remote/address.h"
 
 namespace ggufmill::remote {
 namespace {
 
-using Digest = std::vector<unsigned char>;
+using Mac = std::vector<unsigned char>;
 
-EVP_MD_CTX* context_of(void* context) { return static_cast<EVP_MD_CTX*>(context); }
-
-Digest hmac(std::span<const unsigned char> key, std::string_view text) {
-  Digest digest(EVP_MAX_MD_SIZE);
+Mac hmac(std::span<const unsigned char> key, std::string_view text) {
+  Mac digest(EVP_MAX_MD_SIZE);
   unsigned length = 0;
   if (!HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()),
             text.size(), digest.data(), &length))
@@ -28,8 +25,6 @@ Digest hmac(std::span<const unsigned char> key, std::string_view text) {
   digest.resize(length);
   return digest;
 }
-
-std::string hex(std::span<const unsigned char> bytes) { return fmt::format("{:02x}", fmt::join(bytes, "")); }
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -45,36 +40,6 @@ std::string time_text(std::time_t when, const char* format) {
 }
 
 }  // namespace
-
-std::string sha256_hex(std::string_view text) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned length = 0;
-  // OpenSSL dereferences a null pointer if its default library context could not be created.
-  if (!OSSL_LIB_CTX_get0_global_default() ||
-      EVP_Digest(text.data(), text.size(), digest, &length, EVP_sha256(), nullptr) != 1)
-    throw std::bad_alloc();
-  return hex({digest, length});
-}
-
-void Md5::Free::operator()(void* context) const { EVP_MD_CTX_free(context_of(context)); }
-
-Md5::Md5() : context_(EVP_MD_CTX_new()) {
-  if (!context_ || !OSSL_LIB_CTX_get0_global_default() ||
-      EVP_DigestInit_ex(context_of(context_.get()), EVP_md5(), nullptr) != 1)
-    throw std::bad_alloc();
-}
-
-void Md5::add(std::span<const std::byte> bytes) {
-  if (EVP_DigestUpdate(context_of(context_.get()), bytes.data(), bytes.size()) != 1) throw std::bad_alloc();
-}
-
-std::string Md5::base64() {
-  unsigned char digest[EVP_MAX_MD_SIZE], text[2 * EVP_MAX_MD_SIZE];
-  unsigned length = 0;
-  if (EVP_DigestFinal_ex(context_of(context_.get()), digest, &length) != 1) throw std::bad_alloc();
-  const int written = EVP_EncodeBlock(text, digest, static_cast<int>(length));
-  return std::string(reinterpret_cast<const char*>(text), static_cast<std::size_t>(written));
-}
 
 std::vector<std::string> signing_headers(std::string_view method, std::string_view url,
                                          const std::vector<std::string>& headers, std::string_view body_hash,
@@ -107,12 +72,12 @@ std::vector<std::string> signing_headers(std::string_view method, std::string_vi
   const std::string text = fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, sha256_hex(request));
 
   const std::string secret = "AWS4" + key.secret;
-  Digest mac(secret.begin(), secret.end());
+  Mac mac(secret.begin(), secret.end());
   for (const std::string_view part : {std::string_view(date), std::string_view(key.region), std::string_view("s3"),
                                       std::string_view("aws4_request"), std::string_view(text)})
     mac = hmac(mac, part);
   added.push_back(fmt::format("Authorization: AWS4-HMAC-SHA256 Credential={}/{}, SignedHeaders={}, Signature={}",
-                              key.id, scope, names, hex(mac)));
+                              key.id, scope, names, hex_of(mac)));
   return added;
 }
 

@@ -20,24 +20,6 @@ struct SigningKey {
 // Instead of the SHA-256 of a body that is not signed.
 inline constexpr std::string_view kUnsignedBody = "UNSIGNED-PAYLOAD";
 
-// Returns the SHA-256 as 64 hexadecimal digits.
-std::string sha256_hex(std::string_view text);
-
-// MD5 of a body, which S3 takes as a check of what arrives.
-class Md5 {
- public:
-  Md5();
-  void add(std::span<const std::byte> bytes);
-  // Returns the digest in Base64, for a Content-MD5 header. Called once.
-  std::string base64();
-
- private:
-  struct Free {
-    void operator()(void* context) const;
-  };
-  std::unique_ptr<void, Free> context_;  // EVP_MD_CTX
-};
-
 // Returns the headers ("Name: value") that sign a request with AWS signature version 4: Host, the time, the hash of the
 // body, the session token, and Authorization. All of `headers` are signed as well. The path and the query of `url` must
 // be encoded and the query sorted by name; `body_hash` is the body's sha256_hex(), or kUnsignedBody. Source: Amazon S3

@@ -44,6 +44,10 @@ bool read_line(const json::value& line, RecordText& into) {
 }  // namespace
 
 std::string record_base(const Bucket& bucket, std::string folder) {
+  return record_base(bucket.url(), bucket.path(), std::move(folder));
+}
+
+std::string record_base(const std::string& url, const std::string& path, std::string folder) {
   if (folder.empty()) {
     std::string state = environment("XDG_STATE_HOME");
     const std::string home = environment("HOME");
@@ -51,8 +55,7 @@ std::string record_base(const Bucket& bucket, std::string folder) {
     if (!state.starts_with('/')) state = home + "/.local/state";
     folder = state + "/ggufmill/uploads";
   }
-  return fmt::format("{}/{:016x}-{}", folder, XXH3_64bits(bucket.url().data(), bucket.url().size()),
-                     name_of_address(bucket.path()));
+  return fmt::format("{}/{:016x}-{}", folder, XXH3_64bits(url.data(), url.size()), name_of_address(path));
 }
 
 std::optional<RecordText> read_record(std::string_view text) {

@@ -19,6 +19,8 @@ namespace ggufmill::remote {
 // (else below `~/.local/state`): temporary_path() of it is the path of a record, and names the same kinds of files as
 // next to a local output. It depends on the server too. Empty if neither variable is set.
 std::string record_base(const Bucket& bucket, std::string folder = {});
+// Same for an output of another kind, whose URL and path are given.
+std::string record_base(const std::string& url, const std::string& path, std::string folder = {});
 
 // The contents of a record: lines of JSON. The first, {format, version, object, server, bytes, token, since}, is
 // written before the upload is started; {upload} when it has an identifier, and {part, etag, bytes} for each part that
