@@ -46,9 +46,10 @@ Result<const StoreScheme*> find_store_scheme(const std::string& path) {
   const std::string name = is_address(path) ? path.substr(0, path.find("://")) : "";
   for (const StoreScheme* scheme : store_schemes())
     if (scheme->name() == name) return scheme;
-  return Error{ExitCode::kUsage, remote::without_secrets(path),
-               fmt::format("outputs cannot be written to addresses of the scheme {}", quoted_name(name)), "",
-               "write a local file, an object of a bucket (s3://BUCKET/KEY), or a file on the hub (hf://ORG/NAME/FILE)"};
+  return Error{
+      ExitCode::kUsage, remote::without_secrets(path),
+      fmt::format("outputs cannot be written to addresses of the scheme {}", quoted_name(name)), "",
+      "write a local file, an object of a bucket (s3://BUCKET/KEY), or a file on the hub (hf://ORG/NAME/FILE)"};
 }
 
 Result<const StoreScheme*> find_store_scheme(std::span<const StoredFile> files) {

@@ -183,7 +183,7 @@ class HubScheme final : public StoreScheme {
   Status finish_publishing(std::span<const StoredFile> files, std::span<const FileId> /*ids*/,
                            const StoreOptions& options) const override {
     BOOST_OUTCOME_TRY(const auto store, attach({files.begin(), files.end()}, options));
-    const Status published = store->publish();
+    Status published = store->publish();
     if (!published) store->keep();
     return published;
   }
