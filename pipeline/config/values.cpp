@@ -106,10 +106,13 @@ bool is_choice(const ConfigNode& node, const FieldSpec& spec) {
 
 Fault lint_type(const ConfigNode& node, const FieldSpec& spec, const Types& types) {
   if (is_choice(node, spec) || types.find(node.scalar)) return {};
+  const std::string what = fmt::format("unknown quantization type {}", quoted_name(node.scalar));
+  if (std::ranges::count(ik_types(), node.scalar, &IkType::name) != 0)
+    return error_at(node, what, std::string(kIkHelp));
   std::vector<std::string> names = spec.choices;
   for (const TypeInfo* type : types.all()) names.emplace_back(type->name);
   const std::string meant = did_you_mean(node.scalar, names);
-  return error_at(node, fmt::format("unknown quantization type {}", quoted_name(node.scalar)),
+  return error_at(node, what,
                   (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) + "`ggufmill types` lists them");
 }
 

@@ -105,6 +105,16 @@ const TypeInfo* Types::find(TypeId id) const {
   return nullptr;
 }
 
+std::span<const IkType> ik_types() {
+  // Source: ik_llama.cpp, ggml/include/ggml.h.
+  static constexpr IkType kTypes[] = {{133, "Q6_0"},   {134, "IQ1_BN"}, {135, "IQ2_BN"},  {137, "IQ2_K"},
+                                      {138, "IQ3_K"},  {139, "IQ4_K"},  {140, "IQ5_K"},   {141, "IQ6_K"},
+                                      {144, "IQ4_KS"}, {145, "IQ2_KS"}, {146, "IQ4_KSS"}, {151, "Q8_KV"},
+                                      {152, "IQ5_KS"}, {153, "IQ2_KT"}, {154, "IQ3_KT"},  {155, "IQ4_KT"},
+                                      {156, "IQ3_KS"}, {157, "IQ2_KL"}, {158, "IQ1_KT"}};
+  return kTypes;
+}
+
 const TypeInfo* Types::find(std::string_view name) const {
   for (const TypeInfo& type : kBuiltIn)
     if (same_word(type.name, name)) return &type;
@@ -114,21 +124,31 @@ const TypeInfo* Types::find(std::string_view name) const {
   return nullptr;
 }
 
-Status Types::add(TypeId id, std::string name, std::uint32_t block_elements, std::uint32_t block_bytes) {
+std::string Types::definer_of(const TypeInfo& type) const {
+  if (foreign_)
+    for (const Foreign& each : *foreign_)
+      if (&each.info == &type) return fmt::format("the module {}", quoted_name(each.module));
+  return "ggufmill";
+}
+
+Status Types::add(TypeId id, std::string name, std::uint32_t block_elements, std::uint32_t block_bytes,
+                  const std::string& module) {
   const TypeInfo* by_id = find(id);
   const TypeInfo* by_name = find(name);
   if (by_id && by_id == by_name && by_id->block_elements == block_elements && by_id->block_bytes == block_bytes)
     return ok();
   if (by_id || by_name)
-    return Error{ExitCode::kKernel, "", fmt::format("type '{}' (id {}) is already defined differently", name, id), "",
-                 ""};
+    return Error{ExitCode::kKernel, "",
+                 fmt::format("the module {} defines type '{}' (id {}) differently than {}", quoted_name(module), name,
+                             id, definer_of(by_id ? *by_id : *by_name)),
+                 "", ""};
   if (name.empty() || block_elements == 0 || block_bytes == 0)
     return Error{ExitCode::kKernel, "", fmt::format("type id {}: empty name or block", id), "", ""};
   if (!foreign_) foreign_ = std::make_shared<std::deque<Foreign>>();
   if (foreign_->size() == kMaxForeign)
     return Error{ExitCode::kKernel, "", fmt::format("more than {} foreign types", kMaxForeign), "", ""};
   Foreign& type = foreign_->emplace_back(
-      Foreign{std::move(name), {id, {}, TypeClass::kForeign, block_elements, block_bytes, {}, {}}});
+      Foreign{std::move(name), module, {id, {}, TypeClass::kForeign, block_elements, block_bytes, {}, {}}});
   type.info.name = type.name;
   return ok();
 }

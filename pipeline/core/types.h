@@ -82,6 +82,16 @@ inline bool is_source_type(const TypeInfo& type) {
 // Returns a built-in or source type that must exist ("F32"); aborts the program if it does not.
 const TypeInfo& type_named(std::string_view name);
 
+// A type of ik_llama.cpp, which GGUF files of that project contain and kernel modules may provide
+// (GGUFMILL_FIRST_IK_TYPE).
+struct IkType {
+  TypeId id;
+  std::string_view name;
+};
+std::span<const IkType> ik_types();
+inline constexpr std::string_view kIkHelp =
+    "the kernel module ik (package ggufmill-ik) adds types of ik_llama.cpp; `ggufmill types` lists what is available";
+
 // Types known to a context: the built-in ones and those of its kernel modules. Copies share them, and pointers to them
 // stay valid while any copy exists. Thread-safe, except for add().
 class Types {
@@ -92,15 +102,18 @@ class Types {
   const TypeInfo* find(TypeId id) const;
   const TypeInfo* find(std::string_view name) const;  // ignores letter case
 
-  // Adds a foreign type; must be called before copies exist. Adding the same type again is allowed; adding a different
-  // type under a known id or name is an error with exit code 5.
-  Status add(TypeId id, std::string name, std::uint32_t block_elements, std::uint32_t block_bytes);
+  // Adds a foreign type of a kernel module; must be called before copies exist. Adding the same type again is allowed;
+  // adding a different type under a known id or name is an error with exit code 5 that names the modules.
+  Status add(TypeId id, std::string name, std::uint32_t block_elements, std::uint32_t block_bytes,
+             const std::string& module = {});
 
  private:
   struct Foreign {
-    std::string name;
+    std::string name, module;
     TypeInfo info;
   };
+  // Returns who defined the type, as text for a message.
+  std::string definer_of(const TypeInfo& type) const;
   std::shared_ptr<std::deque<Foreign>> foreign_;  // addresses are stable; null: none
 };
 

@@ -80,7 +80,7 @@ const TypeInfo* find_type(const Types& types, TypeId id) {
 // Checks one kernel of a built-in type, or of a type that occurs in sources.
 std::string check_type(const ggufmill_kernel& kernel) {
   const TypeInfo* type = find_type({}, kernel.type_id);
-  if (!type || kernel.type_id >= GGUFMILL_FIRST_FOREIGN_TYPE) return {};
+  if (!type) return {};
   if (type->name != kernel.name)
     return fmt::format("calls type id {} '{}', but it is '{}'", kernel.type_id, kernel.name, type->name);
   if (type->block_elements != kernel.block_elements || type->block_bytes != kernel.block_bytes)
@@ -90,9 +90,11 @@ std::string check_type(const ggufmill_kernel& kernel) {
 }
 
 // Returns why this host has no place for an otherwise valid kernel, or an empty string; adds its type if it is foreign.
-std::string find_place(const ggufmill_kernel& kernel, Types& types) {
-  if (kernel.type_id >= GGUFMILL_FIRST_FOREIGN_TYPE) {
-    const Status added = types.add(kernel.type_id, kernel.name, kernel.block_elements, kernel.block_bytes);
+std::string find_place(const ggufmill_kernel& kernel, const ggufmill_module& module, Types& types) {
+  const bool is_registered =
+      module.abi_minor >= 1 && kernel.type_id >= GGUFMILL_FIRST_IK_TYPE && kernel.type_id <= GGUFMILL_LAST_IK_TYPE;
+  if (kernel.type_id >= GGUFMILL_FIRST_FOREIGN_TYPE || is_registered) {
+    const Status added = types.add(kernel.type_id, kernel.name, kernel.block_elements, kernel.block_bytes, module.name);
     return added ? std::string() : added.error().what;
   }
   if (find_type(types, kernel.type_id)) return {};
@@ -101,6 +103,8 @@ std::string find_place(const ggufmill_kernel& kernel, Types& types) {
 }
 
 }  // namespace
+
+bool is_foreign_type(TypeId id) { return !find_type({}, id); }
 
 std::string check_abi(const ggufmill_module& module) {
   if (module.magic != GGUFMILL_MAGIC)
@@ -153,7 +157,7 @@ std::string check_kernels(const ggufmill_module& module, Types& types, std::vect
     if (!reason.empty()) return reason;
   }
   for (const ggufmill_kernel& kernel : kernels) {
-    std::string reason = find_place(kernel, types);
+    std::string reason = find_place(kernel, module, types);
     if (reason.empty())
       usable.push_back(&kernel);
     else

@@ -23,6 +23,9 @@ struct ModuleWords {
 // Maximum length of one of these strings in bytes; longer ones are rejected.
 inline constexpr std::size_t kMaxWordLength = 1024;
 
+// Returns true for a type that this program has no table entry for, so that only a module can define it.
+bool is_foreign_type(TypeId id);
+
 // Reads only the numbers of `module`, which are at the same place in every ABI, and none of its pointers.
 std::string check_abi(const ggufmill_module& module);
 

@@ -167,7 +167,7 @@ std::string load_and_unload(const std::string& path) {
 
 bool brings_types(const LoadedModule& module) {
   return std::any_of(module.kernels.begin(), module.kernels.end(),
-                     [](const ggufmill_kernel* kernel) { return kernel->type_id >= GGUFMILL_FIRST_FOREIGN_TYPE; });
+                     [](const ggufmill_kernel* kernel) { return is_foreign_type(kernel->type_id); });
 }
 
 // Sets `hash` to the XXH3 (128 bits) of a file's bytes; returns an error message if it cannot be read.
@@ -302,7 +302,7 @@ KernelTable choose(std::span<const LoadedModule> modules, std::string_view isa) 
   KernelTable table;
   const auto choose_from = [&](const LoadedModule& module, bool foreign_alone) {
     for (const ggufmill_kernel* kernel : module.kernels)
-      if (!foreign_alone || kernel->type_id >= GGUFMILL_FIRST_FOREIGN_TYPE)
+      if (!foreign_alone || is_foreign_type(kernel->type_id))
         table.try_emplace({kernel->operation, kernel->type_id}, Chosen{{kernel, module.module}, module.report});
   };
   for (const LoadedModule* module : order)

@@ -40,8 +40,8 @@ struct BadModule {
 
 constexpr BadModule kBadModules[] = {
     {"wrong_magic", "its magic is 0x12345678, not 0x4d4b4d47"},
-    {"abi_major", "has kernel ABI 2.0; this program has 1.0"},
-    {"abi_minor", "has kernel ABI 1.1; this program has 1.0"},
+    {"abi_major", "has kernel ABI 2.1; this program has 1.1"},
+    {"abi_minor", "has kernel ABI 1.2; this program has 1.1"},
     {"struct_size", "has a module description of 56 bytes"},
     {"kernel_size", "has kernel descriptions of 32 bytes"},
     {"no_kernels", "has 0 kernels"},
@@ -133,6 +133,30 @@ TEST_CASE("kernels of types that the host does not know are skipped individually
   REQUIRE(report.kernel_refusals.size() == 1);
   CHECK(report.kernel_refusals[0] ==
         "type 'Q9_Z' (id 999) is unknown to this version; a module's own types have ids from 65536");
+}
+
+TEST_CASE("a module of version 1.0 is loaded") {
+  const ModuleReport report = load_alone(path_of("version_0"));
+  CHECK(report.loaded);
+  CHECK(report.kernels == 2);
+}
+
+TEST_CASE("ids that belong to another project are those of modules of version 1.1") {
+  CHECK(load_alone(path_of("registered_type")).kernels == 2);
+  const ModuleReport report = load_alone(path_of("registered_type_0"));
+  CHECK_FALSE(report.loaded);
+  CHECK(report.refusal == "has no kernel for a type that this program supports");
+}
+
+TEST_CASE("modules that call an id differently are not both loaded") {
+  ModuleSet set(cpu_features());
+  for (const char* name : {"registered_type", "registered_type_other"}) set.add_file(path_of(name));
+  REQUIRE(set.reports().size() == 2);
+  CHECK(set.reports()[0].loaded);
+  CHECK_FALSE(set.reports()[1].loaded);
+  REQUIRE(set.reports()[1].kernel_refusals.size() == 2);
+  CHECK(set.reports()[1].kernel_refusals[0] ==
+        "the module 'other' defines type 'IQ4_K' (id 139) differently than the module 'variant'");
 }
 
 TEST_CASE("the modules of a directory are taken in order of their names, and nothing but *.so") {

@@ -1,4 +1,4 @@
-/* The kernel ABI of ggufmill, version 1. It is the entire interface between the host and a kernel module.
+/* The kernel ABI of ggufmill, version 1.1. It is the entire interface between the host and a kernel module.
  *
  * A module is a shared library that exports one constant, `ggufmill_kernels_v1`, of type `ggufmill_module`. The
  * constant is plain data, so that the host can read the requirements of the module (ISA, CPU features) before it
@@ -18,8 +18,15 @@ extern "C" {
 /* "GMKM" in memory order on a little-endian machine. */
 #define GGUFMILL_MAGIC UINT32_C(0x4d4b4d47)
 #define GGUFMILL_ABI_MAJOR 1
-#define GGUFMILL_ABI_MINOR 0
+#define GGUFMILL_ABI_MINOR 1
 #define GGUFMILL_SYMBOL "ggufmill_kernels_v1"
+
+/* Exports the constant from a module whose other symbols are hidden (-fvisibility=hidden). Since version 1.1. */
+#if defined(__GNUC__)
+#define GGUFMILL_EXPORT __attribute__((visibility("default")))
+#else
+#define GGUFMILL_EXPORT
+#endif
 
 /* Operation of a kernel. Every conversion between two types is a decode to F32 followed by an encode from F32. */
 enum {
@@ -95,8 +102,13 @@ typedef struct ggufmill_module {
 #define GGUFMILL_FIRST_SOURCE_TYPE UINT32_C(0x8000)
 
 /* First id for types that a module defines itself. When the host loads the module, it adds the type, with the name and
- * the block of the kernel. */
+ * the block of the kernel. A module that calls an id or a name differently than a module loaded before it is refused. */
 #define GGUFMILL_FIRST_FOREIGN_TYPE UINT32_C(0x10000)
+
+/* Ids that another project uses in its GGUF files, which a module of version 1.1 may define as well. The ranges have no
+ * ids that GGUF files of llama.cpp use. */
+#define GGUFMILL_FIRST_IK_TYPE UINT32_C(97) /* ik_llama.cpp */
+#define GGUFMILL_LAST_IK_TYPE UINT32_C(511)
 
 #ifdef __cplusplus
 }

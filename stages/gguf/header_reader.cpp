@@ -189,6 +189,10 @@ Error unknown_type(const ByteReader& in, std::uint64_t offset, std::string_view 
       return wrong(in, offset, name,
                    fmt::format("is of type {} ({}), which was removed from the format", id, removed.name),
                    "recreate the file with a current type");
+  for (const IkType& of_ik : ik_types())
+    if (of_ik.id == id)
+      return wrong(in, offset, name, fmt::format("is of the type {} ({}) of ik_llama.cpp", of_ik.name, id),
+                   std::string(kIkHelp));
   return wrong(in, offset, name, fmt::format("is of unknown type {}", id),
                "`ggufmill types` lists the known ones; a kernel module can add more");
 }

@@ -187,6 +187,16 @@ TEST_CASE("types of kernel modules are read if their bytes need no swapping") {
         std::string::npos);
 }
 
+TEST_CASE("a type of ik_llama.cpp without its module is named") {
+  GgufBuilder builder;
+  REQUIRE(builder.types.add(144, "IQ4_KS", 4, 3));
+  builder.add_tensor("t", {8}, "IQ4_KS");
+  const auto model = read_bytes(builder.build());
+  REQUIRE_FALSE(model);
+  CHECK(model.error().what == "tensor 't' is of the type IQ4_KS (144) of ik_llama.cpp");
+  CHECK(model.error().help == kIkHelp);
+}
+
 TEST_CASE("every hostile file gives one error with its file and offset") {
   const TempDir folder;
   const std::string path = folder.file("hostile.gguf");

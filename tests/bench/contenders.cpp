@@ -52,7 +52,7 @@ std::map<Key, std::vector<Kernel>> kernels_by_job(const Kernels& kernels, const 
 }
 
 void add_ggml(Job& job, const GgmlLibrary* ggml) {
-  if (ggml == nullptr || job.kernel->type_id >= GGUFMILL_FIRST_FOREIGN_TYPE) return;
+  if (ggml == nullptr || job.kernel->type_id >= GGUFMILL_FIRST_IK_TYPE) return;
   auto theirs = ggml->namesake(*job.kernel);
   if (theirs) job.contenders.insert(job.contenders.begin() + 1, {"ggml", "", std::move(theirs)});
 }

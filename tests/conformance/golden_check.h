@@ -12,7 +12,7 @@ namespace ggufmill::conformance {
 struct GoldenRow {
   std::string type;
   std::string distribution;
-  bool importance = false;
+  std::string importance;  // "no", "yes", or "holes"
   std::uint64_t rows = 0;
   std::uint64_t cols = 0;
   std::uint64_t seed = 0;

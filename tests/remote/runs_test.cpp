@@ -316,10 +316,8 @@ TEST_CASE("servers with certificates are believed where the certificate is") {
 TEST_CASE("outputs on web servers, and addresses with secrets, are refused") {
   const Workplace place;
   make_model(place.file("model.gguf"));
-  for (const std::string out : {"https://host/out.gguf", "hf://org/name/out.gguf"}) {
-    const std::string error = place.run_job(gguf_job("model.gguf", out), 2);
-    CHECK(has(error, "outputs cannot be written to addresses of the scheme"));
-  }
+  CHECK(has(place.run_job(gguf_job("model.gguf", "https://host/out.gguf"), 2),
+            "outputs cannot be written to addresses of the scheme"));
   const std::string secret = place.run_job(gguf_job(fmt::format("https://user:{}@host/a.gguf", kToken)), 2);
   CHECK(has(secret, "the address 'https://...@host/a.gguf' contains a user or a password"));
   const std::string query = place.run_job(gguf_job(fmt::format("https://host/a.gguf?signature={}", kSignature)), 2);

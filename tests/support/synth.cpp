@@ -55,6 +55,8 @@ constexpr Name kNames[] = {
     {"normal", Distribution::kNormal},     {"outliers", Distribution::kOutliers}, {"cubed", Distribution::kCubed},
     {"positive", Distribution::kPositive}, {"sparse", Distribution::kSparse},     {"steps", Distribution::kSteps},
     {"tiny", Distribution::kTiny},         {"large", Distribution::kLarge},       {"norm", Distribution::kNorm},
+    {"zero", Distribution::kZero},         {"huge", Distribution::kHuge},         {"small", Distribution::kSmall},
+    {"trits", Distribution::kTrits},       {"holes", Distribution::kHoles},
 };
 
 }  // namespace
@@ -87,6 +89,20 @@ void fill(Distribution distribution, std::uint64_t seed, std::uint64_t start, st
       return from_bits([](std::uint64_t z) { return bell(z) * 8192.0f; });
     case Distribution::kNorm:
       return from_bits([](std::uint64_t z) { return 1.0f + bell(z) * 0.125f; });
+    case Distribution::kZero:
+      return from_bits([](std::uint64_t) { return 0.0f; });
+    case Distribution::kHuge:
+      return from_bits([](std::uint64_t z) { return bell(z) * 0x1p20f; });
+    case Distribution::kSmall:
+      return from_bits([](std::uint64_t z) { return bell(z) * 0x1p-14f; });
+    case Distribution::kTrits:
+      return from_bits(
+          [](std::uint64_t z) { return static_cast<float>(static_cast<int>((z >> 33) % 3) - 1) * 0.625f; });
+    case Distribution::kHoles:
+      return fill_with(start, out, [=](std::uint64_t i) {
+        const bool is_hole = (bits(seed ^ 0x5bd1e995, i >> 4) >> 11 & 3) == 0 || (i >> 9 & 3) == 2;
+        return is_hole ? 0.0f : bell(bits(seed, i)) * 0x1p-4f;
+      });
   }
 }
 
@@ -96,9 +112,11 @@ std::vector<float> values(std::string_view distribution, std::uint64_t seed, std
   return out;
 }
 
-std::vector<float> importance(std::uint64_t seed, std::uint64_t count) {
+std::vector<float> importance(std::uint64_t seed, std::uint64_t count, bool has_holes) {
   std::vector<float> out(count);
   fill_from_bits(seed, 0, out, [](std::uint64_t z) { return bell(z) * bell(z) * 4.0f + 0x1p-10f; });
+  for (std::size_t column = 0; has_holes && column < out.size(); ++column)
+    if ((column >> 5) % 3 == 1) out[column] = 0;
   return out;
 }
 

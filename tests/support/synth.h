@@ -21,6 +21,11 @@ enum class Distribution : std::uint8_t {
   kTiny,      // near the thresholds below which a block is treated as zero
   kLarge,     // up to 8192
   kNorm,      // around 1, like the weights of a normalization layer
+  kZero,      // +0
+  kHuge,      // up to 2^20
+  kSmall,     // within 2^-14
+  kTrits,     // -1, 0 or 1, times 0.625
+  kHoles,     // normal, but +0 in one of four runs of 16, and in one of four runs of 512
 };
 
 // Returns the distribution with this name ("normal", "outliers", ...); throws std::invalid_argument if it is unknown.
@@ -32,8 +37,9 @@ void fill(Distribution distribution, std::uint64_t seed, std::uint64_t start, st
 // Returns these values as a vector; throws std::invalid_argument for an unknown name.
 std::vector<float> values(std::string_view distribution, std::uint64_t seed, std::uint64_t start, std::uint64_t count);
 
-// Returns strictly positive importance weights, one per column.
-std::vector<float> importance(std::uint64_t seed, std::uint64_t count);
+// Returns importance weights, one per column: strictly positive, or +0 in every third run of 32 columns if there are
+// holes.
+std::vector<float> importance(std::uint64_t seed, std::uint64_t count, bool has_holes = false);
 
 // Rounds to nearest, ties to even. The value must be finite and below 65520 in magnitude, as all synthetic values are.
 inline std::uint16_t to_f16(float value) {
