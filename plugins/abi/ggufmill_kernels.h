@@ -102,7 +102,7 @@ typedef struct ggufmill_module {
 #define GGUFMILL_FIRST_SOURCE_TYPE UINT32_C(0x8000)
 
 /* First id for types that a module defines itself. When the host loads the module, it adds the type, with the name and
- * the block of the kernel. A module that calls an id or a name differently than a module loaded before it is refused. */
+ * the block of the kernel. A kernel whose id or name another module defines differently is refused. */
 #define GGUFMILL_FIRST_FOREIGN_TYPE UINT32_C(0x10000)
 
 /* Ids that another project uses in its GGUF files, which a module of version 1.1 may define as well. The ranges have no
