@@ -159,7 +159,7 @@ class Sealing {
     }
     if (is_stopped(options_)) return stopped();
     BOOST_OUTCOME_TRY(write_seal(job_, marker));
-    if (const Status published = store.publish(); !published) {
+    if (Status published = store.publish(); !published) {
       // The rename may have succeeded although the network lost the reply.
       if (std::ranges::count(files_named(plan_, marker), false) != 0) return published;
     }
@@ -414,6 +414,7 @@ std::vector<Result<SealOutcome>> seal_all(const Context& context, const PlannedA
     if (waits) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
   std::vector<Result<SealOutcome>> all;
+  all.reserve(outcomes.size());
   for (auto& outcome : outcomes) all.push_back(std::move(*outcome));
   return all;
 }

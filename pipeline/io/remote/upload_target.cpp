@@ -140,6 +140,7 @@ Result<std::vector<Target>> for_all_targets(std::span<const StoredFile> files,
   for (const auto& error : errors)
     if (error) return *error;
   std::vector<Target> targets;
+  targets.reserve(opened.size());
   for (auto& one : opened) targets.push_back(std::move(*one));
   return targets;
 }
