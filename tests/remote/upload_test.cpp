@@ -257,6 +257,21 @@ TEST_CASE("a run that could not upload its outputs keeps them, and resumes") {
   check_outputs(hub);
 }
 
+TEST_CASE("a run that was killed after its commit only removes its local files") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  hub.set_fault("denied 4 1000 hub");  // the commit
+  hub.place_.run_job(outputs_on_hub(), 6);
+  hub.set_fault("");
+  fs::create_directories(hub.place_.file("local"));
+  hub.place_.run_job(outputs_on_hub("", "local"));
+  for (const char* file : {"f32.gguf", "q4.gguf"})
+    fs::copy_file(hub.place_.file("local/" + std::string(file)), hub.commit() + "/" + file);
+  hub.place_.run_job(outputs_on_hub());
+  CHECK(hub.commits() == 0);
+  check_outputs(hub);
+}
+
 TEST_CASE("a run that is killed while it uploads is resumed") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const Hub hub;

@@ -176,9 +176,15 @@ class HubScheme final : public StoreScheme {
     const auto local = local_files_of({&file, 1});
     return local ? local_store().why_not_attachable(local.value().front(), identity) : local.error().what;
   }
+  // A run may have been killed after its commit: finish_publishing() compares the contents.
   SealedFile find_sealed(const StoredFile& file, const std::string& identity, const FileId& id) const override {
     const auto local = local_files_of({&file, 1});
-    return local ? local_store().find_sealed(local.value().front(), identity, id) : SealedFile::kMissing;
+    if (!local) return SealedFile::kMissing;
+    const SealedFile place = local_store().find_sealed(local.value().front(), identity, id);
+    const auto target = target_of(file.path);
+    if (place != SealedFile::kUnfinished || !target) return place;
+    const auto names = names_on_hub(target.value().repository, {});
+    return names && names.value().contains(target.value().name) ? SealedFile::kPublished : place;
   }
   Status finish_publishing(std::span<const StoredFile> files, std::span<const FileId> /*ids*/,
                            const StoreOptions& options) const override {
