@@ -10,6 +10,7 @@
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/store_scheme.h"
 #include "pipeline/journal/leftovers.h"
+#include "pipeline/manifest/manifest.h"
 #include "pipeline/plan/problems.h"
 #include "pipeline/plan/written.h"
 #include "stages/quantize/quantize_stage.h"
@@ -105,7 +106,7 @@ void check_plan(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
 }
 
 void check_run(const Plan& plan, const Kernels& kernels, bool overwrite, Diagnostics& errors) {
-  find_problems(plan, kernels.files(), overwrite, errors);
+  find_problems(plan, kernels.files(), overwrite, orphaned_manifests(plan), errors);
   check_kernels(plan, kernels, errors);
   for (Error& error : claimed_by_jobs(find_leftovers(plan))) errors.add(std::move(error));
   check_space(plan, errors);

@@ -156,7 +156,7 @@ std::vector<Error> Context::problems(const Plan& plan) const {
 
 std::vector<Error> Context::check(const Plan& plan, bool overwrite) const {
   Diagnostics errors;
-  check_run(plan, kernels(), overwrite, errors);
+  check_run(plan, kernels(), overwrite || leftovers(plan).is_half_published, errors);
   return errors.errors();
 }
 

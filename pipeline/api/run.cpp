@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <future>
 #include <optional>
 
@@ -177,11 +178,13 @@ Result<RunReport> run_resumably(const Plan& plan, const Kernels& kernels, const 
                                 EngineOptions engine) {
   BOOST_OUTCOME_TRY(const std::unique_ptr<Journal> journal, Journal::open(plan));
   if (options.resume && !journal->half_published().empty()) return give_names(plan, *journal, options);
+  std::error_code ignored;
   Diagnostics errors;
   check_run(plan, kernels, options.overwrite, errors);
   if (!errors.empty()) return errors.together();
   BOOST_OUTCOME_TRY(check_inode_times(plan));
   BOOST_OUTCOME_TRY(check_taken(plan, options.stop));
+  for (const std::string& path : orphaned_manifests(plan)) std::filesystem::remove(path, ignored);
   allow_files(plan);
   std::optional<Profile> own_profile;
   if (!plan.trace.empty() && !engine.profile) engine.profile = &own_profile.emplace();

@@ -210,6 +210,11 @@ Form<UploadOptions> upload_form() {
                  field("message", &Options::message, "Message of the commit.").example("Add quantizations"),
                  field("create", &Options::create, "Create the repository if it does not exist.").example("true"),
                  field("private", &Options::is_private, "Make a repository that is created private.").example("true"),
+                 field("space", &Options::space, bytes(),
+                       "Disk space for outputs. They are written, measured, and sent in groups of at most this size, "
+                       "each with one read of the source, and removed when the hub has their content; the commit "
+                       "follows at the end. Defaults to one group that stays.")
+                     .example("200GiB"),
              })
       .at(&Options::origin);
 }

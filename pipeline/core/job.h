@@ -94,6 +94,8 @@ struct UploadOptions {
   std::string message = "Add files";  // of the commit
   bool create = false;                // create the repository if it does not exist
   bool is_private = false;            // of a repository that is created
+  std::optional<std::uint64_t>
+      space;  // bytes of disk for the outputs, which are removed when they are sent; none: stay
   Origin origin{};
 };
 

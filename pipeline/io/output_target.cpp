@@ -118,7 +118,8 @@ void check_written(std::span<const WrittenPath> written, std::span<const std::st
   for (const WrittenPath& target : written) {
     if (std::ranges::count(refused_paths, target.path) != 0) continue;  // one error per path
     const auto scheme = find_store_scheme(target.path);
-    const Status status = scheme ? scheme.value()->check_target(target.path, overwrite) : Status(scheme.error());
+    const Status status =
+        scheme ? scheme.value()->check_target(target.path, overwrite || target.may_replace) : Status(scheme.error());
     if (status) continue;
     errors.add(status.error());
     // What a server does not answer or allow for one path, it does not for the others.

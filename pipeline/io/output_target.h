@@ -30,6 +30,7 @@ struct WrittenPath {
   std::string path;
   std::string what = "output";
   Origin origin{};
+  bool may_replace = false;  // what an earlier run of the same plan wrote there
 };
 
 // Adds an error (exit code 2) for every path in `written` that is the same file as an earlier one or as one in `read`,

@@ -169,6 +169,19 @@ std::string journal_path(const Plan& plan, const std::string& identity) {
   return files.empty() || !store ? "" : store->journal_path(files.front().path, identity);
 }
 
+bool is_half_published(const Plan& plan, const std::string& identity, std::span<const FileId> sealed) {
+  const std::vector<StoredFile> files = stored_files(plan);
+  const StoreScheme* const store = scheme_of(plan);
+  if (!store || sealed.size() != files.size()) return false;
+  std::size_t named = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const SealedFile place = store->find_sealed(files[i], identity, sealed[i]);
+    if (place == SealedFile::kMissing) return false;
+    if (place == SealedFile::kPublished) ++named;
+  }
+  return named != 0;
+}
+
 Journal::Journal(const Plan& plan, std::string identity)
     : plan_(plan),
       store_(scheme_of(plan)),
@@ -211,7 +224,7 @@ std::string Journal::why_of_no_use(std::string_view text) {
     return "its journal belongs to another plan";
   if (const std::string source = touched_source(plan_, recorded_.sources, recorded_.inode_times); !source.empty())
     return fmt::format("{}: {}", quoted_name(source), kInodeChanged);
-  if (is_half_published()) {
+  if (is_half_published(plan_, identity_, recorded_.sealed)) {
     half_published_ = recorded_.sealed;
     return {};
   }
@@ -223,19 +236,6 @@ std::string Journal::why_of_no_use(std::string_view text) {
   seed_ = XXH3_64bits(text.data(), text.find('\n') + 1);
   end_ = recorded_.bytes;
   return {};
-}
-
-// Returns true if a run was killed while it renamed the files: all exist, and some have their final names.
-bool Journal::is_half_published() const {
-  const std::vector<StoredFile> files = stored_files(plan_);
-  if (recorded_.sealed.size() != files.size()) return false;
-  std::size_t named = 0;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    const SealedFile place = store_->find_sealed(files[i], identity_, recorded_.sealed[i]);
-    if (place == SealedFile::kMissing) return false;
-    if (place == SealedFile::kPublished) ++named;
-  }
-  return named != 0;
 }
 
 // A journal that cannot be written forces a later run to start over, which is no reason to stop this one.

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,10 @@ std::uint64_t most_journal_bytes(const Plan& plan);
 // Returns the path of the journal, next to the first output if the outputs are local files; empty for a plan without
 // outputs, and for outputs in a store that keeps no journal (StoreScheme::journal_path).
 std::string journal_path(const Plan& plan, const std::string& identity);
+
+// Returns true if a run was killed while it published its files, whose identities are `sealed`, in order: all exist,
+// and some have their final names.
+bool is_half_published(const Plan& plan, const std::string& identity, std::span<const FileId> sealed);
 
 class StoreScheme;
 
@@ -103,7 +108,6 @@ class Journal final : public Ledger {
   explicit Journal(const Plan& plan, std::string identity);
   Status take();
   std::string why_of_no_use(std::string_view text);
-  bool is_half_published() const;
   Status start();
   void note(const Status& status);
   Status append(std::uint32_t unit, std::span<const std::uint64_t> numbers);

@@ -99,6 +99,7 @@ Leftovers find_leftovers(const Plan& plan) {
         std::set<std::uint32_t> units;
         for (const JournalText::Record& record : journal->done) units.insert(record.unit);
         found.units_done = units.size();
+        found.is_half_published = is_half_published(plan, identity, journal->sealed);
       } else if (journal) {
         file.other_since = difference(*journal, plan);
       }

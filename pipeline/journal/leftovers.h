@@ -25,6 +25,8 @@ struct Leftovers {
   // Number of units recorded in this plan's journal, if it exists; they are not verified.
   std::optional<std::uint64_t> units_done;
   std::uint64_t units = 0;  // of the plan
+  // The run of this plan was killed after some of its files had got their names: files of these names are its own.
+  bool is_half_published = false;
 
   bool is_running() const;  // a run of this plan is in progress
   bool can_resume() const;  // the next run of this plan would resume

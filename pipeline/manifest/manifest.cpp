@@ -122,19 +122,27 @@ bool has_checksums(const Plan& plan, const OutputFile& file, const ManifestFile&
   return sum_up(one, read, threads_for(plan.limits.threads), stop) && one.files.front().sha256 == said.sha256;
 }
 
-bool is_unchanged(const Plan& plan, std::size_t output, const std::atomic<bool>* stop) {
+// Returns the manifest of an output if it describes what the plan would make.
+std::optional<Manifest> find_description(const Plan& plan, std::size_t output) {
   const std::string path = plan.manifest_path(output);
   const std::vector<OutputFile>& files = plan.outputs[output].files;
-  if (!is_file(path)) return false;
-  const auto manifest = load_manifest(path);
-  const auto named_at = touched_at(path);
-  if (!manifest || !named_at || manifest.value().identity != identity_of(plan, output)) return false;
-  if (manifest.value().files.size() != files.size() ||
-      !touched_source(plan, manifest.value().sources, manifest.value().inode_times).empty())
-    return false;
+  if (!is_file(path)) return {};
+  auto manifest = load_manifest(path);
+  if (!manifest || manifest.value().identity != identity_of(plan, output)) return {};
+  const Manifest& said = manifest.value();
+  if (said.files.size() != files.size() || !touched_source(plan, said.sources, said.inode_times).empty()) return {};
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (said.files[i].name != fs::path(files[i].path).filename() || said.files[i].bytes != files[i].bytes) return {};
+  return std::move(manifest).value();
+}
+
+bool is_unchanged(const Plan& plan, std::size_t output, const std::atomic<bool>* stop) {
+  const std::vector<OutputFile>& files = plan.outputs[output].files;
+  const std::optional<Manifest> manifest = find_description(plan, output);
+  const auto named_at = touched_at(plan.manifest_path(output));
+  if (!manifest || !named_at) return false;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    const ManifestFile& said = manifest.value().files[i];
-    if (said.name != fs::path(files[i].path).filename() || said.bytes != files[i].bytes) return false;
+    const ManifestFile& said = manifest->files[i];
     const auto opened = open_source(files[i].path);
     if (!opened || opened.value()->bytes() != said.bytes) return false;
     std::string header(files[i].header.size(), '\0');
@@ -279,6 +287,21 @@ Manifest manifest_of(const Plan& plan, std::size_t output) {
                                    placement.bytes, 0, made_of[placement.tensor], encoders[placement.tensor]});
   }
   return manifest;
+}
+
+bool is_described(const Plan& plan, std::size_t output) { return find_description(plan, output).has_value(); }
+
+std::vector<std::string> orphaned_manifests(const Plan& plan) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; plan.manifest && i < plan.outputs.size(); ++i) {
+    const std::vector<OutputFile>& files = plan.outputs[i].files;
+    const bool is_gone = std::ranges::all_of(files, [](const OutputFile& file) {
+      std::error_code error;
+      return !is_address(file.path) && fs::symlink_status(file.path, error).type() == fs::file_type::not_found;
+    });
+    if (is_gone && is_described(plan, i)) paths.insert(paths.end(), {plan.manifest_path(i), plan.sums_path(i)});
+  }
+  return paths;
 }
 
 std::vector<bool> unchanged_outputs(const Plan& plan, const std::atomic<bool>* stop) {

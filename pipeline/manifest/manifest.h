@@ -59,6 +59,14 @@ Status sum_up(Manifest& manifest, const FileReader& read, unsigned threads, cons
 // Returns the manifest of an output of a plan, once its files are complete; the checksums are not computed yet.
 Manifest manifest_of(const Plan& plan, std::size_t output);
 
+// Returns true if the manifest of an output is there and describes what the plan would make, whether its files are
+// there or not.
+bool is_described(const Plan& plan, std::size_t output);
+
+// Returns the paths of local manifests and lists of checksums of outputs that is_described() is true for, but whose
+// files are gone: a run of the plan writes the same again.
+std::vector<std::string> orphaned_manifests(const Plan& plan);
+
 // Returns for each output whether it already exists as the plan would make it: its manifest describes its files and has
 // the output's identity, the files have the expected sizes and headers, and they have not been modified since the
 // manifest was renamed to its final name. Files that have been modified since are read and compared with the manifest's

@@ -65,9 +65,12 @@ void find_problems(const Plan& plan, std::span<const std::string> also_read, Dia
   check_distinct(written_paths(plan), read_paths(plan, also_read), errors);
 }
 
-void find_problems(const Plan& plan, std::span<const std::string> also_read, bool overwrite, Diagnostics& errors) {
+void find_problems(const Plan& plan, std::span<const std::string> also_read, bool overwrite,
+                   std::span<const std::string> own, Diagnostics& errors) {
   find_other_problems(plan, errors);
-  check_written(written_paths(plan), read_paths(plan, also_read), overwrite, errors);
+  std::vector<WrittenPath> written = written_paths(plan);
+  for (WrittenPath& path : written) path.may_replace = std::ranges::find(own, path.path) != own.end();
+  check_written(written, read_paths(plan, also_read), overwrite, errors);
 }
 
 std::vector<WrittenPath> written_paths(const Plan& plan) {

@@ -15,8 +15,9 @@ namespace ggufmill {
 // outputs, reports and traces that are the same file as each other or as a file that the plan reads or that is in
 // `also_read` (modules). Each error is added once, with exit code 2.
 void find_problems(const Plan& plan, std::span<const std::string> also_read, Diagnostics& errors);
-// The same, and checks the files that exist now: see check_written().
-void find_problems(const Plan& plan, std::span<const std::string> also_read, bool overwrite, Diagnostics& errors);
+// The same, and checks the files that exist now: see check_written(). Those in `own` may be replaced in any case.
+void find_problems(const Plan& plan, std::span<const std::string> also_read, bool overwrite,
+                   std::span<const std::string> own, Diagnostics& errors);
 
 // Returns all files that a run of the plan writes: outputs, manifests, checksum lists, reports and the trace.
 std::vector<WrittenPath> written_paths(const Plan& plan);

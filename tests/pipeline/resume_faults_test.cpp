@@ -72,6 +72,7 @@ TEST_CASE("killed before any system call, a second run makes the right files, an
     if (!killed) break;
     CAPTURE(k);
     for (const auto& [name, text] : folder.finished()) CHECK((text == right.at(name)));
+    CHECK(resume_context().check(plan, false).empty());
     kept += ran(plan).units_kept;
     CHECK((folder.finished() == right));
     CHECK(folder.outputs().size() == right.size());
@@ -90,6 +91,7 @@ TEST_CASE("killed while manifests are written, a second run writes them, and not
     killed = killed_at(plan, k);
     CAPTURE(k);
     for (const Leftover& left : resume_context().leftovers(plan).files) CHECK(left.of_this_plan);
+    if (killed) CHECK(resume_context().check(plan, false).empty());
     if (killed) ran(plan);
     CHECK(folder.outputs().size() == right.size() + 4);
     for (std::size_t output = 0; output < 2; ++output) CHECK(resume_context().verify(plan.manifest_path(output)));

@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "pipeline/api/context.h"
+#include "pipeline/api/publish/quality.h"
 #include "pipeline/api/publish/result_file.h"
 #include "pipeline/api/publish/step_results.h"
+#include "pipeline/api/publish/upload_step.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/source_path.h"
 
@@ -35,6 +37,30 @@ JobOutputs::JobOutputs(const Context& context, const Job& job) : context_(contex
   if (!second.job.outputs.empty()) first.job.report.reset();
   if (!first.job.outputs.empty()) parts_.push_back(std::move(first));
   if (!second.job.outputs.empty()) parts_.push_back(std::move(second));
+  if (is_divided()) divide(*job_.upload->space);
+}
+
+// Parts that cannot be planned stay whole; the error is that of their plan.
+void JobOutputs::divide(std::uint64_t space) {
+  std::vector<JobPart> divided;
+  for (const JobPart& part : parts_) {
+    const auto plan = plan_of(part);
+    std::uint64_t taken = 0;
+    for (std::size_t i = 0; i < part.job.outputs.size(); ++i) {
+      std::uint64_t bytes = 0;
+      if (plan)
+        for (const OutputFile& file : plan.value()->outputs[i].files) bytes += file.bytes;
+      if (i == 0 || bytes > space - std::min(taken, space)) {
+        divided.push_back(part);
+        divided.back().job.outputs.clear();
+        taken = 0;
+      }
+      divided.back().job.outputs.push_back(part.job.outputs[i]);
+      taken += bytes;
+    }
+  }
+  parts_ = std::move(divided);
+  forget();
 }
 
 std::vector<ImportanceComputation> JobOutputs::computations() const {
@@ -85,10 +111,44 @@ Result<const Plan*> JobOutputs::plan_of(const JobPart& part) {
   return &*plan;
 }
 
+Job JobOutputs::left_of(const JobPart& part) {
+  Job left = resolved(part);
+  const auto plan = is_divided() ? plan_of(part) : Result<const Plan*>(nullptr);
+  if (!plan || !plan.value()) return left;
+  std::vector<JobOutput> outputs;
+  for (std::size_t i = 0; i < left.outputs.size(); ++i) {
+    const auto known = written(part, i);
+    const bool is_over = known && is_described(*plan.value(), i) &&
+                         UploadStep(*job_.upload, *this).is_sent(known.value()) && !is_needed(left.outputs[i]);
+    if (!is_over) outputs.push_back(left.outputs[i]);
+  }
+  left.outputs = std::move(outputs);
+  return left;
+}
+
+// Returns true if an importance is still to be computed from an output, or others to be compared with it.
+bool JobOutputs::is_needed(const JobOutput& output) {
+  const std::string target = output.sink->target();
+  for (const ImportanceComputation& each : computations())
+    if (each.model == target && !is_known(each)) return true;
+  if (!job_.quality || !is_base(*job_.quality, job_, output)) return false;
+  const auto first = QualityStep::make(*job_.quality, *this, 1);
+  if (first && first.value().has_predictions()) return false;
+  const auto all = QualityStep::make(*job_.quality, *this);
+  return !all || !all.value().is_measured();
+}
+
+const JobPart* JobOutputs::part_of(const std::string& target) const {
+  const auto part = std::ranges::find_if(parts_, [&](const JobPart& each) {
+    return std::ranges::any_of(each.job.outputs, [&](const auto& output) { return output.sink->target() == target; });
+  });
+  return part == parts_.end() ? nullptr : &*part;
+}
+
 Result<WrittenOutput> JobOutputs::written_as(const std::string& target) {
-  for (const JobPart& part : parts_)
-    for (std::size_t i = 0; i < part.job.outputs.size(); ++i)
-      if (part.job.outputs[i].sink->target() == target) return written(part, i);
+  if (const JobPart* const part = part_of(target))
+    for (std::size_t i = 0; i < part->job.outputs.size(); ++i)
+      if (part->job.outputs[i].sink->target() == target) return written(*part, i);
   return usage_error(fmt::format("no output of this job is {}", quoted_name(target)));
 }
 
@@ -103,12 +163,11 @@ Result<WrittenOutput> JobOutputs::written(const JobPart& part, std::size_t index
   return written;
 }
 
-Status JobOutputs::for_each_written(
-    const std::function<Status(const JobOutput& output, const WrittenOutput& written)>& take) {
-  for (const JobPart& part : parts_)
-    for (std::size_t i = 0; i < part.job.outputs.size(); ++i) {
-      BOOST_OUTCOME_TRY(const WrittenOutput one, written(part, i));
-      BOOST_OUTCOME_TRY(take(part.job.outputs[i], one));
+Status JobOutputs::for_each_written(const TakeWritten& take, std::optional<std::size_t> parts) {
+  for (std::size_t p = 0; p < parts.value_or(parts_.size()); ++p)
+    for (std::size_t i = 0; i < parts_[p].job.outputs.size(); ++i) {
+      BOOST_OUTCOME_TRY(const WrittenOutput one, written(parts_[p], i));
+      BOOST_OUTCOME_TRY(take(parts_[p].job.outputs[i], one));
     }
   return ok();
 }

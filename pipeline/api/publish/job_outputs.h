@@ -38,8 +38,11 @@ class JobOutputs {
  public:
   JobOutputs(const Context& context, const Job& job);
 
-  const Job& job() const { return job_; }                       // with manifests
-  const std::vector<JobPart>& parts() const { return parts_; }  // one or two: first the outputs without importance
+  const Job& job() const { return job_; }  // with manifests
+  // First those of the outputs without importance. Outputs stay on disk unless is_divided(): then a part has at most
+  // the space that the job gives its outputs, where they are not larger, and its files are removed when they are sent.
+  const std::vector<JobPart>& parts() const { return parts_; }
+  bool is_divided() const { return job_.upload && job_.upload->space; }
   std::vector<ImportanceComputation> computations() const;
 
   // Returns the path in the user's cache for the result of a computation, under a key of all that it depends on. Fails
@@ -50,18 +53,28 @@ class JobOutputs {
   // Return the job with the importance that is known.
   Job resolved(Job job);
   Job resolved(const JobPart& part) { return resolved(part.job); }
+  // Returns the job of a part without the outputs that have been sent and are not needed here any more.
+  Job left_of(const JobPart& part);
+
+  // Returns the part that writes an output; null if none does.
+  const JobPart* part_of(const std::string& target) const;
 
   // Returns the plan of a part with the importance that is known.
   Result<const Plan*> plan_of(const JobPart& part);
-  // Return what is known of outputs that exist, from their manifests.
+  // Return what is known of outputs that exist or have been sent, from their manifests; the last function for those of
+  // the first `parts` parts, or of all.
   Result<WrittenOutput> written(const JobPart& part, std::size_t index);
   Result<WrittenOutput> written_as(const std::string& target);
-  Status for_each_written(const std::function<Status(const JobOutput& output, const WrittenOutput& written)>& take);
+  using TakeWritten = std::function<Status(const JobOutput& output, const WrittenOutput& written)>;
+  Status for_each_written(const TakeWritten& take, std::optional<std::size_t> parts = {});
 
   // To be called when outputs or importance have changed. Until then, plans are kept: planning reads headers.
   void forget();
 
  private:
+  void divide(std::uint64_t space);
+  bool is_needed(const JobOutput& output);
+
   const Context& context_;
   Job job_;
   std::vector<JobPart> parts_;

@@ -78,12 +78,16 @@ class Publisher {
 
   Status make_tasks() {
     if (!tasks_.empty()) return ok();
-    for (const JobPart& part : outputs_.parts()) {
-      if (part.needs_importance)
-        for (const ImportanceComputation& computation : outputs_.computations()) add_importance(computation);
+    for (std::size_t i = 0; i < outputs_.parts().size(); ++i) {
+      const JobPart& part = outputs_.parts()[i];
       BOOST_OUTCOME_TRY(add_write(part));
+      for (const ImportanceComputation& computation : outputs_.computations())
+        if (outputs_.part_of(computation.model) == &part) add_importance(computation);
+      if (!outputs_.is_divided()) continue;
+      if (job_.quality) add_quality(*job_.quality, i + 1);
+      add_sending(*job_.upload, part);
     }
-    if (job_.quality) add_quality(*job_.quality);
+    if (job_.quality && !outputs_.is_divided()) add_quality(*job_.quality, outputs_.parts().size());
     if (job_.card) add_card(*job_.card);
     if (job_.upload) add_upload(*job_.upload);
     if (!job_.after.command.empty()) add_command(job_.after, "for all outputs", [this] { return job_facts(); });
@@ -106,7 +110,8 @@ class Publisher {
   }
 
   Result<bool> is_written(const JobPart& part) {
-    const Job job = outputs_.resolved(part);
+    const Job job = outputs_.left_of(part);
+    if (job.outputs.empty()) return true;
     if (std::ranges::any_of(job.outputs, waits_for_importance)) return false;
     BatchOptions quietly = options_.batch;
     quietly.ended = {};
@@ -117,7 +122,7 @@ class Publisher {
   Status write(const JobPart& part) {
     Batch batch;
     batch.file = job_.file;
-    batch.jobs.push_back({source_, outputs_.resolved(part)});
+    batch.jobs.push_back({source_, outputs_.left_of(part)});
     const BatchReport done = run_batch(context_, batch, options_.batch);
     outputs_.forget();
     report_.warnings.insert(report_.warnings.end(), done.warnings.begin(), done.warnings.end());
@@ -153,14 +158,19 @@ class Publisher {
 
   // ---- quality, card, upload ----
 
-  void add_quality(const QualityOptions& quality) {
+  // Compares the outputs of the first `parts` parts.
+  void add_quality(const QualityOptions& quality, std::size_t parts) {
+    const auto made = [this, &quality](std::size_t count) { return QualityStep::make(quality, outputs_, count); };
     tasks_.push_back({{StepKind::kQuality, fmt::format("by {} on {}", quality.program, quality.text)},
-                      [this, &quality]() -> Result<bool> {
-                        BOOST_OUTCOME_TRY(const QualityStep step, QualityStep::make(quality, outputs_));
+                      [this, made, parts]() -> Result<bool> {
+                        // Predictions are removed when all outputs are measured.
+                        const auto whole = made(outputs_.parts().size());
+                        if (whole && whole.value().is_done()) return true;
+                        BOOST_OUTCOME_TRY(const QualityStep step, made(parts));
                         return step.is_done();
                       },
-                      [this, &quality](const JobStep& step) -> Status {
-                        BOOST_OUTCOME_TRY(const QualityStep measured, QualityStep::make(quality, outputs_));
+                      [this, made, parts](const JobStep& step) -> Status {
+                        BOOST_OUTCOME_TRY(const QualityStep measured, made(parts));
                         return measured.run(programs(step), options_.batch.run.overwrite);
                       }});
   }
@@ -184,14 +194,28 @@ class Publisher {
                       }});
   }
 
+  void add_sending(const UploadOptions& upload, const JobPart& part) {
+    std::vector<std::string> targets;
+    for (const JobOutput& output : part.job.outputs) targets.push_back(output.sink->target());
+    tasks_.push_back(
+        {{StepKind::kUpload, fmt::format("of the content of {}", list_names(targets))},
+         [this, &upload, &part]() -> Result<bool> { return UploadStep(upload, outputs_).is_part_done(part); },
+         [this, &upload, &part](const JobStep& step) {
+           return UploadStep(upload, outputs_).send_part(part, stop(), sending(step));
+         }});
+  }
+
   void add_upload(const UploadOptions& upload) {
-    tasks_.push_back({{StepKind::kUpload, "to " + upload.to},
-                      [this, &upload]() -> Result<bool> { return UploadStep(upload, outputs_).is_done(); },
-                      [this, &upload](const JobStep& step) {
-                        return UploadStep(upload, outputs_).run(stop(), [&](std::uint64_t done, std::uint64_t total) {
-                          if (options_.sent) options_.sent(step, done, total);
-                        });
-                      }});
+    tasks_.push_back(
+        {{StepKind::kUpload, "to " + upload.to},
+         [this, &upload]() -> Result<bool> { return UploadStep(upload, outputs_).is_done(); },
+         [this, &upload](const JobStep& step) { return UploadStep(upload, outputs_).run(stop(), sending(step)); }});
+  }
+
+  UploadStep::SendProgress sending(const JobStep& step) const {
+    return [this, &step](std::uint64_t done, std::uint64_t total) {
+      if (options_.sent) options_.sent(step, done, total);
+    };
   }
 
   // ---- commands ----

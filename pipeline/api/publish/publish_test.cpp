@@ -13,6 +13,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/importance_files.h"
+#include "tests/support/llama_scripts.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 
@@ -27,34 +28,6 @@ const Context& context() {
   static const Context one = Context::create().value();
   return one;
 }
-
-// A script that copies a prepared file to the argument after -o.
-constexpr const char* kImatrix = R"(#!/bin/sh
-echo imatrix "$@" >> calls.txt
-{}
-while [ $# -gt 1 ]; do [ "$1" = -o ] && cp prepared.gguf "$2"; shift; done
-echo "compute_imatrix: computing over 2 chunks, n_ctx=512"
-echo "[1]5.1,[2]4.9,"
-)";
-
-// A script that writes its base predictions, or compares with them.
-constexpr const char* kPerplexity = R"(#!/bin/sh
-echo perplexity "$@" >> calls.txt
-{}
-case "$*" in
-*--kl-divergence) cat <<END
-chunk PPL ln(PPL(Q)/PPL(base)) KL Divergence Same top p
-Mean PPL(Q)                   :  10.500000 ±   0.100000
-Mean PPL(base)                :  10.000000 ±   0.100000
-Mean    KLD:   0.050000 ±   0.001000
-Maximum KLD:   1.250000
-99.0%   KLD:   0.500000
-Same top p: 91.250 ± 0.100 %
-END
-;;
-*) while [ $# -gt 1 ]; do [ "$1" = --kl-divergence-base ] && echo predictions > "$2"; shift; done ;;
-esac
-)";
 
 // A command that records its variables.
 constexpr const char* kCommand = R"(#!/bin/sh

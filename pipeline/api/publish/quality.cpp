@@ -42,10 +42,6 @@ std::optional<MeasuredQuality> from_json(const json::object& object) {
   return quality;
 }
 
-std::string base_of(const QualityOptions& options, const Job& job) {
-  return options.base.empty() ? job.outputs.front().sink->target() : options.base;
-}
-
 Result<bool> compares(const QualityOptions& options, const JobOutput& output, const std::string& path) {
   if (output.part.value_or(ModelPart::kText) != ModelPart::kText || !path.ends_with(".gguf")) return false;
   const std::string name = fs::path(path).filename().string();
@@ -57,6 +53,10 @@ Result<bool> compares(const QualityOptions& options, const JobOutput& output, co
 }
 
 }  // namespace
+
+std::string base_of(const QualityOptions& options, const Job& job) {
+  return options.base.empty() ? job.outputs.front().sink->target() : options.base;
+}
 
 Status check_base(const QualityOptions& options, const Job& job) {
   const std::string target = base_of(options, job);
@@ -76,11 +76,13 @@ bool is_compared(const QualityOptions& options, const Job& job, const JobOutput&
   return !compared || compared.value();  // the error is that of the step
 }
 
-Result<QualityStep> QualityStep::make(const QualityOptions& options, JobOutputs& outputs) {
+Result<QualityStep> QualityStep::make(const QualityOptions& options, JobOutputs& outputs,
+                                      std::optional<std::size_t> parts) {
   BOOST_OUTCOME_TRY(check_base(options, outputs.job()));
   QualityStep step(options);
+  step.is_whole_ = parts.value_or(outputs.parts().size()) == outputs.parts().size();
   const std::string base = base_of(options, outputs.job());
-  BOOST_OUTCOME_TRY(outputs.for_each_written([&](const JobOutput& output, const WrittenOutput& written) -> Status {
+  const auto take = [&](const JobOutput& output, const WrittenOutput& written) -> Status {
     QualityOutput one{written.path, {}};
     for (const ManifestFile& file : written.manifest.files) one.sha256.push_back(file.sha256);
     if (output.sink->target() == base) {
@@ -90,7 +92,8 @@ Result<QualityStep> QualityStep::make(const QualityOptions& options, JobOutputs&
     BOOST_OUTCOME_TRY(const bool is_wanted, compares(options, output, written.path));
     if (is_wanted) step.outputs_.push_back(std::move(one));
     return ok();
-  }));
+  };
+  BOOST_OUTCOME_TRY(outputs.for_each_written(take, parts));
   BOOST_OUTCOME_TRY(step.text_hash_, hash_of(options.text));
   BOOST_OUTCOME_TRY(const Plan* const plan, outputs.plan_of(outputs.parts().back()));
   step.reports_ = {plan->report.json, plan->report.html};
@@ -133,25 +136,33 @@ QualityByPath QualityStep::by_path() const {
   return all;
 }
 
+bool QualityStep::is_measured() const {
+  return std::ranges::all_of(known(), [](const auto& each) { return each.has_value(); });
+}
+
+bool QualityStep::has_predictions() const { return is_file(predictions()); }
+
 bool QualityStep::is_done() const {
-  if (!std::ranges::all_of(known(), [](const auto& each) { return each.has_value(); })) return false;
+  if (!is_measured()) return false;
+  if (!is_whole_) return has_predictions();
   if (!std::ranges::all_of(reports_, [&](const auto& path) { return has_quality(path, by_path()); })) return false;
-  return (options_.json.empty() || is_text_at(options_.json, json())) && !is_file(predictions());
+  return (options_.json.empty() || is_text_at(options_.json, json())) && !has_predictions();
 }
 
 Status QualityStep::run(const ProgramOptions& programs, bool overwrite) const {
   const std::vector<std::optional<MeasuredQuality>> before = known();
   const std::string predicted = predictions();
+  if (!has_predictions() && !(is_whole_ && is_measured())) {
+    const ProgramFile file(predicted, "");
+    BOOST_OUTCOME_TRY(write_predictions(options_, base_.path, file.path(), programs));
+    BOOST_OUTCOME_TRY(file.finish());
+  }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     if (before[i]) continue;
-    if (!is_file(predicted)) {
-      const ProgramFile file(predicted, "");
-      BOOST_OUTCOME_TRY(write_predictions(options_, base_.path, file.path(), programs));
-      BOOST_OUTCOME_TRY(file.finish());
-    }
     BOOST_OUTCOME_TRY(const MeasuredQuality measured, measure_quality(options_, outputs_[i].path, predicted, programs));
     BOOST_OUTCOME_TRY(results_.add(key_of(outputs_[i]), to_json(measured)));
   }
+  if (!is_whole_) return ok();
   std::error_code error;
   fs::remove(predicted, error);
   for (const std::string& path : reports_) {

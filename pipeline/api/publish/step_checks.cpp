@@ -33,12 +33,14 @@ class StepChecks {
     if (job_.card)
       if (const auto form = card_template(*job_.card); !form) errors_.add(form.error());
     if (job_.upload) UploadStep(*job_.upload, outputs_).check(errors_);
+    if (outputs_.is_divided()) check_space(*job_.upload);
     if (errors_.empty()) check_paths();
   }
 
  private:
   void check_part(const JobPart& part) {
-    const Job job = outputs_.resolved(part);
+    const Job job = outputs_.left_of(part);
+    if (job.outputs.empty()) return;
     BatchOptions quietly = batch_;
     quietly.ended = {};
     quietly.adjust = {};
@@ -113,6 +115,34 @@ class StepChecks {
       if (const std::string target = output.sink->target();
           is_base(*job_.quality, job_, output) || is_compared(*job_.quality, job_, output, target))
         check(target, job_.quality->origin);
+  }
+
+  // Refuses what cannot be done for outputs that are removed after they are sent.
+  void check_space(const UploadOptions& upload) {
+    if (job_.quality && errors_.empty())
+      if (const JobPart* base = outputs_.part_of(base_of(*job_.quality, job_)); base != &outputs_.parts().front())
+        errors_.add(error_at(job_.quality->origin,
+                             fmt::format("{} is written after others have been removed, so they cannot be compared "
+                                         "with it",
+                                         quoted_name(base_of(*job_.quality, job_))),
+                             "make it the first output, without `quantize`, or remove `space` from upload"));
+    if (job_.report)
+      errors_.add(error_at(upload.origin, "a report is about outputs of one read, but `space` divides them",
+                           "remove `report` or `space`"));
+    for (const JobPart& part : outputs_.parts()) {
+      const Result<const Plan*> plan = outputs_.plan_of(part);
+      if (!plan) return;  // reported with the outputs
+      for (const PlannedOutput& output : plan.value()->outputs) {
+        std::uint64_t bytes = 0;
+        for (const OutputFile& file : output.files) bytes += file.bytes;
+        if (bytes > *upload.space)
+          errors_.add(
+              error_at(upload.origin,
+                       fmt::format("{} alone has {}, more than the space of {}", quoted_name(output.files.front().path),
+                                   human_bytes(bytes), human_bytes(*upload.space)),
+                       "give the outputs more space"));
+      }
+    }
   }
 
   // Refuses paths that two steps write, or that one writes and another reads.

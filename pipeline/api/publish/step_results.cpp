@@ -42,6 +42,11 @@ std::optional<json::object> StepResults::find(const std::string& key) const {
   return value && value.value().is_object() ? std::optional(value.value().get_object()) : std::nullopt;
 }
 
+void StepResults::remove(const std::string& key) const {
+  std::error_code error;
+  if (!folder_.empty()) fs::remove(fmt::format("{}/{}.json", folder_, key), error);
+}
+
 Status StepResults::add(const std::string& key, const json::object& result) const {
   BOOST_OUTCOME_TRY(const std::string folder, made_cache_folder("steps"));
   return write_text(folder + "/" + key + ".json", json::serialize(result) + "\n", true);

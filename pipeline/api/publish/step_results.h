@@ -20,6 +20,7 @@ class StepResults {
   std::optional<boost::json::object> find(const std::string& key) const;
   // Fails with exit code 6 if the file cannot be written, and 2 if there is no folder for the cache.
   Status add(const std::string& key, const boost::json::object& result) const;
+  void remove(const std::string& key) const;
 
  private:
   std::string folder_;

@@ -10,46 +10,86 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/remote/hub.h"
 #include "pipeline/io/remote/hub_upload.h"
+#include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 namespace {
 
 namespace fs = std::filesystem;
 
+std::string hub_url() {
+  const auto hub = remote::access_to_hub("");  // its own error is that of the upload
+  return hub ? hub.value().url : "";
+}
+
+// Returns a function that adds the bytes that are sent.
+std::function<void(std::uint64_t)> counted(const std::vector<remote::HubFile>& files,
+                                           const UploadStep::SendProgress& progress) {
+  std::uint64_t total = 0;
+  for (const remote::HubFile& file : files)
+    if (!file.is_sent) total += file.bytes;
+  return [total, progress, done = std::uint64_t{0}](std::uint64_t bytes) mutable {
+    done += bytes;
+    if (progress) progress(done, total);
+  };
+}
+
 }  // namespace
+
+Status UploadStep::add_file(remote::HubFile file, std::vector<remote::HubFile>& files) const {
+  bool is_wanted = options_.files.empty();
+  for (const Pattern& pattern : options_.files) {
+    BOOST_OUTCOME_TRY(const bool matches, pattern.matches(file.name));
+    is_wanted = is_wanted || matches;
+  }
+  if (is_wanted) files.push_back(std::move(file));
+  return ok();
+}
+
+Status UploadStep::add_output(const WrittenOutput& written, std::vector<remote::HubFile>& files) const {
+  const fs::path folder = fs::path(written.path).parent_path();
+  for (const ManifestFile& file : written.manifest.files) {
+    remote::HubFile one{(folder / file.name).string(), file.name, file.bytes, file.sha256};
+    one.is_sent = outputs_.is_divided() && has_content(one).value_or(false);
+    BOOST_OUTCOME_TRY(add_file(std::move(one), files));
+  }
+  return ok();
+}
+
+Result<std::vector<remote::HubFile>> UploadStep::files_of(const JobPart& part) {
+  std::vector<remote::HubFile> files;
+  for (std::size_t i = 0; i < part.job.outputs.size(); ++i) {
+    BOOST_OUTCOME_TRY(const WrittenOutput written, outputs_.written(part, i));
+    BOOST_OUTCOME_TRY(add_output(written, files));
+  }
+  return files;
+}
 
 Result<std::vector<remote::HubFile>> UploadStep::files() {
   std::vector<remote::HubFile> files;
-  const auto add = [&](const std::string& path, std::string name, std::uint64_t bytes, std::string sha256) -> Status {
-    bool is_wanted = options_.files.empty();
-    for (const Pattern& pattern : options_.files) {
-      BOOST_OUTCOME_TRY(const bool matches, pattern.matches(name));
-      is_wanted = is_wanted || matches;
-    }
-    if (is_wanted) files.push_back({path, std::move(name), bytes, std::move(sha256)});
-    return ok();
-  };
-  BOOST_OUTCOME_TRY(outputs_.for_each_written([&](const JobOutput&, const WrittenOutput& written) -> Status {
-    const fs::path folder = fs::path(written.path).parent_path();
-    for (const ManifestFile& file : written.manifest.files) {
-      BOOST_OUTCOME_TRY(add((folder / file.name).string(), file.name, file.bytes, file.sha256));
-    }
-    return ok();
-  }));
+  BOOST_OUTCOME_TRY(outputs_.for_each_written(
+      [&](const JobOutput&, const WrittenOutput& written) { return add_output(written, files); }));
   std::vector<std::pair<std::string, std::string>> others;  // path and name
   for (const ImportanceComputation& each : outputs_.computations())
     others.emplace_back(each.result_path(), fs::path(each.result_path()).filename().string());
   if (outputs_.job().card) others.emplace_back(outputs_.job().card->path, "README.md");
   for (const auto& [path, name] : others) {
     BOOST_OUTCOME_TRY(const FileSum sum, sum_of(path));
-    BOOST_OUTCOME_TRY(add(path, name, sum.bytes, sum.sha256));
+    BOOST_OUTCOME_TRY(add_file({path, name, sum.bytes, sum.sha256}, files));
   }
   return files;
 }
 
+Result<remote::HubUpload> UploadStep::target() const {
+  BOOST_OUTCOME_TRY(remote::HubUpload target, remote::parse_hub_target(options_.to));
+  target.message = options_.message;
+  target.creates = options_.create;
+  target.is_private = options_.is_private;
+  return target;
+}
+
 std::string UploadStep::key_of(const std::vector<remote::HubFile>& files) const {
-  const auto hub = remote::access_to_hub("");  // its own error is that of the upload
-  std::vector<std::string> parts{"upload", hub ? hub.value().url : "", options_.to};
+  std::vector<std::string> parts{"upload", hub_url(), options_.to};
   for (const remote::HubFile& file : files) parts.insert(parts.end(), {file.name, file.sha256});
   return result_key(parts);
 }
@@ -59,23 +99,66 @@ bool UploadStep::is_done() {
   return there && results_.find(key_of(there.value())).has_value();
 }
 
-Status UploadStep::run(const std::atomic<bool>* stop,
-                       const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) {
+Status UploadStep::run(const std::atomic<bool>* stop, const SendProgress& progress) {
   BOOST_OUTCOME_TRY(const std::vector<remote::HubFile> sent, files());
-  BOOST_OUTCOME_TRY(remote::HubUpload target, remote::parse_hub_target(options_.to));
-  target.message = options_.message;
-  target.creates = options_.create;
-  target.is_private = options_.is_private;
-  std::uint64_t done = 0, total = 0;
-  for (const remote::HubFile& file : sent) total += file.bytes;
+  BOOST_OUTCOME_TRY(const remote::HubUpload repository, target());
   remote::Settings settings;
   settings.stop = stop;
-  BOOST_OUTCOME_TRY(const remote::HubCommit commit,
-                    remote::upload_to_hub(target, sent, settings, [&](std::uint64_t bytes) {
-                      done += bytes;
-                      if (progress) progress(done, total);
-                    }));
-  return results_.add(key_of(sent), {{"commit", commit.id}});
+  const auto commit = remote::upload_to_hub(repository, sent, settings, counted(sent, progress));
+  if (commit) return results_.add(key_of(sent), {{"commit", commit.value().id}});
+  Diagnostics errors;
+  errors.add(commit.error());
+  for (const Error& error : errors.errors())
+    for (const remote::HubFile& file : sent)
+      if (file.is_sent && file.path == error.where) results_.remove(key_of_content(file));
+  return commit.error();
+}
+
+// ---- parts ----
+
+std::string UploadStep::key_of_content(const remote::HubFile& file) const {
+  return result_key(std::vector<std::string>{"content", hub_url(), options_.to, file.name, file.sha256});
+}
+
+std::optional<bool> UploadStep::has_content(const remote::HubFile& file) const {
+  const auto result = results_.find(key_of_content(file));
+  const auto* const sent = result ? result->if_contains("sent") : nullptr;
+  return sent && sent->is_bool() ? std::optional(sent->get_bool()) : std::nullopt;
+}
+
+bool UploadStep::is_sent(const WrittenOutput& written) const {
+  std::vector<remote::HubFile> files;
+  if (!add_output(written, files) || files.size() != written.manifest.files.size()) return false;
+  return std::ranges::all_of(files, &remote::HubFile::is_sent);
+}
+
+bool UploadStep::is_part_done(const JobPart& part) {
+  const auto files = files_of(part);
+  return files && std::ranges::all_of(files.value(), [&](const remote::HubFile& file) {
+           return file.is_sent ? !is_file(file.path) : has_content(file).has_value();
+         });
+}
+
+Status UploadStep::send_part(const JobPart& part, const std::atomic<bool>* stop, const SendProgress& progress) {
+  BOOST_OUTCOME_TRY(std::vector<remote::HubFile> files, files_of(part));
+  BOOST_OUTCOME_TRY(const remote::HubUpload repository, target());
+  remote::Settings settings;
+  settings.stop = stop;
+  std::vector<remote::HubFile> unsent;
+  std::ranges::copy_if(files, std::back_inserter(unsent), [](const auto& file) { return !file.is_sent; });
+  if (!unsent.empty()) {
+    BOOST_OUTCOME_TRY(const std::vector<bool> there,
+                      remote::send_to_hub(repository, unsent, settings, counted(unsent, progress)));
+    for (std::size_t i = 0; i < unsent.size(); ++i) {
+      BOOST_OUTCOME_TRY(results_.add(key_of_content(unsent[i]), {{"sent", bool{there[i]}}}));
+    }
+  }
+  for (const remote::HubFile& file : files) {
+    std::error_code error;
+    if (has_content(file).value_or(false) && !fs::remove(file.path, error) && error)
+      return io_error(file.path, "remove the file", error.value());
+  }
+  return ok();
 }
 
 void UploadStep::check(Diagnostics& errors) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,19 +15,37 @@ namespace ggufmill {
 
 class UploadStep {
  public:
+  // Receives the bytes that were sent, and those of all files; may be empty.
+  using SendProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
+
   // The arguments must outlive the step.
   UploadStep(const UploadOptions& options, JobOutputs& outputs) : options_(options), outputs_(outputs) {}
 
   bool is_done();
-  // `progress` receives the bytes that were sent, and those of all files; it may be empty.
-  Status run(const std::atomic<bool>* stop,
-             const std::function<void(std::uint64_t done, std::uint64_t total)>& progress);
+  Status run(const std::atomic<bool>* stop, const SendProgress& progress);
+
+  // ---- the content of a part, of a job that is_divided(); run() makes the commit ----
+
+  // Returns true if the content of all files of an output is on the hub, as far as is known.
+  bool is_sent(const WrittenOutput& written) const;
+  // Returns true if the part is sent, and removed.
+  bool is_part_done(const JobPart& part);
+  // Sends what is not there, and removes the files that the hub has.
+  Status send_part(const JobPart& part, const std::atomic<bool>* stop, const SendProgress& progress);
+
   // Adds errors for an address of no repository, for files of the same name, and for files that the hub would refuse.
   void check(Diagnostics& errors);
 
  private:
+  Status add_file(remote::HubFile file, std::vector<remote::HubFile>& files) const;
+  Status add_output(const WrittenOutput& written, std::vector<remote::HubFile>& files) const;
+  Result<std::vector<remote::HubFile>> files_of(const JobPart& part);
   Result<std::vector<remote::HubFile>> files();
+  Result<remote::HubUpload> target() const;
   std::string key_of(const std::vector<remote::HubFile>& files) const;
+  std::string key_of_content(const remote::HubFile& file) const;
+  // Returns whether the hub has the content; nullopt if it was not asked.
+  std::optional<bool> has_content(const remote::HubFile& file) const;
 
   const UploadOptions& options_;
   JobOutputs& outputs_;

@@ -91,12 +91,21 @@ class Upload {
     if (missing.empty()) return commit;
     std::vector<const HubFile*> large, small;
     BOOST_OUTCOME_TRY(ask_how(missing, large, small));
-    for (std::size_t i = 0; i < large.size(); i += kFilesPerRequest) {
-      BOOST_OUTCOME_TRY(send_large(std::span(large).subspan(i, std::min(kFilesPerRequest, large.size() - i))));
-    }
+    BOOST_OUTCOME_TRY(send_all(large));
     BOOST_OUTCOME_TRY(commit.id, make_commit(large, small));
     commit.uploaded = missing.size();
     return commit;
+  }
+
+  Result<std::vector<bool>> send_content(std::span<const HubFile> files) {
+    BOOST_OUTCOME_TRY(list_files());  // creates the repository
+    std::vector<const HubFile*> all, large, small;
+    for (const HubFile& file : files) all.push_back(&file);
+    BOOST_OUTCOME_TRY(ask_how(all, large, small));
+    BOOST_OUTCOME_TRY(send_all(large));
+    std::vector<bool> is_sent;
+    for (const HubFile& file : files) is_sent.push_back(std::ranges::count(large, &file) != 0);
+    return is_sent;
   }
 
  private:
@@ -210,7 +219,7 @@ class Upload {
     const auto found = present.find(file.name);
     if (found == present.end()) return false;
     if (found->second == file.sha256) return true;
-    if (file.bytes > kMostRegular) return false;
+    if (file.bytes > kMostRegular || file.is_sent) return false;
     BOOST_OUTCOME_TRY(const std::string content, read_start(file.path, file.bytes));
     return found->second == git_blob(content);
   }
@@ -221,9 +230,14 @@ class Upload {
                  std::vector<const HubFile*>& small) {
     json::array described;
     for (const HubFile* file : files) {
+      if (file->is_sent) {
+        large.push_back(file);
+        continue;
+      }
       BOOST_OUTCOME_TRY(const std::string sample, read_start(file->path, kSampleBytes));
       described.push_back(json::object{{"path", file->name}, {"size", file->bytes}, {"sample", base64_of(sample)}});
     }
+    if (described.empty()) return ok();
     BOOST_OUTCOME_TRY(const json::value answer,
                       post(api("preupload"), json::serialize(json::object{{"files", std::move(described)}})));
     std::map<std::string, std::string, std::less<>> modes;
@@ -232,11 +246,19 @@ class Upload {
         if (const auto name = json_string(one, "path"), mode = json_string(one, "uploadMode"); name && mode)
           modes[std::string(*name)] = *mode;
     for (const HubFile* file : files) {
+      if (file->is_sent) continue;
       const auto mode = modes.find(file->name);
       if (mode == modes.end() || (mode->second != "lfs" && mode->second != "regular"))
         return not_understood(fmt::format("how to send {}", quoted_name(file->name)));
       const bool is_large = mode->second == "lfs" || file->bytes > kMostRegular;
       (is_large ? large : small).push_back(file);
+    }
+    return ok();
+  }
+
+  Status send_all(std::span<const HubFile* const> files) {
+    for (std::size_t i = 0; i < files.size(); i += kFilesPerRequest) {
+      BOOST_OUTCOME_TRY(send_large(files.subspan(i, std::min(kFilesPerRequest, files.size() - i))));
     }
     return ok();
   }
@@ -253,14 +275,17 @@ class Upload {
                                                      json::serialize(batch), kLfs));
     const json::array* answers = json_array(answer, "objects");
     if (!answers) return not_understood("where to send the files");
+    Diagnostics errors;
     for (const HubFile* file : files) {
       const auto found = std::ranges::find_if(*answers, [&](const json::value& each) {
         return json_string(each, "oid") == std::string_view(file->sha256);
       });
       if (found == answers->end()) return not_understood(fmt::format("where to send {}", quoted_name(file->name)));
-      BOOST_OUTCOME_TRY(send_object(*file, *found));
+      const Status sent = send_object(*file, *found);
+      if (!sent && !file->is_sent) return sent.error();
+      if (!sent) errors.add(sent.error());  // all that are forgotten are reported
     }
-    return ok();
+    return errors.empty() ? Status(ok()) : errors.together();
   }
 
   Status send_object(const HubFile& file, const json::value& object) {
@@ -272,6 +297,9 @@ class Upload {
     const json::value* actions = json_member(object, "actions");
     const json::value* action = actions ? json_member(*actions, "upload") : nullptr;
     if (!action) return ok();  // the hub has the content already
+    if (file.is_sent)
+      return Error{ExitCode::kTransient, file.path, "the hub has forgotten the content of this file, which was sent",
+                   "", "run the job again: it is written and sent again"};
     const auto url = json_string(*action, "href");
     if (!url) return not_understood(fmt::format("where to send {}", quoted_name(file.name)));
     std::map<std::string, std::string> headers;
@@ -391,6 +419,11 @@ class Upload {
 Result<HubCommit> upload_to_hub(const HubUpload& upload, std::span<const HubFile> files, const Settings& settings,
                                 const std::function<void(std::uint64_t bytes)>& sent) {
   return Upload(upload, settings, sent).run(files);
+}
+
+Result<std::vector<bool>> send_to_hub(const HubUpload& upload, std::span<const HubFile> files, const Settings& settings,
+                                      const std::function<void(std::uint64_t bytes)>& sent) {
+  return Upload(upload, settings, sent).send_content(files);
 }
 
 Result<std::set<std::string>> names_on_hub(const HubUpload& repository, const Settings& settings) {

@@ -19,7 +19,8 @@ namespace ggufmill::remote {
 struct HubFile {
   std::string path, name;
   std::uint64_t bytes = 0;
-  std::string sha256;  // 64 hexadecimal digits
+  std::string sha256;    // 64 hexadecimal digits
+  bool is_sent = false;  // by send_to_hub(); the local file may be missing
 };
 
 struct HubUpload {
@@ -43,9 +44,16 @@ inline constexpr std::uint64_t kMostHubBytes = 50'000'000'000;
 // Adds the files to the repository in one commit; files that are there with the same content are not sent again, nor
 // are those whose content an interrupted call has sent. Blocks. `sent` receives bytes as they are sent; it is called
 // by this thread; it may be empty. Exit code 2 if a file is there and may not be replaced, 6 if the hub refuses access
-// or a file, 75 if it does not respond.
+// or a file, 75 if it does not respond, or has forgotten the content of files that are sent, which `where` of the
+// errors names.
 Result<HubCommit> upload_to_hub(const HubUpload& upload, std::span<const HubFile> files, const Settings& settings,
                                 const std::function<void(std::uint64_t bytes)>& sent);
+
+// Sends the content of those files that the hub stores apart from commits, for a later upload_to_hub() with `is_sent`.
+// The hub may forget content that no commit names after some days. Returns for each file whether the hub has it; files
+// that are part of the commit itself are not sent. Otherwise like upload_to_hub().
+Result<std::vector<bool>> send_to_hub(const HubUpload& upload, std::span<const HubFile> files, const Settings& settings,
+                                      const std::function<void(std::uint64_t bytes)>& sent);
 
 // Returns the names of the files of the repository. Exit code 6 if it does not exist, or the hub refuses access.
 Result<std::set<std::string>> names_on_hub(const HubUpload& repository, const Settings& settings);

@@ -1,0 +1,122 @@
+// Outputs that are files of a repository on a hub.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "tests/remote/test_hub.h"
+
+using namespace ggufmill;
+namespace fs = std::filesystem;
+
+namespace {
+
+// The outputs of Hub::job() as files of a repository.
+std::string outputs_on_hub(const std::string& more = "", const std::string& to = "hf://org/model") {
+  return fmt::format(
+      "version: 1\n{1}source: {{gguf: model.gguf}}\noutputs:\n  - {{gguf: '{0}/f32.gguf'}}\n"
+      "  - {{gguf: '{0}/q4.gguf', quantize: Q4_0}}\n",
+      to, more);
+}
+
+// Checks that the commit has both outputs, with the bytes of local ones, and that no local file is left.
+void check_outputs(const Hub& hub) {
+  if (!fs::exists(hub.place_.file("local"))) {
+    fs::create_directories(hub.place_.file("local"));
+    hub.place_.run_job(outputs_on_hub("", "local"));
+  }
+  for (const char* file : {"f32.gguf", "q4.gguf"}) {
+    CAPTURE(file);
+    REQUIRE(fs::exists(hub.commit() + "/" + file));
+    const bool same = read_text(hub.commit() + "/" + file) == read_text(hub.place_.file("local/" + std::string(file)));
+    CHECK(same);
+  }
+  CHECK(names_in(hub.place_.home(".local/state/ggufmill/uploads")).empty());
+}
+
+}  // namespace
+
+TEST_CASE("outputs on the hub appear in one commit, and leave no local file") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  CHECK(has(hub.place_.run_job(outputs_on_hub()), "wrote hf://org/model/q4.gguf"));
+  check_outputs(hub);
+  CHECK(read_text(hub.repository() + "/messages.txt") == "Add 2 files\n");
+  CHECK_FALSE(hub.place_.tells());
+  SECTION("a file that is there is replaced only on request") {
+    CHECK(has(hub.place_.run_job(outputs_on_hub(), 2), "already exists"));
+    hub.place_.run_job(outputs_on_hub(), 0, {"--overwrite"});
+    CHECK(hub.commits() == 1);  // its content is the same
+    check_outputs(hub);
+  }
+  SECTION("manifests and reports are uploaded too") {
+    hub.place_.run_job(outputs_on_hub("manifest: true\nreport: {json: 'hf://org/model/report.json'}\n"), 0,
+                       {"--overwrite"});
+    for (const char* file : {"f32.gguf.manifest.json", "q4.gguf.sha256", "report.json"})
+      CHECK(fs::exists(hub.commit() + "/" + file));
+    check_outputs(hub);
+  }
+}
+
+TEST_CASE("a run that could not upload its outputs keeps them, and resumes") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  const std::string fault = GENERATE("denied 1 1000 lfs", "denied 4 1000 hub");
+  CAPTURE(fault);
+  hub.set_fault(fault);
+  const ProcessResult failed = [&] {
+    write_text(hub.place_.file("job.yaml"), outputs_on_hub());
+    return hub.place_.run({"run", "job.yaml"});
+  }();
+  CAPTURE(failed.err);
+  CHECK(failed.exit_code == 6);
+  CHECK(has(failed.err, "4 of 4 units of work are done and kept"));
+  CHECK(hub.commits() == 0);
+  hub.set_fault("");
+  CHECK(has(hub.place_.run_job(outputs_on_hub()), "4 of 4 units of work were done by an earlier run"));
+  check_outputs(hub);
+}
+
+TEST_CASE("a run that was killed after its commit only removes its local files") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  hub.set_fault("denied 4 1000 hub");  // the commit
+  hub.place_.run_job(outputs_on_hub(), 6);
+  hub.set_fault("");
+  fs::create_directories(hub.place_.file("local"));
+  hub.place_.run_job(outputs_on_hub("", "local"));
+  for (const char* file : {"f32.gguf", "q4.gguf"})
+    fs::copy_file(hub.place_.file("local/" + std::string(file)), hub.commit() + "/" + file);
+  hub.place_.run_job(outputs_on_hub());
+  CHECK(hub.commits() == 0);
+  check_outputs(hub);
+}
+
+TEST_CASE("a run that is killed while it uploads is resumed") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  write_text(hub.place_.file("job.yaml"), outputs_on_hub());
+  for (int i = 1; i <= 12; ++i)
+    if (hub.place_
+            .run_by({"/usr/bin/timeout", "--foreground", "-s", "KILL", fmt::format("{:.2f}", 0.03 * i)},
+                    {"run", "job.yaml"})
+            .exit_code != 137)
+      break;
+  if (hub.commits() == 0) hub.place_.run_job(outputs_on_hub());
+  CHECK(hub.commits() == 1);
+  hub.place_.run({"run", "job.yaml", "--discard"});
+  check_outputs(hub);
+}
+
+TEST_CASE("outputs on the hub that cannot be written are refused before anything is made") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  SECTION("no such repository") {
+    const Hub hub;
+    CHECK(has(hub.place_.run_job(outputs_on_hub("", "hf://org/none"), 6), "does not exist"));
+    CHECK(hub.requests("/lfs/") == 0);
+  }
+  SECTION("a repository instead of a file") {
+    const Hub hub;
+    const std::string job = "version: 1\nsource: {gguf: model.gguf}\noutputs:\n  - {gguf: hf://org/model}\n";
+    CHECK(has(hub.place_.run_job(job, 2), "names a repository, not a file in it"));
+  }
+}
