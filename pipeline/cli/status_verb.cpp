@@ -5,6 +5,7 @@
 
 #include <boost/json.hpp>
 #include <cstdio>
+#include <set>
 
 #include "pipeline/cli/cluster_status.h"
 #include "pipeline/cli/measuring.h"
@@ -50,13 +51,20 @@ bool is_there(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0;
 }
 
-json::object to_json(const Plan& plan, const Leftovers& left) {
+std::set<std::string> sent_files(const Planned& planned) {
+  return planned.with_steps ? sent_files(planned.context, *planned.with_steps) : std::set<std::string>();
+}
+
+json::object to_json(const Planned& planned, const Leftovers& left) {
+  const Plan& plan = planned.plan;
+  const std::set<std::string> sent = sent_files(planned);
   json::array outputs, leftovers;
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files)
       outputs.push_back(json::object{{"path", file.path},
                                      {"bytes", is_measured(output) ? json::value(file.bytes) : json::value()},
-                                     {"there", is_there(file.path)}});
+                                     {"there", is_there(file.path)},
+                                     {"sent", sent.contains(file.path)}});
   for (const Leftover& file : left.files)
     leftovers.push_back(json::object{{"path", file.path},
                                      {"output", file.output},
@@ -95,13 +103,15 @@ std::string state_of(const Leftovers& left) {
 void print_status(const Planned& planned) {
   const Plan& plan = planned.plan;
   const Leftovers left = planned.context.leftovers(plan);
+  const std::set<std::string> sent = sent_files(planned);
   std::vector<Row> rows;
   bool all_measured = true;
   for (const PlannedOutput& output : plan.outputs) {
     all_measured = all_measured && is_measured(output);
-    for (const OutputFile& file : output.files)
-      rows.push_back(
-          {file.path, is_measured(output) ? human_bytes(file.bytes) : "-", is_there(file.path) ? "exists" : "missing"});
+    for (const OutputFile& file : output.files) {
+      const char* const state = is_there(file.path) ? "exists" : sent.contains(file.path) ? "sent" : "missing";
+      rows.push_back({file.path, is_measured(output) ? human_bytes(file.bytes) : "-", state});
+    }
   }
   std::fputs(render_table({name_column("output"), {"size", Align::kRight}, {"state"}}, rows).c_str(), stdout);
   if (!all_measured) std::puts("the target is not measured yet, so the sizes are unknown");
@@ -111,7 +121,7 @@ void print_status(const Planned& planned) {
 }
 
 json::object to_json(const Planned& planned) {
-  json::object object = to_json(planned.plan, planned.context.leftovers(planned.plan));
+  json::object object = to_json(planned, planned.context.leftovers(planned.plan));
   if (planned.with_steps)
     if (const auto steps = steps_of(planned.context, *planned.with_steps, {}))
       object["steps"] = describe_steps(steps.value());

@@ -91,6 +91,9 @@ TEST_CASE("outputs that have no room together are written one after the other, a
   check_same(hub, expected);
   CHECK(read_text(hub.place_.file("listed.txt")) == "f32.gguf\nimatrix.gguf iq2.gguf q4.gguf\n");
   CHECK(has(read_text(hub.place_.file("out/README.md")), "91.25 %"));
+  const std::string status = hub.place_.run({"status", "job.yaml"}).out;
+  CHECK(has(status, "sent"));
+  CHECK_FALSE(has(status, "missing"));
   SECTION("a job that is complete does nothing") {
     const std::size_t before = hub.server_.requests().size();
     CHECK(has(hub.place_.run_job(hub.job()), "all steps are done"));

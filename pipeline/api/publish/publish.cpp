@@ -315,6 +315,19 @@ Result<std::vector<JobStep>> steps_of(const Context& context, const BatchJob& jo
   return Publisher(context, job, options).steps();
 }
 
+std::set<std::string> sent_files(const Context& context, const BatchJob& job) {
+  JobOutputs outputs(context, job.job);
+  std::set<std::string> sent;
+  if (!outputs.is_divided()) return sent;
+  const UploadStep upload(*job.job.upload, outputs);
+  for (const JobPart& part : outputs.parts())
+    for (std::size_t i = 0; i < part.job.outputs.size(); ++i)
+      if (const auto known = outputs.written(part, i); known && upload.is_sent(known.value()))
+        for (const OutputFile& file : known.value().planned->files)
+          if (!is_file(file.path)) sent.insert(file.path);
+  return sent;
+}
+
 std::vector<Error> check_steps(const Context& context, const BatchJob& job, const PublishOptions& options) {
   Diagnostics errors;
   JobOutputs outputs(context, job.job);

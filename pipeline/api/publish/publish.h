@@ -7,6 +7,7 @@
 // (step_results.h) under a key of what they depend on.
 
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,8 @@ struct PublishReport {
 
 // Returns the steps of a job in order. Reads headers, and the results of earlier runs.
 Result<std::vector<JobStep>> steps_of(const Context& context, const BatchJob& job, const PublishOptions& options);
+// Returns the paths of files that the job has sent to the hub and removed.
+std::set<std::string> sent_files(const Context& context, const BatchJob& job);
 // Returns the reasons why the job cannot be run, as far as they can be known before its first step: those of
 // Context::check() for its outputs, missing programs and texts, paths that are written twice.
 std::vector<Error> check_steps(const Context& context, const BatchJob& job, const PublishOptions& options);
