@@ -18,7 +18,7 @@ Result<const TypeInfo*> find_type(const Context& context, const std::string& nam
                      meant.empty() ? "ggufmill_types() lists all types" : fmt::format("did you mean '{}'?", meant));
 }
 
-Result<std::uint64_t> row_bytes(const TypeInfo& type, std::uint64_t columns) {
+Result<std::uint64_t> checked_row_bytes(const TypeInfo& type, std::uint64_t columns) {
   if (columns % type.block_elements != 0)
     return usage_error(fmt::format("rows of {} values are not a whole number of blocks of {}", columns, type.name),
                        fmt::format("{} has blocks of {}: the number of columns must be a multiple of that", type.name,
@@ -28,7 +28,7 @@ Result<std::uint64_t> row_bytes(const TypeInfo& type, std::uint64_t columns) {
 
 // Returns the size of all rows.
 Result<std::uint64_t> all_bytes(const TypeInfo& type, std::uint64_t rows, std::uint64_t columns) {
-  BOOST_OUTCOME_TRY(const std::uint64_t row, row_bytes(type, columns));
+  BOOST_OUTCOME_TRY(const std::uint64_t row, checked_row_bytes(type, columns));
   std::uint64_t all = 0;
   if (!__builtin_mul_overflow(row, rows, &all)) return all;
   return usage_error(fmt::format("{} rows of {} bytes are too many", rows, row));
@@ -81,7 +81,7 @@ ggufmill_status ggufmill_row_bytes(const ggufmill_context* context, const char* 
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"context", context}, {"type", type}, {"bytes", bytes}}));
     BOOST_OUTCOME_TRY(const TypeInfo* const found, find_type(*context->context, type));
-    BOOST_OUTCOME_TRY(*bytes, row_bytes(*found, columns));
+    BOOST_OUTCOME_TRY(*bytes, checked_row_bytes(*found, columns));
     return ok();
   });
 }

@@ -165,8 +165,8 @@ Result<RecipeDifference> compare_recipes(const std::string& a, const std::string
   difference.count = made[0].tensors.size();
   for (const Tensor& tensor : made[0].tensors) {
     const Tensor& other = *of_b.at(tensor.name);
-    BOOST_OUTCOME_TRY(const std::uint64_t bytes_a, bytes_of(*tensor.type, tensor.shape().elements()));
-    BOOST_OUTCOME_TRY(const std::uint64_t bytes_b, bytes_of(*other.type, tensor.shape().elements()));
+    BOOST_OUTCOME_TRY(const std::uint64_t bytes_a, bytes_of(*tensor.type, tensor.shape()));
+    BOOST_OUTCOME_TRY(const std::uint64_t bytes_b, bytes_of(*other.type, tensor.shape()));
     difference.bytes_a += bytes_a;
     difference.bytes_b += bytes_b;
     if (tensor.type != other.type)

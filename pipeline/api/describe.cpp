@@ -74,6 +74,7 @@ Result<json::array> describe_types(const Context& context) {
                      {"bits_per_weight", type->bits_per_weight()},
                      {"block_elements", type->block_elements},
                      {"block_bytes", type->block_bytes},
+                     {"row_header_bytes", type->row_header_bytes},
                      {"read", kernels.decode(type->id) != nullptr},
                      {"write", kernels.encode(type->id) != nullptr},
                      {"importance", importance_text(*type, kernels.encode(type->id), wanting)},

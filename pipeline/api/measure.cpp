@@ -113,7 +113,7 @@ MeasuredTensor describe(const SampledTensor& sample, const TypeInfo& of, const T
   MeasuredTensor described = nothing_measured(sample);
   MeasuredType& type = described.types.emplace_back();
   type.type = of.name;
-  type.bytes = bytes_of(of, sample.all->shape().elements()).value();
+  type.bytes = bytes_of(of, sample.all->shape()).value();
   described.energy = sums.reference * scale;
   described.weighted_energy = sums.weighted_reference * scale;
   type.error = sums.difference * scale;
@@ -137,7 +137,7 @@ bool is_of(const MeasuredTensor& line, const SampledTensor& sample, const TypeIn
   };
   return line.shape == wanted.shape && line.rows == wanted.rows && line.weighted == wanted.weighted &&
          line.types.size() == 1 && line.types[0].type == type.name &&
-         line.types[0].bytes == bytes_of(type, wanted.shape.elements()).value() && fits(line.matrices) &&
+         line.types[0].bytes == bytes_of(type, wanted.shape).value() && fits(line.matrices) &&
          fits(line.types[0].matrices);
 }
 
@@ -156,7 +156,7 @@ MeasuredTensor joined(const Measured& measured, const SampledTensor& sample, con
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!cells[i].measured) {
       all.types.push_back(
-          {std::string(measured.types[i]->name), bytes_of(*measured.types[i], all.shape.elements()).value(), 0, 0});
+          {std::string(measured.types[i]->name), bytes_of(*measured.types[i], all.shape).value(), 0, 0});
       continue;
     }
     const MeasuredTensor& one = *cells[i].measured;

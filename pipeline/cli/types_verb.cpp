@@ -26,9 +26,10 @@ CommandSpec types_command() {
   spec.examples = "  ggufmill types";
   spec.options.add_options()("kernel-dir", boost::program_options::value<std::vector<std::string>>()->composing(),
                              "folder with kernel modules that add types");
-  spec.options.add_options()("json",
-                             "print a JSON array: [{name, id, bits_per_weight, block_elements, block_bytes, read, "
-                             "write, importance, times}]");
+  spec.options.add_options()(
+      "json",
+      "print a JSON array: [{name, id, bits_per_weight, block_elements, block_bytes, row_header_bytes, read, "
+      "write, importance, times}]");
   return spec;
 }
 

@@ -13,6 +13,14 @@ Shape without_trailing_ones(Shape shape) {
   return shape;
 }
 
+Result<std::uint64_t> bytes_of(const TypeInfo& type, const Shape& shape) {
+  if (type.row_header_bytes == 0) return bytes_of(type, shape.elements());
+  BOOST_OUTCOME_TRY(std::uint64_t bytes, bytes_of(type, shape.columns()));
+  if (__builtin_mul_overflow(bytes, shape.rows(), &bytes))
+    return input_error("", fmt::format("{} of {} exceed 2^64 bytes", describe(shape), type.name));
+  return bytes;
+}
+
 std::string describe(const Shape& shape) {
   if (shape.rank == 0) return "scalar";
   std::string text = std::to_string(shape.dims[0]);

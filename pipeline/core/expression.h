@@ -30,6 +30,9 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 std::string describe(const Shape& shape);  // "4096 x 128"
+// Returns the size of a tensor in bytes. Fails if its rows do not form complete blocks or if the size overflows 64
+// bits.
+Result<std::uint64_t> bytes_of(const TypeInfo& type, const Shape& shape);
 // Returns the shape without trailing dimensions of 1, but with at least one dimension: the way ggml counts dimensions.
 Shape without_trailing_ones(Shape shape);
 
@@ -113,7 +116,7 @@ struct Expression {
   const RepackFunction* repack = nullptr;
   std::vector<float> values;  // kConstant, F32
 
-  std::uint64_t row_bytes() const { return shape.columns() / type->block_elements * type->block_bytes; }
+  std::uint64_t row_bytes() const { return ggufmill::row_bytes(*type, shape.columns()); }
   std::uint64_t bytes() const { return row_bytes() * shape.rows(); }
   // Returns the single extent that holds the entire tensor; null if the tensor has to be assembled.
   const Extent* as_extent() const { return operation == Operation::kExtent ? &extent : nullptr; }

@@ -32,7 +32,7 @@ Result<const std::byte*> columns_of(const Expression& input, const Box& box, std
     const std::size_t alignment = input.type->block_elements == 1 ? input.type->block_bytes : alignof(float);
     if (reinterpret_cast<std::uintptr_t>(data) % alignment == 0) return data;
   }
-  own.resize(box.count[0] / input.type->block_elements * input.type->block_bytes);
+  own.resize(row_bytes(*input.type, box.count[0]));
   BOOST_OUTCOME_TRY(put_rows(input, box, own.data(), packed_layout(*input.type, box), material));
   return own.data();
 }
@@ -47,6 +47,11 @@ Error broken(Operation operation, std::string what) {
   return usage_error(fmt::format("{}: {}", name_of(operation), std::move(what)));
 }
 
+Status check_whole_rows(Operation operation, const TypeInfo& type) {
+  if (type.row_header_bytes == 0) return ok();
+  return broken(operation, fmt::format("rows of {} have a header and cannot be divided or joined", type.name));
+}
+
 Status check_shape(Operation operation, const TypeInfo& type, const Shape& shape) {
   std::uint64_t elements = 1;
   for (const std::uint64_t dim : shape.dims)
@@ -55,7 +60,7 @@ Status check_shape(Operation operation, const TypeInfo& type, const Shape& shape
   if (shape.columns() % type.block_elements != 0)
     return broken(operation, fmt::format("rows of {} elements are not a multiple of the block size {} of {}",
                                          shape.columns(), type.block_elements, type.name));
-  if (const auto bytes = bytes_of(type, elements); !bytes) return broken(operation, bytes.error().what);
+  if (const auto bytes = bytes_of(type, shape); !bytes) return broken(operation, bytes.error().what);
   return ok();
 }
 

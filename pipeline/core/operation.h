@@ -96,6 +96,8 @@ void for_each_row(const Box& box, const F& f) {
 // For the functions that create expressions: an error of an operation, checks, a node with the type and shape of its
 // first input, and a node that was checked.
 Error broken(Operation operation, std::string what);
+// Fails for a type whose rows have a header, which an operation that reads or makes parts of rows cannot take.
+Status check_whole_rows(Operation operation, const TypeInfo& type);
 Status check_shape(Operation operation, const TypeInfo& type, const Shape& shape);
 bool is_order(const std::vector<std::uint32_t>& order, std::size_t count);  // a permutation of 0 ... count - 1
 Expression node_of(Operation operation, std::vector<ExpressionRef> inputs);

@@ -38,7 +38,7 @@ Box box_of_rows(const Shape& shape, std::uint64_t first, std::uint64_t rows) {
 Layout packed_layout(const TypeInfo& type, const Box& box) {
   Layout layout;
   layout.step[0] = type.block_bytes;
-  layout.step[1] = box.count[0] / type.block_elements * type.block_bytes;
+  layout.step[1] = row_bytes(type, box.count[0]);
   for (std::uint32_t d = 2; d < 4; ++d) layout.step[d] = layout.step[d - 1] * box.count[d - 1];
   return layout;
 }

@@ -132,10 +132,11 @@ std::string Types::definer_of(const TypeInfo& type) const {
 }
 
 Status Types::add(TypeId id, std::string name, std::uint32_t block_elements, std::uint32_t block_bytes,
-                  const std::string& module) {
+                  const std::string& module, std::uint32_t row_header_bytes) {
   const TypeInfo* by_id = find(id);
   const TypeInfo* by_name = find(name);
-  if (by_id && by_id == by_name && by_id->block_elements == block_elements && by_id->block_bytes == block_bytes)
+  if (by_id && by_id == by_name && by_id->block_elements == block_elements && by_id->block_bytes == block_bytes &&
+      by_id->row_header_bytes == row_header_bytes)
     return ok();
   if (by_id || by_name)
     return Error{ExitCode::kKernel, "",
@@ -147,8 +148,8 @@ Status Types::add(TypeId id, std::string name, std::uint32_t block_elements, std
   if (!foreign_) foreign_ = std::make_shared<std::deque<Foreign>>();
   if (foreign_->size() == kMaxForeign)
     return Error{ExitCode::kKernel, "", fmt::format("more than {} foreign types", kMaxForeign), "", ""};
-  Foreign& type = foreign_->emplace_back(
-      Foreign{std::move(name), module, {id, {}, TypeClass::kForeign, block_elements, block_bytes, {}, {}}});
+  Foreign& type = foreign_->emplace_back(Foreign{
+      std::move(name), module, {id, {}, TypeClass::kForeign, block_elements, block_bytes, {}, {}, row_header_bytes}});
   type.info.name = type.name;
   return ok();
 }
@@ -158,7 +159,8 @@ Result<std::uint64_t> bytes_of(const TypeInfo& type, std::uint64_t elements) {
     return input_error("", fmt::format("{} elements are not a multiple of the block size {} of {}", elements,
                                        type.block_elements, type.name));
   std::uint64_t bytes = 0;
-  if (__builtin_mul_overflow(elements / type.block_elements, std::uint64_t{type.block_bytes}, &bytes))
+  if (__builtin_mul_overflow(elements / type.block_elements, std::uint64_t{type.block_bytes}, &bytes) ||
+      __builtin_add_overflow(bytes, std::uint64_t{type.row_header_bytes}, &bytes))
     return input_error("", fmt::format("{} elements of {} exceed 2^64 bytes", elements, type.name));
   return bytes;
 }

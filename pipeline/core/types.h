@@ -54,10 +54,11 @@ struct TypeInfo {
   TypeId id;
   std::string_view name;  // as users write it: "Q4_K"
   TypeClass type_class;
-  std::uint32_t block_elements;  // at least 1
-  std::uint32_t block_bytes;     // at least 1
-  ScaleField scales;             // values of a block that must be finite
-  WordField words[2];            // words that are byte-swapped
+  std::uint32_t block_elements;        // at least 1
+  std::uint32_t block_bytes;           // at least 1
+  ScaleField scales;                   // values of a block that must be finite
+  WordField words[2];                  // words that are byte-swapped
+  std::uint32_t row_header_bytes = 0;  // in front of the blocks of each row; only foreign types have headers
   // Alignment in bytes that kernels require of the values in memory.
   std::uint32_t alignment() const { return block_elements == 1 ? block_bytes : 1; }
   double bits_per_weight() const { return 8.0 * block_bytes / block_elements; }
@@ -105,7 +106,7 @@ class Types {
   // Adds a foreign type of a kernel module; must be called before copies exist. Adding the same type again is allowed;
   // adding a different type under a known id or name is an error with exit code 5 that names the modules.
   Status add(TypeId id, std::string name, std::uint32_t block_elements, std::uint32_t block_bytes,
-             const std::string& module = {});
+             const std::string& module = {}, std::uint32_t row_header_bytes = 0);
 
  private:
   struct Foreign {
@@ -117,8 +118,13 @@ class Types {
   std::shared_ptr<std::deque<Foreign>> foreign_;  // addresses are stable; null: none
 };
 
-// Returns the size in bytes of `elements` consecutive elements. Fails if they do not form complete blocks or if the
-// size overflows 64 bits.
+// Returns the size in bytes of a row of `columns` elements, which form complete blocks.
+inline std::uint64_t row_bytes(const TypeInfo& type, std::uint64_t columns) {
+  return type.row_header_bytes + columns / type.block_elements * type.block_bytes;
+}
+// Returns the size in bytes of `elements` consecutive elements, with one header if the type has any: those of a row, or
+// of several rows of a type without headers. Fails if they do not form complete blocks or if the size overflows 64
+// bits.
 Result<std::uint64_t> bytes_of(const TypeInfo& type, std::uint64_t elements);
 
 }  // namespace ggufmill

@@ -97,8 +97,8 @@ Status make_values(const Tile& tile, PartValues& values) {
 
 // Checks values even if they are only copied. `bytes` are whole blocks, starting at byte `first_byte` of the tensor.
 Status check_blocks(const BoundStep& step, std::span<std::byte> bytes, std::uint64_t first_byte) {
-  if (!step.looks_for_nonfinite()) return ok();
   const TypeInfo& type = *step.step->expression->type;
+  if (!step.looks_for_nonfinite() || type.scales.count == 0) return ok();
   const std::uint64_t blocks = step.step->expression->shape.columns() / type.block_elements;
   const std::size_t count = bytes.size() / type.block_bytes;
   for (std::size_t i = 0; i < count; ++i) {
@@ -212,7 +212,7 @@ class TileConversion {
     const ggufmill_call call{values.data(), into.data(), tile_.rows, tile_.columns(), weights(encoding.importance)};
     if (const Status made = encode_rows(encoding, call, weights(encoding.weights)); !made)
       return failed(made.error(), type);
-    const std::size_t blocks = into.size() / type.block_bytes;
+    const std::size_t blocks = type.scales.count == 0 ? 0 : into.size() / type.block_bytes;
     for (std::size_t i = 0; i < blocks; ++i) {
       i += first_bad_block(type, into.data() + i * type.block_bytes, blocks - i);
       if (i == blocks) break;

@@ -155,7 +155,7 @@ class LatticeRows {
 
   const float* values(std::uint64_t row) const { return static_cast<const float*>(call_.src) + row * call_.cols; }
   std::byte* bytes(std::uint64_t row) const {
-    return static_cast<std::byte*>(call_.dst) + row * (call_.cols / type_.block_elements * type_.block_bytes);
+    return static_cast<std::byte*>(call_.dst) + row * row_bytes(type_, call_.cols);
   }
 
   Status encode_others(std::uint64_t first, std::uint64_t end) const {
@@ -201,9 +201,8 @@ Status apply_row_gain(const TypeInfo& type, const KernelChoice& decode, const Ha
   const RowGain gain(type, decode, f16, tensor);
   const auto* x = static_cast<const float*>(call.src);
   auto* row = static_cast<std::byte*>(call.dst);
-  const std::uint64_t row_bytes = call.cols / type.block_elements * type.block_bytes;
   for (std::uint64_t i = 0; i < call.rows; ++i) {
-    BOOST_OUTCOME_TRY(gain.apply(x + i * call.cols, weights, row + i * row_bytes, call.cols));
+    BOOST_OUTCOME_TRY(gain.apply(x + i * call.cols, weights, row + i * row_bytes(type, call.cols), call.cols));
   }
   return ok();
 }

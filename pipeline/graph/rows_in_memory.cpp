@@ -23,10 +23,6 @@ Status check_columns(const TypeInfo& type, std::uint64_t columns) {
                                  type.name, type.block_elements));
 }
 
-std::uint64_t row_bytes(const TypeInfo& type, std::uint64_t columns) {
-  return columns / type.block_elements * type.block_bytes;
-}
-
 Status check_importance(std::span<const float> importance, std::uint64_t columns, std::uint64_t rows) {
   if (importance.empty()) return ok();
   const std::uint64_t parts = importance.size() / columns;

@@ -15,6 +15,7 @@ namespace ggufmill {
 namespace {
 
 constexpr std::uint32_t kMaxKernels = 4096;  // and searches
+constexpr std::uint32_t kMaxRowHeader = 4096;  // bytes
 constexpr std::uint32_t kKnownFlags = GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE;
 
 bool is_name(std::string_view text) {
@@ -48,14 +49,17 @@ std::string check_rules(const ggufmill_kernel& kernel) {
   if (!kernel.run) return fmt::format("the kernel that {} has no function", what_it_does(kernel));
   if (kernel.block_elements == 0 || kernel.block_bytes == 0)
     return fmt::format("the kernel that {} has an empty block", what_it_does(kernel));
+  if (kernel.row_header_bytes > kMaxRowHeader)
+    return fmt::format("the kernel that {} has a row header of {} bytes; the limit is {}", what_it_does(kernel),
+                       kernel.row_header_bytes, kMaxRowHeader);
   const std::uint32_t allowed = kernel.operation == GGUFMILL_ENCODE ? kKnownFlags : 0;
-  if (kernel.reserved != 0 || (kernel.flags & ~allowed) != 0)
-    return fmt::format("the kernel that {} has unknown flags", what_it_does(kernel));
+  if ((kernel.flags & ~allowed) != 0) return fmt::format("the kernel that {} has unknown flags", what_it_does(kernel));
   return {};
 }
 
 bool same_block(const ggufmill_kernel& a, const ggufmill_kernel& b) {
-  return a.block_elements == b.block_elements && a.block_bytes == b.block_bytes && !std::strcmp(a.name, b.name);
+  return a.block_elements == b.block_elements && a.block_bytes == b.block_bytes &&
+         a.row_header_bytes == b.row_header_bytes && !std::strcmp(a.name, b.name);
 }
 
 // Checks one kernel against those before it in its module.
@@ -83,6 +87,7 @@ std::string check_type(const ggufmill_kernel& kernel) {
   if (!type) return {};
   if (type->name != kernel.name)
     return fmt::format("calls type id {} '{}', but it is '{}'", kernel.type_id, kernel.name, type->name);
+  if (kernel.row_header_bytes != 0) return fmt::format("has a row header for '{}', which has none", kernel.name);
   if (type->block_elements != kernel.block_elements || type->block_bytes != kernel.block_bytes)
     return fmt::format("has {} elements in {} bytes for a block of '{}'; expected {} in {}", kernel.block_elements,
                        kernel.block_bytes, kernel.name, type->block_elements, type->block_bytes);
@@ -94,7 +99,8 @@ std::string find_place(const ggufmill_kernel& kernel, const ggufmill_module& mod
   const bool is_registered =
       module.abi_minor >= 1 && kernel.type_id >= GGUFMILL_FIRST_IK_TYPE && kernel.type_id <= GGUFMILL_LAST_IK_TYPE;
   if (kernel.type_id >= GGUFMILL_FIRST_FOREIGN_TYPE || is_registered) {
-    const Status added = types.add(kernel.type_id, kernel.name, kernel.block_elements, kernel.block_bytes, module.name);
+    const Status added = types.add(kernel.type_id, kernel.name, kernel.block_elements, kernel.block_bytes, module.name,
+                                   kernel.row_header_bytes);
     return added ? std::string() : added.error().what;
   }
   if (find_type(types, kernel.type_id)) return {};
@@ -152,6 +158,9 @@ std::string check_kernels(const ggufmill_module& module, Types& types, std::vect
   const std::span<const ggufmill_kernel> kernels(module.kernels, module.kernel_count);
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     std::string reason = check_rules(kernels[i]);
+    if (reason.empty() && module.abi_minor == 0 && kernels[i].row_header_bytes != 0)
+      reason =
+          fmt::format("the kernel that {} has a row header, which ABI 1.0 does not have", what_it_does(kernels[i]));
     if (reason.empty()) reason = check_among(kernels.first(i), kernels[i]);
     if (reason.empty()) reason = check_type(kernels[i]);
     if (!reason.empty()) return reason;

@@ -84,7 +84,7 @@ std::string why_of(const Tensor& tensor) {
 PlannedTensor describe_tensor(const Tensor& tensor) {
   return {tensor.name,           tensor.shape(),
           &tensor.source_type(), tensor.type,
-          tensor.source_bytes(), bytes_of(*tensor.type, tensor.shape().elements()).value(),
+          tensor.source_bytes(), bytes_of(*tensor.type, tensor.shape()).value(),
           why_of(tensor),        tensor.importance != nullptr,
           tensor.fallback_from};
 }

@@ -352,7 +352,7 @@ class Reader {
     if (const json::value* encoder = object.if_contains("encoder"))
       encoding.encoder = encoder_of(encoder->as_object(), *encoding.type, encoding.importance != nullptr);
     if (values.shape.columns() % encoding.type->block_elements != 0) throw InvalidPlan("rows are not whole blocks");
-    const std::uint64_t bytes = valid(bytes_of(*encoding.type, values.shape.elements()));
+    const std::uint64_t bytes = valid(bytes_of(*encoding.type, values.shape));
     for (const json::value& value : array_of(object, "places")) {
       const json::array& place = value.as_array();
       encoding.places.push_back({place.at(0).to_number<std::uint32_t>(), place.at(1).to_number<std::uint32_t>(),

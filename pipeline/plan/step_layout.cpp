@@ -24,7 +24,7 @@ std::uint64_t cost_of_reading(const Expression& assembled, std::uint64_t rows) {
 std::uint64_t whole_pages(std::uint64_t bytes) { return capped_sum(bytes, kPageBytes - 1) / kPageBytes * kPageBytes; }
 
 std::uint64_t row_bytes(const TypeInfo& type, const Shape& shape) {
-  return capped_product(shape.columns() / type.block_elements, type.block_bytes);
+  return capped_sum(capped_product(shape.columns() / type.block_elements, type.block_bytes), type.row_header_bytes);
 }
 
 bool is_direct(const Plan& plan) { return plan.limits.io == IoMode::kDirect; }

@@ -54,7 +54,7 @@ py::array quantize(const Context& context, const py::array& values, const std::s
                       fmt::format("{} has blocks of {}: the last axis of the array must be a multiple of that", to.name,
                                   to.block_elements)));
   std::vector<py::ssize_t> shape(values.shape(), values.shape() + values.ndim());
-  shape.back() = static_cast<py::ssize_t>(columns / to.block_elements * to.block_bytes);
+  shape.back() = static_cast<py::ssize_t>(row_bytes(to, columns));
   py::array made = result(out, "u1", shape);
   RowConversion conversion{&from, bytes_of(values), &to, writable_bytes_of(made), columns};
   if (importance) conversion.importance = {importance->data(), static_cast<std::size_t>(importance->size())};
@@ -90,7 +90,7 @@ py::array dequantize(const Context& context, const py::object& buffer, const std
     raise(usage_error(fmt::format("rows of {} values are not a whole number of blocks of {}", columns, from.name),
                       fmt::format("{} has blocks of {}: the last dimension of the shape must be a multiple of that",
                                   from.name, from.block_elements)));
-  const std::uint64_t expected = capped_product(elements / from.block_elements, from.block_bytes);
+  const std::uint64_t expected = columns == 0 ? 0 : capped_product(elements / columns, row_bytes(from, columns));
   if (expected != bytes.span().size())
     raise(usage_error(fmt::format("the buffer has {} bytes, but {} values of {} take {}", bytes.span().size(), elements,
                                   from.name, expected),

@@ -28,6 +28,7 @@ py::list types_of(const Context& context) {
     each["bits_per_weight"] = type->bits_per_weight();
     each["block_elements"] = type->block_elements;
     each["block_bytes"] = type->block_bytes;
+    each["row_header_bytes"] = type->row_header_bytes;
     each["read"] = is_decodable(*type, context.kernels());
     each["write"] = type->is_f32() || encode;
     each["importance"] = flags & GGUFMILL_NEEDS_IMPORTANCE     ? "needed"

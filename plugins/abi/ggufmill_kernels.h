@@ -48,13 +48,11 @@ enum {
 
 /* One call: `rows` complete rows of one tensor, with `cols` elements each.
  *
- * src         Input: `rows` times the row size of the source type, in bytes. Aligned only to the elements of the source
- *             type (2 for F16, 4 for F32, 1 for blocks). Never overlaps dst. For encoding, the host guarantees that all
- *             values are finite.
- * dst         Output: `rows` times the row size of the target type, in bytes. Aligned to the elements of the target
- *             type in the same way. The kernel must write all of it, and nothing outside it.
- * rows        At least 1.
- * cols        A positive multiple of the block elements of the type.
+ * src         Input: `rows` times the row size of the source type, in bytes: `row_header_bytes`, then the blocks.
+ * Aligned only to the elements of the source type (2 for F16, 4 for F32, 1 for blocks). Never overlaps dst. For
+ * encoding, the host guarantees that all values are finite. dst         Output: `rows` times the row size of the target
+ * type, in bytes. Aligned to the elements of the target type in the same way. The kernel must write all of it, and
+ * nothing outside it. rows        At least 1. cols        A positive multiple of the block elements of the type.
  * importance  `cols` weights, all finite and non-negative, shared by all rows of the call; or null.
  *
  * The output bytes of a row must depend only on that row, `cols` and `importance`: not on `rows`, the thread, earlier
@@ -77,8 +75,8 @@ typedef struct ggufmill_kernel {
   uint32_t block_elements; /* elements per block; the host refuses a kernel whose block differs from that of the type */
   uint32_t block_bytes;    /* bytes per block */
   uint32_t flags;
-  uint32_t reserved; /* 0 */
-  const char* name;  /* name of the type, as users write it: "Q4_K" */
+  uint32_t row_header_bytes; /* bytes in front of the blocks of each row; 0 before version 1.1 */
+  const char* name;          /* name of the type, as users write it: "Q4_K" */
   ggufmill_run run;
 } ggufmill_kernel;
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "plugins/ik/fields.h"
 #include "plugins/ik/nonlinear.h"
 
 namespace ggufmill::ik {
@@ -13,19 +14,6 @@ namespace {
 using Levels = std::uint8_t[kSuperBlock];
 
 // ---- fields that several types share ----
-
-int nibble(const std::uint8_t* bytes, int i) { return bytes[i / 2] >> (4 * (i % 2)) & 15; }
-void add_nibble(std::uint8_t* bytes, int i, unsigned value) {
-  bytes[i / 2] = static_cast<std::uint8_t>(bytes[i / 2] | value << (4 * (i % 2)));
-}
-
-// Bits `shift` of the level of element i, `width` bits wide, at the given place.
-unsigned bits_at(const std::uint8_t* bytes, int byte, int shift, unsigned mask) {
-  return static_cast<unsigned>(bytes[byte] >> shift) & mask;
-}
-void add_bits(std::uint8_t* bytes, int byte, int shift, unsigned value) {
-  bytes[byte] = static_cast<std::uint8_t>(bytes[byte] | value << shift);
-}
 
 // Pairs of bits, four in a byte: the levels of IQ2_K.
 unsigned pair_of_bits(const std::uint8_t* bytes, int i) {
@@ -91,17 +79,6 @@ Scales search_scales(const Tables<kSize>& tables, const float* x, const float* w
   return scales;
 }
 
-// Sets the levels of a sub-block whose scale is `code` times d, and adds them to the sums.
-template <std::size_t kSize>
-void choose_levels(const Table<kSize>& table, const float* x, const float* weights, float d, int code,
-                   std::uint8_t* levels, Sums& sums) {
-  const float scale = d * static_cast<float>(code), inverse = scale != 0 ? 1 / scale : 0;
-  for (int i = 0; i < kSubBlock; ++i) {
-    levels[i] = table.nearest(inverse * x[i]);
-    sums.add(weights[i], table[levels[i]] * static_cast<float>(code), x[i]);
-  }
-}
-
 // The codes of scales that are multiples of d, and the levels for them.
 struct Coded {
   float d = 0;
@@ -121,8 +98,8 @@ Coded code_scales(const Tables<kSize>& tables, const Scales& scales, const float
   for (int b = 0; b < kSubBlocks; ++b) {
     coded.code[b] = std::clamp(nearest_int(inverse * scales.scale[b]), least, most);
     if (skips_zero && coded.code[b] == 0) continue;
-    choose_levels(tables[scales.is_shifted[b]], x + b * kSubBlock, weights + b * kSubBlock, coded.d, coded.code[b],
-                  coded.levels + b * kSubBlock, sums);
+    choose_levels(tables[scales.is_shifted[b]], kSubBlock, x + b * kSubBlock, weights + b * kSubBlock, coded.d,
+                  coded.code[b], coded.levels + b * kSubBlock, sums);
   }
   if (sums.q2 > 0) coded.d = sums.qx / sums.q2;
   return coded;
@@ -172,32 +149,6 @@ SubBlockScale search_divisions(const float* x, const float* weights) {
   return found;
 }
 
-// Returns the least-squares d of scales ~ d * code with codes in [-8, 7].
-float fit_scales(const float* scales, const float* weights) {
-  constexpr int kLimit = 8;
-  float magnitude = 0, extreme = 0;
-  for (int b = 0; b < kSubBlocks; ++b)
-    if (std::fabs(scales[b]) > magnitude) {
-      magnitude = std::fabs(scales[b]);
-      extreme = scales[b];
-    }
-  if (magnitude == 0) return 0;
-  Best best;
-  const auto sums_of = [&](float inverse) {
-    Sums sums;
-    for (int b = 0; b < kSubBlocks; ++b) {
-      const int code = std::clamp(nearest_int(inverse * scales[b]), -kLimit, kLimit - 1);
-      sums.qx += weights[b] * scales[b] * static_cast<float>(code);
-      sums.q2 += weights[b] * static_cast<float>(code) * static_cast<float>(code);
-    }
-    return sums;
-  };
-  best.start(sums_of(static_cast<float>(-kLimit) / extreme));
-  for (int i = -9; i <= 9; ++i)
-    if (i != 0) best.take(sums_of(-(static_cast<float>(kLimit) + 0.1f * static_cast<float>(i)) / extreme));
-  return best.scale;
-}
-
 }  // namespace
 
 void IQ2_K::decode(const Block& block, float* x) {
@@ -212,7 +163,7 @@ void IQ2_K::decode(const Block& block, float* x) {
 void IQ2_K::encode(const float* x, const float* importance, Block& block) {
   std::memset(&block, 0, sizeof block);
   float weights[kSuperBlock];
-  make_weights<kSuperBlock>({1.5f, true}, kSubBlock, x, importance, weights);
+  make_weights<kSuperBlock>({1.5f, Without::kSquaresAndQuarter}, kSubBlock, x, importance, weights);
   Scales scales;
   float of_sub_blocks[kSubBlocks];  // sums of weights
   for (int b = 0; b < kSubBlocks; ++b) {
@@ -223,7 +174,7 @@ void IQ2_K::encode(const float* x, const float* importance, Block& block) {
     of_sub_blocks[b] = 0;
     for (int i = 0; i < kSubBlock; ++i) of_sub_blocks[b] += some[i];
   }
-  float d = fit_scales(scales.scale, of_sub_blocks);
+  float d = fit_codes(kSubBlocks, 8, scales.scale, of_sub_blocks);
   if (d == 0) return;
   store_tables(scales, block);
   const float inverse = 1 / d;
@@ -233,7 +184,7 @@ void IQ2_K::encode(const float* x, const float* importance, Block& block) {
     const int code = std::clamp(nearest_int(inverse * scales.scale[b]), -8, 7);
     add_nibble(block.scales, b, static_cast<unsigned>(code + 8));
     if (code != 0)
-      choose_levels(kValues2[scales.is_shifted[b]], x + b * kSubBlock, weights + b * kSubBlock, d, code,
+      choose_levels(kValues2[scales.is_shifted[b]], kSubBlock, x + b * kSubBlock, weights + b * kSubBlock, d, code,
                     levels + b * kSubBlock, sums);
   }
   for (int i = 0; i < kSuperBlock; ++i) add_pair_of_bits(block.qs, i, levels[i]);
@@ -253,7 +204,7 @@ void IQ3_K::decode(const Block& block, float* x) {
 void IQ3_K::encode(const float* x, const float* importance, Block& block) {
   std::memset(&block, 0, sizeof block);
   float weights[kSuperBlock];
-  make_weights<kSuperBlock>({1.5f, true}, kSubBlock, x, importance, weights);
+  make_weights<kSuperBlock>({1.5f, Without::kSquaresAndQuarter}, kSubBlock, x, importance, weights);
   const Scales scales = search_scales(kValues3, x, weights, 3, 2, true);
   const float extreme = std::fabs(scales.extreme());
   if (extreme == 0) return;
@@ -266,7 +217,7 @@ void IQ3_K::encode(const float* x, const float* importance, Block& block) {
     const int code = std::clamp(nearest_int(0.5f * (inverse * std::fabs(scales.scale[b]) - 1)), 0, 15);
     add_nibble(block.scales, b, static_cast<unsigned>(code));
     if (scales.scale[b] < 0) block.negative.set(b);
-    choose_levels(kValues3[scales.is_shifted[b]], x + b * kSubBlock, weights + b * kSubBlock, d,
+    choose_levels(kValues3[scales.is_shifted[b]], kSubBlock, x + b * kSubBlock, weights + b * kSubBlock, d,
                   scales.scale[b] < 0 ? -(2 * code + 1) : 2 * code + 1, levels + b * kSubBlock, sums);
   }
   for (int i = 0; i < kSuperBlock; ++i) {
@@ -289,7 +240,7 @@ void IQ4_K::decode(const Block& block, float* x) {
 void IQ4_K::encode(const float* x, const float* importance, Block& block) {
   std::memset(&block, 0, sizeof block);
   float weights[kSuperBlock];
-  make_weights<kSuperBlock>({2, false}, kSubBlock, x, importance, weights);
+  make_weights<kSuperBlock>({2, Without::kSquares}, kSubBlock, x, importance, weights);
   const Scales scales = search_scales(kValues4, x, weights, 7, 1, false);
   const Coded coded = code_scales(kValues4, scales, x, weights, -32, 31, false);
   store_tables(scales, block);
@@ -310,7 +261,7 @@ void IQ5_K::decode(const Block& block, float* x) {
 void IQ5_K::encode(const float* x, const float* importance, Block& block) {
   std::memset(&block, 0, sizeof block);
   float weights[kSuperBlock];
-  make_weights<kSuperBlock>({2, true}, kSubBlock, x, importance, weights);
+  make_weights<kSuperBlock>({2, Without::kSquaresAndQuarter}, kSubBlock, x, importance, weights);
   const Scales scales = search_scales(kValues5, x, weights, 5, 1, true);
   if (scales.extreme() == 0) return;
   const Coded coded = code_scales(kValues5, scales, x, weights, -32, 31, true);
@@ -336,7 +287,7 @@ void IQ6_K::decode(const Block& block, float* x) {
 void IQ6_K::encode(const float* x, const float* importance, Block& block) {
   std::memset(&block, 0, sizeof block);
   float weights[kSuperBlock];
-  make_weights<kSuperBlock>({2, true}, kSubBlock, x, importance, weights);
+  make_weights<kSuperBlock>({2, Without::kSquaresAndQuarter}, kSubBlock, x, importance, weights);
   const Scales scales = search_scales(kValues6, x, weights, 5, 1, true);
   if (scales.extreme() == 0) return;
   const Coded coded = code_scales(kValues6, scales, x, weights, -127, 127, true);

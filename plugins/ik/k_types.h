@@ -2,6 +2,7 @@
 // IQ2_K to IQ6_K: super-blocks of 256 weights in sub-blocks of 16, each with a scale and one of two tables of levels.
 // Source: ik_llama.cpp, ggml/src/ggml-common.h and ggml/src/iqk/iqk_quantize.cpp (MIT).
 
+#include "plugins/ik/fields.h"
 #include "plugins/reference/codec.h"
 #include "plugins/reference/floats.h"
 
@@ -10,14 +11,6 @@ namespace ggufmill::ik {
 using reference::StoredHalf;
 
 inline constexpr int kSuperBlock = 256, kSubBlock = 16, kSubBlocks = 16;
-
-// A 16-bit word as stored in a block: little-endian, unaligned.
-struct StoredWord {
-  std::uint8_t bytes[2];
-
-  bool bit(int i) const { return bytes[i / 8] >> (i % 8) & 1; }
-  void set(int i) { bytes[i / 8] = static_cast<std::uint8_t>(bytes[i / 8] | 1u << (i % 8)); }
-};
 
 // x = d * (scale - 8) * level: 4-bit scales, 2-bit levels.
 struct IQ2_K {

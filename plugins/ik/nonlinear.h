@@ -2,6 +2,7 @@
 // Value tables of the nonlinear types, and the search for the scale of a sub-block.
 // Source: ik_llama.cpp, ggml/src/ggml-common.h (tables) and ggml/src/iqk/iqk_quantize.cpp (searches), MIT.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -102,11 +103,15 @@ struct SubBlockScale {
   bool is_shifted = false;
 };
 
+// What the search starts with if the levels of its first scale are all zero, so that no scale fits them: NaN, as most
+// types do, or that scale.
+enum class Start { kFit, kScale };
+
 // Finds the scale and the table of `count` values: tries inverse scales that map the value of greatest magnitude to
 // about the first entry of a table, in steps of `step` entries' units, with both signs.
 template <std::size_t kSize>
 SubBlockScale search_tables(const Tables<kSize>& tables, int count, const float* x, const float* weights, int tries,
-                            float step) {
+                            float step, Start start = Start::kFit) {
   float magnitude = 0, extreme = 0;
   for (int i = 0; i < count; ++i)
     if (std::fabs(x[i]) > magnitude) {
@@ -132,7 +137,10 @@ SubBlockScale search_tables(const Tables<kSize>& tables, int count, const float*
   const float first = -extreme / tables.plain.front();
   Sums positive, negative;
   sums_of(1 / first, tables.plain, positive, negative);
-  best.start(positive);
+  if (start == Start::kFit || positive.q2 > 0)
+    best.start(positive);
+  else
+    best.scale = first;
   best.take(negative);
   for (int i = -tries; i <= tries; ++i) {
     const float change = step * static_cast<float>(i);
@@ -152,11 +160,58 @@ float refit(const Table<kSize>& table, int count, const float* x, const float* w
   return sums.q2 > 0 ? sums.qx / sums.q2 : scale;
 }
 
+// Sets the levels of `count` values whose scale is `code` times d, and adds them to the sums.
+template <std::size_t kSize>
+void choose_levels(const Table<kSize>& table, int count, const float* x, const float* weights, float d, int code,
+                   std::uint8_t* levels, Sums& sums) {
+  const float scale = d * static_cast<float>(code), inverse = scale != 0 ? 1 / scale : 0;
+  for (int i = 0; i < count; ++i) {
+    levels[i] = table.nearest(inverse * x[i]);
+    sums.add(weights[i], table[levels[i]] * static_cast<float>(code), x[i]);
+  }
+}
+
+// Returns the least-squares d of scales ~ d * code with codes in [-limit, limit - 1]; 0 if all scales are. `codes`, if
+// not null, receives the codes, unless the result is 0 for that reason.
+inline float fit_codes(std::size_t count, int limit, const float* scales, const float* weights,
+                       std::int8_t* codes = nullptr) {
+  float magnitude = 0, extreme = 0;
+  for (std::size_t b = 0; b < count; ++b)
+    if (std::fabs(scales[b]) > magnitude) {
+      magnitude = std::fabs(scales[b]);
+      extreme = scales[b];
+    }
+  if (magnitude == 0) return 0;
+  const auto code_of = [&](float inverse, std::size_t b) {
+    return std::clamp(nearest_int(inverse * scales[b]), -limit, limit - 1);
+  };
+  const auto sums_of = [&](float inverse) {
+    Sums sums;
+    for (std::size_t b = 0; b < count; ++b) {
+      const auto code = static_cast<float>(code_of(inverse, b));
+      sums.qx += weights[b] * scales[b] * code;
+      sums.q2 += weights[b] * code * code;
+    }
+    return sums;
+  };
+  float chosen = static_cast<float>(-limit) / extreme;
+  Best best;
+  if (const Sums sums = sums_of(chosen); sums.q2 != 0) best.start(sums);
+  for (int i = -9; i <= 9; ++i) {
+    if (i == 0) continue;
+    const float inverse = -(static_cast<float>(limit) + 0.1f * static_cast<float>(i)) / extreme;
+    if (best.take(sums_of(inverse))) chosen = inverse;
+  }
+  for (std::size_t b = 0; codes && b < count; ++b) codes[b] = static_cast<std::int8_t>(code_of(chosen, b));
+  return best.scale;
+}
+
 // How the weights of a super-block are made: `factor` times the mean square is added to each square. Without
-// importance, a quarter of it is added if `adds_quarter`.
+// importance, the weights are the squares, with or without a quarter of that, or the magnitudes.
+enum class Without { kSquares, kSquaresAndQuarter, kMagnitudes };
 struct Weighting {
   float factor;
-  bool adds_quarter;
+  Without without;
 };
 
 // Computes the weights of a super-block. Importance of a sub-block that is next to nothing is ignored.
@@ -166,7 +221,10 @@ void make_weights(const Weighting& weighting, int sub_block, const float* x, con
   for (int i = 0; i < kCount; ++i) sum += x[i] * x[i];
   const float added = weighting.factor * sum / static_cast<float>(kCount);
   if (!importance) {
-    for (int i = 0; i < kCount; ++i) weights[i] = weighting.adds_quarter ? 0.25f * added + x[i] * x[i] : x[i] * x[i];
+    for (int i = 0; i < kCount; ++i)
+      weights[i] = weighting.without == Without::kMagnitudes          ? std::fabs(x[i])
+                   : weighting.without == Without::kSquaresAndQuarter ? 0.25f * added + x[i] * x[i]
+                                                                      : x[i] * x[i];
     return;
   }
   for (int begin = 0; begin < kCount; begin += sub_block) {

@@ -164,7 +164,7 @@ class HeaderReader {
   Result<bool> read_type(std::string_view descr, const TypeInfo*& type) const {
     const bool has_order = !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos;
     const std::string_view name = descr.substr(has_order ? 1 : 0);
-    if (given_ && name == fmt::format("V{}", given_->block_bytes)) {
+    if (given_ && given_->row_header_bytes == 0 && name == fmt::format("V{}", given_->block_bytes)) {
       type = given_;
     } else if (const auto known = std::ranges::find(kTypes, name, &NpyType::name); known != std::end(kTypes)) {
       type = &type_named(known->type);

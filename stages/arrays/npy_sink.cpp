@@ -55,7 +55,7 @@ class NpySink final : public Sink {
       OutputFile& file = files.emplace_back();
       file.path = folder + name;
       file.header = npy_header(*tensor.type, dims);
-      BOOST_OUTCOME_TRY(const std::uint64_t bytes, bytes_of(*tensor.type, shape.elements()));
+      BOOST_OUTCOME_TRY(const std::uint64_t bytes, bytes_of(*tensor.type, shape));
       file.tensors.push_back({i, file.header.size(), bytes});
       file.bytes = file.header.size() + bytes;
     }

@@ -135,7 +135,7 @@ Result<std::uint64_t> tensor_bytes(const Tensor& tensor) {
     return usage_error(fmt::format(
         "tensor {} cannot be {}: its rows of {} elements are not a multiple of the block size {}",
         quoted_name(tensor.name), tensor.type->name, tensor.shape().columns(), tensor.type->block_elements));
-  Result<std::uint64_t> bytes = bytes_of(*tensor.type, tensor.shape().elements());
+  Result<std::uint64_t> bytes = bytes_of(*tensor.type, tensor.shape());
   if (!bytes) return usage_error(fmt::format("tensor {}: {}", quoted_name(tensor.name), bytes.error().what));
   return bytes;
 }

@@ -213,7 +213,7 @@ Result<std::uint64_t> source_bytes(const ByteReader& in, const DescribedTensor& 
     return wrong(in, tensor.described_at, tensor.name,
                  fmt::format("has rows of {} elements, not a multiple of the block size {} of {}",
                              tensor.shape.columns(), type.block_elements, type.name));
-  Result<std::uint64_t> bytes = bytes_of(type, tensor.shape.elements());
+  Result<std::uint64_t> bytes = bytes_of(type, tensor.shape);
   if (!bytes) return wrong(in, tensor.described_at, tensor.name, "is too large: " + bytes.error().what);
   return bytes;
 }

@@ -29,9 +29,7 @@ std::uint64_t alignment_of(const Model& model) {
   return alignment && *alignment > 0 ? *alignment : kAlignment;
 }
 
-std::uint64_t bytes_as(const Tensor& tensor, const TypeInfo& type) {
-  return bytes_of(type, tensor.shape().elements()).value();
-}
+std::uint64_t bytes_as(const Tensor& tensor, const TypeInfo& type) { return bytes_of(type, tensor.shape()).value(); }
 
 // Returns the model with the types that a recipe gives it.
 Result<Model> model_like(const Recipe& recipe, const Model& model) {

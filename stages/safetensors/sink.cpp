@@ -148,7 +148,7 @@ class SafetensorsSink final : public Sink {
   }
 
   static std::uint64_t bytes_of(const Tensor& tensor) {
-    const auto bytes = ggufmill::bytes_of(*tensor.type, tensor.shape().elements());
+    const auto bytes = ggufmill::bytes_of(*tensor.type, tensor.shape());
     return bytes ? bytes.value() : UINT64_MAX;
   }
 

@@ -31,7 +31,7 @@ std::string describe(const ggufmill_kernel& kernel) {
 }
 
 std::uint64_t packed_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols) {
-  return cols / kernel.block_elements * kernel.block_bytes;
+  return kernel.row_header_bytes + cols / kernel.block_elements * kernel.block_bytes;
 }
 
 std::uint64_t source_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols) {

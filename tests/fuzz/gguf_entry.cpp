@@ -23,8 +23,7 @@ std::string check_places(const Model& model) {
     const Extent& data = *tensor.expression->as_extent();
     if (data.offset > data.source->bytes || data.bytes > data.source->bytes - data.offset)
       return "tensor outside the file";
-    if (tensor.shape().elements() / tensor.type->block_elements * tensor.type->block_bytes != tensor.source_bytes())
-      return "tensor of a wrong size";
+    if (bytes_of(*tensor.type, tensor.shape()).value() != tensor.source_bytes()) return "tensor of a wrong size";
   }
   return "";
 }

@@ -33,7 +33,7 @@ Tensor bare_tensor(std::string name, const std::vector<std::uint64_t>& dims) {
 void set_source(Tensor& tensor, const Shape& shape, const char* type) {
   tensor.type = &type_named(type);
   Extent nowhere;
-  nowhere.bytes = bytes_of(*tensor.type, shape.elements()).value();
+  nowhere.bytes = bytes_of(*tensor.type, shape).value();
   tensor.expression = expressions::extent(*tensor.type, shape, nowhere).value();
 }
 

@@ -68,7 +68,7 @@ class FlatSink final : public Sink {
     for (std::size_t i = 0; i < model.tensors.size(); ++i) {
       const Tensor& tensor = model.tensors[i];
       const std::uint64_t offset = aligned(file.bytes);
-      const std::uint64_t bytes = bytes_of(*tensor.type, tensor.shape().elements()).value();
+      const std::uint64_t bytes = bytes_of(*tensor.type, tensor.shape()).value();
       file.tensors.push_back({i, offset, bytes});
       file.bytes = offset + bytes;
     }

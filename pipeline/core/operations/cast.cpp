@@ -84,6 +84,9 @@ Result<ExpressionRef> expressions::cast(ExpressionRef input, const TypeInfo& typ
   if (input->type == &type) return input;
   if (is_source_type(type))
     return broken(Operation::kCast, fmt::format("conversion to {} is not supported", type.name));
+  for (const TypeInfo* each : {input->type, &type}) {
+    BOOST_OUTCOME_TRY(check_whole_rows(Operation::kCast, *each));
+  }
   Expression node = node_of(Operation::kCast, {std::move(input)});
   node.type = &type;
   return made(std::move(node));

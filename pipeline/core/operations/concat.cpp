@@ -25,6 +25,9 @@ Result<ExpressionRef> expressions::concat(std::vector<ExpressionRef> inputs, std
   if (axis >= inputs[0]->shape.rank)
     return broken(Operation::kConcat, fmt::format("{} has no dimension {}", describe(inputs[0]->shape), axis));
   if (inputs.size() == 1) return inputs[0];
+  if (axis == 0) {
+    BOOST_OUTCOME_TRY(check_whole_rows(Operation::kConcat, *inputs[0]->type));
+  }
   Expression node = node_of(Operation::kConcat, std::move(inputs));
   node.axis = axis;
   node.shape.dims[axis] = 0;

@@ -24,13 +24,17 @@ class ExtentOperation final : public TensorOperation {
       if (!whole) runs = capped_product(runs, count[d]);
       whole = whole && count[d] == node.shape.dims[d];
     }
-    return {capped_product(ceil_div(elements, node.type->block_elements), node.type->block_bytes), runs};
+    const std::uint64_t blocks = capped_product(ceil_div(elements, node.type->block_elements), node.type->block_bytes);
+    const std::uint64_t headers =
+        capped_product(capped_product(count[1], capped_product(count[2], count[3])), node.type->row_header_bytes);
+    return {capped_sum(blocks, headers), runs};
   }
 
   Status put(const Expression& node, const Box& box, std::byte* into, const Layout& layout,
              RowMaterial& material) const override {
     const TypeInfo& type = *node.type;
-    const std::uint64_t blocks = box.count[0] / type.block_elements, row_bytes = blocks * type.block_bytes;
+    const std::uint64_t blocks = box.count[0] / type.block_elements,
+                        row_bytes = ggufmill::row_bytes(type, box.count[0]);
     std::vector<std::byte> swapped;
     for_each_run(node, box, [&](std::uint64_t offset, std::uint64_t bytes, Index at) {
       const std::byte* from = material.find(*node.extent.source, node.extent.offset + offset);
@@ -44,7 +48,10 @@ class ExtentOperation final : public TensorOperation {
           swap_words(type, swapped);
           row = swapped.data();
         }
-        scatter(row, blocks, type.block_bytes, place, layout.step[0]);
+        if (type.row_header_bytes != 0)
+          std::memcpy(place, row, row_bytes);  // whole rows, see check_whole_rows()
+        else
+          scatter(row, blocks, type.block_bytes, place, layout.step[0]);
         for (std::uint32_t d = 1; d < 4 && ++at[d] == box.count[d]; ++d) at[d] = 0;
       }
     });
@@ -59,14 +66,14 @@ const TensorOperation& extent_operation() { return the_only<ExtentOperation>(); 
 void for_each_run(const Expression& expression, const Box& box, const RunVisitor& run) {
   const std::uint64_t block = expression.type->block_elements, block_bytes = expression.type->block_bytes;
   std::uint32_t run_dims = 1;
-  std::uint64_t bytes = box.count[0] / block * block_bytes;
+  std::uint64_t bytes = row_bytes(*expression.type, box.count[0]);
   while (run_dims < 4 && box.count[run_dims - 1] == expression.shape.dims[run_dims - 1]) bytes *= box.count[run_dims++];
   Index at{};
   for (;;) {
     std::uint64_t offset = 0, size = block_bytes;
     for (std::uint32_t d = 0; d < 4; ++d) {
       offset += (box.first[d] + at[d]) / (d == 0 ? block : 1) * size;
-      size *= d == 0 ? expression.shape.dims[0] / block : expression.shape.dims[d];
+      size = d == 0 ? row_bytes(*expression.type, expression.shape.dims[0]) : size * expression.shape.dims[d];
     }
     run(offset, bytes, at);
     std::uint32_t d = run_dims;

@@ -105,6 +105,9 @@ Result<ExpressionRef> expressions::reshape(ExpressionRef input, const Shape& sha
   if (shape.elements() != input->shape.elements())
     return broken(Operation::kReshape, fmt::format("{} have {} elements, {} have {}", describe(input->shape),
                                                    input->shape.elements(), describe(shape), shape.elements()));
+  if (shape.columns() != input->shape.columns()) {
+    BOOST_OUTCOME_TRY(check_whole_rows(Operation::kReshape, *input->type));
+  }
   if (const Extent* bytes = input->as_extent()) return expressions::extent(*input->type, shape, *bytes);
   if (input->operation == Operation::kReshape) input = input->inputs[0];
   if (shape == input->shape) return input;

@@ -35,6 +35,9 @@ Result<ExpressionRef> expressions::slice(ExpressionRef input, std::uint32_t axis
     return broken(Operation::kSlice, fmt::format("columns {} to {} split a block of {} of {}", first, first + count,
                                                  input->type->name, block));
   if (count == shape.dims[axis]) return input;
+  if (axis == 0) {
+    BOOST_OUTCOME_TRY(check_whole_rows(Operation::kSlice, *input->type));
+  }
   Expression node = node_of(Operation::kSlice, {std::move(input)});
   node.axis = axis;
   node.first = first;

@@ -143,12 +143,13 @@ class Context:
         if info is None or rows.ndim == 0:
             return rows.shape
         row_bytes = rows.shape[-1] * rows.itemsize
-        if row_bytes % info["block_bytes"]:
+        blocks_bytes = row_bytes - info["row_header_bytes"]
+        if blocks_bytes < 0 or blocks_bytes % info["block_bytes"]:
             raise usage_error(
                 f"rows of {row_bytes} bytes are not a whole number of blocks of {info['name']}",
                 f"a block of {info['name']} has {info['block_bytes']} bytes; otherwise give the shape of the values",
             )
-        return (*rows.shape[:-1], row_bytes // info["block_bytes"] * info["block_elements"])
+        return (*rows.shape[:-1], blocks_bytes // info["block_bytes"] * info["block_elements"])
 
     def open(self, path):
         """Open a GGUF file (or its first shard), a checkpoint folder, or a safetensors file. Reads headers only."""

@@ -71,6 +71,22 @@ outputs:
                 np.testing.assert_array_equal(decoded, np.asarray(tensor))
 
 
+class RowsWithAHeader(unittest.TestCase):
+    """A type of a module whose rows begin with a scale of four bytes."""
+
+    def test_there_and_back(self):
+        build = os.environ["GGUFMILL_BUILD_DIR"]
+        context = ggufmill.Context(kernel_dirs=[f"{build}/tests/modules/row_header"])
+        values = numbers(ROWS, COLUMNS)
+        made = context.quantize(values, "X8_ROW")
+        self.assertEqual(made.shape, (ROWS, 4 + COLUMNS))
+        scales = np.ascontiguousarray(made[:, :4]).view("<f4")
+        np.testing.assert_array_equal(scales, np.abs(values).max(axis=1, keepdims=True) / np.float32(127))
+        back = context.dequantize(made, "X8_ROW")
+        self.assertEqual(back.shape, (ROWS, COLUMNS))
+        self.assertTrue((np.abs(back - values) <= scales * 0.51).all())
+
+
 def write_importance(path, name, weights):
     """A legacy file: entries of a name, calls and sums; weights are sums divided by calls."""
     with open(path, "wb") as file:

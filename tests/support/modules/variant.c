@@ -53,6 +53,9 @@
 #ifndef TYPE_NAME
 #define TYPE_NAME "F32"
 #endif
+#ifndef ROW_HEADER
+#define ROW_HEADER 0
+#endif
 #ifndef BLOCK_BYTES
 #define BLOCK_BYTES 4
 #endif
@@ -92,8 +95,8 @@ int32_t negate(const ggufmill_call* call) {
 
 extern const ggufmill_kernel variant_kernels[];
 const ggufmill_kernel variant_kernels[] = {
-    {GGUFMILL_DECODE, TYPE_ID, 1, BLOCK_BYTES, DECODE_FLAGS, 0, TYPE_NAME, copy},
-    {ENCODE_OPERATION, TYPE_ID, 1, ENCODE_BLOCK_BYTES, ENCODE_FLAGS, 0, TYPE_NAME, ENCODE_RUN},
+    {GGUFMILL_DECODE, TYPE_ID, 1, BLOCK_BYTES, DECODE_FLAGS, ROW_HEADER, TYPE_NAME, copy},
+    {ENCODE_OPERATION, TYPE_ID, 1, ENCODE_BLOCK_BYTES, ENCODE_FLAGS, ROW_HEADER, TYPE_NAME, ENCODE_RUN},
 #ifdef WITH_UNKNOWN_TYPE
     {GGUFMILL_DECODE, 999, 1, 1, 0, 0, "Q9_Z", copy},
 #endif

@@ -1,0 +1,73 @@
+#pragma once
+// Turns codecs of types whose rows have a header into kernels of the ABI. Such a codec converts one row:
+//
+//   struct IQ4_KS {
+//     static constexpr std::uint32_t kTypeId, kElements, kFlags;        // as in plugins/reference/codec.h
+//     static constexpr const char* kName;
+//     using Header = ...;                                               // bytes only
+//     using Block = ...;                                                // bytes only
+//     static void decode_row(const Header& header, const Block* blocks, std::uint64_t count, float* x);
+//     // `importance` has one weight for each value, or is null; without flags, it is always null.
+//     static void encode_row(const float* x, const float* importance, Header& header, Block* blocks,
+//                            std::uint64_t count);
+//   };
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "plugins/abi/ggufmill_kernels.h"
+
+namespace ggufmill::ik {
+
+template <class Codec>
+int32_t decode_rows(const ggufmill_call* call) {
+  using Header = typename Codec::Header;
+  using Block = typename Codec::Block;
+  const std::uint64_t count = call->cols / Codec::kElements, bytes = sizeof(Header) + count * sizeof(Block);
+  const auto* row = static_cast<const std::byte*>(call->src);
+  auto* x = static_cast<float*>(call->dst);
+  for (std::uint64_t i = 0; i < call->rows; ++i, row += bytes, x += call->cols)
+    Codec::decode_row(*reinterpret_cast<const Header*>(row), reinterpret_cast<const Block*>(row + sizeof(Header)),
+                      count, x);
+  return GGUFMILL_OK;
+}
+
+template <class Codec>
+int32_t encode_rows(const ggufmill_call* call) {
+  using Header = typename Codec::Header;
+  using Block = typename Codec::Block;
+  const std::uint64_t count = call->cols / Codec::kElements, bytes = sizeof(Header) + count * sizeof(Block);
+  const auto* x = static_cast<const float*>(call->src);
+  auto* row = static_cast<std::byte*>(call->dst);
+  for (std::uint64_t i = 0; i < call->rows; ++i, row += bytes, x += call->cols)
+    Codec::encode_row(x, call->importance, *reinterpret_cast<Header*>(row),
+                      reinterpret_cast<Block*>(row + sizeof(Header)), count);
+  return GGUFMILL_OK;
+}
+
+template <class Codec>
+constexpr ggufmill_kernel row_kernel_of(std::uint32_t operation, std::uint32_t flags, ggufmill_run run) {
+  static_assert(alignof(typename Codec::Block) == 1 && alignof(typename Codec::Header) == 1);
+  return {operation,
+          Codec::kTypeId,
+          Codec::kElements,
+          sizeof(typename Codec::Block),
+          flags,
+          sizeof(typename Codec::Header),
+          Codec::kName,
+          run};
+}
+
+// Returns a decoder and an encoder for each codec.
+template <class... Codecs>
+constexpr std::array<ggufmill_kernel, 2 * sizeof...(Codecs)> row_kernels_of() {
+  std::array<ggufmill_kernel, 2 * sizeof...(Codecs)> kernels{};
+  std::size_t count = 0;
+  ((kernels[count++] = row_kernel_of<Codecs>(GGUFMILL_DECODE, 0, decode_rows<Codecs>),
+    kernels[count++] = row_kernel_of<Codecs>(GGUFMILL_ENCODE, Codecs::kFlags, encode_rows<Codecs>)),
+   ...);
+  return kernels;
+}
+
+}  // namespace ggufmill::ik
