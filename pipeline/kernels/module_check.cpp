@@ -14,7 +14,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint32_t kMaxKernels = 4096;  // and searches
+constexpr std::uint32_t kMaxKernels = 4096;    // and searches
 constexpr std::uint32_t kMaxRowHeader = 4096;  // bytes
 constexpr std::uint32_t kKnownFlags = GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE;
 

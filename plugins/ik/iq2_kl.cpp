@@ -15,10 +15,10 @@ constexpr int kSubBlock = Row::kSubBlock, kSubBlocks = Row::kSubBlocks, kPairs =
 constexpr Weighting kWeighting{2.25f, Without::kMagnitudes};
 
 // The pair of two levels of kValues3, by 8 * first + second; -1 - i if it is not one of the 32: see kNear[i].
-constexpr std::array<std::int8_t, 64> kPairOf{
-    -1, -2,  0,   -3,  -4,  1,   -5, -6,  2,   -7,  -8,  3,   -9,  4,   -10, 5,   -11, 6,   7,   -12, 8,  9,
-    10, -13, 11,  -14, -15, -16, 12, 13,  -17, 14,  -18, -19, 15,  16,  17,  18,  19,  -20, -21, 20,  21, 22,
-    23, 24,  -22, -23, 25,  -24, 26, -25, 27,  -26, 28,  29,  -27, -28, 30,  -29, -30, 31,  -31, -32};
+constexpr std::array<int, 64> kPairOf{-1,  -2,  0,  -3,  -4, 1,   -5, -6,  2,   -7,  -8,  3,   -9,  4,  -10, 5,
+                                      -11, 6,   7,  -12, 8,  9,   10, -13, 11,  -14, -15, -16, 12,  13, -17, 14,
+                                      -18, -19, 15, 16,  17, 18,  19, -20, -21, 20,  21,  22,  23,  24, -22, -23,
+                                      25,  -24, 26, -25, 27, -26, 28, 29,  -27, -28, 30,  -29, -30, 31, -31, -32};
 // Pairs that are near to one that does not exist, in the order in which they are tried.
 constexpr std::uint8_t kNear[32][8] = {
     {2, 0, 6, 11, 7, 3, 8, 15},       {0, 2, 3, 6, 7, 1, 8, 4},         {0, 1, 3, 4, 8, 7, 9, 6},

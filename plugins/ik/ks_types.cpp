@@ -147,7 +147,7 @@ void IQ2_KS::encode_row(const float* x, const float* importance, Header& header,
       if (row.found(block, b).is_shifted) blocks[block].extra.set(b);
     }
   }
-  std::vector<std::int8_t> codes(scales.size());
+  std::vector<int> codes(scales.size());
   const float d = fit_codes(scales.size(), 16, scales.data(), of_sub_blocks.data(), codes.data());
   if (d == 0) return;
   Lanes qx, q2;

@@ -173,8 +173,7 @@ void choose_levels(const Table<kSize>& table, int count, const float* x, const f
 
 // Returns the least-squares d of scales ~ d * code with codes in [-limit, limit - 1]; 0 if all scales are. `codes`, if
 // not null, receives the codes, unless the result is 0 for that reason.
-inline float fit_codes(std::size_t count, int limit, const float* scales, const float* weights,
-                       std::int8_t* codes = nullptr) {
+inline float fit_codes(std::size_t count, int limit, const float* scales, const float* weights, int* codes = nullptr) {
   float magnitude = 0, extreme = 0;
   for (std::size_t b = 0; b < count; ++b)
     if (std::fabs(scales[b]) > magnitude) {
@@ -202,7 +201,7 @@ inline float fit_codes(std::size_t count, int limit, const float* scales, const 
     const float inverse = -(static_cast<float>(limit) + 0.1f * static_cast<float>(i)) / extreme;
     if (best.take(sums_of(inverse))) chosen = inverse;
   }
-  for (std::size_t b = 0; codes && b < count; ++b) codes[b] = static_cast<std::int8_t>(code_of(chosen, b));
+  for (std::size_t b = 0; codes && b < count; ++b) codes[b] = code_of(chosen, b);
   return best.scale;
 }
 

@@ -1,5 +1,5 @@
-/* An out-of-tree kernel module for a type whose rows begin with a header: X8_ROW, one float32 scale for the row, then one
- * signed byte for each element; element = scale * byte.
+/* An out-of-tree kernel module for a type whose rows begin with a header: X8_ROW, one float32 scale for the row, then
+ * one signed byte for each element; element = scale * byte.
  *
  * Build it as example.c. */
 #include <ggufmill_kernels.h>
