@@ -10,6 +10,7 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cluster/slurm.h"
 #include "pipeline/cluster/submit.h"
+#include "pipeline/core/installation.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -56,9 +57,8 @@ std::vector<std::size_t> all_parts(const ClusterArray& array) {
 }
 
 std::string this_program() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  return error ? "ggufmill" : program.string();
+  const std::string program = own_program();
+  return program.empty() ? "ggufmill" : program;
 }
 
 void print_manual_commands(const ClusterArray& array, const std::vector<std::size_t>& parts) {

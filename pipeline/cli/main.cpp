@@ -12,8 +12,10 @@
 #include <exception>
 #include <optional>
 
+#include "pipeline/cli/archive.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/verb.h"
+#include "pipeline/cli/version.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/source_path.h"
@@ -44,7 +46,10 @@ void print_help() {
     group = verb->group;
     text += fmt::format("  {:<13} {}\n", verb->name, verb->summary);
   }
-  text += "\nSee `ggufmill help VERB` for the options of a verb.\nExample: ggufmill run configs/demo.yaml\n";
+  text +=
+      "\nSee `ggufmill help VERB` for the options of a verb; `ggufmill --version --verbose` lists the libraries in "
+      "use.\n"
+      "Example: ggufmill run configs/demo.yaml\n";
   std::fputs(text.c_str(), stdout);
 }
 
@@ -72,6 +77,16 @@ int unknown_verb(const Arguments& arguments) {
                   meant.empty() ? "`ggufmill --help` lists the verbs" : fmt::format("did you mean '{}'?", meant)));
 }
 
+int print_version(const Arguments& arguments) {
+  const bool is_verbose = arguments.size() == 2 && arguments[1] == "--verbose";
+  if (arguments.size() > 1 && !is_verbose)
+    return fail(
+        usage_error(fmt::format("unexpected argument {}", quoted_name(arguments[arguments[1] == "--verbose" ? 2 : 1])),
+                    "usage: ggufmill --version [--verbose]"));
+  std::fputs(is_verbose ? verbose_version().c_str() : "ggufmill " GGUFMILL_VERSION "\n", stdout);
+  return 0;
+}
+
 int dispatch(const Arguments& arguments) {
   if (arguments.empty()) return fail(usage_error("no verb given", "`ggufmill --help` lists the verbs"));
   if (arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
@@ -80,10 +95,7 @@ int dispatch(const Arguments& arguments) {
     print_help();
     return 0;
   }
-  if (arguments[0] == "--version") {
-    std::puts("ggufmill " GGUFMILL_VERSION);
-    return 0;
-  }
+  if (arguments[0] == "--version") return print_version(arguments);
   for (const Verb* verb : verbs()) {
     if (verb->name != arguments[0]) continue;
     const Parsed parsed = parse_command(full_command(verb->command()), {arguments.begin() + 1, arguments.end()});
@@ -152,6 +164,7 @@ int run_program(int argc, char** argv) try { return run_program({argv + 1, argv 
 }  // namespace ggufmill
 
 int main(int argc, char** argv) {
+  ggufmill::prepare_for_archive();
 #ifdef __GLIBC__
   // By default, glibc raises this threshold as large blocks are freed, and then keeps ever larger freed blocks for each
   // thread, which no memory budget accounts for.

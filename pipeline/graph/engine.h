@@ -24,6 +24,9 @@ class Profile;
 
 enum class EngineKind { kGraph, kSimple };
 
+// Returns the version of oneTBB.
+std::string engine_library_version();
+
 struct Progress {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;

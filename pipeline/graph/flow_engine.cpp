@@ -2,8 +2,10 @@
 #include <tbb/global_control.h>
 #include <tbb/info.h>
 #include <tbb/task_arena.h>
+#include <tbb/version.h>
 
 #include <optional>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -194,6 +196,8 @@ void FlowEngine::write_done(Slab* slab, const Status& status) {
 }
 
 }  // namespace
+
+std::string engine_library_version() { return ::TBB_runtime_version(); }
 
 void run_flow(Run& run, IoService& io) {
   // More threads than CPUs must be requested explicitly. For fewer, limiting the arena suffices: the process-wide limit

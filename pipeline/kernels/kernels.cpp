@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <span>
 
+#include "pipeline/core/installation.h"
 #include "pipeline/kernels/module_set.h"
 
 // The linked-in reference kernels (plugins/reference). The host knows nothing of them but these symbols.
@@ -102,7 +103,7 @@ Result<std::shared_ptr<const Kernels>> Kernels::load(const KernelOptions& option
   auto kernels = std::make_shared<Kernels>();
   State& state = *kernels->state_;
   state.set.add_built_in(ggufmill_reference_module, ggufmill_reference_searches);
-  const std::string own = own_module_directory();
+  const std::string own = own_data_folder();
   if (std::error_code error; std::filesystem::exists(own, error)) state.set.add_directory(own, Trial::kNone);
   for (const std::string& directory : options.directories) {
     BOOST_OUTCOME_TRY(add_asked_directory(state.set, directory, state.warnings));

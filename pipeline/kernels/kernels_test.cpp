@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "pipeline/core/installation.h"
 #include "pipeline/kernels/module_set.h"
 #include "plugins/reference/reference.h"
 #include "tests/support/catch.h"
@@ -96,7 +97,7 @@ TEST_CASE("whichever ISA is forced, its own kernels run") {
 
 TEST_CASE("the host's own modules are found next to the program and used") {
   const auto kernels = load({});
-  const std::string path = own_module_directory() + "/reference.so";
+  const std::string path = own_data_folder() + "/reference.so";
   const auto& reports = kernels->reports();
   const auto own = std::find_if(reports.begin(), reports.end(), [&](auto& report) { return report.path == path; });
   REQUIRE(own != reports.end());

@@ -7,11 +7,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cinttypes>
-#include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -20,38 +16,12 @@
 #include <tuple>
 
 #include "pipeline/core/folder.h"
+#include "pipeline/core/installation.h"
 #include "pipeline/kernels/child_process.h"
 #include "pipeline/kernels/module_file.h"
 
 namespace ggufmill {
 namespace {
-
-constexpr const char* kProgram = "/proc/self/exe";
-
-// Folders of the modules, relative to the folder above a program's, and to the folder of a library. The first that
-// exists is used: GGUFMILL_LIBDIR for an installed program and lib for one in a build folder; the last for a library in
-// the package of a Python module.
-constexpr std::array kProgramModules = {GGUFMILL_LIBDIR "/ggufmill", "lib/ggufmill"};
-constexpr std::array kLibraryModules = {"ggufmill", "lib/ggufmill"};
-
-// Returns the file that this code is mapped from: libggufmill, or a program that links it statically. Empty if the
-// system does not report it.
-const std::string& own_file() {
-  static const std::string path = [] {
-    const auto here = reinterpret_cast<std::uintptr_t>(&own_file);
-    std::ifstream maps("/proc/self/maps");
-    maps.exceptions(std::ios::badbit);  // "7f1c00000-7f1c02000 r-xp 00000000 08:01 1234    /usr/lib/libggufmill.so"
-    for (std::string line; std::getline(maps, line);) {
-      std::uintptr_t begin = 0, end = 0;
-      const std::size_t slash = line.find('/');
-      if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &begin, &end) != 2 || here < begin || here >= end)
-        continue;
-      return slash == std::string::npos ? std::string() : line.substr(slash);
-    }
-    return std::string();
-  }();
-  return path;
-}
 
 // The owner of the library or program already controls what it runs; so do root and the user.
 bool is_trusted(uid_t owner) {
@@ -199,17 +169,6 @@ std::string try_to_load(const std::string& path) {
 }
 
 }  // namespace
-
-std::string own_module_directory() {
-  std::error_code error;
-  const std::filesystem::path own = own_file();
-  if (own.empty()) return {};
-  const bool is_program = own == std::filesystem::read_symlink(kProgram, error);
-  const std::filesystem::path folder = is_program ? own.parent_path().parent_path() : own.parent_path();
-  for (const char* const candidate : is_program ? kProgramModules : kLibraryModules)
-    if (std::filesystem::is_directory(folder / candidate, error)) return folder / candidate;
-  return folder / (is_program ? kProgramModules : kLibraryModules).back();
-}
 
 void ModuleSet::add_built_in(const ggufmill_module& module, const ggufmill_search_table& searches) {
   ModuleReport report;

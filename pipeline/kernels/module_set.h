@@ -16,11 +16,6 @@
 
 namespace ggufmill {
 
-// Returns the host's own module directory: "../lib/ggufmill" relative to the folder of a program; ggufmill/ or, if it
-// is missing, lib/ggufmill/ next to a library that this code is part of. Empty if the system does not report where that
-// is.
-std::string own_module_directory();
-
 // A module that has passed all checks. Keeps the library in memory.
 struct LoadedModule {
   std::shared_ptr<void> library;  // null for the linked-in reference

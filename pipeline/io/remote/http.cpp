@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <new>
 
 #include "pipeline/core/digest.h"
+#include "pipeline/core/installation.h"
 #include "pipeline/io/remote/address.h"
 
 namespace ggufmill::remote {
@@ -185,11 +187,29 @@ const char* environment_text(const char* name) {
   return value && *value ? value : nullptr;
 }
 
-// Uses the same variables as the curl program; the library itself does not read them.
+// Debian and Arch; Fedora and RHEL, old and new; SUSE; Alpine; FreeBSD.
+constexpr const char* kCertificateFiles[] = {
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/usr/local/share/certs/ca-root-nss.crt",
+};
+
+std::string installed_certificates() {
+  const auto is_file = [](const std::string& path) { return ::access(path.c_str(), R_OK) == 0; };
+  const char* const built_in = curl_version_info(CURLVERSION_NOW)->cainfo;
+  if (built_in && is_file(built_in)) return built_in;
+  for (const char* const file : kCertificateFiles)
+    if (is_file(file)) return file;
+  const std::string own = own_data_folder() + "/certificates.pem";
+  return is_file(own) ? own : std::string();
+}
+
 void set_certificates(CURL* handle) {
-  const char* file = environment_text("CURL_CA_BUNDLE");
-  if (!file) file = environment_text("SSL_CERT_FILE");
-  if (file) curl_easy_setopt(handle, CURLOPT_CAINFO, file);
+  if (const std::string file = certificate_file(); !file.empty())
+    curl_easy_setopt(handle, CURLOPT_CAINFO, file.c_str());
   if (const char* folder = environment_text("SSL_CERT_DIR")) curl_easy_setopt(handle, CURLOPT_CAPATH, folder);
 }
 
@@ -289,6 +309,19 @@ Answer send(const Request& request, const BodySink& sink) {
     answer.retry_after = std::chrono::seconds(std::clamp<curl_off_t>(wait, 0, 1 << 30));
   IdleHandles::all().give_back(std::move(easy));
   return std::move(answer);
+}
+
+// Uses the same variables as the curl program; the library itself does not read them.
+std::string certificate_file() {
+  for (const char* const name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"})
+    if (const char* const file = environment_text(name)) return file;
+  static const std::string installed = installed_certificates();
+  return installed;
+}
+
+std::string http_libraries() {
+  const std::string text = curl_version();  // "libcurl/7.88.1 ..."
+  return text.substr(text.find('/') + 1);
 }
 
 std::string origin_of(const std::string& url) {

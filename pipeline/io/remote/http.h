@@ -74,9 +74,17 @@ struct Answer {
 using BodySink = std::function<bool(const Answer& answer, std::span<const std::byte> piece)>;
 
 // Sends a request, without following redirects. Connections are kept for later requests to the same server. Proxies
-// are taken from the environment (https_proxy, no_proxy, ...), certificates from CURL_CA_BUNDLE, SSL_CERT_FILE and
-// SSL_CERT_DIR, else from the system. Thread-safe; throws only std::bad_alloc.
+// are taken from the environment (https_proxy, no_proxy, ...), certificates from certificate_file() and SSL_CERT_DIR.
+// Thread-safe; throws only std::bad_alloc.
 Answer send(const Request& request, const BodySink& sink);
+
+// Returns the file of the certificates that servers are checked with: CURL_CA_BUNDLE, SSL_CERT_FILE, that of libcurl or
+// where another system has it, the one installed with ggufmill; the first that is set or exists. Empty if there is
+// none.
+std::string certificate_file();
+
+// Returns libcurl and the libraries that it uses: "7.88.1 OpenSSL/3.0.17 zlib/1.2.13"; empty without libcurl.
+std::string http_libraries();
 
 // Returns "https://HOST:PORT", the scope to which credentials may be sent; empty if `url` is not a URL.
 std::string origin_of(const std::string& url);
