@@ -56,7 +56,9 @@ std::string mapped_file() {
 std::string loaded_file() {
   const link_map* const own = own_object();
   if (!own) return {};
-  const auto* const started = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+  // The kernel gives the address as a number.
+  const auto* const started =
+      reinterpret_cast<const char*>(::getauxval(AT_EXECFN));  // NOLINT(performance-no-int-to-ptr)
   const char* const name = own->l_name && *own->l_name ? own->l_name : started;
   std::error_code error;
   const fs::path path = name ? fs::canonical(name, error) : fs::path();
