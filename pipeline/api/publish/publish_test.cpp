@@ -296,6 +296,22 @@ TEST_CASE("files that are not results of the job are not replaced") {
   CHECK(read_text(path) != "something else");
 }
 
+TEST_CASE("no file is written that the next run would not know as its own") {
+  const PublishFolder folder;
+  const char* kCard = "version: 1\nsource: {gguf: model.gguf}\noutputs: [{gguf: out/q8.gguf, quantize: Q8_0}]\n"
+                      "card: {path: out/README.md}\n";
+  write_text("job.yaml", kCard);
+  write_text("cache", "not a folder");
+  const auto failed = folder.run();
+  REQUIRE(!failed);
+  CHECK(failed.error().where.find("cache") != std::string::npos);
+  CHECK(!fs::exists("out/README.md"));
+  fs::remove("cache");
+  REQUIRE(folder.run());
+  CHECK(fs::exists("out/README.md"));
+  CHECK(folder.steps_left().empty());
+}
+
 TEST_CASE("a plan has the types of the run, before the importance is known") {
   const PublishFolder folder;
   const Plan before = context().plan(with_known_importance(context(), folder.job().job)).value();

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "pipeline/api/reports.h"
+#include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/source_path.h"
@@ -106,35 +108,55 @@ bool have_same_bytes(const std::string& a, const std::string& b) {
 
 Status StepFiles::check(const std::string& path, bool overwrite) const {
   if (overwrite || !is_file(path)) return ok();
-  const auto known = results_.find(key_of(path));
   const auto hash = hash_of(path);
-  const boost::json::value* written = known ? known->if_contains("hash") : nullptr;
-  if (hash && written && written->is_string() && written->get_string() == hash.value()) return ok();
+  if (hash && std::ranges::count(written_to(path), hash.value()) > 0) return ok();
   return target_exists(path);
 }
 
-Status StepFiles::remember(const std::string& path) const {
-  BOOST_OUTCOME_TRY(const std::string hash, hash_of(path));
-  return results_.add(key_of(path), {{"hash", hash}});
+std::vector<std::string> StepFiles::written_to(const std::string& path) const {
+  std::vector<std::string> hashes;
+  const auto known = results_.find(key_of(path));
+  const boost::json::value* list = known ? known->if_contains("hashes") : nullptr;
+  if (list && list->is_array())
+    for (const boost::json::value& hash : list->get_array())
+      if (hash.is_string()) hashes.emplace_back(hash.get_string());
+  return hashes;
+}
+
+Status StepFiles::remember(const std::string& path, const std::vector<std::string>& hashes) const {
+  return results_.add(key_of(path), {{"hashes", boost::json::array(hashes.begin(), hashes.end())}});
+}
+
+Status StepFiles::replace(const std::string& path, const std::string& hash, bool overwrite,
+                          const std::function<Status()>& write) const {
+  BOOST_OUTCOME_TRY(check(path, overwrite));
+  // A run that is killed leaves the file that was there or the new one: both may be replaced by the next run.
+  std::vector<std::string> either{hash};
+  if (is_file(path)) {
+    BOOST_OUTCOME_TRY(std::string before, hash_of(path));
+    either.push_back(std::move(before));
+  }
+  BOOST_OUTCOME_TRY(remember(path, either));
+  BOOST_OUTCOME_TRY(write());
+  return remember(path, {hash});
 }
 
 Status StepFiles::copy(const std::string& from, const std::string& to, bool overwrite) const {
   if (is_file(to) && have_same_bytes(from, to)) return ok();
-  BOOST_OUTCOME_TRY(check(to, overwrite));
-  BOOST_OUTCOME_TRY(const auto source, open_source(from));
-  BOOST_OUTCOME_TRY(const auto store, create_store({{to, {}, source->bytes()}}, {.overwrite = true}));
-  BOOST_OUTCOME_TRY(read_pieces(
-      from, [&](std::uint64_t offset, std::span<const std::byte> piece) { return store->write(0, offset, piece); }));
-  const std::uint64_t written[] = {source->bytes()};
-  BOOST_OUTCOME_TRY(store->seal(written));
-  BOOST_OUTCOME_TRY(store->publish());
-  return remember(to);
+  BOOST_OUTCOME_TRY(const std::string hash, hash_of(from));
+  return replace(to, hash, overwrite, [&]() -> Status {
+    BOOST_OUTCOME_TRY(const auto source, open_source(from));
+    BOOST_OUTCOME_TRY(const auto store, create_store({{to, {}, source->bytes()}}, {.overwrite = true}));
+    BOOST_OUTCOME_TRY(read_pieces(
+        from, [&](std::uint64_t offset, std::span<const std::byte> piece) { return store->write(0, offset, piece); }));
+    const std::uint64_t written[] = {source->bytes()};
+    BOOST_OUTCOME_TRY(store->seal(written));
+    return store->publish();
+  });
 }
 
 Status StepFiles::write(const std::string& path, const std::string& text, bool overwrite) const {
-  BOOST_OUTCOME_TRY(check(path, overwrite));
-  BOOST_OUTCOME_TRY(write_text(path, text, true));
-  return remember(path);
+  return replace(path, text_hash(text), overwrite, [&] { return write_text(path, text, true); });
 }
 
 }  // namespace ggufmill

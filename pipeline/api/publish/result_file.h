@@ -1,7 +1,9 @@
 #pragma once
 // Files that steps produce.
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "pipeline/api/publish/step_results.h"
 #include "pipeline/core/error.h"
@@ -51,7 +53,12 @@ class StepFiles {
   Status write(const std::string& path, const std::string& text, bool overwrite) const;
 
  private:
-  Status remember(const std::string& path) const;
+  // Returns the hashes of the files that steps have written at a path, or were writing when they were killed.
+  std::vector<std::string> written_to(const std::string& path) const;
+  Status remember(const std::string& path, const std::vector<std::string>& hashes) const;
+  // Calls `write`, which writes a file with this hash at `path`, between two records of it.
+  Status replace(const std::string& path, const std::string& hash, bool overwrite,
+                 const std::function<Status()>& write) const;
   StepResults results_;
 };
 
