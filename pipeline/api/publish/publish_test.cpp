@@ -298,8 +298,9 @@ TEST_CASE("files that are not results of the job are not replaced") {
 
 TEST_CASE("no file is written that the next run would not know as its own") {
   const PublishFolder folder;
-  const char* kCard = "version: 1\nsource: {gguf: model.gguf}\noutputs: [{gguf: out/q8.gguf, quantize: Q8_0}]\n"
-                      "card: {path: out/README.md}\n";
+  const char* kCard =
+      "version: 1\nsource: {gguf: model.gguf}\noutputs: [{gguf: out/q8.gguf, quantize: Q8_0}]\n"
+      "card: {path: out/README.md}\n";
   write_text("job.yaml", kCard);
   write_text("cache", "not a folder");
   const auto failed = folder.run();
