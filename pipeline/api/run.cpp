@@ -100,7 +100,7 @@ Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOption
   RunReport report;
   finish(journal, options, report);
   report.units_kept = plan.units.size();
-  report.warnings.push_back("an earlier run had written everything; only renaming the files was left to do");
+  report.warnings.push_back("an earlier run had written everything; only making the files visible was left to do");
   return report;
 }
 

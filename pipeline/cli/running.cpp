@@ -50,6 +50,7 @@ void print_summary(const Plan& plan, const RunReport& report) {
   }
   if (report.units_kept != 0)
     print_note(fmt::format("{} of {} units of work were done by an earlier run", report.units_kept, plan.units.size()));
+  if (report.io.empty()) return;  // nothing was read or written
   print_note(fmt::format("read {} once, wrote {} in {:.2f} s ({:.0f} MB/s), {} of slabs at most, {} I/O by {}",
                          human_bytes(report.bytes_read), human_bytes(report.bytes_written), report.seconds,
                          report.seconds > 0 ? megabytes / report.seconds : 0, human_bytes(report.peak_budget),

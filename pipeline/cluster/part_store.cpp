@@ -176,7 +176,8 @@ Status write_chunk_list(const ClusterJob& job, std::size_t part, const std::stri
 
 Status PartStore::join(const Plan& plan) {
   const std::vector<UploadedChunk> known = read_chunk_lists(job_, part_);
-  BOOST_OUTCOME_TRY(chunk_list_.create());
+  BOOST_OUTCOME_TRY(const bool is_created, chunk_list_.create());
+  if (!is_created) return being_written(chunk_list_.path());
   StoreOptions options = store_options_of(job_, plan);
   options.writes = writes_outside_edges(plan, job_.range(part_), places_);
   // Without its line in the list, a later attempt uploads the chunk again.

@@ -19,19 +19,24 @@ Result<JournalFile::Found> JournalFile::open_existing() {
   if (!there.file) return Found{std::move(there.strange), false};
   if (::flock(there.file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return Found{{}, true};
   file_ = std::move(there.file);
+  if (!is_there()) file_ = Descriptor();  // its owner has removed it before the lock
   return Found{};
 }
 
-Status JournalFile::create() {
+Result<bool> JournalFile::create() {
   const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
   if (!file_) {
     file_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, path_.c_str(), flags, kOwnMode); }));
+    if (!file_ && errno == EEXIST) return false;
     if (!file_) return io_error(path_, "create the journal", errno);
-    ::flock(file_.get(), LOCK_EX | LOCK_NB);
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      file_ = Descriptor();  // another process has found and locked it already
+      return false;
+    }
   }
   if (retry([&] { return system_calls().ftruncate(file_.get(), 0); }) < 0)
     return io_error(path_, "empty the journal", errno);
-  return ok();
+  return true;
 }
 
 Result<std::string> JournalFile::read(std::uint64_t most) const {

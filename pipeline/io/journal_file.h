@@ -24,8 +24,8 @@ class JournalFile {
   };
   // Opens and locks the file if it exists.
   Result<Found> open_existing();
-  // Creates the file unless it is open, and empties it.
-  Status create();
+  // Creates and locks the file unless it is open, and empties it. Returns false if another process was faster.
+  Result<bool> create();
   // Returns the beginning of the file, at most `most` bytes.
   Result<std::string> read(std::uint64_t most) const;
   Status write(std::uint64_t offset, std::string_view bytes) const;

@@ -11,6 +11,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/store_scheme.h"
+#include "pipeline/io/temporary_file.h"
 #include "pipeline/journal/read_back.h"
 #include "pipeline/plan/written.h"
 
@@ -204,9 +205,7 @@ Status Journal::take() {
         "{}: this file is not used ({}), so there is no journal: if this run is interrupted, it starts over",
         file_.path(), found.strange));
   }
-  if (found.is_in_use)
-    return Error{ExitCode::kTransient, paths_of(plan_).front(), "another run is writing this output now", "",
-                 "wait until it finishes, or give this output a path of its own"};
+  if (found.is_in_use) return being_written(paths_of(plan_).front());
   if (!file_.is_open()) return ok();
   BOOST_OUTCOME_TRY(const std::string text, file_.read(most_journal_bytes(plan_)));
   restart_reason_ = why_of_no_use(text);
@@ -265,7 +264,8 @@ Status Journal::begin(const OutputStore& store, unsigned threads, const std::ato
 
 Status Journal::start() {
   const std::string header = journal_header(plan_, identity_);
-  BOOST_OUTCOME_TRY(file_.create());
+  BOOST_OUTCOME_TRY(const bool is_created, file_.create());
+  if (!is_created) return being_written(paths_of(plan_).front());
   BOOST_OUTCOME_TRY(file_.write(0, header));
   end_ = header.size();
   seed_ = XXH3_64bits(header.data(), header.size());

@@ -45,6 +45,27 @@ TEST_CASE("existing objects are kept, or replaced on request") {
   uploads.check_clean();
 }
 
+TEST_CASE("of two runs that write the same objects, one is refused and the other writes them all") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  uploads.local();
+  for (int round = 0; round < 4; ++round) {
+    uploads.remove_objects();
+    write_text(uploads.place().file("job.yaml"), Uploads::job("s3://models/a"));
+    ProcessResult results[2];
+    {
+      std::jthread other([&] { results[1] = uploads.place().run({"run", "job.yaml"}); });
+      results[0] = uploads.place().run({"run", "job.yaml"});
+    }
+    CAPTURE(results[0].err, results[1].err);
+    CHECK(std::min(results[0].exit_code, results[1].exit_code) == 0);
+    const int refused = std::max(results[0].exit_code, results[1].exit_code);
+    CHECK((refused == 75 || refused == 2));  // 2: the other run has already finished
+    uploads.check_same("a");
+    uploads.check_clean();
+  }
+}
+
 TEST_CASE("an output whose inputs are unchanged is not written again") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   Uploads uploads;

@@ -124,7 +124,8 @@ Result<std::unique_ptr<UploadRecord>> UploadRecord::create(const std::string& pa
       BOOST_OUTCOME_TRY(discard(*old));
     }
   }
-  BOOST_OUTCOME_TRY(record->file_.create());
+  BOOST_OUTCOME_TRY(const bool is_created, record->file_.create());
+  if (!is_created) return being_written(beginning.object);
   record->text_ = beginning;
   BOOST_OUTCOME_TRY(record->append(json::serialize(json::object{{"format", kFormat},
                                                                 {"version", kVersion},

@@ -126,8 +126,8 @@ Result<std::vector<Target>> for_all_targets(std::span<const StoredFile> files,
   opened.resize(files.size());
   std::vector<std::optional<Error>> errors(files.size());
   std::atomic<bool> has_failed{false};
-  BOOST_OUTCOME_TRY(for_each_on_threads(kRequests, files.size(), [&](std::size_t i, auto&) -> Status {
-    if (has_failed) return ok();
+  const auto open_one = [&](std::size_t i) {
+    if (has_failed) return;
     auto one = open(files[i]);
     if (one) {
       opened[i] = std::move(one).value();
@@ -135,8 +135,13 @@ Result<std::vector<Target>> for_all_targets(std::span<const StoredFile> files,
       errors[i] = one.error();
       has_failed = true;
     }
-    return ok();
-  }));
+  };
+  if (!files.empty()) open_one(0);
+  BOOST_OUTCOME_TRY(for_each_on_threads(kRequests, files.size() - std::min<std::size_t>(files.size(), 1),
+                                        [&](std::size_t i, auto&) -> Status {
+                                          open_one(i + 1);
+                                          return ok();
+                                        }));
   for (const auto& error : errors)
     if (error) return *error;
   std::vector<Target> targets;

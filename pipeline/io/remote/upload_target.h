@@ -50,7 +50,8 @@ void erase_foreign(std::vector<StoredPart>& parts, std::uint64_t file_bytes);
 // Error of an upload that does not exist any more.
 Error upload_is_gone(const std::string& path);
 
-// Calls `open` for every file, several at a time. On an error, `opened` has the targets that could be opened.
+// Calls `open` for the first file, then for the others, several at a time: of two runs that write the same files, one
+// is refused at the first and the other gets them all. On an error, `opened` has the targets that could be opened.
 Result<std::vector<Target>> for_all_targets(std::span<const StoredFile> files,
                                             const std::function<Result<Target>(const StoredFile&)>& open,
                                             std::vector<std::optional<Target>>& opened);
