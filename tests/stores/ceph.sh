@@ -24,17 +24,23 @@ free_port() {
 
 # Calls "$@" until it succeeds, for up to 60 s.
 wait_for() {
-  for _ in {1..300}; do
+  local end=$((SECONDS + 60))
+  while [ "$SECONDS" -lt "$end" ]; do
     "$@" >/dev/null 2>&1 && return
     sleep 0.2
   done
   return 1
 }
-has_storage() { ceph osd stat | grep -q '1 up'; }
+admin() { ceph --connect-timeout 5 "$@"; }
+has_storage() { admin osd stat | grep -q '1 up'; }
 answers() { (exec 3<>"/dev/tcp/127.0.0.1/$1"); }
 
 start() {
   local cluster monitor gateway storage
+  if [ -e "$CEPH_CONF" ]; then
+    echo "ceph.sh: a store has been started in this folder before: $folder" >&2
+    exit 2
+  fi
   cluster=$(cat /proc/sys/kernel/random/uuid)
   storage=$(cat /proc/sys/kernel/random/uuid)
   monitor=$(free_port)
@@ -84,7 +90,7 @@ END
     monmaptool --create --fsid "$cluster" --addv a "[v2:127.0.0.1:$monitor]" "$folder/monmap"
     ceph-mon -i a --mkfs --monmap "$folder/monmap" --keyring "$folder/keyring"
     ceph-mon -i a
-    wait_for ceph osd new "$storage"
+    wait_for admin osd new "$storage"
     ceph-osd -i 0 --mkfs --osd-uuid "$storage"
     ceph-osd -i 0
     wait_for has_storage
