@@ -62,13 +62,22 @@ TEST_CASE("a token that may not write is refused, and nothing is committed") {
   CHECK(has(message, "the server refuses access (401)"));
   CHECK(has(message, "HF_TOKEN"));
   CHECK(hub.commits() == 0);
-  CHECK(fs::exists(hub.place_.file("out/q4.gguf")));
+  CHECK_FALSE(fs::exists(hub.place_.file("out")));
+}
+
+TEST_CASE("a job that uploads without a token is refused before anything is written") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub("");
+  const std::string message = hub.place_.run_job(hub.job(), 2);
+  CHECK(has(message, "there is no token for the hub"));
+  CHECK(has(message, "HF_TOKEN"));
+  CHECK_FALSE(fs::exists(hub.place_.file("out")));
 }
 
 TEST_CASE("a file that the hub does not accept is named") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const Hub hub;
-  hub.set_fault("denied 3 1 hub");  // the third request: the batch
+  hub.set_fault("denied 4 1 hub");  // the fourth request: the batch
   const std::string message = hub.place_.run_job(hub.job(), 6);
   CHECK(has(message, "You may not write here"));
   CHECK(hub.commits() == 0);
@@ -100,7 +109,7 @@ TEST_CASE("every request may fail once") {
 TEST_CASE("an upload that is killed resumes without sending again what has arrived") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const Hub hub;
-  hub.set_fault("503 5 1000 hub");  // the larger file has been sent, but it is never confirmed
+  hub.set_fault("503 6 1000 hub");  // the larger file has been sent, but it is never confirmed
   write_text(hub.place_.file("job.yaml"), hub.job());
   constexpr const char* kKillThen = R"("$@" & while [ ! -e "$0" ]; do sleep 0.02; done; kill -9 $!; wait $!; exit 9)";
   const ProcessResult killed =

@@ -62,11 +62,17 @@ class Publisher {
     check_steps(context_, source_, outputs_, options_.batch, errors);
     if (!errors.empty()) return errors.together();
     BOOST_OUTCOME_TRY(make_tasks());
+    bool is_first = true;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       Task& task = tasks_[i];
       if (stop() && *stop()) return interrupted();
       BOOST_OUTCOME_TRY(task.shown.is_done, task.is_done());
       if (task.shown.is_done) continue;
+      // The upload itself finds out, and so does what comes after it.
+      if (is_first && task.shown.kind == StepKind::kWrite && job_.upload) {
+        BOOST_OUTCOME_TRY(UploadStep(*job_.upload, outputs_).check_access(stop()));
+      }
+      is_first = false;
       if (options_.begun) options_.begun(task.shown, i, tasks_.size());
       BOOST_OUTCOME_TRY(task.run(task.shown));
     }

@@ -99,6 +99,13 @@ bool UploadStep::is_done() {
   return there && results_.find(key_of(there.value())).has_value();
 }
 
+Status UploadStep::check_access(const std::atomic<bool>* stop) const {
+  BOOST_OUTCOME_TRY(const remote::HubUpload repository, target());
+  remote::Settings settings;
+  settings.stop = stop;
+  return remote::check_hub_access(repository, settings);
+}
+
 Status UploadStep::run(const std::atomic<bool>* stop, const SendProgress& progress) {
   BOOST_OUTCOME_TRY(const std::vector<remote::HubFile> sent, files());
   BOOST_OUTCOME_TRY(const remote::HubUpload repository, target());

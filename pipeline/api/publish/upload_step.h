@@ -22,6 +22,8 @@ class UploadStep {
   UploadStep(const UploadOptions& options, JobOutputs& outputs) : options_(options), outputs_(outputs) {}
 
   bool is_done();
+  // Fails if the hub would not take the upload: it is asked before hours of work.
+  Status check_access(const std::atomic<bool>* stop) const;
   Status run(const std::atomic<bool>* stop, const SendProgress& progress);
 
   // ---- the content of a part, of a job that is_divided(); run() makes the commit ----

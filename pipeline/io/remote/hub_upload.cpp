@@ -77,6 +77,25 @@ class Upload {
     return names;
   }
 
+  // The hub tells how to send a file only to those who may send it.
+  Status check_access() {
+    const std::string text = "---\n";
+    const json::object file{{"path", "README.md"}, {"size", text.size()}, {"sample", base64_of(text)}};
+    BOOST_OUTCOME_TRY(const Access access, access_to_hub(api("preupload")));
+    if (access.is_anonymous)
+      return Error{ExitCode::kUsage, address_.text,
+                   access.token_withheld ? hub().how_to_get_in(access) : "there is no token for the hub", "",
+                   access.token_withheld ? "" : "set HF_TOKEN to a token that may write there, or run `hf auth login`"};
+    const Call call{"POST",
+                    access.url,
+                    {"Content-Type: application/json"},
+                    body_of(json::serialize(json::object{{"files", json::array{file}}})),
+                    true};
+    std::string answer;
+    BOOST_OUTCOME_TRY(send_call(call, access, answer, upload_.creates));
+    return ok();
+  }
+
   Result<HubCommit> run(std::span<const HubFile> files) {
     HubCommit commit;
     BOOST_OUTCOME_TRY(const Present present, list_files());
@@ -424,6 +443,10 @@ Result<HubCommit> upload_to_hub(const HubUpload& upload, std::span<const HubFile
 Result<std::vector<bool>> send_to_hub(const HubUpload& upload, std::span<const HubFile> files, const Settings& settings,
                                       const std::function<void(std::uint64_t bytes)>& sent) {
   return Upload(upload, settings, sent).send_content(files);
+}
+
+Status check_hub_access(const HubUpload& upload, const Settings& settings) {
+  return Upload(upload, settings, {}).check_access();
 }
 
 Result<std::set<std::string>> names_on_hub(const HubUpload& repository, const Settings& settings) {

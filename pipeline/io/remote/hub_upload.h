@@ -55,6 +55,10 @@ Result<HubCommit> upload_to_hub(const HubUpload& upload, std::span<const HubFile
 Result<std::vector<bool>> send_to_hub(const HubUpload& upload, std::span<const HubFile> files, const Settings& settings,
                                       const std::function<void(std::uint64_t bytes)>& sent);
 
+// Asks whether a later upload_to_hub() may write there. Fails like it; exit code 2 if there is no token that can be
+// sent. A repository that does not exist but is to be created counts as writable.
+Status check_hub_access(const HubUpload& upload, const Settings& settings);
+
 // Returns the names of the files of the repository. Exit code 6 if it does not exist, or the hub refuses access.
 Result<std::set<std::string>> names_on_hub(const HubUpload& repository, const Settings& settings);
 
