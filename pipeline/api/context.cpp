@@ -86,25 +86,6 @@ Result<Batch> Context::parse_batch(const std::string& text, const std::string& n
   return settled(ggufmill::parse_batch(text, name, registry(), options, errors), errors);
 }
 
-Result<std::string> Context::quantize_pipeline(const QuantizeOptions& options,
-                                               std::vector<std::string>& warnings) const {
-  return pipeline_of(options, warnings);
-}
-
-Result<std::string> Context::convert_pipeline(const ConvertOptions& options) const {
-  return pipeline_of(options, [](const huggingface::SourceOptions& source) -> Result<huggingface::CheckpointName> {
-    BOOST_OUTCOME_TRY(huggingface::ConvertedCheckpoint checkpoint, read_huggingface(source, read_safetensors));
-    return std::move(checkpoint.name);
-  });
-}
-
-Result<std::string> Context::convert_pipeline(const ConvertLoraOptions& options) const {
-  return pipeline_of(options, [](const huggingface::AdapterOptions& source) -> Result<huggingface::CheckpointName> {
-    BOOST_OUTCOME_TRY(huggingface::ConvertedCheckpoint adapter, read_huggingface_adapter(source, read_safetensors));
-    return std::move(adapter.name);
-  });
-}
-
 Status Context::convert_rows(const RowConversion& conversion, const RowsOptions& options) const {
   return ggufmill::convert_rows(conversion, kernels(), options);
 }

@@ -1,7 +1,7 @@
 #pragma once
 // The library's functions for pipeline files and everything they can name: plans, checks, runs, batches, measurements,
-// comparisons, verification, the arguments of `quantize` and `convert`, and rows in memory. The program, the Python
-// module and the C interface (ggufmill.h) call them.
+// comparisons, verification, and rows in memory. The program, the Python module and the C interface (ggufmill.h) call
+// them.
 //
 //   auto context = ggufmill::Context::create();
 //   auto job = context.value().load_job("job.yaml");
@@ -32,10 +32,8 @@
 #include <vector>
 
 #include "pipeline/api/batch.h"
-#include "pipeline/api/convert_options.h"
 #include "pipeline/api/measurement_cache.h"
 #include "pipeline/api/probe.h"
-#include "pipeline/api/quantize_options.h"
 #include "pipeline/api/run.h"
 #include "pipeline/config/job.h"
 #include "pipeline/core/error.h"
@@ -130,6 +128,8 @@ bool needs_measurement(const Job& job);
 // Fails if a job without a measurement could not be run whatever the measurement contained. To be called before
 // measure().
 Status check_unmeasured(const Context& context, const Job& job, bool overwrite);
+// Returns true if the size of an output is known, that is, none of its targets needs a measurement.
+bool is_measured(const PlannedOutput& output);
 void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement);
 // Returns the job with unmeasured targets that use searches instead of the reference's encoders, or the other way
 // round.
@@ -164,17 +164,6 @@ class Context {
   // Read the jobs of a pipeline file, which may have a `matrix`, for run_batch().
   Result<Batch> load_batch(const std::string& path, const JobOptions& options = {}) const;
   Result<Batch> parse_batch(const std::string& text, const std::string& name, const JobOptions& options = {}) const;
-
-  // Returns a pipeline file for parse_job() that has the effect of llama-quantize with these options. Adds a warning
-  // for each argument that is interpreted differently than written.
-  Result<std::string> quantize_pipeline(const QuantizeOptions& options, std::vector<std::string>& warnings) const;
-
-  // Returns a pipeline file for parse_job() that has the effect of convert_hf_to_gguf.py with these options. Reads the
-  // headers of the checkpoint if the output's name depends on them.
-  Result<std::string> convert_pipeline(const ConvertOptions& options) const;
-
-  // The same for an adapter and convert_lora_to_gguf.py.
-  Result<std::string> convert_pipeline(const ConvertLoraOptions& options) const;
 
   // Plans a job. Reads headers, never weights; writes nothing. Warnings are in Plan::warnings. Conditions that prevent
   // a run are not errors yet: see problems() and check().

@@ -524,6 +524,8 @@ Status check_unmeasured(const Context& context, const Job& job, bool overwrite) 
   return ok();
 }
 
+bool is_measured(const PlannedOutput& output) { return std::ranges::none_of(output.problems, wants_measurement); }
+
 void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement) {
   for (JobOutput& output : job.outputs)
     for (auto& stage : output.stages)

@@ -25,41 +25,6 @@ using State = PartStatus::State;
 
 std::string_view word_of(State state) { return kPartStates[static_cast<std::size_t>(state)]; }
 
-constexpr std::string_view kJobStates[] = {"sealed", "running", "needs resume"};
-
-json::array jobs_json(const ClusterArray& array, const JobStatus& status) {
-  json::array jobs;
-  for (std::size_t i = 0; i < array.jobs.size(); ++i) {
-    const ClusterJob& job = array.jobs[i];
-    jobs.push_back(json::object{{"source", job.source},
-                                {"folder", job.folder},
-                                {"sealed", static_cast<bool>(status.sealed[i])},
-                                {"first_part", job.first_part},
-                                {"parts", job.parts()}});
-  }
-  return jobs;
-}
-
-json::object to_json(const ClusterArray& array, const JobStatus& status) {
-  json::array parts;
-  for (const PartStatus& part : status.parts)
-    parts.push_back(json::object{{"state", word_of(part.state)},
-                                 {"units", part.units},
-                                 {"units_done", part.units_done},
-                                 {"host", part.host},
-                                 {"engine", part.engine},
-                                 {"error", part.error},
-                                 {"lost", part.lost}});
-  json::object object{{"folder", array.folder},
-                      {"state", kJobStates[static_cast<std::size_t>(status.state)]},
-                      {"done", status.count(State::kDone)},
-                      {"part_done", status.part_done()},
-                      {"seal", status.seal},
-                      {"parts", std::move(parts)}};
-  if (array.is_matrix) object["jobs"] = jobs_json(array, status);
-  return object;
-}
-
 std::string counts_of(const ClusterArray& array, const JobStatus& status) {
   std::string text = fmt::format("{} of {} parts done", status.count(State::kDone), status.parts.size());
   for (const State state : {State::kRunning, State::kQueued, State::kFailed, State::kMissing})
@@ -151,7 +116,7 @@ class Screen {
 }  // namespace
 
 int cluster_status(const std::string& folder, bool json, bool watch) {
-  const auto opened = open_plans(folder);
+  const auto opened = enter_plans(folder);
   if (!opened) return fail(opened.error());
   const ClusterArray& array = opened.value().planned.array;
   JobWatch looking(opened.value().planned);
@@ -161,7 +126,7 @@ int cluster_status(const std::string& folder, bool json, bool watch) {
   const auto show = [&] {
     print_warnings(status.warnings);
     if (json)
-      std::puts(to_json_text(to_json(array, status)).c_str());
+      std::puts(to_json_text(describe_status(array, status)).c_str());
     else
       screen.show(array, status);
     std::fflush(stdout);

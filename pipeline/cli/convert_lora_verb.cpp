@@ -5,6 +5,7 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/verb.h"
+#include "pipeline/llama_cpp/convert_options.h"
 #include "stages/huggingface/huggingface_source.h"
 
 namespace ggufmill {
@@ -25,13 +26,9 @@ CommandSpec convert_lora_command() {
       "  ggufmill convert-lora adapters/my-lora --base hf://meta-llama/Llama-3.1-8B --outtype f16 --outfile out/";
   spec.positional = "adapter";
   spec.optional = true;
+  add_arguments(spec.options, convert_lora_arguments());
   auto add = spec.options.add_options();
-  add("outfile", po::value<std::string>(), "file to write, or a folder; {ftype} in it is replaced by the type");
-  add("outtype", po::value<std::string>()->default_value(ConvertLoraOptions().outtype),
-      "f32, f16, bf16, q8_0, or auto (like the adapter)");
-  add("base", po::value<std::string>(), "folder or address of the base model's config.json");
   add("base-model-id", po::value<std::string>(), "base model on the hub: --base hf://ID");
-  add("bigendian", "write for big-endian machines");
   add("dry-run", "print the name of the file without writing anything");
   add("verbose", "print what is done with each tensor");
   add("no-lazy", "no effect: an adapter is never read into memory entirely");
@@ -50,15 +47,12 @@ CommandSpec convert_lora_command() {
 Result<ConvertLoraOptions> read_lora_options(const po::variables_map& values) {
   ConvertLoraOptions options;
   options.adapter = values["adapter"].as<std::string>();
-  options.outfile = text_of(values, "outfile").value_or("");
-  options.outtype = values["outtype"].as<std::string>();
-  options.base = text_of(values, "base").value_or("");
+  read_arguments(values, convert_lora_arguments(), options);
   if (const auto id = text_of(values, "base-model-id")) {
     if (!options.base.empty())
       return usage_error("--base and --base-model-id cannot be used together", "give one of them");
     options.base = "hf://" + *id;
   }
-  options.bigendian = values.count("bigendian") > 0;
   BOOST_OUTCOME_TRY(options.class_defaults, parse_option("--defaults", huggingface::class_defaults_form(),
                                                          values["defaults"].as<std::string>()));
   for (const char* const idle : {"no-lazy", "trust-remote-code"})

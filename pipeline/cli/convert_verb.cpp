@@ -10,6 +10,7 @@
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
+#include "pipeline/llama_cpp/convert_options.h"
 #include "stages/huggingface/huggingface_source.h"
 
 namespace ggufmill {
@@ -33,32 +34,6 @@ constexpr OddOption kOddOptions[] = {
      "run `ggufmill convert hf://{folder}`; weights are read from the server, and no copy is kept"},
 };
 
-void add_llama_cpp_options(po::options_description& options) {
-  auto add = options.add_options();
-  add("outfile", po::value<std::string>(), "file to write, or a folder; {ftype} in it is replaced by the type");
-  add("outtype", po::value<std::string>()->default_value("auto"), "f32, f16, bf16, q8_0, tq1_0, tq2_0, or auto");
-  add("vocab-only", "write the metadata and the vocabulary, but no tensors");
-  add("model-name", po::value<std::string>(), "name of the model; overrides the name in the checkpoint");
-  add("metadata", po::value<std::string>(), "JSON file with general.* keys that override those of the checkpoint");
-  add("split-max-size", po::value<std::string>()->default_value("0"), "maximum bytes of tensors per file: 20G");
-  add("split-max-tensors", po::value<std::uint64_t>()->default_value(0), "maximum number of tensors per file");
-  add("no-tensor-first-split", "write the metadata into a first file without tensors");
-  add("bigendian", "write for big-endian machines");
-  add("mmproj", "write the projector with the encoders of images and sound instead of the text model");
-  add("mtp", "write only the multi-token prediction head");
-  add("no-mtp", "omit the multi-token prediction head");
-  add("no-nextn", "same as --no-mtp");
-  add("dspark", "write only the DSpark draft in the checkpoint; requires --target-model-dir");
-  add("target-model-dir", po::value<std::string>(), "folder of the model for which the checkpoint is a draft");
-  add("fuse-gate-up-exps", "fuse the gate and up tensors of each layer's experts into one");
-  add("fp8-as-q8", "write FP8 tensors as Q8_0");
-  add("sentence-transformers-dense-modules", "include the Dense modules of an embedding model");
-  add("mistral-format", "read params.json and consolidated.safetensors, Mistral's own format");
-  add("dry-run", "print the names of the files without writing anything");
-  add("print-supported-models", "list the supported classes of config.json and exit");
-  add("verbose", "print what is done with each tensor");
-}
-
 CommandSpec convert_command() {
   CommandSpec spec;
   spec.usage = "ggufmill convert [options] FOLDER";
@@ -72,8 +47,12 @@ CommandSpec convert_command() {
       "  ggufmill convert --emit-pipeline models/Llama-3-8B > job.yaml";
   spec.positional = "folder";
   spec.optional = true;
-  add_llama_cpp_options(spec.options);
+  add_arguments(spec.options, convert_arguments());
   auto add = spec.options.add_options();
+  add("no-nextn", "same as --no-mtp");
+  add("dry-run", "print the names of the files without writing anything");
+  add("print-supported-models", "list the supported classes of config.json and exit");
+  add("verbose", "print what is done with each tensor");
   for (const OddOption& odd : kOddOptions) {
     const std::string text = std::string(odd.instead ? "not supported: " : "no effect: ") + odd.why;
     if (odd.has_value)
@@ -112,24 +91,8 @@ Result<ConvertOptions> read_options(const po::variables_map& values) {
   BOOST_OUTCOME_TRY(check_odd_options(values));
   ConvertOptions options;
   options.folder = values["folder"].as<std::string>();
-  options.outfile = text_of(values, "outfile").value_or("");
-  options.outtype = values["outtype"].as<std::string>();
-  options.model_name = text_of(values, "model-name");
-  options.metadata = text_of(values, "metadata");
-  BOOST_OUTCOME_TRY(options.split_max_size, parse_split_size(values["split-max-size"].as<std::string>()));
-  options.split_max_tensors = values["split-max-tensors"].as<std::uint64_t>();
-  options.no_tensor_first_split = values.count("no-tensor-first-split") > 0;
-  options.bigendian = values.count("bigendian") > 0;
-  options.vocab_only = values.count("vocab-only") > 0;
-  options.mmproj = values.count("mmproj") > 0;
-  options.mtp = values.count("mtp") > 0;
-  options.no_mtp = values.count("no-mtp") + values.count("no-nextn") > 0;
-  options.dspark = values.count("dspark") > 0;
-  options.target_model_dir = text_of(values, "target-model-dir").value_or("");
-  options.fuse_gate_up_exps = values.count("fuse-gate-up-exps") > 0;
-  options.mistral_format = values.count("mistral-format") > 0;
-  options.fp8_as_q8 = values.count("fp8-as-q8") > 0;
-  options.sentence_transformers_dense_modules = values.count("sentence-transformers-dense-modules") > 0;
+  read_arguments(values, convert_arguments(), options);
+  options.no_mtp = options.no_mtp || values.count("no-nextn") > 0;
   BOOST_OUTCOME_TRY(options.class_defaults, parse_option("--defaults", huggingface::class_defaults_form(),
                                                          values["defaults"].as<std::string>()));
   return options;

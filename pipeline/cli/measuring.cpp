@@ -87,8 +87,6 @@ Result<std::string> take_measurement(const Context& context, Job& job, IfUnmeasu
   return note;
 }
 
-bool is_measured(const PlannedOutput& output) { return std::ranges::none_of(output.problems, wants_measurement); }
-
 void print_what_run_solves(std::vector<Error>& problems) {
   const auto is_solved = [](const Error& problem) { return wants_measurement(problem) || wants_importance(problem); };
   std::set<std::string> notes;  // outputs may share one

@@ -21,8 +21,6 @@ enum class IfUnmeasured {
 // the time is printed. Returns a note about what the cache contains; empty if the job needs no measurement.
 Result<std::string> take_measurement(const Context& context, Job& job, IfUnmeasured if_unmeasured, bool quiet);
 
-// Returns true if the size of the output is known, that is, none of its targets needs a measurement.
-bool is_measured(const PlannedOutput& output);
 // Removes from a plan's problems those that `run` solves first, by measuring or by computing the importance, and prints
 // them as notes.
 void print_what_run_solves(std::vector<Error>& problems);

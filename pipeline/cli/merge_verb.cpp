@@ -2,11 +2,11 @@
 
 #include <filesystem>
 
-#include "pipeline/api/split_pipeline.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
+#include "pipeline/llama_cpp/split_pipeline.h"
 
 namespace ggufmill {
 namespace {

@@ -1,7 +1,6 @@
 // `ggufmill part`: runs one part of a cluster job.
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <cstdlib>
 
@@ -11,7 +10,6 @@
 #include "pipeline/cli/progress.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/verb.h"
-#include "pipeline/cluster/part.h"
 
 namespace ggufmill {
 namespace {
@@ -55,27 +53,17 @@ Result<std::size_t> which_part(const po::variables_map& values) {
 Result<PartOutcome> run(const po::variables_map& values) {
   BOOST_OUTCOME_TRY(const std::size_t part, which_part(values));
   BOOST_OUTCOME_TRY(const std::string folder, folder_of_plan(values));
-  BOOST_OUTCOME_TRY(const OpenedArray opened, open_array(folder, text_of(values, "isa").value_or("")));
-  if (part >= opened.array.parts())
-    return usage_error(fmt::format("part {} does not exist", part),
-                       fmt::format("parts are numbered from 0 to {}", opened.array.parts() - 1));
-  const auto [number, own] = opened.array.place_of(part);
-  const ClusterJob& job = opened.array.jobs[number];
-  BOOST_OUTCOME_TRY(Plan plan, load_plan(job, opened.context.kernels().types()));
-  Limits& limits = plan.limits;
+  BOOST_OUTCOME_TRY(const OpenedArray opened, enter_array(folder, text_of(values, "isa").value_or("")));
+  std::optional<unsigned> threads;
   if (values.count("threads")) {
-    BOOST_OUTCOME_TRY(limits.threads, parse_option("--threads", threads_form(), values["threads"].as<std::string>()));
+    BOOST_OUTCOME_TRY(threads, parse_option("--threads", threads_form(), values["threads"].as<std::string>()));
   }
-  BOOST_OUTCOME_TRY(take_limits(limits, [](const char* name) { return std::getenv(name); }));
   PartOptions options;
-  options.part = own;
   options.stop = catch_signals();
   ProgressMeter meter(values.count("quiet") > 0);
-  std::uint64_t total = 0;
-  for (std::size_t i = job.range(own).first; i < job.range(own).last; ++i)
-    total += plan.units[i].rows * plan.steps[plan.units[i].step].expression->row_bytes();
-  options.progress = [&](const Progress& now) { meter.show(fmt::format("part {}", part), now.bytes_read, total); };
-  auto outcome = run_part(opened.context, job, plan, options);
+  auto outcome = run_part(opened, part, threads, options, [&](std::uint64_t done, std::uint64_t total) {
+    meter.show(fmt::format("part {}", part), done, total);
+  });
   meter.finish();
   if (!outcome || values.count("quiet")) return outcome;
   print_warnings(outcome.value().run.warnings);

@@ -4,41 +4,18 @@
 
 #include <cstdio>
 
-#include "pipeline/api/quantize_options.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
+#include "pipeline/llama_cpp/quantize_options.h"
 
 namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
 using Strings = std::vector<std::string>;
-
-void add_reference_options(po::options_description& options) {
-  auto add = options.add_options();
-  add("allow-requantize", "requantize tensors that are already quantized; loses quality");
-  add("leave-output-tensor", "leave output.weight unchanged");
-  add("pure", "use one type for all tensors instead of a mixture");
-  add("imatrix", po::value<std::string>(), "importance matrix, GGUF or legacy .dat");
-  add("include-weights", po::value<Strings>()->composing(),
-      "use importance only for tensors whose names contain this text");
-  add("exclude-weights", po::value<Strings>()->composing(),
-      "use no importance for tensors whose names contain this text");
-  add("output-tensor-type", po::value<std::string>(), "type of output.weight");
-  add("token-embedding-type", po::value<std::string>(), "type of the token embedding");
-  add("tensor-type", po::value<Strings>()->composing(),
-      "PATTERN=TYPE: type of the tensors whose names match; the first match wins");
-  add("tensor-type-file", po::value<Strings>()->composing(), "file with values of --tensor-type");
-  add("encoder", po::value<std::string>(), "reference, search, or '{search: {effort: 3}}': see `encoder` of a stage");
-  add("prune-layers", po::value<std::string>(), "layers to remove: 6,7");
-  add("keep-split", "write the same shards as the input");
-  add("override-kv", po::value<Strings>()->composing(),
-      "KEY=TYPE:VALUE: set metadata; TYPE is int, float, bool, str, or a metadata type");
-  add("dry-run", "show what would be done without writing anything");
-}
 
 CommandSpec quantize_command() {
   CommandSpec spec;
@@ -60,9 +37,11 @@ CommandSpec quantize_command() {
   spec.positional = "words";
   spec.many = true;
   spec.numbers = true;
-  add_reference_options(spec.options);
-  spec.options.add_options()("overwrite", "replace existing outputs")("emit-pipeline",
-                                                                      "print the equivalent pipeline file and exit");
+  add_arguments(spec.options, quantize_arguments());
+  auto add = spec.options.add_options();
+  add("dry-run", "show what would be done without writing anything");
+  add("overwrite", "replace existing outputs");
+  add("emit-pipeline", "print the equivalent pipeline file and exit");
   add_kernel_options(spec.options);
   add_run_options(spec.options);
   return spec;
@@ -83,20 +62,8 @@ Result<Strings> tensor_types(const Parsed& parsed) {
 Result<QuantizeOptions> read_options(const Parsed& parsed, std::vector<std::string>& warnings) {
   const po::variables_map& values = parsed.values;
   QuantizeOptions options;
-  BOOST_OUTCOME_TRY(read_words(values["words"].as<Strings>(), options, warnings));
-  options.allow_requantize = values.count("allow-requantize") > 0;
-  options.leave_output_tensor = values.count("leave-output-tensor") > 0;
-  options.pure = values.count("pure") > 0;
-  options.keep_split = values.count("keep-split") > 0;
-  options.dry_run = values.count("dry-run") > 0;
-  options.output_tensor_type = text_of(values, "output-tensor-type");
-  options.token_embedding_type = text_of(values, "token-embedding-type");
-  options.imatrix = text_of(values, "imatrix").value_or("");
-  options.encoder = text_of(values, "encoder").value_or("");
-  options.prune_layers = text_of(values, "prune-layers").value_or("");
-  options.include_weights = value_or<Strings>(values, "include-weights", {});
-  options.exclude_weights = value_or<Strings>(values, "exclude-weights", {});
-  options.override_kv = value_or<Strings>(values, "override-kv", {});
+  BOOST_OUTCOME_TRY(read_positional(values["words"].as<Strings>(), options, warnings));
+  read_arguments(values, quantize_arguments(), options);
   BOOST_OUTCOME_TRY(options.tensor_types, tensor_types(parsed));
   return options;
 }
@@ -133,15 +100,15 @@ int quantize_verb(const Parsed& parsed) {
   if (!options) return fail(options.error());
   auto context = open_context(parsed.values);
   if (!context) return fail(context.error());
-  const auto pipeline = context.value().quantize_pipeline(options.value(), warnings);
+  const auto pipeline = pipeline_of(options.value(), warnings);
   if (!pipeline) return fail(pipeline.error());
   for (const std::string& warning : warnings) print_warning(warning);
   if (parsed.values.count("emit-pipeline")) {
     std::fputs(pipeline.value().c_str(), stdout);
     return 0;
   }
-  const auto planned = plan_arguments(std::move(context).value(), pipeline.value(),
-                                      value_or<Strings>(parsed.values, "tensor-type-file", {}), parsed.values);
+  const auto planned =
+      plan_arguments(std::move(context).value(), pipeline.value(), options.value().tensor_type_files, parsed.values);
   if (!planned) return fail(planned.error());
   const std::vector<PlannedOutput>& outputs = planned.value().plan.outputs;
   for (const PlannedOutput& output : outputs) {
@@ -150,7 +117,7 @@ int quantize_verb(const Parsed& parsed) {
     print_tensors(output);
     print_sizes(output);
   }
-  if (options.value().dry_run) return dry_run(planned.value());
+  if (parsed.values.count("dry-run")) return dry_run(planned.value());
   return execute(planned.value(), parsed.values, parsed.values.count("overwrite") > 0);
 }
 

@@ -1,12 +1,8 @@
 // `ggufmill resume`: resumes a cluster job.
 
-#include <fmt/format.h>
-
 #include "pipeline/cli/cluster_jobs.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/verb.h"
-#include "pipeline/cluster/status.h"
-#include "pipeline/cluster/submit.h"
 
 namespace ggufmill {
 namespace {
@@ -22,24 +18,15 @@ CommandSpec resume_command() {
   return spec;
 }
 
-Error still_running(const ClusterArray& array) {
-  return usage_error(
-      "the job is running",
-      fmt::format("`ggufmill status {0}` shows its progress, `ggufmill cancel {0}` cancels it", array.folder));
-}
-
 Status resume(const std::string& folder) {
-  BOOST_OUTCOME_TRY(const OpenedPlans opened, open_plans(folder));
-  const ClusterArray& array = opened.planned.array;
-  const JobStatus status = JobWatch(opened.planned).look(true);
-  print_warnings(status.warnings);
-  if (status.state == JobStatus::State::kSealed) {
+  BOOST_OUTCOME_TRY(const OpenedPlans opened, enter_plans(folder));
+  BOOST_OUTCOME_TRY(const Resumed resumed, resume_array(opened.planned, this_program()));
+  print_warnings(resumed.warnings);
+  if (resumed.was_sealed)
     print_note("the outputs are already sealed");
-    return ok();
-  }
-  if (status.state == JobStatus::State::kRunning) return still_running(array);
-  BOOST_OUTCOME_TRY(const std::vector<std::size_t> missing, prepare_resume(opened.planned));
-  return start_parts(array, missing);
+  else
+    print_started(opened.planned.array, resumed.parts, resumed.submitted);
+  return ok();
 }
 
 int resume_verb(const Parsed& parsed) {

@@ -292,13 +292,6 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
   return signal_exit_code().value_or(code);
 }
 
-boost::json::array describe_steps(const std::vector<JobStep>& steps) {
-  boost::json::array described;
-  for (const JobStep& step : steps)
-    described.push_back(boost::json::object{{"step", name_of(step.kind)}, {"what", step.text}, {"done", step.is_done}});
-  return described;
-}
-
 Status print_steps(const Context& context, const BatchJob& job) {
   const PublishOptions options;
   BOOST_OUTCOME_TRY(const std::vector<JobStep> steps, steps_of(context, job, options));

@@ -29,7 +29,7 @@ int run_conversion(const Result<Options>& options, const boost::program_options:
   if (!options) return fail(options.error());
   auto context = open_context(values);
   if (!context) return fail(context.error());
-  const auto pipeline = context.value().convert_pipeline(options.value());
+  const auto pipeline = pipeline_of(options.value());
   if (!pipeline) return fail(pipeline.error());
   return run_conversion(std::move(context).value(), pipeline.value(), values);
 }
@@ -42,7 +42,6 @@ int execute_batch(const Loaded& loaded, const boost::program_options::variables_
 int execute_steps(const Loaded& loaded, const boost::program_options::variables_map& values, bool overwrite);
 // Prints the steps of a job as a table, with those that are done.
 Status print_steps(const Context& context, const BatchJob& job);
-boost::json::array describe_steps(const std::vector<JobStep>& steps);
 
 // Prints one line with the result for an output of a batch.
 void print_cell(const BatchCell& cell);

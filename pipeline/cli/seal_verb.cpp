@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <chrono>
 
 #include "pipeline/cli/cluster_jobs.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/verb.h"
-#include "pipeline/cluster/seal.h"
 
 namespace ggufmill {
 namespace {
@@ -36,14 +34,6 @@ CommandSpec seal_command() {
   return spec;
 }
 
-// Returns the total duration of the attempts that finished the parts.
-double seconds_of_parts(const ClusterJob& job) {
-  double seconds = 0;
-  for (std::size_t part = 0; part < job.parts(); ++part)
-    if (const auto marker = read_done(job, part)) seconds += marker->seconds;
-  return seconds;
-}
-
 Result<double> seconds_of(const std::string& text) {
   double number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -58,45 +48,18 @@ void print_sealed(const Plan& plan, const ClusterJob& job, const SealOutcome& ou
   print_note(fmt::format("{} parts sealed in {:.2f} s, {} edges", job.parts(), outcome.seconds, outcome.edges));
 }
 
-int seal_job(const OpenedPlans& opened, const SealOptions& options, bool quiet) {
-  const ClusterJob& job = opened.planned.array.jobs.front();
-  const Plan& plan = opened.planned.plans.front();
-  const auto outcome = seal(opened.context, job, plan, options);
-  if (!outcome) return fail(outcome.error());
-  print_warnings(outcome.value().warnings);
-  if (quiet) return 0;
-  if (outcome.value().was_sealed)
-    print_note("the outputs were already sealed");
-  else
-    print_sealed(plan, job, outcome.value());
-  return 0;
-}
-
-// Seals all jobs of a matrix and reports the outputs of all sources, including those omitted from the jobs.
-int seal_matrix(const OpenedPlans& opened, const SealOptions& options, bool quiet) {
-  const auto start = std::chrono::steady_clock::now();
-  const PlannedArray& planned = opened.planned;
-  const std::vector<Result<SealOutcome>> outcomes = seal_all(opened.context, planned, options);
-  BatchReport report;
-  report.cells = planned.array.skipped;
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    const ClusterJob& job = planned.array.jobs[i];
-    if (outcomes[i]) print_warnings(outcomes[i].value().warnings);
-    if (outcomes[i] && !outcomes[i].value().was_sealed && !quiet)
-      print_sealed(planned.plans[i], job, outcomes[i].value());
-    for (BatchCell& cell : cells_of(planned.plans[i], job.source)) {
-      cell.state = outcomes[i] ? CellState::kWritten : CellState::kFailed;
-      if (!outcomes[i]) cell.error = outcomes[i].error();
-      cell.seconds = seconds_of_parts(job);
-      report.cells.push_back(std::move(cell));
-    }
+int print_results(const PlannedArray& planned, const SealedArray& sealed, bool quiet) {
+  for (std::size_t i = 0; i < sealed.outcomes.size(); ++i) {
+    if (!sealed.outcomes[i]) continue;
+    const SealOutcome& outcome = sealed.outcomes[i].value();
+    print_warnings(outcome.warnings);
+    if (!outcome.was_sealed && !quiet) print_sealed(planned.plans[i], planned.array.jobs[i], outcome);
   }
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  BatchFiles files;
-  for (const Plan& plan : planned.plans) files.add(plan);
-  if (const Status written = write_batch_report(report, planned.array.report, files); !written)
-    report.unreported = written.error();
-  return finish_batch(report, quiet);
+  if (planned.array.is_matrix) return finish_batch(sealed.report, quiet);
+  const Result<SealOutcome>& outcome = sealed.outcomes.front();
+  if (!outcome) return fail(outcome.error());
+  if (outcome.value().was_sealed && !quiet) print_note("the outputs were already sealed");
+  return 0;
 }
 
 Result<int> run_seal(const po::variables_map& values) {
@@ -106,9 +69,8 @@ Result<int> run_seal(const po::variables_map& values) {
   }
   options.stop = catch_signals();
   BOOST_OUTCOME_TRY(const std::string folder, folder_of_plan(values));
-  BOOST_OUTCOME_TRY(const OpenedPlans opened, open_plans(folder));
-  const auto seal_them = opened.planned.array.is_matrix ? seal_matrix : seal_job;
-  return seal_them(opened, options, values.count("quiet") > 0);
+  BOOST_OUTCOME_TRY(const OpenedPlans opened, enter_plans(folder));
+  return print_results(opened.planned, seal_array(opened, options), values.count("quiet") > 0);
 }
 
 int seal_verb(const Parsed& parsed) {

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/api/split_pipeline.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
+#include "pipeline/llama_cpp/split_pipeline.h"
 
 namespace ggufmill {
 namespace {
@@ -26,10 +26,8 @@ CommandSpec split_command() {
       "  ggufmill split --dry-run --split-max-size 20G model.gguf model";
   spec.positional = "words";
   spec.many = true;
+  add_arguments(spec.options, split_arguments());
   auto add = spec.options.add_options();
-  add("split-max-size", po::value<std::string>(), "maximum bytes of tensor data per shard: 300M, 20G, 512MiB");
-  add("split-max-tensors", po::value<std::uint64_t>(), "maximum number of tensors per shard");
-  add("no-tensor-first-split", "write only the metadata to the first shard");
   add("dry-run", "list the shards without writing anything");
   add("emit-pipeline", "print the equivalent pipeline file and exit");
   add("overwrite", "replace existing shards");
@@ -50,11 +48,8 @@ int split_verb(const Parsed& parsed) {
   if (words.size() != 2)
     return fail(usage_error("expected two names: INPUT and OUTPUT", "usage: " + split_command().usage));
   if (const Status usable = check_dry_run(values); !usable) return fail(usable.error());
-  SplitOptions options{.input = words[0],
-                       .output = words[1],
-                       .max_size = text_of(values, "split-max-size"),
-                       .no_tensor_first_split = values.count("no-tensor-first-split") > 0};
-  if (values.count("split-max-tensors")) options.max_tensors = values["split-max-tensors"].as<std::uint64_t>();
+  SplitOptions options{.input = words[0], .output = words[1]};
+  read_arguments(values, split_arguments(), options);
   const auto pipeline = split_pipeline(options);
   if (!pipeline) return fail(pipeline.error());
   if (values.count("emit-pipeline")) {

@@ -1,9 +1,7 @@
 // `ggufmill status`: shows the progress of a pipeline file's runs, and the leftover files of interrupted ones.
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <boost/json.hpp>
 #include <cstdio>
 #include <set>
 
@@ -15,12 +13,9 @@
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/cluster/cluster_array.h"
-#include "pipeline/report/json_text.h"
 
 namespace ggufmill {
 namespace {
-
-namespace json = boost::json;
 
 CommandSpec status_command() {
   CommandSpec spec;
@@ -39,47 +34,15 @@ CommandSpec status_command() {
   add_job_options(spec.options);
   spec.options.add_options()(
       "json",
-      "print one JSON object: {running, can_go_on, units, units_done, outputs, leftovers, "
+      "print one JSON object: {running, can_resume, units, units_done, outputs, leftovers, "
       "cluster_jobs}, for a batch {sources: [{source, running, ...}]}; "
       "for a cluster job {folder, state, done, part_done, seal, parts}, for a matrix also {jobs}")(
       "watch", "for a cluster job: update every two seconds until it is no longer running");
   return spec;
 }
 
-bool is_there(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0;
-}
-
 std::set<std::string> sent_files(const Planned& planned) {
   return planned.with_steps ? sent_files(planned.context, *planned.with_steps) : std::set<std::string>();
-}
-
-json::object to_json(const Planned& planned, const Leftovers& left) {
-  const Plan& plan = planned.plan;
-  const std::set<std::string> sent = sent_files(planned);
-  json::array outputs, leftovers;
-  for (const PlannedOutput& output : plan.outputs)
-    for (const OutputFile& file : output.files)
-      outputs.push_back(json::object{{"path", file.path},
-                                     {"bytes", is_measured(output) ? json::value(file.bytes) : json::value()},
-                                     {"there", is_there(file.path)},
-                                     {"sent", sent.contains(file.path)}});
-  for (const Leftover& file : left.files)
-    leftovers.push_back(json::object{{"path", file.path},
-                                     {"output", file.output},
-                                     {"bytes", file.bytes},
-                                     {"of_this_plan", file.of_this_plan},
-                                     {"in_use", file.is_in_use},
-                                     {"other_since", file.other_since},
-                                     {"cluster_job", file.cluster_job}});
-  return {{"running", left.is_running()},
-          {"can_go_on", left.can_resume()},
-          {"units", left.units},
-          {"units_done", left.units_done.value_or(0)},
-          {"outputs", std::move(outputs)},
-          {"leftovers", std::move(leftovers)},
-          {"cluster_jobs", json::value_from(left.cluster_jobs())}};
 }
 
 std::string progress_of(const Leftovers& left) {
@@ -109,7 +72,11 @@ void print_status(const Planned& planned) {
   for (const PlannedOutput& output : plan.outputs) {
     all_measured = all_measured && is_measured(output);
     for (const OutputFile& file : output.files) {
-      const char* const state = is_there(file.path) ? "exists" : sent.contains(file.path) ? "sent" : "missing";
+      const std::optional<bool> exists = output_exists(file.path);
+      const char* const state = !exists                    ? "unknown"
+                                : *exists                  ? "exists"
+                                : sent.contains(file.path) ? "sent"
+                                                           : "missing";
       rows.push_back({file.path, is_measured(output) ? human_bytes(file.bytes) : "-", state});
     }
   }
@@ -118,14 +85,6 @@ void print_status(const Planned& planned) {
   std::puts(state_of(left).c_str());
   for (const Leftover& file : left.files)
     std::puts(fmt::format("{}  {}", describe(file), human_bytes(file.bytes)).c_str());
-}
-
-json::object to_json(const Planned& planned) {
-  json::object object = to_json(planned, planned.context.leftovers(planned.plan));
-  if (planned.with_steps)
-    if (const auto steps = steps_of(planned.context, *planned.with_steps, {}))
-      object["steps"] = describe_steps(steps.value());
-  return object;
 }
 
 int status_verb(const Parsed& parsed) {
@@ -137,7 +96,8 @@ int status_verb(const Parsed& parsed) {
   JsonOfPlans all;
   const int code = for_each_plan(parsed.values, [&](const Planned& planned) {
     if (as_json)
-      all.add(planned, to_json(planned));
+      all.add(planned,
+              describe_status(planned.context, planned.plan, planned.with_steps ? &*planned.with_steps : nullptr));
     else
       print_status(planned);
     if (as_json || !planned.with_steps) return 0;

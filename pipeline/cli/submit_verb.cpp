@@ -106,18 +106,20 @@ Result<SubmitOptions> submit_options(const Job& job, const po::variables_map& va
   return options;
 }
 
+Status start(const ClusterArray& array) {
+  const std::vector<std::size_t> parts = all_parts(array);
+  BOOST_OUTCOME_TRY(const auto submitted, start_parts(array, parts, this_program()));
+  print_started(array, parts, submitted);
+  return ok();
+}
+
 Status submit(Context context, Job job, const po::variables_map& values) {
   BOOST_OUTCOME_TRY(const SubmitOptions options, submit_options(job, values));
   if (!values.count("dry-run")) {
     BOOST_OUTCOME_TRY(check_folder_is_free(job.file, options.cluster));
   }
-  BOOST_OUTCOME_TRY(Planned planned, plan_job(std::move(context), std::move(job), values));
-  Diagnostics errors;
-  for (const Error& error : planned.context.check(planned.plan, options.overwrite)) errors.add(error);
-  if (!errors.empty()) return errors.together();
-  BOOST_OUTCOME_TRY(ClusterJob made, make_job(planned.plan, options));
-  PlannedArray all{array_of(std::move(made)), {}};
-  all.plans.push_back(std::move(planned.plan));
+  BOOST_OUTCOME_TRY(const Planned planned, plan_job(std::move(context), std::move(job), values));
+  BOOST_OUTCOME_TRY(PlannedArray all, plan_single(planned.context, planned.plan, options));
   if (values.count("dry-run")) {
     print_parts(all);
     print_engine(all.array);
@@ -125,7 +127,7 @@ Status submit(Context context, Job job, const po::variables_map& values) {
   }
   BOOST_OUTCOME_TRY(create_array(all));
   print_note(fmt::format("created the job in {}; parts: {}", all.array.folder, all.array.parts()));
-  return start_parts(all.array, all_parts(all.array));
+  return start(all.array);
 }
 
 // Plans the outputs of a batch that can be made and do not exist yet. The caller reports the others.
@@ -145,7 +147,7 @@ Result<PlannedArray> submit_sources(const Loaded& loaded, const po::variables_ma
   if (array.jobs.empty()) return planned;
   print_note(
       fmt::format("created the jobs of {} sources in {}; parts: {}", array.jobs.size(), array.folder, array.parts()));
-  BOOST_OUTCOME_TRY(start_parts(array, all_parts(array)));
+  BOOST_OUTCOME_TRY(start(array));
   return planned;
 }
 

@@ -12,6 +12,7 @@
 namespace ggufmill {
 namespace {
 
+constexpr std::string_view kJobStates[] = {"sealed", "running", "needs resume"};
 constexpr std::chrono::seconds kPatience{12};  // the heartbeat interval is 10 s
 
 std::string words_of(const SlurmTask& task) {
@@ -109,6 +110,44 @@ JobStatus JobWatch::look(bool patient) {
   else if ((slurm && slurm->is_active()) || status.count(PartStatus::State::kRunning) != 0)
     status.state = JobStatus::State::kRunning;
   return status;
+}
+
+namespace {
+
+boost::json::array jobs_json(const ClusterArray& array, const JobStatus& status) {
+  boost::json::array jobs;
+  for (std::size_t i = 0; i < array.jobs.size(); ++i) {
+    const ClusterJob& job = array.jobs[i];
+    jobs.push_back(boost::json::object{{"source", job.source},
+                                       {"folder", job.folder},
+                                       {"sealed", static_cast<bool>(status.sealed[i])},
+                                       {"first_part", job.first_part},
+                                       {"parts", job.parts()}});
+  }
+  return jobs;
+}
+
+}  // namespace
+
+boost::json::object describe_status(const ClusterArray& array, const JobStatus& status) {
+  namespace json = boost::json;
+  json::array parts;
+  for (const PartStatus& part : status.parts)
+    parts.push_back(json::object{{"state", kPartStates[static_cast<std::size_t>(part.state)]},
+                                 {"units", part.units},
+                                 {"units_done", part.units_done},
+                                 {"host", part.host},
+                                 {"engine", part.engine},
+                                 {"error", part.error},
+                                 {"lost", part.lost}});
+  json::object object{{"folder", array.folder},
+                      {"state", kJobStates[static_cast<std::size_t>(status.state)]},
+                      {"done", status.count(PartStatus::State::kDone)},
+                      {"part_done", status.part_done()},
+                      {"seal", status.seal},
+                      {"parts", std::move(parts)}};
+  if (array.is_matrix) object["jobs"] = jobs_json(array, status);
+  return object;
 }
 
 }  // namespace ggufmill

@@ -1,6 +1,7 @@
 #pragma once
 // Status of a cluster job, or of a matrix of them.
 
+#include <boost/json/object.hpp>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -41,6 +42,10 @@ struct JobStatus {
   std::size_t count(PartStatus::State one) const;
   double part_done() const;  // from 0 to 1, weighted by cost
 };
+
+// Returns {folder, state, done, part_done, seal, parts: [{state, units, units_done, host, engine, error, lost}]}, for a
+// matrix also {jobs: [{source, folder, sealed, first_part, parts}]}.
+boost::json::object describe_status(const ClusterArray& array, const JobStatus& status);
 
 // Checks the jobs of an array repeatedly. A part's heartbeat changes while the part is alive, so two checks in sequence
 // show whether it is, even if the engine does not report it. Not thread-safe.

@@ -197,7 +197,7 @@ Form<LoraOptions> lora_form() {
                      .example("ignore"),
              })
       .at(&Options::origin)
-      .doc("Merges a LoRA adapter into the weights, by name; see `pipeline/api/convert.md`.")
+      .doc("Merges a LoRA adapter into the weights, by name; see `pipeline/llama_cpp/convert.md`.")
       .example("{adapter: adapters/my-lora, scale: 0.5}");
 }
 

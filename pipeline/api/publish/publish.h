@@ -6,7 +6,9 @@
 // journals and recognized by their manifests, and the results of the other steps are kept in the user's cache
 // (step_results.h) under a key of what they depend on.
 
+#include <boost/json/object.hpp>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -51,6 +53,14 @@ struct PublishReport {
 Result<std::vector<JobStep>> steps_of(const Context& context, const BatchJob& job, const PublishOptions& options);
 // Returns the paths of files that the job has sent to the hub and removed.
 std::set<std::string> sent_files(const Context& context, const BatchJob& job);
+// Returns [{step, what, done}].
+boost::json::array describe_steps(const std::vector<JobStep>& steps);
+// Returns whether an output exists under its name; nullopt if its server cannot be asked.
+std::optional<bool> output_exists(const std::string& path);
+// Returns {running, can_resume, units, units_done, outputs: [{path, bytes, there, sent}], leftovers: [{path, output,
+// bytes, of_this_plan, in_use, other_since, cluster_job}], cluster_jobs}, and for a job with steps {steps: [{step,
+// what, done}]}. Reads only headers. `plan` is that of the job; `with_steps` is null for a job without steps.
+boost::json::object describe_status(const Context& context, const Plan& plan, const BatchJob* with_steps);
 // Returns the reasons why the job cannot be run, as far as they can be known before its first step: those of
 // Context::check() for its outputs, missing programs and texts, paths that are written twice.
 std::vector<Error> check_steps(const Context& context, const BatchJob& job, const PublishOptions& options);

@@ -1,0 +1,46 @@
+// Contexts, types and kernels of the C interface.
+#include <boost/json.hpp>
+
+#include "pipeline/api/describe.h"
+#include "pipeline/c_api/c_options.h"
+#include "pipeline/c_api/c_support.h"
+#include "pipeline/report/json_text.h"
+
+using namespace ggufmill;
+using namespace ggufmill::c;
+
+ggufmill_status ggufmill_context_create(const char* options, ggufmill_context** context, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}}));
+    KernelOptions kernels;
+    Options given(options);
+    given.read("isa", kernels.isa);
+    given.read("kernel_dirs", kernels.directories);
+    BOOST_OUTCOME_TRY(given.finish());
+    BOOST_OUTCOME_TRY(Context made, Context::create(kernels));
+    *context = new ggufmill_context{std::make_shared<const Context>(std::move(made))};
+    return ok();
+  });
+}
+
+void ggufmill_context_free(ggufmill_context* context) { delete context; }
+
+ggufmill_status ggufmill_types(const ggufmill_context* context, char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}, {"json", json}}));
+    BOOST_OUTCOME_TRY(const boost::json::array types, describe_types(*context->context));
+    *json = copy_of(to_json_text(types));
+    return ok();
+  });
+}
+
+ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}, {"json", json}}));
+    const Kernels& kernels = context->context->kernels();
+    boost::json::object described = describe_kernels(kernels);
+    described["warnings"] = json_texts(kernels.warnings());
+    *json = copy_of(to_json_text(described));
+    return ok();
+  });
+}

@@ -1,0 +1,280 @@
+// Jobs of the C interface: reading, checking and planning them; the arguments of other tools.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <optional>
+
+#include "pipeline/api/describe.h"
+#include "pipeline/api/pages.h"
+#include "pipeline/api/publish/publish.h"
+#include "pipeline/c_api/c_options.h"
+#include "pipeline/c_api/c_support.h"
+#include "pipeline/config/bound_fields.h"
+#include "pipeline/llama_cpp/convert_options.h"
+#include "pipeline/llama_cpp/quantize_options.h"
+#include "pipeline/llama_cpp/split_pipeline.h"
+#include "pipeline/plan/written.h"
+#include "pipeline/report/json_text.h"
+#include "stages/huggingface/huggingface_source.h"
+
+namespace ggufmill::c {
+namespace {
+
+namespace json = boost::json;
+
+// The options of a job that are not those of its pipeline file.
+struct JobChanges {
+  JobOptions file;
+  std::optional<unsigned> threads;
+  std::optional<std::string> io;
+  bool errors = false;
+  std::string measurement, profile;
+  Strings inputs;
+};
+
+Result<JobChanges> read_changes(const char* text) {
+  JobChanges changes;
+  Options options(text);
+  options.read("set", changes.file.set);
+  options.read("parameters", changes.file.parameters);
+  options.read("threads", changes.threads, Limits::kMaxThreads);
+  options.read("io", changes.io);
+  options.read("errors", changes.errors);
+  options.read("measurement", changes.measurement);
+  options.read("profile", changes.profile);
+  options.read("inputs", changes.inputs);
+  BOOST_OUTCOME_TRY(options.finish());
+  return changes;
+}
+
+Status apply(const JobChanges& changes, Job& job) {
+  if (changes.threads) job.limits.threads = *changes.threads;
+  if (changes.io) {
+    BOOST_OUTCOME_TRY(job.limits.io, parse_option("io", io_form(), *changes.io));
+  }
+  if (changes.errors) {
+    if (!job.report) job.report.emplace();
+    job.report->error = true;
+  }
+  job.trace = changes.profile;
+  job.inputs.insert(job.inputs.end(), changes.inputs.begin(), changes.inputs.end());
+  if (changes.measurement.empty()) return ok();
+  BOOST_OUTCOME_TRY(Measurement measured, read_measurement(changes.measurement));
+  give_measurement(job, std::make_shared<const Measurement>(std::move(measured)));
+  job.inputs.push_back(changes.measurement);
+  return ok();
+}
+
+template <class Read>
+Status open_job(const ggufmill_context& context, const char* text, ggufmill_job** job, const Read& read) {
+  BOOST_OUTCOME_TRY(const JobChanges changes, read_changes(text));
+  BOOST_OUTCOME_TRY(Batch batch, read(changes.file));
+  if (batch.is_matrix && !changes.profile.empty())
+    return usage_error("a profile is not supported for a batch", "run one of its jobs individually");
+  for (BatchJob& each : batch.jobs) {
+    BOOST_OUTCOME_TRY(apply(changes, each.job));
+  }
+  *job = new ggufmill_job{context.context, std::move(batch)};
+  return ok();
+}
+
+Status check(const ggufmill_job& job, bool overwrite) {
+  Diagnostics errors;
+  for (const BatchJob& each : job.batch.jobs) {
+    const std::vector<Error> of_job = check_job(*job.context, each, overwrite);
+    for (Error& error : of_source(of_job, job.batch.is_matrix ? each.source : "")) errors.add(std::move(error));
+  }
+  if (errors.empty()) return ok();
+  return errors.together();
+}
+
+Result<json::object> plan_one(const ggufmill_job& job, const BatchJob& each) {
+  BOOST_OUTCOME_TRY(const Plan plan, job.context->plan(with_known_importance(*job.context, each.job)));
+  json::object described = describe_plan(plan);
+  described["warnings"] = json_texts(plan.warnings);
+  return described;
+}
+
+Result<std::string> plan_text(const ggufmill_job& job, bool written) {
+  if (!job.batch.is_matrix) {
+    const BatchJob& only = job.batch.jobs.front();
+    if (!written) {
+      BOOST_OUTCOME_TRY(const json::object described, plan_one(job, only));
+      return to_json_text(described);
+    }
+    BOOST_OUTCOME_TRY(const Plan plan, job.context->plan(only.job));
+    return write_plan(plan);
+  }
+  if (written) return usage_error("a batch has no canonical plan", "plan each source with its own pipeline file");
+  json::array sources;
+  for (const BatchJob& each : job.batch.jobs) {
+    auto described = plan_one(job, each);
+    if (!described) return of_source({described.error()}, each.source).front();
+    sources.push_back(std::move(described).value());
+  }
+  return to_json_text(json::object{{"sources", std::move(sources)}});
+}
+
+// Writes a page with a picture of each output.
+Status write_plan_page(const ggufmill_job& job, const std::string& page, bool overwrite) {
+  std::vector<PicturedModel> pictures;
+  Strings read;
+  for (const BatchJob& each : job.batch.jobs) {
+    BOOST_OUTCOME_TRY(const Plan plan, job.context->plan(each.job));
+    for (const std::string& path : plan.input_paths()) read.push_back(path);
+    for (const PlannedOutput& output : plan.outputs) pictures.push_back(pictured(output));
+  }
+  return write_page(*job.context, page, models_html(pictures), std::move(read), overwrite);
+}
+
+struct Translated {
+  std::string pipeline;
+  Strings inputs, warnings;
+};
+
+// Reads the options of a tool that its command line has as arguments.
+template <class Values>
+void read_arguments(Options& options, std::span<const Argument<Values>> arguments, Values& into) {
+  for (const Argument<Values>& argument : arguments)
+    std::visit([&](auto member) { options.read(argument.name, into.*member); }, argument.member);
+}
+
+Result<Translated> from_quantize(const char* text) {
+  QuantizeOptions it;
+  Strings words;
+  Options options(text);
+  options.read("words", words);
+  read_arguments(options, quantize_arguments(), it);
+  BOOST_OUTCOME_TRY(options.finish());
+  Translated translated;
+  BOOST_OUTCOME_TRY(read_positional(words, it, translated.warnings));
+  BOOST_OUTCOME_TRY(add_tensor_types_of_files(it));
+  translated.inputs = it.tensor_type_files;
+  BOOST_OUTCOME_TRY(translated.pipeline, pipeline_of(it, translated.warnings));
+  return translated;
+}
+
+// Translates a conversion. `input`: the option with the folder that is converted.
+template <class Conversion>
+Result<Translated> from_conversion(const char* text, const char* input, std::string Conversion::*folder,
+                                   std::span<const Argument<Conversion>> arguments) {
+  Conversion it;
+  std::size_t defaults = it.class_defaults;
+  Options options(text);
+  options.read(input, it.*folder);
+  read_arguments(options, arguments, it);
+  options.read("defaults", defaults, huggingface::class_defaults_form().spec.choices);
+  BOOST_OUTCOME_TRY(options.finish());
+  it.class_defaults = defaults == 1;
+  if ((it.*folder).empty())
+    return usage_error(fmt::format("no {} given", input), fmt::format("set the option '{}'", input));
+  Translated translated;
+  BOOST_OUTCOME_TRY(translated.pipeline, pipeline_of(it));
+  return translated;
+}
+
+Result<Translated> from_split(const char* text) {
+  SplitOptions it;
+  bool merge = false, clean = false;
+  Options options(text);
+  options.read("input", it.input);
+  options.read("output", it.output);
+  read_arguments(options, split_arguments(), it);
+  options.read("merge", merge);
+  options.read("clean", clean);
+  BOOST_OUTCOME_TRY(options.finish());
+  if (it.input.empty() || it.output.empty())
+    return usage_error("expected two names: input and output", "set the options 'input' and 'output'");
+  if (merge && (it.max_size || it.max_tensors || it.no_tensor_first_split))
+    return usage_error("'merge' makes one file, and has no limits", "omit it, or the limits");
+  if (clean && !merge) return usage_error("'clean' needs 'merge'", "set both, or neither");
+  Translated translated;
+  if (merge)
+    translated.pipeline = merge_pipeline(it.input, it.output, clean);
+  else {
+    BOOST_OUTCOME_TRY(translated.pipeline, split_pipeline(it));
+  }
+  return translated;
+}
+
+Result<Translated> translate(const std::string& tool, const char* options) {
+  if (tool == "llama-quantize") return from_quantize(options);
+  if (tool == "convert_hf_to_gguf.py")
+    return from_conversion(options, "folder", &ConvertOptions::folder, convert_arguments());
+  if (tool == "convert_lora_to_gguf.py")
+    return from_conversion(options, "adapter", &ConvertLoraOptions::adapter, convert_lora_arguments());
+  if (tool == "llama-gguf-split") return from_split(options);
+  return usage_error(
+      fmt::format("unknown tool '{}'", tool),
+      "the tools are llama-quantize, convert_hf_to_gguf.py, convert_lora_to_gguf.py and llama-gguf-split");
+}
+
+}  // namespace
+}  // namespace ggufmill::c
+
+using namespace ggufmill;
+using namespace ggufmill::c;
+
+ggufmill_status ggufmill_job_open(const ggufmill_context* context, const char* path, const char* options,
+                                  ggufmill_job** job, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}, {"path", path}, {"job", job}}));
+    return open_job(*context, options, job,
+                    [&](const JobOptions& file) { return context->context->load_batch(path, file); });
+  });
+}
+
+ggufmill_status ggufmill_job_parse(const ggufmill_context* context, const char* text, const char* name,
+                                   const char* options, ggufmill_job** job, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}, {"text", text}, {"name", name}, {"job", job}}));
+    return open_job(*context, options, job,
+                    [&](const JobOptions& file) { return context->context->parse_batch(text, name, file); });
+  });
+}
+
+void ggufmill_job_free(ggufmill_job* job) { delete job; }
+
+ggufmill_status ggufmill_pipeline_of(const ggufmill_context* context, const char* tool, const char* options,
+                                     char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}, {"tool", tool}, {"json", json}}));
+    BOOST_OUTCOME_TRY(const auto translated, translate(tool, options));
+    *json = copy_of(to_json_text(boost::json::object{{"pipeline", translated.pipeline},
+                                                     {"inputs", json_texts(translated.inputs)},
+                                                     {"warnings", json_texts(translated.warnings)}}));
+    return ok();
+  });
+}
+
+ggufmill_status ggufmill_job_check(const ggufmill_job* job, const char* options, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"job", job}}));
+    bool overwrite = false;
+    Options given(options);
+    given.read("overwrite", overwrite);
+    BOOST_OUTCOME_TRY(given.finish());
+    return check(*job, overwrite);
+  });
+}
+
+ggufmill_status ggufmill_job_plan(const ggufmill_job* job, const char* options, char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"job", job}, {"json", json}}));
+    bool written = false, overwrite = false;
+    std::string page;
+    Options given(options);
+    given.read("written", written);
+    given.read("html", page);
+    given.read("overwrite", overwrite);
+    BOOST_OUTCOME_TRY(given.finish());
+    if (!page.empty()) {
+      BOOST_OUTCOME_TRY(write_plan_page(*job, page, overwrite));
+    }
+    BOOST_OUTCOME_TRY(const std::string text, plan_text(*job, written));
+    *json = copy_of(text);
+    return ok();
+  });
+}

@@ -1,0 +1,225 @@
+// Models of the C interface.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+#include "pipeline/api/catalog.h"
+#include "pipeline/api/describe.h"
+#include "pipeline/api/open_model.h"
+#include "pipeline/api/pages.h"
+#include "pipeline/c_api/c_options.h"
+#include "pipeline/c_api/c_support.h"
+#include "pipeline/core/text.h"
+#include "pipeline/report/json_text.h"
+#include "stages/quantize/recipe_from.h"
+#include "stages/quantize/rule_uses.h"
+
+namespace ggufmill::c {
+namespace {
+
+Result<const Tensor*> find_tensor(const Model& model, const std::string& name) {
+  Strings names;
+  for (const Tensor& tensor : model.tensors) {
+    if (tensor.name == name) return &tensor;
+    names.push_back(tensor.name);
+  }
+  const std::string meant = did_you_mean(name, names);
+  return usage_error(fmt::format("the model has no tensor {}", quoted_name(name)),
+                     meant.empty() ? "" : fmt::format("did you mean '{}'?", meant));
+}
+
+Status describe(const Tensor& from, ggufmill_tensor& into) {
+  static_assert(std::size(ggufmill_tensor{}.shape) >= std::tuple_size_v<decltype(Shape::dims)>);
+  // The size in version 0.1. A program built with a later version has a larger struct, whose new members stay as they
+  // are; one built with an earlier version than the library gets the members that it knows.
+  constexpr std::size_t kMinSize = offsetof(ggufmill_tensor, row_bytes) + sizeof into.row_bytes;
+  if (into.size < kMinSize)
+    return usage_error(fmt::format("ggufmill_tensor.size is {}, less than {}", into.size, kMinSize),
+                       "set it to sizeof(ggufmill_tensor)");
+  const Shape& shape = from.shape();
+  ggufmill_tensor known{};
+  known.size = into.size;
+  known.name = from.name.c_str();
+  known.type = from.source_type().name.data();  // names of types end with a zero
+  known.dimensions = shape.rank;
+  std::ranges::fill(known.shape, 1);
+  std::ranges::copy(shape.dims, known.shape);
+  known.rows = shape.rows();
+  known.columns = shape.columns();
+  known.row_bytes = from.expression->row_bytes();
+  std::memcpy(&into, &known, std::min(into.size, sizeof known));
+  return ok();
+}
+
+Result<Model> open(const Context& context, const char* path, const char* text) {
+  std::string out_type = "auto";
+  Options options(text);
+  options.read("outtype", out_type);
+  BOOST_OUTCOME_TRY(options.finish());
+  BOOST_OUTCOME_TRY(const OutType type, parse_out_type(out_type, "outtype"));
+  return context.inspect(path, type);
+}
+
+Status read(const ggufmill_model& model, const char* name, const char* type, RowsOfTensor rows, RowsOptions options) {
+  BOOST_OUTCOME_TRY(rows.tensor, find_tensor(model.model, name));
+  rows.to = type ? model.context->kernels().types().find(type) : &rows.tensor->source_type();
+  if (type && (!rows.to || !(rows.to->is_f32() || rows.to == &rows.tensor->source_type())))
+    return usage_error(fmt::format("rows of {} cannot be read as {}", quoted_name(name), quoted_name(type)),
+                       fmt::format("the type is F32 or {}", rows.tensor->source_type().name));
+  return model.context->read_rows(rows, options);
+}
+
+Result<std::string> statistics(const ggufmill_model& model, const char* name, const char* text,
+                               const ggufmill_control* control) {
+  std::uint64_t bins = 24;
+  Options options(text);
+  options.read("bins", bins, 1'000'000);
+  BOOST_OUTCOME_TRY(options.finish());
+  if (bins == 0) return usage_error("'bins' must be at least 1");
+  BOOST_OUTCOME_TRY(const Tensor* const tensor, find_tensor(model.model, name));
+  BOOST_OUTCOME_TRY(const TensorStatistics statistics,
+                    tensor_statistics(*model.context, *tensor, bins, stop_of(control)));
+  return to_json_text(describe_statistics(*tensor, statistics));
+}
+
+}  // namespace
+}  // namespace ggufmill::c
+
+using namespace ggufmill;
+using namespace ggufmill::c;
+
+ggufmill_status ggufmill_model_open(const ggufmill_context* context, const char* path, const char* options,
+                                    ggufmill_model** model, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}, {"path", path}, {"model", model}}));
+    BOOST_OUTCOME_TRY(Model opened, open(*context->context, path, options));
+    *model = new ggufmill_model{context->context, path, std::move(opened)};
+    return ok();
+  });
+}
+
+void ggufmill_model_free(ggufmill_model* model) { delete model; }
+
+ggufmill_status ggufmill_model_describe(const ggufmill_model* model, char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"json", json}}));
+    std::string text;
+    describe_model(model->model, [&](std::string_view piece) { text += piece; },
+                   {{"warnings", json_texts(model->model.warnings)}});
+    *json = copy_of(text);
+    return ok();
+  });
+}
+
+ggufmill_status ggufmill_models_page(const ggufmill_model* const* models, size_t count, const char* path,
+                                     const char* options, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"models", models}, {"path", path}}));
+    if (count == 0) return usage_error("no models given");
+    bool overwrite = false;
+    Options given(options);
+    given.read("overwrite", overwrite);
+    BOOST_OUTCOME_TRY(given.finish());
+    std::vector<PicturedModel> pictures;
+    Strings read;
+    for (const ggufmill_model* model : std::span(models, count)) {
+      BOOST_OUTCOME_TRY(require({{"models", model}}));
+      pictures.push_back(pictured(model->path, model->model));
+      for (std::string& file : model->model.paths()) read.push_back(std::move(file));
+    }
+    return write_page(*models[0]->context, path, models_html(pictures), std::move(read), overwrite);
+  });
+}
+
+size_t ggufmill_model_tensor_count(const ggufmill_model* model) { return model ? model->model.tensors.size() : 0; }
+
+ggufmill_status ggufmill_model_tensor(const ggufmill_model* model, size_t index, ggufmill_tensor* tensor,
+                                      ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"tensor", tensor}}));
+    if (index >= model->model.tensors.size())
+      return usage_error(fmt::format("tensor {} does not exist", index),
+                         fmt::format("the model has {}, numbered from 0", model->model.tensors.size()));
+    return describe(model->model.tensors[index], *tensor);
+  });
+}
+
+ggufmill_status ggufmill_model_find(const ggufmill_model* model, const char* name, ggufmill_tensor* tensor,
+                                    ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"name", name}, {"tensor", tensor}}));
+    BOOST_OUTCOME_TRY(const Tensor* const found, find_tensor(model->model, name));
+    return describe(*found, *tensor);
+  });
+}
+
+ggufmill_status ggufmill_model_read_rows(const ggufmill_model* model, const char* tensor, uint64_t first, uint64_t rows,
+                                         const char* type, void* into, uint64_t bytes, unsigned threads,
+                                         ggufmill_control* control, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"tensor", tensor}, {"into", into}}));
+    return read(*model, tensor, type, {.first = first, .rows = rows, .into = {static_cast<std::byte*>(into), bytes}},
+                {threads, stop_of(control)});
+  });
+}
+
+ggufmill_status ggufmill_model_statistics(const ggufmill_model* model, const char* tensor, const char* options,
+                                          ggufmill_control* control, char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"tensor", tensor}, {"json", json}}));
+    BOOST_OUTCOME_TRY(const std::string text, statistics(*model, tensor, options, control));
+    *json = copy_of(text);
+    return ok();
+  });
+}
+
+ggufmill_status ggufmill_model_name(const ggufmill_model* model, const char* options, char** name,
+                                    ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"name", name}}));
+    std::string encoding;
+    Options given(options);
+    given.read("encoding", encoding);
+    BOOST_OUTCOME_TRY(given.finish());
+    *name = copy_of(conventional_name(model->model, encoding));
+    return ok();
+  });
+}
+
+ggufmill_status ggufmill_recipe_from(const ggufmill_model* model, char** yaml, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"yaml", yaml}}));
+    BOOST_OUTCOME_TRY(const std::string text, recipe_from(model->model, model->path, model->context->recipes()));
+    *yaml = copy_of(text);
+    return ok();
+  });
+}
+
+ggufmill_status ggufmill_recipe_check(const ggufmill_model* model, const char* recipe, char** json,
+                                      ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"recipe", recipe}, {"json", json}}));
+    const RecipeCatalog recipes = model->context->recipes();
+    BOOST_OUTCOME_TRY(const Recipe found, recipes.find(recipe));
+    BOOST_OUTCOME_TRY(const std::vector<RuleUse> uses, rule_uses(found, model->model, recipes));
+    boost::json::array list;
+    for (const RuleUse& use : uses) list.push_back({{"rule", use.rule}, {"tensors", use.tensors}});
+    *json = copy_of(to_json_text(list));
+    return ok();
+  });
+}
+
+ggufmill_status ggufmill_recipe_diff(const ggufmill_model* model, const char* a, const char* b, char** json,
+                                     ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"a", a}, {"b", b}, {"json", json}}));
+    BOOST_OUTCOME_TRY(RecipeDifference difference, compare_recipes(a, b, model->model, model->context->recipes()));
+    *json = copy_of(to_json_text(boost::json::object{
+        {"tensors", std::move(difference.tensors)}, {"bytes_a", difference.bytes_a}, {"bytes_b", difference.bytes_b}}));
+    return ok();
+  });
+}

@@ -1,0 +1,88 @@
+#pragma once
+// Shared by the functions of ggufmill.h: handles, and the conversion of a Result to a status and an error.
+
+#include <atomic>
+#include <boost/json/value.hpp>
+#include <chrono>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/api/context.h"
+#include "pipeline/c_api/ggufmill.h"
+
+struct ggufmill_error {
+  std::vector<ggufmill::Error> errors;  // at least one; `also` of each is empty
+  std::string text;
+};
+
+struct ggufmill_control {
+  std::atomic<bool> stop{false};
+  ggufmill_progress_function progress = nullptr;
+  void* user_data = nullptr;
+};
+
+struct ggufmill_context {
+  std::shared_ptr<const ggufmill::Context> context;
+};
+
+struct ggufmill_job {
+  std::shared_ptr<const ggufmill::Context> context;
+  ggufmill::Batch batch;
+};
+
+struct ggufmill_model {
+  std::shared_ptr<const ggufmill::Context> context;
+  std::string path;  // that it was opened with
+  ggufmill::Model model;
+};
+
+namespace ggufmill::c {
+
+// Calls `work(function)`, catches every exception, and converts the result to a status. Stores an error, or null, in
+// `error` unless that is null.
+ggufmill_status guarded_call(ggufmill_error** error, Status (*work)(const void* function),
+                             const void* function) noexcept;
+// Does the same for a function object that returns a Status. Allocates nothing before exceptions are caught, as a
+// std::function would.
+template <class Function>
+ggufmill_status guarded(ggufmill_error** error, const Function& function) noexcept {
+  return guarded_call(
+      error, [](const void* it) -> Status { return (*static_cast<const Function*>(it))(); }, &function);
+}
+
+// A parameter that must not be null.
+struct Needed {
+  const char* name;
+  const void* value;
+};
+// Fails with exit code 2 if one of the parameters is null.
+Status require(std::initializer_list<Needed> parameters);
+
+// Returns a copy for the caller, to be freed with ggufmill_free().
+char* copy_of(std::string_view text);
+
+boost::json::array json_texts(const std::vector<std::string>& texts);
+
+// Returns the flag to stop an operation; null without a control.
+inline const std::atomic<bool>* stop_of(const ggufmill_control* control) { return control ? &control->stop : nullptr; }
+
+// Passes progress on to the function of a control, which may be null. Measures time from its construction.
+class ProgressCaller {
+ public:
+  explicit ProgressCaller(const ggufmill_control* control) : control_(control) {}
+  bool is_wanted() const { return control_ && control_->progress; }
+  void operator()(ggufmill_progress progress) const;
+
+  // Returns a function for operations that only read; empty if nobody wants to know.
+  std::function<void(std::uint64_t done, std::uint64_t total)> of_reading() const;
+
+ private:
+  const ggufmill_control* control_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace ggufmill::c

@@ -1,0 +1,322 @@
+// Models, rows and tools of the C interface.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "pipeline/c_api/c_api_test.h"
+#include "tests/support/files.h"
+
+namespace {
+
+namespace json = boost::json;
+using namespace ggufmill;
+using namespace ggufmill::c;
+
+// A model that is closed at the end.
+class OpenModel {
+ public:
+  explicit OpenModel(const std::string& path) {
+    REQUIRE(ggufmill_model_open(context(), path.c_str(), nullptr, &model_, nullptr) == GGUFMILL_SUCCESS);
+  }
+  OpenModel(const OpenModel&) = delete;
+  OpenModel& operator=(const OpenModel&) = delete;
+  ~OpenModel() { ggufmill_model_free(model_); }
+  ggufmill_model* get() const { return model_; }
+
+ private:
+  ggufmill_model* model_ = nullptr;
+};
+
+ggufmill_tensor empty_tensor() {
+  ggufmill_tensor tensor{};
+  tensor.size = sizeof tensor;
+  return tensor;
+}
+
+}  // namespace
+
+TEST_CASE("a model that is malformed or missing is refused") {
+  const ModelFolder folder;
+  write_text(folder.path("bad.gguf"), "GGUF");
+  ggufmill_model* model = nullptr;
+  CHECK(ggufmill_model_open(context(), folder.path("bad.gguf").c_str(), nullptr, &model, nullptr) ==
+        GGUFMILL_ERROR_BAD_INPUT);
+  CHECK(ggufmill_model_open(context(), folder.path("model.gguf").c_str(), R"({"outtype": "x"})", &model, nullptr) ==
+        GGUFMILL_ERROR_USAGE);
+  CHECK(model == nullptr);
+}
+
+TEST_CASE("a model is described with its metadata, tensors and warnings") {
+  const ModelFolder folder;
+  const OpenModel model(folder.path("model.gguf"));
+  char* text = nullptr;
+  REQUIRE(ggufmill_model_describe(model.get(), &text, nullptr) == GGUFMILL_SUCCESS);
+  const json::value described = taken(text);
+  CHECK(described.at("tensors").as_array().size() == 2);
+  CHECK(described.at("warnings").as_array().empty());
+}
+
+TEST_CASE("tensors are found by number and by name") {
+  const ModelFolder folder;
+  const OpenModel model(folder.path("model.gguf"));
+  CHECK(ggufmill_model_tensor_count(model.get()) == 2);
+  ggufmill_tensor tensor = empty_tensor();
+  REQUIRE(ggufmill_model_tensor(model.get(), 1, &tensor, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(std::string(tensor.name) == "blk.0.ffn_down.weight");
+  REQUIRE(ggufmill_model_find(model.get(), "token_embd.weight", &tensor, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(std::string(tensor.type) == "F32");
+  CHECK(tensor.dimensions == 2);
+  CHECK(tensor.shape[0] == 256);
+  CHECK(tensor.shape[7] == 1);
+  CHECK(tensor.rows == 40);
+  CHECK(tensor.columns == 256);
+  CHECK(tensor.row_bytes == 1024);
+}
+
+TEST_CASE("a tensor that is not there, and a structure of an unknown size, are refused") {
+  const ModelFolder folder;
+  const OpenModel model(folder.path("model.gguf"));
+  ggufmill_tensor tensor = empty_tensor();
+  CHECK(ggufmill_model_tensor(model.get(), 2, &tensor, nullptr) == GGUFMILL_ERROR_USAGE);
+  ggufmill_error* error = nullptr;
+  CHECK(ggufmill_model_find(model.get(), "token_embd.wight", &tensor, &error) == GGUFMILL_ERROR_USAGE);
+  CHECK(std::string(ggufmill_error_help(error, 0)) == "did you mean 'token_embd.weight'?");
+  ggufmill_error_free(error);
+  tensor.size = 8;
+  CHECK(ggufmill_model_tensor(model.get(), 0, &tensor, nullptr) == GGUFMILL_ERROR_USAGE);
+}
+
+TEST_CASE("what a later version adds to ggufmill_tensor stays as it is") {
+  const ModelFolder folder;
+  const OpenModel model(folder.path("model.gguf"));
+  struct Later {
+    ggufmill_tensor tensor = empty_tensor();
+    std::uint64_t added = 7;
+  } later;
+  later.tensor.size = sizeof later;
+  REQUIRE(ggufmill_model_tensor(model.get(), 0, &later.tensor, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(later.tensor.rows == 40);
+  CHECK(later.tensor.size == sizeof later);
+  CHECK(later.added == 7);
+}
+
+TEST_CASE("rows of a tensor are read as values and as bytes") {
+  const ModelFolder folder;
+  const OpenModel model(folder.path("model.gguf"));
+  std::vector<float> values(2 * 256), bytes(2 * 256);
+  const auto read = [&](const char* type, std::vector<float>& into, std::uint64_t size) {
+    return ggufmill_model_read_rows(model.get(), "token_embd.weight", 38, 2, type, into.data(), size, 1, nullptr,
+                                    nullptr);
+  };
+  REQUIRE(read("F32", values, 2048) == GGUFMILL_SUCCESS);
+  REQUIRE(read(nullptr, bytes, 2048) == GGUFMILL_SUCCESS);
+  CHECK(values == std::vector<float>(512, 0.5f));
+  CHECK(values == bytes);
+  CHECK(read("F32", values, 2047) == GGUFMILL_ERROR_USAGE);
+  CHECK(read("Q4_0", values, 2048) == GGUFMILL_ERROR_USAGE);
+  CHECK(read("nothing", values, 2048) == GGUFMILL_ERROR_USAGE);
+}
+
+TEST_CASE("statistics of a tensor") {
+  const ModelFolder folder;
+  const OpenModel model(folder.path("model.gguf"));
+  char* text = nullptr;
+  REQUIRE(ggufmill_model_statistics(model.get(), "token_embd.weight", R"({"bins": 3})", nullptr, &text, nullptr) ==
+          GGUFMILL_SUCCESS);
+  const json::value found = taken(text);
+  CHECK(found.at("mean") == 0.5);
+  CHECK(found.at("histogram").as_array().size() == 3);
+  CHECK(ggufmill_model_statistics(model.get(), "token_embd.weight", R"({"bins": 0})", nullptr, &text, nullptr) ==
+        GGUFMILL_ERROR_USAGE);
+}
+
+TEST_CASE("the size of a row follows from its type") {
+  std::uint64_t bytes = 0;
+  REQUIRE(ggufmill_row_bytes(context(), "Q4_K", 512, &bytes, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(bytes == 288);
+  CHECK(ggufmill_row_bytes(context(), "Q4_K", 500, &bytes, nullptr) == GGUFMILL_ERROR_USAGE);
+  CHECK(ggufmill_row_bytes(context(), "Q4_X", 512, &bytes, nullptr) == GGUFMILL_ERROR_USAGE);
+}
+
+TEST_CASE("rows are quantized and decoded") {
+  const std::vector<float> values(3 * 64, 0.5f), importance(64, 1);
+  std::vector<unsigned char> bytes(3 * 68);
+  const auto quantize = [&](const char* type, std::uint64_t size, const float* weights) {
+    return ggufmill_quantize_rows(context(), type, nullptr, values.data(), 3, 64, weights, 1, bytes.data(), size, 0,
+                                  nullptr, nullptr);
+  };
+  REQUIRE(quantize("Q8_0", 3 * 68, nullptr) == GGUFMILL_SUCCESS);
+  std::vector<float> decoded(3 * 64);
+  REQUIRE(ggufmill_decode_rows(context(), "Q8_0", bytes.data(), bytes.size(), 3, 64, decoded.data(), 0, nullptr,
+                               nullptr) == GGUFMILL_SUCCESS);
+  CHECK(std::abs(decoded.back() - 0.5f) < 0.01f);
+  CHECK(quantize("Q4_0", 3 * 36, importance.data()) == GGUFMILL_SUCCESS);
+  CHECK(quantize("Q8_0", 3 * 68 - 1, nullptr) == GGUFMILL_ERROR_USAGE);
+  CHECK(quantize("Q4_K", 3 * 68, nullptr) == GGUFMILL_ERROR_USAGE);  // blocks of 256
+}
+
+TEST_CASE("values that are not finite are refused") {
+  const std::vector<float> values(32, NAN);
+  std::vector<unsigned char> bytes(34);
+  CHECK(ggufmill_quantize_rows(context(), "Q8_0", "F32", values.data(), 1, 32, nullptr, 0, bytes.data(), 34, 1, nullptr,
+                               nullptr) == GGUFMILL_ERROR_BAD_INPUT);
+}
+
+TEST_CASE("rows whose sizes do not fit into 64 bits are refused") {
+  const std::vector<float> values(32);
+  std::vector<unsigned char> bytes(34);
+  CHECK(ggufmill_quantize_rows(context(), "Q8_0", nullptr, values.data(), UINT64_MAX, 32, nullptr, 0, bytes.data(), 34,
+                               1, nullptr, nullptr) == GGUFMILL_ERROR_USAGE);
+}
+
+TEST_CASE("a canceled conversion of rows ends") {
+  const std::vector<float> values(32);
+  std::vector<unsigned char> bytes(34);
+  ggufmill_control* control = ggufmill_control_create(nullptr, nullptr);
+  ggufmill_control_cancel(control);
+  CHECK(ggufmill_quantize_rows(context(), "Q8_0", nullptr, values.data(), 1, 32, nullptr, 0, bytes.data(), 34, 1,
+                               control, nullptr) == GGUFMILL_ERROR_INTERRUPTED);
+  ggufmill_control_free(control);
+}
+
+TEST_CASE("a model is verified, and compared with the specification") {
+  const ModelFolder folder;
+  char* text = nullptr;
+  REQUIRE(ggufmill_verify(context(), folder.path("model.gguf").c_str(), R"({"threads": 1})", nullptr, &text, nullptr) ==
+          GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("tensors") == 2);
+  REQUIRE(ggufmill_verify(context(), folder.path("model.gguf").c_str(), R"({"spec": true})", nullptr, &text, nullptr) ==
+          GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("findings").is_array());
+}
+
+TEST_CASE("a model is equal to itself") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf");
+  char* text = nullptr;
+  REQUIRE(ggufmill_compare(context(), path.c_str(), path.c_str(), R"({"memory": "64MiB"})", nullptr, &text, nullptr) ==
+          GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("report").at("kind") == "compare");
+  CHECK(ggufmill_compare(context(), path.c_str(), path.c_str(), R"({"memory": "much"})", nullptr, &text, nullptr) ==
+        GGUFMILL_ERROR_USAGE);
+}
+
+TEST_CASE("hashes of a model") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf");
+  char* text = nullptr;
+  REQUIRE(ggufmill_hash(context(), path.c_str(), R"({"kinds": ["sha1", "uuid"], "tensors": false})", nullptr, &text,
+                        nullptr) == GGUFMILL_SUCCESS);
+  const json::value found = taken(text);
+  CHECK(found.at("hashes").as_array().size() == 2);
+  CHECK(ggufmill_hash(context(), path.c_str(), R"({"kinds": ["md5"]})", nullptr, &text, nullptr) ==
+        GGUFMILL_ERROR_USAGE);
+}
+
+TEST_CASE("metadata is edited") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf");
+  char* text = nullptr;
+  REQUIRE(ggufmill_edit(context(), path.c_str(), R"({"set": ["general.name:string=new"]})", nullptr, &text, nullptr) ==
+          GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("keys").at(0) == "general.name");
+  CHECK(ggufmill_edit(context(), path.c_str(), R"({"set": ["general.name"]})", nullptr, &text, nullptr) ==
+        GGUFMILL_ERROR_USAGE);
+}
+
+TEST_CASE("an importance file is described and merged") {
+  const ModelFolder folder;
+  const std::string path = folder.path("imatrix.gguf");
+  char* text = nullptr;
+  REQUIRE(ggufmill_importance_describe(context(), path.c_str(), &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("entries").at(0).at("columns") == 256);
+  const std::string options =
+      fmt::format(R"({{"inputs": ["{0}", "{0}=2"], "output": "{1}"}})", path, folder.path("merged.gguf"));
+  REQUIRE(ggufmill_importance_merge(context(), options.c_str(), &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("entries") == 1);
+  CHECK(ggufmill_importance_merge(context(), options.c_str(), &text, nullptr) == GGUFMILL_ERROR_USAGE);  // it exists
+}
+
+TEST_CASE("recipes are derived from a model, checked and compared") {
+  const ModelFolder folder;
+  const OpenModel model(folder.path("model.gguf"));
+  char* text = nullptr;
+  CHECK(ggufmill_recipe_check(model.get(), "nothing", &text, nullptr) == GGUFMILL_ERROR_USAGE);
+  CHECK(ggufmill_recipe_diff(model.get(), "Q4_0", "nothing", &text, nullptr) == GGUFMILL_ERROR_USAGE);
+  REQUIRE(ggufmill_recipe_check(model.get(), "Q4_K_M", &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK_FALSE(taken(text).as_array().empty());
+  REQUIRE(ggufmill_recipe_diff(model.get(), "Q4_0", "Q8_0", &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("tensors").as_array().size() == 2);
+}
+
+TEST_CASE("a recipe is derived from a model") {
+  const ModelFolder folder;
+  const OpenModel model(folder.path("model.gguf"));
+  char* text = nullptr;
+  REQUIRE(ggufmill_recipe_from(model.get(), &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(std::string(text).find("F32") != std::string::npos);
+  ggufmill_free(text);
+}
+
+TEST_CASE("file names are built and parsed") {
+  const ModelFolder folder;
+  const OpenModel model(folder.path("model.gguf"));
+  char* text = nullptr;
+  REQUIRE(ggufmill_model_name(model.get(), R"({"encoding": "Q4_0"})", &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(std::string(text).ends_with("-Q4_0.gguf"));
+  ggufmill_free(text);
+  REQUIRE(ggufmill_parse_name("Mixtral-8x7B-v0.1-Q4_K_M.gguf", &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("size_label") == "8x7B");
+  CHECK(ggufmill_parse_name("x.gguf", &text, nullptr) == GGUFMILL_ERROR_VERIFICATION);
+}
+
+TEST_CASE("every kind of built-in file is listed") {
+  const char* kind = GENERATE("recipes", "objectives", "exclusions", "architectures", "functions");
+  CAPTURE(kind);
+  char* text = nullptr;
+  REQUIRE(ggufmill_catalog(kind, &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK_FALSE(taken(text).as_array().empty());
+}
+
+TEST_CASE("built-in files are found by name") {
+  const auto [kind, name] = GENERATE(std::pair("recipes", "Q4_K_M"), std::pair("architectures", "llama"));
+  char* text = nullptr;
+  REQUIRE(ggufmill_catalog_text(kind, name, &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(std::strlen(text) > 0);
+  ggufmill_free(text);
+  CHECK(ggufmill_catalog_text(kind, "nothing", &text, nullptr) == GGUFMILL_ERROR_USAGE);
+  CHECK(ggufmill_catalog_text("nothing", name, &text, nullptr) == GGUFMILL_ERROR_USAGE);
+  CHECK(ggufmill_catalog_text("functions", name, &text, nullptr) == GGUFMILL_ERROR_USAGE);
+}
+
+TEST_CASE("schemas are JSON") {
+  const char* kind = GENERATE("pipeline", "recipe", "architecture");
+  char* text = nullptr;
+  REQUIRE(ggufmill_schema(kind, &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("type") == "object");
+  CHECK(ggufmill_schema("nothing", &text, nullptr) == GGUFMILL_ERROR_USAGE);
+}
+
+TEST_CASE("a page of models is written, and replaces no model") {
+  const ModelFolder folder;
+  const OpenModel model(folder.path("model.gguf"));
+  const ggufmill_model* models[] = {model.get(), model.get()};
+  const std::string page = folder.path("models.html");
+  CHECK(ggufmill_models_page(models, 2, page.c_str(), nullptr, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(read_text(page).starts_with("<!"));
+  CHECK(ggufmill_models_page(models, 2, page.c_str(), nullptr, nullptr) == GGUFMILL_ERROR_USAGE);
+  CHECK(ggufmill_models_page(models, 2, folder.path("model.gguf").c_str(), R"({"overwrite": true})", nullptr) ==
+        GGUFMILL_ERROR_USAGE);
+  CHECK(ggufmill_models_page(models, 0, page.c_str(), nullptr, nullptr) == GGUFMILL_ERROR_USAGE);
+}
+
+TEST_CASE("hashes are compared with those of a file") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf"), list = folder.path("hashes");
+  const std::string options = fmt::format(R"({{"check": "{}"}})", list);
+  write_text(list, fmt::format("xxh64     {:016x}  {}\n", 0, path));
+  char* text = nullptr;
+  CHECK(ggufmill_hash(context(), path.c_str(), options.c_str(), nullptr, &text, nullptr) ==
+        GGUFMILL_ERROR_VERIFICATION);
+}

@@ -1,0 +1,413 @@
+// libggufmill for C++17: objects that free themselves, std::string, and exceptions, around the functions of ggufmill.h,
+// which documents options, results, ownership and threads.
+//
+//   ggufmill::Context context;
+//   ggufmill::Control control([&](const ggufmill_progress& now) { ... });
+//   std::string report = context.open_job("job.yaml").run(R"({"overwrite": true})", &control);
+#ifndef GGUFMILL_HPP
+#define GGUFMILL_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ggufmill.h"
+
+namespace ggufmill {
+
+// One of the problems that a call found; see ggufmill_error_where() and the functions after it.
+struct Problem {
+  ggufmill_status code;
+  std::string where, what, detail, help;
+};
+
+// Thrown by everything in this header that fails. what() is the text that the program would print.
+class Error : public std::runtime_error {
+ public:
+  // Takes the error over; `error` may be null.
+  Error(ggufmill_status code, ggufmill_error* error) : std::runtime_error(ggufmill_error_text(error)), code_(code) {
+    const std::unique_ptr<ggufmill_error, void (*)(ggufmill_error*)> owned(error, ggufmill_error_free);
+    for (std::size_t i = 0; i < ggufmill_error_count(error); ++i)
+      problems_.push_back({ggufmill_error_code(error, i), ggufmill_error_where(error, i), ggufmill_error_what(error, i),
+                           ggufmill_error_detail(error, i), ggufmill_error_help(error, i)});
+  }
+  ggufmill_status code() const noexcept { return code_; }
+  const std::vector<Problem>& problems() const noexcept { return problems_; }
+
+ private:
+  ggufmill_status code_;
+  std::vector<Problem> problems_;
+};
+
+// Watches and cancels operations. An exception of the progress function cancels the operation and is rethrown by it.
+// Must outlive the operations; not movable.
+class Control {
+ public:
+  explicit Control(std::function<void(const ggufmill_progress&)> progress = {}) : progress_(std::move(progress)) {
+    control_ = ggufmill_control_create(progress_ ? &Control::show : nullptr, this);
+    if (!control_) throw std::bad_alloc();
+  }
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+  ~Control() { ggufmill_control_free(control_); }
+
+  // May be called from any thread, from the progress function, and from a signal handler.
+  void cancel() noexcept { ggufmill_control_cancel(control_); }
+
+  ggufmill_control* get() const noexcept { return control_; }
+  // Rethrows what the progress function threw, if anything, in place of `error`, which is then freed.
+  void rethrow(ggufmill_error* error = nullptr) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!thrown_) return;
+    ggufmill_error_free(error);
+    std::rethrow_exception(std::exchange(thrown_, nullptr));
+  }
+
+ private:
+  static void show(const ggufmill_progress* progress, void* self) noexcept {
+    auto* const control = static_cast<Control*>(self);
+    try {
+      control->progress_(*progress);
+    } catch (...) {
+      const std::lock_guard<std::mutex> lock(control->mutex_);
+      control->thrown_ = std::current_exception();
+      control->cancel();
+    }
+  }
+
+  std::function<void(const ggufmill_progress&)> progress_;
+  ggufmill_control* control_ = nullptr;
+  std::mutex mutex_;  // of `thrown_`: operations that share a control report their progress on their own threads
+  std::exception_ptr thrown_;
+};
+
+namespace detail {
+
+inline ggufmill_control* get(Control* control) { return control ? control->get() : nullptr; }
+
+// Calls a function with its last parameter; throws if it fails.
+template <class Function>
+void call(const Function& function, Control* control = nullptr) {
+  ggufmill_error* error = nullptr;
+  const ggufmill_status status = function(&error);
+  if (control) control->rethrow(error);
+  if (status != GGUFMILL_SUCCESS) throw Error(status, error);
+}
+
+// The same for a function that stores a string in its last but one parameter.
+template <class Function>
+std::string text(const Function& function, Control* control = nullptr) {
+  char* made = nullptr;
+  const auto free = [](char** text) { ggufmill_free(*text); };
+  const std::unique_ptr<char*, decltype(free)> owned(&made, free);
+  call([&](ggufmill_error** error) { return function(&made, error); }, control);
+  return made ? made : "";
+}
+
+template <class T, void (*free_handle)(T*)>
+struct Free {
+  void operator()(T* handle) const noexcept { free_handle(handle); }
+};
+template <class T, void (*free_handle)(T*)>
+using Handle = std::unique_ptr<T, Free<T, free_handle>>;
+
+}  // namespace detail
+
+// A pipeline file. `options` and results are JSON texts, and may be null where ggufmill.h calls them optional.
+class Job {
+ public:
+  explicit Job(ggufmill_job* job) : job_(job) {}
+  ggufmill_job* get() const noexcept { return job_.get(); }
+
+  // Throws if a run could not start.
+  void check(const char* options = nullptr) const {
+    detail::call([&](auto error) { return ggufmill_job_check(get(), options, error); });
+  }
+  std::string plan(const char* options = nullptr) const {
+    return detail::text([&](auto text, auto error) { return ggufmill_job_plan(get(), options, text, error); });
+  }
+  std::string run(const char* options = nullptr, Control* control = nullptr) const {
+    return detail::text(
+        [&](auto text, auto error) { return ggufmill_job_run(get(), options, detail::get(control), text, error); },
+        control);
+  }
+  std::string status() const {
+    return detail::text([&](auto text, auto error) { return ggufmill_job_status(get(), text, error); });
+  }
+  void discard() const {
+    detail::call([&](auto error) { return ggufmill_job_discard(get(), error); });
+  }
+  std::string submit(const char* options = nullptr) const {
+    return detail::text([&](auto text, auto error) { return ggufmill_job_submit(get(), options, text, error); });
+  }
+  std::string measure(const char* options = nullptr, Control* control = nullptr) const {
+    return detail::text(
+        [&](auto text, auto error) { return ggufmill_job_measure(get(), options, detail::get(control), text, error); },
+        control);
+  }
+  std::string curve(const char* options = nullptr) const {
+    return detail::text([&](auto text, auto error) { return ggufmill_job_curve(get(), options, text, error); });
+  }
+  void probe(const char* options, Control* control = nullptr) const {
+    detail::call([&](auto error) { return ggufmill_job_probe(get(), options, detail::get(control), error); }, control);
+  }
+
+ private:
+  detail::Handle<ggufmill_job, ggufmill_job_free> job_;
+};
+
+// The folder of a cluster job, which Job::submit() creates.
+class ClusterJob {
+ public:
+  explicit ClusterJob(std::string folder) : folder_(std::move(folder)) {}
+
+  std::string status() const {
+    return detail::text([&](auto text, auto error) { return ggufmill_cluster_status(name(), text, error); });
+  }
+  std::string run_part(std::uint64_t part, const char* options = nullptr, Control* control = nullptr) const {
+    return detail::text(
+        [&](auto text, auto error) {
+          return ggufmill_cluster_part(name(), part, options, detail::get(control), text, error);
+        },
+        control);
+  }
+  std::string seal(const char* options = nullptr, Control* control = nullptr) const {
+    return detail::text(
+        [&](auto text, auto error) {
+          return ggufmill_cluster_seal(name(), options, detail::get(control), text, error);
+        },
+        control);
+  }
+  std::string resume(const char* options = nullptr) const {
+    return detail::text([&](auto text, auto error) { return ggufmill_cluster_resume(name(), options, text, error); });
+  }
+  void cancel(const char* options = nullptr) const {
+    detail::call([&](auto error) { return ggufmill_cluster_cancel(name(), options, error); });
+  }
+  std::string render(const char* options) const {
+    return detail::text([&](auto text, auto error) { return ggufmill_cluster_render(name(), options, text, error); });
+  }
+
+ private:
+  const char* name() const noexcept { return folder_.c_str(); }
+
+  std::string folder_;
+};
+
+// A model that is open for reading.
+class Model {
+ public:
+  explicit Model(ggufmill_model* model) : model_(model) {}
+  ggufmill_model* get() const noexcept { return model_.get(); }
+
+  std::string describe() const {
+    return detail::text([&](auto text, auto error) { return ggufmill_model_describe(get(), text, error); });
+  }
+  std::size_t tensor_count() const noexcept { return ggufmill_model_tensor_count(get()); }
+  ggufmill_tensor tensor(std::size_t index) const {
+    ggufmill_tensor tensor{};
+    tensor.size = sizeof tensor;
+    detail::call([&](auto error) { return ggufmill_model_tensor(get(), index, &tensor, error); });
+    return tensor;
+  }
+  ggufmill_tensor tensor(const std::string& name) const {
+    ggufmill_tensor tensor{};
+    tensor.size = sizeof tensor;
+    detail::call([&](auto error) { return ggufmill_model_find(get(), name.c_str(), &tensor, error); });
+    return tensor;
+  }
+  // Returns the values of rows [first, first + rows).
+  std::vector<float> rows(const std::string& name, std::uint64_t first, std::uint64_t rows, unsigned threads = 0,
+                          Control* control = nullptr) const {
+    std::vector<float> values(rows * tensor(name).columns);
+    read(name, first, rows, "F32", values.data(), values.size() * sizeof(float), threads, control);
+    return values;
+  }
+  // Returns the bytes of rows [first, first + rows) in the tensor's own type.
+  std::vector<unsigned char> raw_rows(const std::string& name, std::uint64_t first, std::uint64_t rows,
+                                      unsigned threads = 0, Control* control = nullptr) const {
+    std::vector<unsigned char> bytes(rows * tensor(name).row_bytes);
+    read(name, first, rows, nullptr, bytes.data(), bytes.size(), threads, control);
+    return bytes;
+  }
+  std::string statistics(const std::string& name, const char* options = nullptr, Control* control = nullptr) const {
+    return detail::text(
+        [&](auto text, auto error) {
+          return ggufmill_model_statistics(get(), name.c_str(), options, detail::get(control), text, error);
+        },
+        control);
+  }
+  std::string file_name(const char* options = nullptr) const {
+    return detail::text([&](auto text, auto error) { return ggufmill_model_name(get(), options, text, error); });
+  }
+  std::string recipe() const {
+    return detail::text([&](auto text, auto error) { return ggufmill_recipe_from(get(), text, error); });
+  }
+  std::string check_recipe(const std::string& recipe) const {
+    return detail::text(
+        [&](auto text, auto error) { return ggufmill_recipe_check(get(), recipe.c_str(), text, error); });
+  }
+  std::string compare_recipes(const std::string& a, const std::string& b) const {
+    return detail::text(
+        [&](auto text, auto error) { return ggufmill_recipe_diff(get(), a.c_str(), b.c_str(), text, error); });
+  }
+
+ private:
+  void read(const std::string& name, std::uint64_t first, std::uint64_t rows, const char* type, void* into,
+            std::uint64_t bytes, unsigned threads, Control* control) const {
+    detail::call(
+        [&](auto error) {
+          return ggufmill_model_read_rows(get(), name.c_str(), first, rows, type, into, bytes, threads,
+                                          detail::get(control), error);
+        },
+        control);
+  }
+
+  detail::Handle<ggufmill_model, ggufmill_model_free> model_;
+};
+
+// Writes a page with pictures of models.
+inline void write_models_page(const std::vector<const Model*>& models, const std::string& path,
+                              const char* options = nullptr) {
+  std::vector<const ggufmill_model*> handles;
+  for (const Model* model : models) handles.push_back(model->get());
+  detail::call(
+      [&](auto error) { return ggufmill_models_page(handles.data(), handles.size(), path.c_str(), options, error); });
+}
+
+// The library with its kernels.
+class Context {
+ public:
+  explicit Context(const char* options = nullptr) {
+    ggufmill_context* made = nullptr;
+    detail::call([&](auto error) { return ggufmill_context_create(options, &made, error); });
+    context_.reset(made);
+  }
+  ggufmill_context* get() const noexcept { return context_.get(); }
+
+  std::string types() const {
+    return detail::text([&](auto text, auto error) { return ggufmill_types(get(), text, error); });
+  }
+  std::string kernels() const {
+    return detail::text([&](auto text, auto error) { return ggufmill_kernels(get(), text, error); });
+  }
+
+  Job open_job(const std::string& path, const char* options = nullptr) const {
+    ggufmill_job* made = nullptr;
+    detail::call([&](auto error) { return ggufmill_job_open(get(), path.c_str(), options, &made, error); });
+    return Job(made);
+  }
+  Job parse_job(const std::string& text, const std::string& name, const char* options = nullptr) const {
+    ggufmill_job* made = nullptr;
+    detail::call(
+        [&](auto error) { return ggufmill_job_parse(get(), text.c_str(), name.c_str(), options, &made, error); });
+    return Job(made);
+  }
+  std::string pipeline_of(const std::string& tool, const char* options) const {
+    return detail::text(
+        [&](auto text, auto error) { return ggufmill_pipeline_of(get(), tool.c_str(), options, text, error); });
+  }
+  Model open_model(const std::string& path, const char* options = nullptr) const {
+    ggufmill_model* made = nullptr;
+    detail::call([&](auto error) { return ggufmill_model_open(get(), path.c_str(), options, &made, error); });
+    return Model(made);
+  }
+
+  std::uint64_t row_bytes(const std::string& type, std::uint64_t columns) const {
+    std::uint64_t bytes = 0;
+    detail::call([&](auto error) { return ggufmill_row_bytes(get(), type.c_str(), columns, &bytes, error); });
+    return bytes;
+  }
+  // Converts rows of `columns` values each. `importance`: one weight per column, or empty.
+  std::vector<unsigned char> quantize(const std::string& type, const std::vector<float>& values, std::uint64_t columns,
+                                      const std::vector<float>& importance = {}, unsigned threads = 0,
+                                      Control* control = nullptr) const {
+    const std::uint64_t rows = columns == 0 ? 0 : values.size() / columns;
+    std::vector<unsigned char> bytes(rows * row_bytes(type, columns));
+    if (rows * columns != values.size()) throw std::invalid_argument("values are not a whole number of rows");
+    if (!importance.empty() && importance.size() != columns) throw std::invalid_argument("one weight per column");
+    detail::call(
+        [&](auto error) {
+          return ggufmill_quantize_rows(get(), type.c_str(), nullptr, values.data(), rows, columns,
+                                        importance.empty() ? nullptr : importance.data(), 1, bytes.data(), bytes.size(),
+                                        threads, detail::get(control), error);
+        },
+        control);
+    return bytes;
+  }
+  std::vector<float> decode(const std::string& type, const std::vector<unsigned char>& bytes, std::uint64_t columns,
+                            unsigned threads = 0, Control* control = nullptr) const {
+    const std::uint64_t row = row_bytes(type, columns), rows = row == 0 ? 0 : bytes.size() / row;
+    std::vector<float> values(rows * columns);
+    detail::call(
+        [&](auto error) {
+          return ggufmill_decode_rows(get(), type.c_str(), bytes.data(), bytes.size(), rows, columns, values.data(),
+                                      threads, detail::get(control), error);
+        },
+        control);
+    return values;
+  }
+
+  std::string verify(const std::string& path, const char* options = nullptr, Control* control = nullptr) const {
+    return tool(ggufmill_verify, path, options, control);
+  }
+  std::string compare(const std::string& a, const std::string& b, const char* options = nullptr,
+                      Control* control = nullptr) const {
+    return detail::text(
+        [&](auto text, auto error) {
+          return ggufmill_compare(get(), a.c_str(), b.c_str(), options, detail::get(control), text, error);
+        },
+        control);
+  }
+  std::string hash(const std::string& path, const char* options = nullptr, Control* control = nullptr) const {
+    return tool(ggufmill_hash, path, options, control);
+  }
+  std::string edit(const std::string& path, const char* options, Control* control = nullptr) const {
+    return tool(ggufmill_edit, path, options, control);
+  }
+  std::string describe_importance(const std::string& path) const {
+    return detail::text(
+        [&](auto text, auto error) { return ggufmill_importance_describe(get(), path.c_str(), text, error); });
+  }
+  std::string merge_importance(const char* options) const {
+    return detail::text([&](auto text, auto error) { return ggufmill_importance_merge(get(), options, text, error); });
+  }
+
+ private:
+  template <class Function>
+  std::string tool(const Function& function, const std::string& path, const char* options, Control* control) const {
+    return detail::text(
+        [&](auto text, auto error) {
+          return function(get(), path.c_str(), options, detail::get(control), text, error);
+        },
+        control);
+  }
+
+  detail::Handle<ggufmill_context, ggufmill_context_free> context_;
+};
+
+// See ggufmill_catalog() and the functions after it.
+inline std::string catalog(const std::string& kind) {
+  return detail::text([&](auto text, auto error) { return ggufmill_catalog(kind.c_str(), text, error); });
+}
+inline std::string catalog_text(const std::string& kind, const std::string& name) {
+  return detail::text(
+      [&](auto text, auto error) { return ggufmill_catalog_text(kind.c_str(), name.c_str(), text, error); });
+}
+inline std::string schema(const std::string& kind) {
+  return detail::text([&](auto text, auto error) { return ggufmill_schema(kind.c_str(), text, error); });
+}
+inline std::string parse_name(const std::string& name) {
+  return detail::text([&](auto text, auto error) { return ggufmill_parse_name(name.c_str(), text, error); });
+}
+
+}  // namespace ggufmill
+
+#endif

@@ -1,0 +1,126 @@
+#include "pipeline/llama_cpp/quantize_metadata.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipeline/config/yaml_words.h"
+#include "pipeline/core/text.h"
+#include "stages/gguf/gguf.h"
+#include "stages/importance/importance_file.h"
+#include "stages/quantize/facts.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr const char* kForm = "KEY=TYPE:VALUE";
+constexpr const char* kExample = "for example general.name=str:mine";
+
+struct Entry {
+  std::string key;
+  std::string value;  // YAML: "{type: 'uint32', value: '8'}"
+};
+
+// If the key exists already, its entry is replaced and moves to the end.
+void put(std::vector<Entry>& entries, Entry entry) {
+  entries.erase(std::remove_if(entries.begin(), entries.end(), [&](const Entry& it) { return it.key == entry.key; }),
+                entries.end());
+  entries.push_back(std::move(entry));
+}
+
+std::string lines_of(const std::vector<Entry>& entries) {
+  std::string text;
+  for (const Entry& entry : entries) text += fmt::format("        {}: {}\n", yaml_quoted(entry.key), entry.value);
+  return text;
+}
+
+std::string typed(std::string_view type, const std::string& value) {
+  return fmt::format("{{type: {}, value: {}}}", yaml_quoted(type), value);
+}
+
+// As in the reference, `int` becomes the uint32 of the absolute value.
+Result<std::string> int_value(const std::string& text, const std::string& word) {
+  const bool negative = text.starts_with('-');
+  const auto number = whole_number<std::uint32_t>(negative ? text.substr(1) : text);
+  if (!number)
+    return usage_error(fmt::format("{} in {} is not a 32-bit integer", quoted_name(text), quoted_name(word)),
+                       "for larger numbers, use KEY=uint64:VALUE");
+  return typed("uint32", std::to_string(*number));
+}
+
+// In addition to the reference's int, float, bool and str, TYPE may be any metadata type, or one followed by [] with a
+// list in brackets as the value.
+Result<std::string> override_value(const std::string& type, const std::string& value, const std::string& word) {
+  if (type == "int") return int_value(value, word);
+  if (type == "float") return typed("float32", yaml_quoted(value));
+  if (type == "str" || type == "string") return typed("string", yaml_quoted(value));
+  if (type.ends_with("[]")) return typed(type, value);
+  if (!metadata_type_named(type) || type == "array")
+    return usage_error(fmt::format("unknown type {} in {}", quoted_name(type), quoted_name(word)),
+                       "use int, float, bool, str, or a metadata type such as uint64 or string[]");
+  return typed(type, yaml_quoted(value));
+}
+
+Result<Entry> override_entry(const std::string& word) {
+  BOOST_OUTCOME_TRY(const auto sides, split_word(word, kForm, kExample));
+  const auto& [key, right] = sides;
+  const std::size_t colon = right.find(':');
+  if (colon == std::string::npos)
+    return usage_error(fmt::format("{} is not of the form {}", quoted_name(word), kForm), kExample);
+  BOOST_OUTCOME_TRY(std::string value, override_value(right.substr(0, colon), right.substr(colon + 1), word));
+  return Entry{key, std::move(value)};
+}
+
+Status put_importance(const QuantizeOptions& options, std::vector<Entry>& entries) {
+  if (options.imatrix.empty()) return ok();
+  Selection selection;
+  for (const auto& [words, patterns] : {std::pair(&options.include_weights, &selection.include),
+                                        std::pair(&options.exclude_weights, &selection.exclude)})
+    for (const std::string& word : regex_literals(*words)) {
+      BOOST_OUTCOME_TRY(patterns->emplace_back(), Pattern::compile(word));
+    }
+  BOOST_OUTCOME_TRY(const auto summary, summarize_importance(options.imatrix, selection, gguf_opener()));
+  for (const MetadataEntry& entry : metadata_of(summary)) {
+    const auto words = as_string(entry.value);
+    put(entries,
+        {entry.key, typed(metadata_type_name(entry.value.type), words ? yaml_quoted(*words) : describe(entry.value))});
+  }
+  return ok();
+}
+
+}  // namespace
+
+Result<std::pair<std::string, std::string>> split_word(const std::string& word, const char* form, const char* example) {
+  const std::size_t equals = word.find('=');
+  if (equals == 0 || equals == std::string::npos || equals + 1 == word.size())
+    return usage_error(fmt::format("{} is not of the form {}", quoted_name(word), form), example);
+  return std::pair(word.substr(0, equals), word.substr(equals + 1));
+}
+
+Result<std::string> metadata_text(const QuantizeOptions& options, const std::optional<LayerCount>& layers_left,
+                                  std::vector<std::string>& warnings) {
+  std::vector<Entry> entries;
+  for (const std::string& word : options.override_kv) {
+    BOOST_OUTCOME_TRY(Entry entry, override_entry(word));
+    if (word.find("=int:-") == entry.key.size())
+      warnings.push_back(fmt::format(
+          "{} is written as {}, as in llama-quantize; for a negative number, use {}=int32:{}", quoted_name(word),
+          word.substr(entry.key.size() + 6), entry.key, word.substr(entry.key.size() + 5)));
+    put(entries, std::move(entry));
+  }
+  BOOST_OUTCOME_TRY(put_importance(options, entries));
+  if (layers_left)  // already set by the stage `prune`; this only moves it to the end
+    put(entries, {layers_left->architecture + ".block_count", typed("uint32", std::to_string(layers_left->layers))});
+  return entries.empty() ? std::string() : "    metadata:\n      append:\n" + lines_of(entries);
+}
+
+Result<std::string> fact_text(const QuantizeOptions& options) {
+  std::vector<Entry> entries;
+  for (const std::string& word : options.override_kv) {
+    BOOST_OUTCOME_TRY(Entry entry, override_entry(word));
+    if (decides_types(entry.key)) put(entries, std::move(entry));
+  }
+  return entries.empty() ? std::string() : "  - metadata:\n      set:\n" + lines_of(entries);
+}
+
+}  // namespace ggufmill

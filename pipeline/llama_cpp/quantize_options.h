@@ -1,0 +1,69 @@
+#pragma once
+// The arguments of `ggufmill quantize`, which are those of llama-quantize, and the equivalent pipeline file.
+
+#include <charconv>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipeline/core/error.h"
+#include "pipeline/llama_cpp/arguments.h"
+
+namespace ggufmill {
+
+struct QuantizedOutput {
+  std::string path, recipe;
+};
+
+struct QuantizeOptions {
+  std::string input;  // a GGUF file, the first of its shards, a checkpoint folder, or a diffusion model's safetensors
+  std::vector<QuantizedOutput> outputs;  // at least one; all are written in a single pass over the input
+  std::optional<unsigned> threads;
+  bool allow_requantize = false, leave_output_tensor = false, pure = false, keep_split = false;
+  std::optional<std::string> output_tensor_type, token_embedding_type;
+  std::vector<std::string> tensor_types;       // "PATTERN=TYPE", in the order given
+  std::vector<std::string> tensor_type_files;  // of further tensor types; see add_tensor_types_of_files()
+  std::string imatrix;
+  std::string encoder;                                        // as in a pipeline file: "search"; empty: the reference
+  std::vector<std::string> include_weights, exclude_weights;  // substrings of tensor names
+  std::string prune_layers;                                   // "6,7"
+  std::vector<std::string> override_kv;                       // "KEY=TYPE:VALUE"
+};
+
+// Parses all of `word` as a decimal number; returns none if that fails.
+template <class T>
+std::optional<T> whole_number(const std::string& word) {
+  T number{};
+  const char* end = word.data() + word.size();
+  if (std::from_chars(word.data(), end, number) != std::from_chars_result{end, std::errc()}) return {};
+  return number;
+}
+
+// Parses INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]. TYPE is the name, an alias or the file type number of a recipe; case
+// is ignored. Without OUTPUT, the output is ggml-model-TYPE.gguf next to the input, as in the reference; for several
+// types, for a checkpoint or a diffusion model, and if OUTPUT is a folder, it is MODEL-TYPE.gguf. Adds a warning for
+// each argument that is interpreted differently than written; pipeline/llama_cpp/llama-quantize.md lists these cases
+// and the reasons.
+Status read_positional(const std::vector<std::string>& words, QuantizeOptions& options,
+                       std::vector<std::string>& warnings);
+
+// Returns true if `input` is read as the safetensors file of a diffusion model.
+bool is_diffusion_file(const std::string& input);
+
+// Returns the arguments of `ggufmill quantize` that set members of QuantizeOptions.
+std::span<const Argument<QuantizeOptions>> quantize_arguments();
+
+// Reads a file of "PATTERN=TYPE" words separated by white space.
+Result<std::vector<std::string>> read_tensor_type_file(const std::string& path);
+// Appends those of tensor_type_files to the tensor types.
+Status add_tensor_types_of_files(QuantizeOptions& options);
+
+// Returns the name of the built-in recipe with this name or alias, ignoring case; empty if there is none.
+std::string recipe_of_word(const std::string& word);
+
+// Returns the equivalent pipeline file. Opens the importance file, whose size and origin are recorded as in the
+// reference, and the input if layers are pruned. Adds warnings as read_positional() does.
+Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std::string>& warnings);
+
+}  // namespace ggufmill

@@ -1,0 +1,197 @@
+// Translates the arguments of `ggufmill quantize` into a pipeline file.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "pipeline/api/open_model.h"
+#include "pipeline/api/registry.h"
+#include "pipeline/config/yaml_reader.h"
+#include "pipeline/config/yaml_words.h"
+#include "pipeline/core/text.h"
+#include "pipeline/io/source_path.h"
+#include "pipeline/llama_cpp/quantize_metadata.h"
+#include "stages/prune/prune_stage.h"
+#include "stages/quantize/encoder_fields.h"
+#include "stages/quantize/recipe.h"
+
+namespace ggufmill {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+std::string quoted_list(const Strings& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + yaml_quoted(word);
+  return "[" + text + "]";
+}
+
+Result<std::string> type_name(const std::string& word) {
+  if (const TypeInfo* type = Types().find(word)) return std::string(type->name);
+  std::vector<std::string> names;
+  for (const TypeInfo& type : built_in_types()) names.emplace_back(type.name);
+  const std::string meant = did_you_mean(word, names);
+  return usage_error(fmt::format("unknown quantization type {}", quoted_name(word)),
+                     (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) + "`ggufmill types` lists them");
+}
+
+// `misfit`: what to do with tensors whose rows are not whole blocks of the type; empty: not applicable.
+std::string rule_line(const std::string& pattern, const std::string& type, const std::string& misfit) {
+  return fmt::format("        - {{match: {}, type: {}, optional: true{}}}\n", yaml_quoted(pattern), type,
+                     misfit.empty() ? "" : ", misfit: " + misfit);
+}
+
+// Adds each warning only once, although several outputs have the same options.
+void warn(std::string text, std::vector<std::string>& warnings) {
+  if (std::ranges::count(warnings, text) == 0) warnings.push_back(std::move(text));
+}
+
+// The reference converts a pattern to lowercase before the search, so \D becomes \d.
+void warn_of_capitals(const std::string& pattern, std::vector<std::string>& warnings) {
+  std::string small = pattern;
+  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (small != pattern)
+    warn(fmt::format("the pattern {} is matched as written; llama-quantize would match {}", quoted_name(pattern),
+                     quoted_name(small)),
+         warnings);
+}
+
+// The layers to prune that exist, and the number of those that remain.
+struct Pruning {
+  std::string layers;  // for example "6,7"; empty: none is pruned
+  std::optional<LayerCount> left;
+};
+
+// Like the reference, ignores layer numbers that the model does not have.
+Result<Pruning> pruning(const QuantizeOptions& options, std::vector<std::string>& warnings) {
+  if (options.prune_layers.empty()) return Pruning{};
+  LayerSet asked;
+  BOOST_OUTCOME_TRY(asked.add(options.prune_layers));
+  BOOST_OUTCOME_TRY(const Model model, open_model(options.input, {}, make_registry(), FileForm::kConverted));
+  BOOST_OUTCOME_TRY(LayerCount count, count_layers(model));
+  Pruning found;
+  for (std::uint64_t layer = 0; layer < std::min(count.layers, asked.last() + 1); ++layer)
+    if (asked.contains(layer)) found.layers += (found.layers.empty() ? "" : ",") + std::to_string(layer);
+  if (asked.last() >= count.layers)
+    warnings.push_back(fmt::format("--prune-layers {}: the model has no layer{}", quoted_name(options.prune_layers),
+                                   count.layers == 0 ? "s"
+                                                     : fmt::format(" {}; its {} layers are 0 to {}", asked.last(),
+                                                                   count.layers, count.layers - 1)));
+  count.layers -= asked.count(0, count.layers);
+  found.left = std::move(count);
+  return found;
+}
+
+// The reference applies patterns and type mixes only if the recipe's main type is quantized.
+bool is_mixed(const Recipe& recipe) { return recipe.type && recipe.type->is_quantized(); }
+
+// Warns about types that the recipe does not use.
+void warn_of_unused_types(const QuantizeOptions& options, const Recipe& recipe, std::vector<std::string>& warnings) {
+  if (!is_mixed(recipe) && !options.tensor_types.empty())
+    warn(fmt::format("--tensor-type is ignored: with {} there is no mix of types to change", recipe.name), warnings);
+  if (!recipe.type && (options.output_tensor_type || options.token_embedding_type))
+    warn(fmt::format("--output-tensor-type and --token-embedding-type are ignored: {} changes no type", recipe.name),
+         warnings);
+}
+
+// If rows do not fit, the types given for the token embedding and the output tensor are refused; those of patterns
+// fall back.
+Result<std::string> tensor_rules(const QuantizeOptions& options, bool mixed, std::vector<std::string>& warnings) {
+  std::string text;
+  if (options.leave_output_tensor) text += rule_line("^output\\.weight$", "keep", "");
+  if (options.token_embedding_type) {
+    BOOST_OUTCOME_TRY(const auto type, type_name(*options.token_embedding_type));
+    text += rule_line("^(per_layer_)?token_embd\\.weight$", type, "refuse");
+  }
+  if (options.output_tensor_type) {
+    BOOST_OUTCOME_TRY(const auto type, type_name(*options.output_tensor_type));
+    text += rule_line("^output\\.weight$", type, "refuse");
+  }
+  for (const std::string& word : options.tensor_types) {
+    BOOST_OUTCOME_TRY(const auto sides, split_word(word, "PATTERN=TYPE", "for example ffn_down=Q6_K"));
+    BOOST_OUTCOME_TRY(const auto type, type_name(sides.second));
+    BOOST_OUTCOME_TRY(Pattern::compile(sides.first));
+    warn_of_capitals(sides.first, warnings);
+    if (mixed) text += rule_line(sides.first, type, "fallback");
+  }
+  return text.empty() ? text : "      tensors:\n" + text;
+}
+
+// A tied token embedding is also the head: it takes the output tensor's type, or the fallback of that type.
+Result<std::string> head_rule(const QuantizeOptions& options, bool mixed) {
+  if (!options.output_tensor_type || options.pure || !mixed) return std::string();
+  BOOST_OUTCOME_TRY(const auto type, type_name(*options.output_tensor_type));
+  return fmt::format("      rules: [{{class: head, type: {}}}]\n      misfit: fallback\n", type);
+}
+
+Result<std::string> quantize_text(const QuantizeOptions& options, const std::string& recipe_name,
+                                  std::vector<std::string>& warnings) {
+  BOOST_OUTCOME_TRY(const Recipe recipe, RecipeCatalog().find(recipe_name));
+  const bool mixed = is_mixed(recipe);
+  warn_of_unused_types(options, recipe, warnings);
+  BOOST_OUTCOME_TRY(const auto tensors, tensor_rules(options, mixed, warnings));
+  BOOST_OUTCOME_TRY(const auto rules, head_rule(options, mixed));
+  std::string text =
+      fmt::format("    quantize:\n      recipe: {}\n      requantize: {}\n",
+                  names_file(recipe_name) ? yaml_quoted(recipe_name) : recipe_name, options.allow_requantize);
+  if (!options.encoder.empty()) {
+    BOOST_OUTCOME_TRY(parse_option("--encoder", encoder_form(), options.encoder));
+    text += fmt::format("      encoder: {}\n", options.encoder);
+  }
+  if (options.pure) text += "      pure: true\n";
+  if (options.keep_split) text += "      order: source\n";
+  return text + tensors + rules;
+}
+
+// Returns the stages, which all outputs share; `facts` comes first.
+std::string stages_text(const QuantizeOptions& options, const std::string& facts, const std::string& pruned) {
+  std::string text = facts;
+  if (!options.imatrix.empty()) {
+    text += fmt::format("  - importance:\n      file: {}\n      any_model: true\n      record: false\n",
+                        yaml_quoted(options.imatrix));
+    if (!options.include_weights.empty())
+      text += fmt::format("      include: {}\n", quoted_list(regex_literals(options.include_weights)));
+    if (!options.exclude_weights.empty())
+      text += fmt::format("      exclude: {}\n", quoted_list(regex_literals(options.exclude_weights)));
+  }
+  if (!pruned.empty()) text += fmt::format("  - prune: {{layers: {}}}\n", yaml_quoted(pruned));
+  return text.empty() ? text : "stages:\n" + text;
+}
+
+constexpr std::string_view kGgufSource = "gguf";
+
+// Returns the name of the source that reads the input: a folder is a checkpoint of a language model, a safetensors file
+// a model of images or video.
+std::string_view source_of(const std::string& input) {
+  if (is_folder(input)) return "huggingface";
+  return is_diffusion_file(input) ? "diffusion" : kGgufSource;
+}
+
+}  // namespace
+
+Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std::string>& warnings) {
+  if (!options.include_weights.empty() && !options.exclude_weights.empty())
+    return usage_error("--include-weights and --exclude-weights cannot be used together", "give one of them");
+  const std::string_view source = source_of(options.input);
+  if (source != kGgufSource && options.keep_split)
+    return usage_error(
+        fmt::format("--keep-split keeps the shards of a GGUF, but {} is a checkpoint", quoted_name(options.input)),
+        "set `shard_size` in the pipeline file that --emit-pipeline prints");
+  BOOST_OUTCOME_TRY(const auto facts, fact_text(options));
+  BOOST_OUTCOME_TRY(const auto pruned, pruning(options, warnings));
+  BOOST_OUTCOME_TRY(const auto metadata, metadata_text(options, pruned.left, warnings));
+  std::string text = fmt::format("version: 1\nsource: {{{}: {}}}\n", source, yaml_quoted(options.input));
+  text += stages_text(options, facts, pruned.layers) + "outputs:\n";
+  for (const QuantizedOutput& output : options.outputs) {
+    const std::string path = yaml_quoted(output.path);
+    text += options.keep_split ? fmt::format("  - gguf: {{path: {}, shards: source}}\n", path)
+                               : fmt::format("  - gguf: {}\n", path);
+    BOOST_OUTCOME_TRY(const auto quantize, quantize_text(options, output.recipe, warnings));
+    text += quantize + metadata;
+  }
+  if (options.threads) text += fmt::format("limits: {{threads: {}}}\n", *options.threads);
+  return text;
+}
+
+}  // namespace ggufmill
