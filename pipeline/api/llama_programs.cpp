@@ -26,7 +26,7 @@ Result<std::string> run(const std::vector<std::string>& words, const ProgramOpti
   return run_and_capture(words, how);
 }
 
-std::vector<std::string> words_of(const std::string& program, const std::string& model, const std::string& text,
+std::vector<std::string> command_of(const std::string& program, const std::string& model, const std::string& text,
                                   unsigned chunks, unsigned context, const ProgramOptions& options) {
   std::vector<std::string> words{program, "-m", model, "-f", text, "-c", std::to_string(context)};
   words.insert(words.end(), {"-t", std::to_string(options.threads)});
@@ -34,10 +34,10 @@ std::vector<std::string> words_of(const std::string& program, const std::string&
   return words;
 }
 
-std::vector<std::string> words_of(const QualityOptions& quality, const std::string& model,
+std::vector<std::string> command_of(const QualityOptions& quality, const std::string& model,
                                   const std::string& predictions, const ProgramOptions& options) {
   std::vector<std::string> words =
-      words_of(quality.program, model, quality.text, quality.chunks, quality.context, options);
+      command_of(quality.program, model, quality.text, quality.chunks, quality.context, options);
   words.insert(words.end(), {"--kl-divergence-base", predictions});
   words.insert(words.end(), quality.options.begin(), quality.options.end());
   return words;
@@ -98,7 +98,7 @@ void ChunkCounter::read_line() {
 Status compute_importance(const ImportanceComputation& computation, const std::string& model, const std::string& into,
                           const ProgramOptions& options) {
   std::vector<std::string> words =
-      words_of(computation.program, model, computation.text, computation.chunks, computation.context, options);
+      command_of(computation.program, model, computation.text, computation.chunks, computation.context, options);
   words.insert(words.end(), {"-o", into});
   words.insert(words.end(), computation.options.begin(), computation.options.end());
   BOOST_OUTCOME_TRY(run(words, options));
@@ -107,13 +107,13 @@ Status compute_importance(const ImportanceComputation& computation, const std::s
 
 Status write_predictions(const QualityOptions& quality, const std::string& model, const std::string& into,
                          const ProgramOptions& options) {
-  BOOST_OUTCOME_TRY(run(words_of(quality, model, into, options), options));
+  BOOST_OUTCOME_TRY(run(command_of(quality, model, into, options), options));
   return check_result(quality.program, into, "predictions of the base model");
 }
 
 Result<MeasuredQuality> measure_quality(const QualityOptions& quality, const std::string& model,
                                         const std::string& predictions, const ProgramOptions& options) {
-  std::vector<std::string> words = words_of(quality, model, predictions, options);
+  std::vector<std::string> words = command_of(quality, model, predictions, options);
   words.emplace_back("--kl-divergence");
   for (int i = 1;; ++i) {
     BOOST_OUTCOME_TRY(const std::string printed, run(words, options));

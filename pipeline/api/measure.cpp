@@ -471,6 +471,7 @@ Result<CurveOfJob> curve_of(const Context& context, const Job& job, std::size_t 
   const Job measured = with_recalled(context, job);
   const StageList& stages = measured.outputs.at(output).stages;
   BOOST_OUTCOME_TRY(Model model, shared_model(measured, measured.outputs.at(output).request()));
+  model.notes.set(notes::kTensorAlignment, measured.outputs.at(output).sink->tensor_alignment(model));
   BOOST_OUTCOME_TRY(const auto made, undecided(stages, std::move(model)));
   if (!made)
     return usage_error("the output has no target, so there is no curve",

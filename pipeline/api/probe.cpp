@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-std::string words_of(const SourceFile& file) {
+std::string describe(const SourceFile& file) {
   return fmt::format("{} {:x} {}", file.bytes, file.header_hash, file.modified);
 }
 
@@ -46,7 +46,7 @@ class Prober {
     base_ = shared.files.front()->path;
     BOOST_OUTCOME_TRY(const std::vector<Tensor> tensors, open_tensors(shared));
     BOOST_OUTCOME_TRY(const auto text, InputFile::open(options_.text));
-    measured_on_ = text_hash(fmt::format("{} {} {} {}", words_of(*shared.files.front()), words_of(*text->describe()),
+    measured_on_ = text_hash(fmt::format("{} {} {} {}", describe(*shared.files.front()), describe(*text->describe()),
                                          options_.chunks, options_.context));
     BOOST_OUTCOME_TRY(check_targets());
     BOOST_OUTCOME_TRY(recall());

@@ -99,7 +99,7 @@ Result<ClusterArray> load_matrix(const std::string& folder) try {
     array.jobs.push_back(std::move(job));
   }
   if (array.jobs.empty()) throw InvalidJson{"it has no jobs"};
-  for (const json::value& each : needed_list(read, "left_out")) array.skipped.push_back(cell_of(each));
+  for (const json::value& each : needed_list(read, "skipped")) array.skipped.push_back(cell_of(each));
   array.report.json = needed_text(needed(read, "report"), "json");
   array.report.html = needed_text(needed(read, "report"), "html");
   return array;
@@ -137,7 +137,7 @@ Status write_matrix(const ClusterArray& array) {
                             {"version", kVersion},
                             {"ggufmill", GGUFMILL_VERSION},
                             {"jobs", std::move(jobs)},
-                            {"left_out", std::move(skipped)},
+                            {"skipped", std::move(skipped)},
                             {"report", json::object{{"json", array.report.json}, {"html", array.report.html}}}};
   return write_text(array.file("matrix.json"), json::serialize(object) + "\n", false);
 }

@@ -39,7 +39,7 @@ std::string exported_variables() {
   return names;
 }
 
-std::vector<std::string> common_words(const ClusterArray& array, const std::string& what) {
+std::vector<std::string> common_arguments(const ClusterArray& array, const std::string& what) {
   const ClusterJob& job = array.jobs.front();
   const ClusterOptions& options = job.options;
   std::vector<std::string> words{"sbatch",
@@ -138,7 +138,7 @@ std::string seal_script(const ClusterArray& array, const std::string& program) {
 }
 
 std::vector<std::string> parts_command(const ClusterArray& array, const std::vector<std::size_t>& parts) {
-  std::vector<std::string> words = common_words(array, "parts");
+  std::vector<std::string> words = common_arguments(array, "parts");
   std::string indices = index_list(parts);
   if (const unsigned most = array.jobs.front().options.max_parallel; most != 0) indices += fmt::format("%{}", most);
   words.push_back("--array=" + indices);
@@ -149,7 +149,7 @@ std::vector<std::string> parts_command(const ClusterArray& array, const std::vec
 }
 
 std::vector<std::string> seal_command(const ClusterArray& array, const std::string& after) {
-  std::vector<std::string> words = common_words(array, "seal");
+  std::vector<std::string> words = common_arguments(array, "seal");
   if (!after.empty() && array.is_matrix)
     words.push_back("--dependency=afterany:" + after);  // a failed source does not block the outputs of the others
   else if (!after.empty()) {

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kJobStates[] = {"sealed", "running", "needs resume"};
 constexpr std::chrono::seconds kPatience{12};  // the heartbeat interval is 10 s
 
-std::string words_of(const SlurmTask& task) {
+std::string describe(const SlurmTask& task) {
   return task.reason.empty() || task.reason == "None" ? task.state : fmt::format("{} ({})", task.state, task.reason);
 }
 
@@ -48,7 +48,7 @@ PartStatus JobWatch::look_at(std::size_t part, const std::optional<SlurmView>& s
   const SlurmTask* task = nullptr;
   if (slurm)
     if (const auto found = slurm->parts.find(part); found != slurm->parts.end()) task = &found->second;
-  if (task) status.engine = words_of(*task);
+  if (task) status.engine = describe(*task);
   if (const auto heartbeat = read_heartbeat(job, own)) {
     std::string now = fmt::format("{} {}", heartbeat->attempt, heartbeat->count);
     if (has_looked_ && now != heartbeats_[part]) last_beat_[part] = Clock::now();
@@ -103,7 +103,7 @@ JobStatus JobWatch::look(bool patient) {
       break;
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
-  if (slurm && slurm->seal) status.seal = words_of(*slurm->seal);
+  if (slurm && slurm->seal) status.seal = describe(*slurm->seal);
   for (std::size_t i = 0; i < array_.jobs.size(); ++i) status.sealed.push_back(is_sealed(array_.jobs[i], plans_[i]));
   if (std::ranges::count(status.sealed, false) == 0)
     status.state = JobStatus::State::kSealed;

@@ -27,7 +27,7 @@ ConfigNode::Kind node_kind(const FieldSpec& spec) {
   }
 }
 
-std::string found_words(const ConfigNode& node) {
+std::string describe_found(const ConfigNode& node) {
   switch (node.kind) {
     case ConfigNode::Kind::kNull:
       return "nothing";
@@ -42,7 +42,7 @@ std::string found_words(const ConfigNode& node) {
 }
 
 Error wrong_kind(const ConfigNode& node, const FieldSpec& spec) {
-  return error_at(node, fmt::format("expected {}, found {}", value_words(spec), found_words(node)),
+  return error_at(node, fmt::format("expected {}, found {}", describe_value(spec), describe_found(node)),
                   spec.example.empty() ? "" : fmt::format("for example {}", spec.example));
 }
 
@@ -152,7 +152,7 @@ class Linter {
 
   static Error missing_key(const ConfigNode& node, const FieldSpec& field) {
     return error_at(node, fmt::format("missing key '{}'", field.name),
-                    field.example.empty() ? fmt::format("expected {}", value_words(field))
+                    field.example.empty() ? fmt::format("expected {}", describe_value(field))
                                           : fmt::format("for example {}: {}", field.name, field.example));
   }
 
@@ -206,7 +206,7 @@ class Linter {
     std::string help;
     for (const Diagnostics& found : tries)
       if (help.empty()) help = found.errors().front().help;
-    return error_at(node, fmt::format("{} is not {}", quoted_name(node.scalar), value_words(spec)), std::move(help));
+    return error_at(node, fmt::format("{} is not {}", quoted_name(node.scalar), describe_value(spec)), std::move(help));
   }
 
   Diagnostics& out_;

@@ -70,7 +70,7 @@ bool accepts_kind_of(const ConfigNode& node, const FieldSpec& spec);
 
 // Describes the values of this field for messages and help: "a path", "one of 'a', 'b'", "a whole number from 1 to
 // 1024".
-std::string value_words(const FieldSpec& spec);
+std::string describe_value(const FieldSpec& spec);
 
 // Typed access to linted nodes. Returns an error with the node's position if its form is wrong.
 Result<bool> to_bool(const ConfigNode& node);

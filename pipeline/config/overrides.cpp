@@ -92,7 +92,7 @@ class Walk {
     for (const FieldSpec& alternative : spec.alternatives)
       if (fits(alternative, node)) return &alternative;
     return fail(fmt::format("nothing can be set inside {}", at_ == 0 ? "this file" : quoted_name(path_[at_ - 1].word)),
-                fmt::format("it is {}: set it as a whole", value_words(spec)));
+                fmt::format("it is {}: set it as a whole", describe_value(spec)));
   }
 
   // Returns the next node on the path; `spec` becomes the field table of that node.

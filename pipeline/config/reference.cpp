@@ -85,7 +85,7 @@ std::string field_help(const FieldSpec& spec) {
     const std::string indent(2 * row.depth, ' ');
     const std::string note = presence(*row.field);
     out +=
-        fmt::format("{}{}: {}{}\n", indent, row.label, value_words(*row.field), note.empty() ? "" : " (" + note + ")");
+        fmt::format("{}{}: {}{}\n", indent, row.label, describe_value(*row.field), note.empty() ? "" : " (" + note + ")");
     if (!row.field->doc.empty()) out += fmt::format("{}    {}\n", indent, row.field->doc);
     if (!row.field->example.empty())
       out +=
@@ -102,7 +102,7 @@ std::string field_reference_markdown(const FieldSpec& spec) {
                                  : field.default_text.empty() ? ""
                                                               : "`" + field.default_text + "`";
     const std::string example = field.example.empty() ? "" : fmt::format(" Example: `{}`", field.example);
-    out += fmt::format("| `{}` | {} | {} | {} |\n", row.path, cell(value_words(field)), cell(fallback),
+    out += fmt::format("| `{}` | {} | {} | {} |\n", row.path, cell(describe_value(field)), cell(fallback),
                        cell(field.doc + example));
   }
   return out;

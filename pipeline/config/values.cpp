@@ -50,15 +50,15 @@ std::string with_range(std::string noun, const FieldSpec& spec) {
   return noun;
 }
 
-std::string choice_words(const std::vector<std::string>& choices) {
+std::string describe_choices(const std::vector<std::string>& choices) {
   std::string out = choices.size() > 1 ? "one of " : "";
   for (std::size_t i = 0; i < choices.size(); ++i) out += (i ? ", " : "") + quoted_name(choices[i]);
   return out;
 }
 
-std::string alternative_words(const std::vector<FieldSpec>& alternatives) {
+std::string describe_alternatives(const std::vector<FieldSpec>& alternatives) {
   std::string out;
-  for (std::size_t i = 0; i < alternatives.size(); ++i) out += (i ? " or " : "") + value_words(alternatives[i]);
+  for (std::size_t i = 0; i < alternatives.size(); ++i) out += (i ? " or " : "") + describe_value(alternatives[i]);
   return out;
 }
 
@@ -68,14 +68,14 @@ using Fault = std::optional<Error>;
 Fault lint_plain(const ConfigNode& node, const FieldSpec& spec) {
   if (!node.quoted || node.substituted) return {};
   return error_at(node,
-                  fmt::format("expected {}, found the quoted string {}", value_words(spec), quoted_name(node.scalar)),
+                  fmt::format("expected {}, found the quoted string {}", describe_value(spec), quoted_name(node.scalar)),
                   "remove the quotes");
 }
 
 Fault lint_range(const ConfigNode& node, const FieldSpec& spec, double value) {
   if (value >= spec.minimum && value <= spec.maximum) return {};
   return error_at(node, fmt::format("{} is not {}", quoted_name(node.scalar),
-                                    spec.minimum == 0 && value < 0 ? "0 or more" : value_words(spec)));
+                                    spec.minimum == 0 && value < 0 ? "0 or more" : describe_value(spec)));
 }
 
 template <class T>
@@ -119,7 +119,7 @@ Fault lint_type(const ConfigNode& node, const FieldSpec& spec, const Types& type
 Fault lint_enum(const ConfigNode& node, const FieldSpec& spec) {
   if (is_choice(node, spec)) return {};
   const std::string meant = did_you_mean(node.scalar, spec.choices);
-  return error_at(node, fmt::format("{} is not {}", quoted_name(node.scalar), value_words(spec)),
+  return error_at(node, fmt::format("{} is not {}", quoted_name(node.scalar), describe_value(spec)),
                   meant.empty() ? "" : fmt::format("did you mean '{}'?", meant));
 }
 
@@ -156,7 +156,7 @@ Result<Pattern> to_pattern(const ConfigNode& node) {
   return error_at(node.text, {node.position.line, column + static_cast<int>(fault_at), 1}, error.what, error.help);
 }
 
-std::string value_words(const FieldSpec& spec) {
+std::string describe_value(const FieldSpec& spec) {
   switch (spec.kind) {
     case FieldKind::kString:
       return "a string";
@@ -173,9 +173,9 @@ std::string value_words(const FieldSpec& spec) {
     case FieldKind::kRegex:
       return "a regular expression";
     case FieldKind::kTypeName:
-      return spec.choices.empty() ? "a tensor type" : "a tensor type or " + choice_words(spec.choices);
+      return spec.choices.empty() ? "a tensor type" : "a tensor type or " + describe_choices(spec.choices);
     case FieldKind::kEnum:
-      return choice_words(spec.choices);
+      return describe_choices(spec.choices);
     case FieldKind::kAny:
       return "any value";
     case FieldKind::kList:
@@ -184,7 +184,7 @@ std::string value_words(const FieldSpec& spec) {
     case FieldKind::kDictionary:
       return "a map";
     case FieldKind::kOneOf:
-      return alternative_words(spec.alternatives);
+      return describe_alternatives(spec.alternatives);
   }
   return {};
 }

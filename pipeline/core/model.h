@@ -55,6 +55,11 @@ struct Model {
   }
 };
 
+// Returns the bytes of a tensor as `type`, and of the padding after it to a multiple of `alignment` bytes (0: none).
+std::uint64_t padded_bytes(const Tensor& tensor, const TypeInfo& type, std::uint64_t alignment);
+// Returns the sum over all tensors in their target types.
+std::uint64_t padded_bytes(const Model& model, std::uint64_t alignment);
+
 // Limit of layer numbers (exclusive), as layer counts are written as uint32.
 inline constexpr std::uint64_t kMaxLayers = std::uint64_t{1} << 31;
 // Returns N for a tensor named `blk.N.*`; nullopt for other names.

@@ -28,8 +28,10 @@ inline constexpr Note<std::string> kRecipe{"recipe"};
 // Bytes of the output files other than tensors and the zero padding after them. A stage that targets a total size has
 // to reserve this space. 0 if not known yet.
 inline constexpr Note<std::uint64_t> kOtherBytes{"other_bytes"};
-// Bytes of tensors and padding that such a stage chose; 0 if there is no such stage.
-inline constexpr Note<std::uint64_t> kFilledBytes{"filled_bytes"};
+// The number of bytes that tensors in the output files are aligned to; 0 if they are not aligned.
+inline constexpr Note<std::uint64_t> kTensorAlignment{"tensor_alignment"};
+// Set by a stage that targets a total size.
+inline constexpr Note<bool> kFillsSize{"fills_size"};
 // What such a stage minimized and what that gained, for the user; empty if there is no such stage.
 inline constexpr Note<std::string> kChoice{"choice"};
 // Set if readers of the model's files need its dimensions as they are, with trailing ones.

@@ -95,6 +95,10 @@ class Sink {
   // Returns the model as the format can store it, with unsupported types replaced. The result is passed to layout().
   virtual Result<Model> adapt(Model model) const { return model; }
   virtual Result<std::vector<OutputFile>> layout(const Model& model) const = 0;
+  // Returns the number of bytes that tensors in the files of this model are aligned to; 0 if they are not aligned.
+  virtual std::uint64_t tensor_alignment(const Model& /*model*/) const { return 0; }
+  // Returns the extension that names derived from an output's name omit: ".gguf"; empty if they keep it.
+  virtual std::string_view extension() const { return {}; }
   // Returns the path of the output as its options name it, which may contain {recipe}; empty if they name a folder.
   virtual std::string target() const { return {}; }
   // See Stage::inputs().

@@ -101,7 +101,7 @@ std::string Profile::totals(const Sums& sums) {
 std::string Profile::totals() const {
   const Summary sums = summary();
   const std::uint64_t events = events_;
-  return fmt::format(R"("seconds":{:.6f},"threads":{},"wait":{:.6f},"worked":{},"transferred":{},"events_left_out":{})",
+  return fmt::format(R"("seconds":{:.6f},"threads":{},"wait":{:.6f},"worked":{},"transferred":{},"events_skipped":{})",
                      sums.wall, sums.threads, sums.wait, totals(sums.worked), totals(sums.transferred),
                      events - std::min(events, kMaxEvents));
 }

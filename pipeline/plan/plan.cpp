@@ -155,25 +155,30 @@ Result<LaidOut> lay_out_once(Model shared, const JobOutput& output) {
   return laid;
 }
 
-// A stage that fills a given file size runs a second time once the size of the headers, which does not depend on types,
-// is known.
-Result<LaidOut> lay_out(const Model& shared, const JobOutput& output) {
-  BOOST_OUTCOME_TRY(LaidOut laid, lay_out_once(shared, output));
-  const std::uint64_t filled = laid.model.notes.get(notes::kFilledBytes);
+// Returns the bytes of the files that are neither tensors nor their padding.
+std::uint64_t other_bytes(const LaidOut& laid, std::uint64_t alignment) {
   std::uint64_t bytes = 0;
   for (const OutputFile& file : laid.files) bytes += file.bytes;
-  if (filled == 0 || bytes <= filled) return laid;
-  Model again = shared;
-  again.notes.set(notes::kOtherBytes, bytes - filled);
-  return lay_out_once(std::move(again), output);
+  return bytes - std::min(bytes, padded_bytes(laid.model, alignment));
 }
 
-// If no paths are given, reports are written next to the first output.
-ReportRequest with_paths(ReportRequest report, const std::vector<PlannedOutput>& outputs) {
+// The size of the headers depends on all stages and on the sink, but not on the types that a stage chooses to fill a
+// size. Such an output is therefore laid out twice: stages are pure functions of headers, which is cheap.
+Result<LaidOut> lay_out(Model shared, const JobOutput& output) {
+  shared.notes.set(notes::kTensorAlignment, output.sink->tensor_alignment(shared));
+  BOOST_OUTCOME_TRY(LaidOut laid, lay_out_once(shared, output));
+  if (!laid.model.notes.get(notes::kFillsSize)) return laid;
+  const std::uint64_t alignment = output.sink->tensor_alignment(laid.model);
+  shared.notes.set(notes::kTensorAlignment, alignment);
+  shared.notes.set(notes::kOtherBytes, other_bytes(laid, alignment));
+  return lay_out_once(std::move(shared), output);
+}
+
+// If no paths are given, reports are written next to the first output, whose names end with `extension`.
+ReportRequest with_paths(ReportRequest report, const std::vector<PlannedOutput>& outputs, std::string_view extension) {
   if (!report.json.empty() || !report.html.empty() || outputs.empty() || outputs[0].files.empty()) return report;
-  constexpr std::string_view kEnding = ".gguf";
   std::string stem = outputs[0].files[0].path;
-  if (stem.ends_with(kEnding)) stem.resize(stem.size() - kEnding.size());
+  if (stem.ends_with(extension)) stem.resize(stem.size() - extension.size());
   report.json = stem + ".report.json";
   report.html = stem + ".report.html";
   return report;
@@ -237,7 +242,7 @@ class PlanMaker {
     plan_.manifest = job.manifest;
     plan_.verify = job.verify;
     plan_.nonfinite = job.nonfinite;
-    if (job.report) plan_.report = with_paths(*job.report, plan_.outputs);
+    if (job.report) plan_.report = with_paths(*job.report, plan_.outputs, job.outputs.front().sink->extension());
     plan_.steps = steps_.take();
     if (plan_.bytes_read() > kMaxPlanBytes) {
       errors.add(input_error(

@@ -184,6 +184,12 @@ class GgufSink : public Sink {
     return model;
   }
 
+  // An invalid alignment is an error of layout().
+  std::uint64_t tensor_alignment(const Model& model) const override {
+    const auto alignment = checked_alignment(model.metadata);
+    return alignment ? alignment.value() : kDefaultAlignment;
+  }
+  std::string_view extension() const override { return ".gguf"; }
   std::string target() const override { return options_.path; }
 
   Result<std::vector<OutputFile>> layout(const Model& model) const override {

@@ -222,7 +222,7 @@ class QuantizeStage final : public TargetStage {
             fmt::format("; importance is little known, so at least {}", target.objective.cautious->at_least->name);
     }
     model.notes.set(notes::kChoice, describe_choice(target, choice.value()));
-    model.notes.set(notes::kFilledBytes, tensor_bytes(model));
+    model.notes.set(notes::kFillsSize, true);
     return ok();
   }
 
@@ -271,7 +271,7 @@ class QuantizeStage final : public TargetStage {
     }
     const std::uint64_t bytes = tensor_bytes(model), others = bytes - assumed.choice.bytes;
     model.problems.push_back(unmeasured(options_.origin, others + assumed.least_bytes, others + assumed.most_bytes));
-    model.notes.set(notes::kFilledBytes, bytes);
+    model.notes.set(notes::kFillsSize, true);
     return ok();
   }
 

@@ -13,23 +13,12 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kAlignment = 32;  // of tensors, unless the metadata sets another
-constexpr double kLossScale = 0x1p59;     // sum of the largest losses, scaled to integers
+constexpr double kLossScale = 0x1p59;  // sum of the largest losses, scaled to integers
 
 constexpr std::string_view kUnmeasured = "the target is not measured yet";
 constexpr std::string_view kMeasureAgain = "measure again with `ggufmill measure`";
 
-std::uint64_t padded(std::uint64_t bytes, std::uint64_t alignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
-
-std::uint64_t alignment_of(const Model& model) {
-  const MetadataValue* value = model.metadata.find("general.alignment");
-  const auto alignment = value ? as_unsigned(*value) : std::nullopt;
-  return alignment && *alignment > 0 ? *alignment : kAlignment;
-}
-
-std::uint64_t bytes_as(const Tensor& tensor, const TypeInfo& type) { return bytes_of(type, tensor.shape()).value(); }
+std::uint64_t alignment_of(const Model& model) { return model.notes.get(notes::kTensorAlignment); }
 
 // Returns the model with the types that a recipe gives it.
 Result<Model> model_like(const Recipe& recipe, const Model& model) {
@@ -103,8 +92,7 @@ class Chooser {
   std::uint64_t bytes_in(std::size_t budget, const Model& model) const {
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < budget_of_.size(); ++i)
-      if (budget_of_[i] == budget)
-        bytes += padded(bytes_as(model.tensors[i], *model.tensors[i].type), alignment_of(model));
+      if (budget_of_[i] == budget) bytes += padded_bytes(model.tensors[i], *model.tensors[i].type, alignment_of(model));
     return bytes;
   }
 
@@ -195,7 +183,7 @@ class Chooser {
     const std::uint64_t alignment = alignment_of(model_);
     for (std::size_t i = 0; i < model_.tensors.size(); ++i)
       if (!is_open[i])
-        fixed_bytes_[budget_of_[i]] += padded(bytes_as(model_.tensors[i], *model_.tensors[i].type), alignment);
+        fixed_bytes_[budget_of_[i]] += padded_bytes(model_.tensors[i], *model_.tensors[i].type, alignment);
     return ok();
   }
 
@@ -265,7 +253,7 @@ class Chooser {
         BOOST_OUTCOME_TRY(const bool allowed, is_allowed(*type, tensor));
         is_whole = is_whole && cost && allowed && tensor.shape().columns() % type->block_elements == 0;
         if (!is_whole) break;
-        bytes += padded(bytes_as(tensor, *type), alignment);
+        bytes += padded_bytes(tensor, *type, alignment);
         loss += member.counts * member.measured->relative_square(*cost);
       }
       if (!is_whole) continue;
@@ -394,12 +382,7 @@ Status check_largest(const Chooser& chooser, const TargetOptions& options, const
 
 }  // namespace
 
-std::uint64_t tensor_bytes(const Model& model) {
-  const std::uint64_t alignment = alignment_of(model);
-  std::uint64_t bytes = 0;
-  for (const Tensor& tensor : model.tensors) bytes += padded(bytes_as(tensor, *tensor.type), alignment);
-  return bytes;
-}
+std::uint64_t tensor_bytes(const Model& model) { return padded_bytes(model, alignment_of(model)); }
 
 void Choice::add(const Choice& of_others) {
   tensors.insert(tensors.end(), of_others.tensors.begin(), of_others.tensors.end());
@@ -455,7 +438,7 @@ std::shared_ptr<const Measurement> assumed_measurement(const TargetOptions& opti
     for (const TypeInfo* type : options.candidates)
       if (tensor.shape().columns() % type->block_elements == 0)
         measured.types.push_back(
-            {std::string(type->name), bytes_as(tensor, *type), std::exp2(-2 * type->bits_per_weight()), 0});
+            {std::string(type->name), padded_bytes(tensor, *type, 0), std::exp2(-2 * type->bits_per_weight()), 0});
   }
   return measurement;
 }

@@ -147,7 +147,7 @@ std::vector<std::string> cluster_matrix_seeds() {
   if (!write_matrix(array)) return {};
   const std::string text = read_text(array.file("matrix.json"));
   const std::string head =
-      R"({"format":"ggufmill cluster matrix","version":1,"left_out":[],"report":{"json":"","html":""},)";
+      R"({"format":"ggufmill cluster matrix","version":1,"skipped":[],"report":{"json":"","html":""},)";
   return {text,
           text.substr(0, text.size() / 2),
           head + R"("jobs":[]})",

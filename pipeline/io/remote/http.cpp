@@ -175,7 +175,7 @@ bool is_of_certificates(CURLcode code) {
 }
 
 // For some errors, libcurl's message contains an address, such as that of a proxy with its password.
-bool has_plain_words(CURLcode code, std::string_view words) {
+bool has_plain_message(CURLcode code, std::string_view words) {
   if (words.empty() || words.find('@') != words.npos || words.find("://") != words.npos) return false;
   return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT || code == CURLE_OPERATION_TIMEDOUT ||
          code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR ||
@@ -298,7 +298,7 @@ Answer send(const Request& request, const BodySink& sink) {
     answer.problem = fmt::format("the server sent more than {} header lines", kMaxHeaderLines);
   }
   if (answer.outcome == Answer::Outcome::kBroken || answer.outcome == Answer::Outcome::kFailed)
-    answer.problem = has_plain_words(code, words) ? words : curl_easy_strerror(code);
+    answer.problem = has_plain_message(code, words) ? words : curl_easy_strerror(code);
   answer.is_certificate_refused = is_of_certificates(code);
   answer.connected = code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST &&
                      code != CURLE_COULDNT_RESOLVE_PROXY && code != CURLE_SSL_CONNECT_ERROR;

@@ -31,7 +31,7 @@ bool may_pass(const Answer& answer) {
 
 namespace {
 
-std::string words_of(const Answer& answer) {
+std::string describe(const Answer& answer) {
   if (answer.outcome != Answer::Outcome::kAnswered) return answer.problem;
   if (answer.status == 206 || answer.status == 200) return "the response ended early";
   return fmt::format("the server answered {}", answer.status);
@@ -95,7 +95,7 @@ Status Attempts::wait_after(const Answer& answer) {
 }
 
 Error Attempts::given_up(const Answer& answer) const {
-  Error error{ExitCode::kTransient, address_.text, words_of(answer), "", "try again later"};
+  Error error{ExitCode::kTransient, address_.text, describe(answer), "", "try again later"};
   const auto seconds =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begun_).count();
   error.detail = fmt::format("given up after {} attempt{} in {} s", attempts_, attempts_ == 1 ? "" : "s", seconds);

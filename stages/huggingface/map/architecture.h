@@ -66,7 +66,7 @@ struct TensorOutput {
 };
 
 // Applies to the checkpoint tensors that match `from`; the first matching rule wins.
-struct TensorRule {
+struct CheckpointRule {
   std::vector<NamePattern> from;      // empty: each output lists its own parts, and all outputs are written together as
                                       // soon as the last part has been seen
   std::vector<TensorOutput> outputs;  // empty: the tensor is dropped
@@ -181,7 +181,7 @@ struct Architecture {
   std::vector<MetadataRule> metadata_after_tokenizer;
   std::vector<NameRule> names;       // in order; every matching rule is applied
   std::vector<NameRule> names_back;  // the inverse of `names`: from the names that the rules see to the checkpoint's
-  std::vector<TensorRule> tensors;
+  std::vector<CheckpointRule> tensors;
   std::vector<ComputedRule> computed;
   std::vector<TypeRule> types;  // the first match wins
   TokenizerRules tokenizer;
@@ -212,7 +212,7 @@ struct MapFile {
   std::vector<MetadataRule> metadata_early{}, metadata_of_tensors{}, metadata_first{}, metadata{};
   std::vector<MetadataRule> metadata_before_tokenizer{}, metadata_after_tokenizer{};
   std::vector<NameRule> names{}, names_back{};
-  std::vector<TensorRule> tensors{};
+  std::vector<CheckpointRule> tensors{};
   std::optional<std::vector<ComputedRule>> computed{};
   std::vector<TypeRule> types{};
   std::optional<TokenizerRules> tokenizer{};
@@ -220,7 +220,7 @@ struct MapFile {
 const Form<MapFile>& map_form();
 // Forms of its parts.
 Form<ValueRule> value_form();
-Form<std::vector<TensorRule>> tensor_rules_form();
+Form<std::vector<CheckpointRule>> tensor_rules_form();
 Form<std::vector<ComputedRule>> computed_rules_form();
 // A condition, which every rule can have.
 template <class Options>

@@ -49,7 +49,7 @@ TEST_CASE("every built-in map can be read and lists what it serves") {
     CHECK(!it.name.empty());
     CHECK(!it.tensors.empty());
     CHECK(it.tokenizer.readers.empty() == (it.part == ModelPart::kProjector || it.adapters));
-    for (const TensorRule& rule : it.tensors)
+    for (const CheckpointRule& rule : it.tensors)
       for (const TensorOutput& output : rule.outputs)
         for (const NamePattern& from : rule.from) CHECK((from.name().has_layer() || !output.name.has_layer()));
   }

@@ -79,7 +79,7 @@ class Restorer {
     CountByLayer count;  // number of stacked tensors
   };
   struct ActiveRule {
-    const TensorRule* rule;
+    const CheckpointRule* rule;
     std::vector<ActiveOutput> outputs;
   };
 
@@ -148,7 +148,7 @@ class Restorer {
   }
 
   Status choose_rules() {
-    for (const TensorRule& rule : architecture_.tensors) {
+    for (const CheckpointRule& rule : architecture_.tensors) {
       BOOST_OUTCOME_TRY(const bool holds, facts_->holds(rule.when));
       if (!holds) continue;
       ActiveRule active{&rule, {}};

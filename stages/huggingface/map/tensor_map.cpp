@@ -47,7 +47,7 @@ class TensorMapper {
     std::vector<std::string> needed;                  // sorted
   };
   struct ActiveRule {
-    const TensorRule* rule;
+    const CheckpointRule* rule;
     std::vector<const TensorOutput*> outputs;
     std::vector<CountByLayer> counts;  // per output: the number of tensors in its stack
     std::set<std::uint32_t> layers;    // layers seen by a required rule
@@ -63,7 +63,7 @@ class TensorMapper {
   }
 
   Status choose_rules() {
-    for (const TensorRule& rule : architecture_.tensors) {
+    for (const CheckpointRule& rule : architecture_.tensors) {
       BOOST_OUTCOME_TRY(const bool holds, facts_.holds(rule.when));
       if (!holds) continue;
       ActiveRule active;
@@ -161,7 +161,7 @@ class TensorMapper {
   }
 
   // llama.cpp does not support this tensor, which does not matter if all its values are 0. Reads the tensor.
-  Status check_zero(const TensorRule& rule, const NamedTensor& tensor) const {
+  Status check_zero(const CheckpointRule& rule, const NamedTensor& tensor) const {
     BOOST_OUTCOME_TRY(const auto bytes, read_small_tensor(*tensor.values));
     const std::size_t width = tensor.values->type->block_bytes;
     const bool has_sign = tensor.values->type->type_class == TypeClass::kFloat;

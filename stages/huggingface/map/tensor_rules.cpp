@@ -185,7 +185,7 @@ Form<TensorOutput> gathered_form() {
 
 // A rule for tensors as written.
 struct TensorSettings {
-  TensorRule rule{};
+  CheckpointRule rule{};
   std::optional<std::vector<NamePattern>> from{};
   std::optional<NameTemplate> to{};
   std::vector<TensorStep> steps{};
@@ -194,8 +194,8 @@ struct TensorSettings {
   Origin from_origin{};
 };
 
-Result<TensorRule> tensor_rule(TensorSettings given, const ConfigNode& node) {
-  TensorRule rule = std::move(given.rule);
+Result<CheckpointRule> tensor_rule(TensorSettings given, const ConfigNode& node) {
+  CheckpointRule rule = std::move(given.rule);
   rule.place = origin_of(node).where;
   if (rule.zero && !given.drop) return error_at(node, "`zero` requires `drop: true`");
   if (rule.by_layer && !rule.early) return error_at(node, "`by_layer` requires `early: true`");
@@ -232,9 +232,9 @@ Result<ComputedRule> computed_rule(ComputedSettings given, const ConfigNode& nod
 
 }  // namespace
 
-Form<std::vector<TensorRule>> tensor_rules_form() {
+Form<std::vector<CheckpointRule>> tensor_rules_form() {
   using Settings = TensorSettings;
-  using Rule = TensorRule;
+  using Rule = CheckpointRule;
   const Fields<Settings> first{
       field("from", &Settings::from, one_or_more(pattern_form(), "Any of these."),
             "Name in the checkpoint, or several; '.weight' or '.bias' may follow.")
