@@ -27,7 +27,7 @@ Result<std::string> run(const std::vector<std::string>& words, const ProgramOpti
 }
 
 std::vector<std::string> command_of(const std::string& program, const std::string& model, const std::string& text,
-                                  unsigned chunks, unsigned context, const ProgramOptions& options) {
+                                    unsigned chunks, unsigned context, const ProgramOptions& options) {
   std::vector<std::string> words{program, "-m", model, "-f", text, "-c", std::to_string(context)};
   words.insert(words.end(), {"-t", std::to_string(options.threads)});
   if (chunks != 0) words.insert(words.end(), {"--chunks", std::to_string(chunks)});
@@ -35,7 +35,7 @@ std::vector<std::string> command_of(const std::string& program, const std::strin
 }
 
 std::vector<std::string> command_of(const QualityOptions& quality, const std::string& model,
-                                  const std::string& predictions, const ProgramOptions& options) {
+                                    const std::string& predictions, const ProgramOptions& options) {
   std::vector<std::string> words =
       command_of(quality.program, model, quality.text, quality.chunks, quality.context, options);
   words.insert(words.end(), {"--kl-divergence-base", predictions});

@@ -84,8 +84,8 @@ std::string field_help(const FieldSpec& spec) {
   for (const Row& row : rows_of(spec)) {
     const std::string indent(2 * row.depth, ' ');
     const std::string note = presence(*row.field);
-    out +=
-        fmt::format("{}{}: {}{}\n", indent, row.label, describe_value(*row.field), note.empty() ? "" : " (" + note + ")");
+    out += fmt::format("{}{}: {}{}\n", indent, row.label, describe_value(*row.field),
+                       note.empty() ? "" : " (" + note + ")");
     if (!row.field->doc.empty()) out += fmt::format("{}    {}\n", indent, row.field->doc);
     if (!row.field->example.empty())
       out +=

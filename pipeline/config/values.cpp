@@ -67,9 +67,9 @@ using Fault = std::optional<Error>;
 // A quoted number or boolean is text, unless it contains a parameter: inside `{ }`, parameters need the quotes.
 Fault lint_plain(const ConfigNode& node, const FieldSpec& spec) {
   if (!node.quoted || node.substituted) return {};
-  return error_at(node,
-                  fmt::format("expected {}, found the quoted string {}", describe_value(spec), quoted_name(node.scalar)),
-                  "remove the quotes");
+  return error_at(
+      node, fmt::format("expected {}, found the quoted string {}", describe_value(spec), quoted_name(node.scalar)),
+      "remove the quotes");
 }
 
 Fault lint_range(const ConfigNode& node, const FieldSpec& spec, double value) {

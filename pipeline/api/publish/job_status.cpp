@@ -58,8 +58,7 @@ json::object describe_status(const Context& context, const Plan& plan, const Bat
                       {"leftovers", std::move(leftovers)},
                       {"cluster_jobs", json::value_from(left.cluster_jobs())}};
   if (with_steps)
-    if (const auto steps = steps_of(context, *with_steps, {}))
-      status["steps"] = describe_steps(steps.value());
+    if (const auto steps = steps_of(context, *with_steps, {})) status["steps"] = describe_steps(steps.value());
   return status;
 }
 
