@@ -162,16 +162,23 @@ std::uint64_t other_bytes(const LaidOut& laid, std::uint64_t alignment) {
   return bytes - std::min(bytes, padded_bytes(laid.model, alignment));
 }
 
-// The size of the headers depends on all stages and on the sink, but not on the types that a stage chooses to fill a
-// size. Such an output is therefore laid out twice: stages are pure functions of headers, which is cheap.
+// A stage that fills a size needs the size of the headers, which depends on all stages and on the sink, but not on the
+// types that it chooses, except for the encoders that the metadata names. The output is therefore laid out first
+// without a choice, and then until the headers are no larger than assumed.
 Result<LaidOut> lay_out(Model shared, const JobOutput& output) {
-  shared.notes.set(notes::kTensorAlignment, output.sink->tensor_alignment(shared));
+  shared.notes.set(notes::kOnlyHeaders, true);
   BOOST_OUTCOME_TRY(LaidOut laid, lay_out_once(shared, output));
   if (!laid.model.notes.get(notes::kFillsSize)) return laid;
   const std::uint64_t alignment = output.sink->tensor_alignment(laid.model);
+  shared.notes.set(notes::kOnlyHeaders, false);
   shared.notes.set(notes::kTensorAlignment, alignment);
-  shared.notes.set(notes::kOtherBytes, other_bytes(laid, alignment));
-  return lay_out_once(std::move(shared), output);
+  for (std::uint64_t assumed = other_bytes(laid, alignment);;) {
+    shared.notes.set(notes::kOtherBytes, assumed);
+    BOOST_OUTCOME_TRY(laid, lay_out_once(shared, output));
+    const std::uint64_t others = other_bytes(laid, alignment);
+    if (others <= assumed) return laid;
+    assumed = others;
+  }
 }
 
 // If no paths are given, reports are written next to the first output, whose names end with `extension`.

@@ -190,6 +190,8 @@ class QuantizeStage final : public TargetStage {
 
   // Assigns types to the open tensors: those with the smallest loss within the budget.
   Status fill(Model& model, const std::vector<std::size_t>& open) const {
+    model.notes.set(notes::kFillsSize, true);
+    if (model.notes.get(notes::kOnlyHeaders)) return ok();
     TargetOptions target = *options_.target;
     if (!target.measurement) return assume(model, open);
     const std::uint64_t other_bytes = model.notes.get(notes::kOtherBytes);
@@ -222,7 +224,6 @@ class QuantizeStage final : public TargetStage {
             fmt::format("; importance is little known, so at least {}", target.objective.cautious->at_least->name);
     }
     model.notes.set(notes::kChoice, describe_choice(target, choice.value()));
-    model.notes.set(notes::kFillsSize, true);
     return ok();
   }
 
@@ -271,7 +272,6 @@ class QuantizeStage final : public TargetStage {
     }
     const std::uint64_t bytes = tensor_bytes(model), others = bytes - assumed.choice.bytes;
     model.problems.push_back(unmeasured(options_.origin, others + assumed.least_bytes, others + assumed.most_bytes));
-    model.notes.set(notes::kFillsSize, true);
     return ok();
   }
 
