@@ -96,15 +96,20 @@ std::vector<Row> rows_of(const Profile::Summary& sums) {
   rows.push_back({"wait", "", fmt::format("{:.3f}", sums.wait), part(sums.wait, of_threads), kOfThreads});
   // Transfers overlap, so more than 100 % is possible.
   add_rows(rows, sums.transferred, sums.wall, "of the run's time, in the background");
+  add_rows(rows, sums.alone, sums.wall, "of the run's time, by one thread at a time");
   return rows;
 }
 
-void print_profile(const Profile& profile) {
+void print_profile(const Profile& profile, const RunReport& report) {
   const Profile::Summary sums = profile.summary();
   print_note(
       fmt::format("{:.3f} s on {} thread{}", sums.wall, sums.threads, sums.threads == 1 ? "" : "s"),
       render_table({{"step"}, {"calls", Align::kRight}, {"seconds", Align::kRight}, {"part", Align::kRight}, {""}},
                    rows_of(sums)));
+  const double alone = Profile::seconds_of(sums.alone), gigabytes = static_cast<double>(report.bytes_read) / 1e9;
+  if (alone > 0 && gigabytes > 0)
+    print_note(fmt::format("one thread at a time: {:.2f} ms per GB read, which allows {:.0f} GB/s with enough threads",
+                           1e3 * alone / gigabytes, gigabytes / alone));
 }
 
 // Prints only the file names, for scripts. Problems that would stop a run are printed as warnings.
@@ -178,7 +183,7 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   print_warnings(report.value().warnings);
   if (quiet) return 0;
   print_summary(plan, report.value());
-  if (profile) print_profile(*profile);
+  if (profile) print_profile(*profile, report.value());
   if (!plan.trace.empty()) print_note("wrote " + plan.trace + "  trace; open it at https://ui.perfetto.dev");
   for (const std::string& path : {plan.report.json, plan.report.html})
     if (!path.empty()) print_note("wrote " + path + "  report");

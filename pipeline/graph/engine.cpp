@@ -182,7 +182,7 @@ Status caught(const F& f) try {
 
 Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const EngineOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  const unsigned threads = threads_for(plan.limits.threads);
+  const unsigned threads = options.threads != 0 ? options.threads : threads_for(plan.limits.threads);
   BOOST_OUTCOME_TRY(check_problems(plan, kernels));
   RunReport report;
   report.threads = threads;

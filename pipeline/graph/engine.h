@@ -57,6 +57,7 @@ struct EngineOptions {
   OutputStore* store = nullptr;    // receives the outputs; must outlive the run; null: the store of the plan's paths
   bool attach = false;             // resume the outputs left by an earlier run
   bool leave = false;              // leave the outputs unfinished, for a later run to resume
+  unsigned threads = 0;            // 0: as many as the plan's limits and the CPUs allow (benchmarks: more)
   std::uint64_t shuffle_seed = 0;  // nonzero: process slabs in random order (tests)
   std::uint64_t slab_bytes = 0;    // 0: chosen from the budget
   Profile* profile = nullptr;      // must outlive the run; the trace refers to the plan's tensor names

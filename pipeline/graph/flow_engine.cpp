@@ -38,6 +38,14 @@ class FlowEngine {
   using Feed = tbb::flow::multifunction_node<Slab*, std::tuple<Slab*>>;
   using Async = tbb::flow::async_node<Slab*, Slab*>;
 
+  // Calls f, which does a step that feed does for all slabs.
+  template <class F>
+  bool alone(ProfileStep step, std::uint64_t ordinal, std::uint64_t at, const F& f) noexcept {
+    const Profile::Clock::time_point start = run_.profile ? Profile::Clock::now() : Profile::Clock::time_point();
+    const bool done = run_.state.guard(ordinal, at, f);
+    if (run_.profile) run_.profile->alone(step, start);
+    return done;
+  }
   void feed(Slab* done, Feed::output_ports_type& ports);
   void release(Slab* slab);
   Slab* next_slab();
@@ -98,18 +106,20 @@ void FlowEngine::feed(Slab* done, Feed::output_ports_type& ports) {
 }
 
 void FlowEngine::release(Slab* slab) {
-  run_.state.finished(*slab);
-  const std::uint64_t cost = slab->cost;
-  std::erase_if(under_way_, [&](const auto& other) { return other.get() == slab; });  // frees its memory first
+  const std::uint64_t cost = slab->cost, ordinal = slab->ordinal;
+  alone(ProfileStep::kRecord, ordinal, RunState::kWrite, [&] { run_.state.finished(*slab); });
+  alone(ProfileStep::kFree, ordinal, RunState::kWrite, [&] {  // before the budget is released
+    std::erase_if(under_way_, [&](const auto& other) { return other.get() == slab; });
+  });
   run_.budget.release(cost);
 }
 
 // Returns the next slab with its memory; null if none is left or the budget does not allow it now.
 Slab* FlowEngine::next_slab() {
   if (run_.state.feeds_no_more() || under_way_.size() >= most_under_way(run_.threads)) return nullptr;
-  if (!next_ && !run_.state.guard(ordinal_, RunState::kRead, [&] { next_ = run_.feed.next(); })) return nullptr;
+  if (!next_ && !alone(ProfileStep::kCut, ordinal_, RunState::kRead, [&] { next_ = run_.feed.next(); })) return nullptr;
   if (!next_ || !run_.budget.try_acquire(next_->cost)) return nullptr;
-  const bool made = run_.state.guard(ordinal_, RunState::kRead, [&]() -> Status {
+  const bool made = alone(ProfileStep::kMake, ordinal_, RunState::kRead, [&]() -> Status {
     BOOST_OUTCOME_TRY(auto slab, make_slab(*next_, ordinal_, run_.steps, weights_, is_direct(run_.plan)));
     slab->profile = run_.profile;
     under_way_.push_back(std::move(slab));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json/string.hpp>
 #include <exception>
+#include <numeric>
 
 #include "pipeline/graph/slab.h"
 #include "pipeline/report/json_text.h"
@@ -19,7 +20,8 @@ double seconds_between(Profile::Clock::time_point start, Profile::Clock::time_po
 }  // namespace
 
 const char* name_of(ProfileStep step) {
-  static constexpr std::array kNames{"read", "decode", "check", "encode", "measure", "write"};
+  static constexpr std::array kNames{"read",  "decode", "check", "encode", "measure",
+                                     "write", "cut",    "make",  "record", "free"};
   static_assert(kNames.size() == kProfileSteps);
   return kNames[static_cast<std::size_t>(step)];
 }
@@ -29,9 +31,7 @@ Profile::~Profile() = default;
 
 void Profile::add(Track& track, ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) {
   const Clock::time_point end = Clock::now();
-  Sum& sum = track.sums[static_cast<std::size_t>(step)];
-  ++sum.calls;
-  sum.seconds += seconds_between(start, end);
+  track.sums[static_cast<std::size_t>(step)].add(seconds_between(start, end));
   if (events_.fetch_add(1, std::memory_order_relaxed) < kMaxEvents)
     track.events.push_back({step, slab.ordinal, &part.step->step->name, start, end});
 }
@@ -48,23 +48,31 @@ void Profile::transferred(ProfileStep step, const Slab& slab, const SlabPart& pa
 } catch (const std::exception&) {
 }
 
+void Profile::alone(ProfileStep step, Clock::time_point start) noexcept {
+  alone_[static_cast<std::size_t>(step)].add(seconds_between(start, Clock::now()));
+}
+
 void Profile::finish(unsigned threads) {
   end_ = Clock::now();
   threads_ = threads;
 }
 
+double Profile::seconds_of(const Sums& sums) {
+  return std::accumulate(sums.begin(), sums.end(), 0.0, [](double all, const Sum& sum) { return all + sum.seconds; });
+}
+
 Profile::Summary Profile::summary() const {
   Summary all;
   all.transferred = transfers_.sums;
+  all.alone = alone_;
   all.wall = seconds_between(begin_, end_);
   all.threads = threads_;
-  double busy = 0;
   for (const Track& track : tracks_)
     for (std::size_t i = 0; i < kProfileSteps; ++i) {
       all.worked[i].calls += track.sums[i].calls;
       all.worked[i].seconds += track.sums[i].seconds;
-      busy += track.sums[i].seconds;
     }
+  const double busy = seconds_of(all.worked) + seconds_of(all.alone);
   all.wait = std::max(all.wall * threads_ - busy, 0.0);
   return all;
 }
@@ -101,9 +109,10 @@ std::string Profile::totals(const Sums& sums) {
 std::string Profile::totals() const {
   const Summary sums = summary();
   const std::uint64_t events = events_;
-  return fmt::format(R"("seconds":{:.6f},"threads":{},"wait":{:.6f},"worked":{},"transferred":{},"events_skipped":{})",
-                     sums.wall, sums.threads, sums.wait, totals(sums.worked), totals(sums.transferred),
-                     events - std::min(events, kMaxEvents));
+  return fmt::format(
+      R"("seconds":{:.6f},"threads":{},"wait":{:.6f},"worked":{},"transferred":{},"alone":{},"events_skipped":{})",
+      sums.wall, sums.threads, sums.wait, totals(sums.worked), totals(sums.transferred), totals(sums.alone),
+      events - std::min(events, kMaxEvents));
 }
 
 std::string Profile::trace() const {

@@ -16,8 +16,10 @@ namespace ggufmill {
 struct Slab;
 struct SlabPart;
 
-enum class ProfileStep { kRead, kDecode, kCheck, kEncode, kMeasure, kWrite };
-inline constexpr std::size_t kProfileSteps = 6;
+// The last ones are what the flow graph does on one thread at a time: it cuts the plan into slabs, makes them with
+// their memory, records what is done, and frees the memory.
+enum class ProfileStep { kRead, kDecode, kCheck, kEncode, kMeasure, kWrite, kCut, kMake, kRecord, kFree };
+inline constexpr std::size_t kProfileSteps = 10;
 const char* name_of(ProfileStep step);
 
 // Recording is thread-safe during the run; the results may be read only after it.
@@ -28,11 +30,18 @@ class Profile {
   struct Sum {
     std::uint64_t calls = 0;
     double seconds = 0;  // total of all calls
+
+    void add(double more) {
+      ++calls;
+      seconds += more;
+    }
   };
   using Sums = std::array<Sum, kProfileSteps>;
+  static double seconds_of(const Sums& sums);  // in total
   struct Summary {
     Sums worked;       // by conversion threads, in their own time
     Sums transferred;  // background transfers, which may overlap
+    Sums alone;        // by one thread at a time, whose sum limits the speed of any number of threads
     double wait = 0;   // seconds during which conversion threads were idle
     double wall = 0;
     unsigned threads = 0;
@@ -45,6 +54,8 @@ class Profile {
   // in the background. Events for which there is no memory are dropped.
   void worked(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) noexcept;
   void transferred(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) noexcept;
+  // Records the same for a step that only one thread at a time does; not thread-safe.
+  void alone(ProfileStep step, Clock::time_point start) noexcept;
   // Marks the end of the run.
   void finish(unsigned threads);
 
@@ -82,6 +93,7 @@ class Profile {
   tbb::enumerable_thread_specific<Track> tracks_;
   std::mutex mutex_;
   Track transfers_;  // guarded by mutex_
+  Sums alone_;
 };
 
 // Measures a step on this thread during its own lifetime, if the run is profiled.

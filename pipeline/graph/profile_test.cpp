@@ -44,6 +44,18 @@ TEST_CASE("steps are counted, and what is left of the threads' time is waiting")
   CHECK(std::abs(sums.wait + busy - 4 * sums.wall) < 1e-9);
 }
 
+TEST_CASE("what one thread at a time does is counted apart, and is no waiting") {
+  Profile profile;
+  profile.alone(ProfileStep::kMake, Profile::Clock::now());
+  profile.alone(ProfileStep::kFree, Profile::Clock::now());
+  profile.finish(1);
+  const Profile::Summary sums = profile.summary();
+  CHECK(sums.alone[static_cast<std::size_t>(ProfileStep::kMake)].calls == 1);
+  CHECK(Profile::seconds_of(sums.worked) == 0);
+  CHECK(std::abs(sums.wait + Profile::seconds_of(sums.alone) - sums.wall) < 1e-9);
+  CHECK(parsed(profile).at("otherData").at("alone").at("free").at("calls") == 1);
+}
+
 TEST_CASE("a trace has a span for each step and a pair for each transfer") {
   NamedSlab named("blk.0.ffn_up.weight");
   Profile profile;

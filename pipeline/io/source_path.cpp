@@ -11,20 +11,19 @@
 namespace ggufmill {
 namespace {
 
-// All kinds of sources.
-std::span<const SourceScheme* const> schemes() {
-  static const SourceScheme* const rows[] = {&local_files(), &remote::web(), &remote::hub(), &remote::s3()};
-  return rows;
-}
-
 std::string supported_schemes() {
   std::string names;
-  for (const SourceScheme* scheme : schemes())
+  for (const SourceScheme* scheme : source_schemes())
     for (const std::string_view name : scheme->names()) names.append(names.empty() ? "" : ", ").append(name);
   return names;
 }
 
 }  // namespace
+
+std::vector<const SourceScheme*>& source_schemes() {
+  static std::vector<const SourceScheme*> rows{&local_files(), &remote::web(), &remote::hub(), &remote::s3()};
+  return rows;
+}
 
 bool is_address(std::string_view path) {
   const std::size_t end = path.find("://");
@@ -41,7 +40,7 @@ Result<const SourceScheme*> find_source_scheme(const std::string& path) {
   if (!is_address(path)) return &local_files();
   const std::string shown = remote::without_secrets(path);
   const std::string name = path.substr(0, path.find("://"));
-  for (const SourceScheme* scheme : schemes())
+  for (const SourceScheme* scheme : source_schemes())
     if (scheme->is_named(name)) return scheme;
   return remote::bad_address(shown, fmt::format("has the unknown scheme {}", quoted_name(name)),
                              name == "file" ? "write only the path" : "supported schemes: " + supported_schemes());

@@ -1,6 +1,6 @@
 #pragma once
 // Kinds of sources, by the scheme of their addresses. A new kind is one file that implements SourceScheme, and one row
-// of the table in source_path.cpp.
+// of source_schemes().
 
 #include <atomic>
 #include <memory>
@@ -32,6 +32,8 @@ class SourceScheme {
   virtual Result<std::vector<std::string>> paths_in(const std::string& folder) const = 0;
 };
 
+// All kinds of sources. Tests may append rows before they use any source; not thread-safe.
+std::vector<const SourceScheme*>& source_schemes();
 // Returns the scheme of a path. Exit code 2 for an address whose scheme is unknown.
 Result<const SourceScheme*> find_source_scheme(const std::string& path);
 

@@ -417,7 +417,8 @@ std::optional<Plan> make_plan(const Job& job, Diagnostics& errors) {
 }
 
 std::uint64_t memory_budget(const Limits& limits) {
-  return limits.memory.value_or(std::min(Limits::kDefaultMemory, usable_memory() / 4));
+  if (limits.memory) return *limits.memory;
+  return std::min(Limits::kDefaultMemory, usable_memory() / 4);  // asks the system
 }
 
 Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPair>& pairs, const Limits& limits) {

@@ -73,7 +73,7 @@ std::optional<SlabRows> SlabCutter::next() {
   const Unit& unit = plan_.units[unit_];
   const StepLayout& layout = layouts_[unit.step];
   if (layout_ != &layout) {
-    rows_within_ = layout.copies_only() ? 0 : layout.rows_of_slab(slab_bytes_, memory_budget(plan_.limits) / 4);
+    rows_within_ = layout.copies_only() ? 0 : layout.rows_of_slab(slab_bytes_, most_bytes_);
     layout_ = &layout;
   }
   return layout.copies_only() ? next_copy(unit, layout) : next_rows(unit, layout);

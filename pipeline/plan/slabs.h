@@ -34,7 +34,7 @@ std::uint64_t copied_piece_bytes(const TypeInfo& type);
 class SlabCutter {
  public:
   SlabCutter(const Plan& plan, std::span<const StepLayout> layouts, std::uint64_t slab_bytes)
-      : plan_(plan), layouts_(layouts), slab_bytes_(slab_bytes) {}
+      : plan_(plan), layouts_(layouts), slab_bytes_(slab_bytes), most_bytes_(memory_budget(plan.limits) / 4) {}
 
   // Returns the next slab, which costs at most `slab_bytes` unless a single row costs more; rows are divided only if
   // they are just copied.
@@ -49,7 +49,7 @@ class SlabCutter {
 
   const Plan& plan_;
   const std::span<const StepLayout> layouts_;
-  const std::uint64_t slab_bytes_;
+  const std::uint64_t slab_bytes_, most_bytes_;  // the second for steps that read many small pieces
   std::size_t unit_ = 0;
   std::uint64_t done_bytes_ = 0;        // in the current unit
   const StepLayout* layout_ = nullptr;  // the one for which rows_within_ is set

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "pipeline/cluster/cut.h"
+#include "tests/bench/plot.h"
 #include "tests/support/plan_maker.h"
 
 namespace ggufmill::bench {
@@ -238,57 +239,6 @@ class Simulation {
   std::mt19937 random_{1};
 };
 
-// ---- the plot: makespan against nodes, both axes logarithmic ----
-
-struct Curve {
-  std::string name, color;
-  bool dashed = false;
-  std::vector<std::pair<double, double>> points;  // nodes, hours
-};
-
-std::string svg_of(const std::vector<Curve>& curves) {
-  constexpr double kWidth = 860, kHeight = 560, kLeft = 70, kRight = 230, kTop = 50, kBottom = 60;
-  constexpr double kMaxNodes = 1000, kMinHours = 0.02, kMaxHours = 3;
-  const auto x = [&](double nodes) {
-    return kLeft + (kWidth - kLeft - kRight) * std::log(nodes) / std::log(kMaxNodes);
-  };
-  const auto y = [&](double hours) {
-    return kTop + (kHeight - kTop - kBottom) * std::log(kMaxHours / hours) / std::log(kMaxHours / kMinHours);
-  };
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-      "font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-      "<text x=\"{2}\" y=\"26\" font-size=\"16\">1.2 TB, BF16 to Q4_K_M, in {3} parts: hours with the seal, and the "
-      "lower bound (dashed)</text>\n",
-      kWidth, kHeight, kLeft, kParts);
-  for (const double nodes : {1., 3., 10., 30., 100., 300., 1000.})
-    svg += fmt::format(
-        "<line x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\" stroke=\"#ddd\"/><text x=\"{0:.1f}\" y=\"{3}\" "
-        "text-anchor=\"middle\">{4:.0f}</text>\n",
-        x(nodes), kTop, kHeight - kBottom, kHeight - kBottom + 20, nodes);
-  for (const double hours : {0.03, 0.1, 0.3, 1., 3.})
-    svg += fmt::format(
-        "<line x1=\"{0}\" y1=\"{1:.1f}\" x2=\"{2}\" y2=\"{1:.1f}\" stroke=\"#ddd\"/><text x=\"{3}\" y=\"{4:.1f}\" "
-        "text-anchor=\"end\">{5:g} h</text>\n",
-        kLeft, y(hours), kWidth - kRight, kLeft - 8, y(hours) + 4, hours);
-  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">nodes of 16 threads</text>\n",
-                     (kLeft + kWidth - kRight) / 2, kHeight - 16);
-  double legend = kTop + 14;
-  for (const Curve& curve : curves) {
-    std::string line;
-    for (const auto& [nodes, hours] : curve.points) line += fmt::format("{:.1f},{:.1f} ", x(nodes), y(hours));
-    svg += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{}/>\n", line,
-                       curve.color, curve.dashed ? " stroke-dasharray=\"5 4\"" : "");
-    if (curve.name.empty()) continue;
-    svg += fmt::format(
-        "<line x1=\"{0}\" y1=\"{1}\" x2=\"{2}\" y2=\"{1}\" stroke=\"{3}\" stroke-width=\"2\"/><text x=\"{4}\" "
-        "y=\"{5}\">{6}</text>\n",
-        kWidth - kRight + 14, legend, kWidth - kRight + 38, curve.color, kWidth - kRight + 44, legend + 4, curve.name);
-    legend += 22;
-  }
-  return svg + "</svg>\n";
-}
-
 // Names the resource that would take longest if the others cost nothing.
 std::string limit_of(const Cluster& cluster, const std::vector<Part>& parts, const Outcome& outcome) {
   const double nodes = static_cast<double>(cluster.nodes);
@@ -324,7 +274,7 @@ void run(const char* svg) {
   fmt::print("{:<34}{:>6}{:>10}{:>8}{:>10}{:>10}{:>8}  {}\n", "file system", "nodes", "parts h", "seal h", "bound h",
              "of bound", "lost", "limited by");
   for (const Case& one : kCases) {
-    Curve curve{one.name, one.color, false, {}}, bound{"", one.color, true, {}};
+    Curve curve{one.name, one.color, Curve::kLine, {}}, bound{"", one.color, Curve::kDashed, {}};
     for (const std::size_t nodes : {1, 3, 10, 30, 100, 300, 1000}) {
       Cluster cluster;
       cluster.nodes = nodes;
@@ -341,7 +291,12 @@ void run(const char* svg) {
     curves.push_back(std::move(curve));
     if (one.hours_between_failures == 0) curves.push_back(std::move(bound));
   }
-  if (svg) std::ofstream(svg) << svg_of(curves);
+  if (!svg) return;
+  std::ofstream(svg) << to_svg(
+      {fmt::format("1.2 TB, BF16 to Q4_K_M, in {} parts: hours with the seal, and the lower bound (dashed)", kParts),
+       {"nodes of 16 threads", 1, 1000, {1, 3, 10, 30, 100, 300, 1000}, ""},
+       {"", 0.02, 3, {0.03, 0.1, 0.3, 1, 3}, " h"},
+       std::move(curves)});
 }
 
 }  // namespace
