@@ -47,8 +47,6 @@ const std::vector<FolderRule> kFolderRules = {
       "pipeline/report/", "pipeline/journal/", "pipeline/manifest/", "pipeline/api/"}},
     {"pipeline/c_api/", {"pipeline/", "stages/"}},
     {"pipeline/cli/", {"pipeline/", "stages/", "plugins/"}},
-    {"pipeline/python/",
-     {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/graph/", "pipeline/report/", "pipeline/api/"}},
     {"stages/huggingface/tokenizer/", {"pipeline/core/", "pipeline/io/"}},
     {"stages/huggingface/checkpoint/", {"pipeline/core/", "pipeline/io/"}},
     {"stages/huggingface/map/",
@@ -71,8 +69,8 @@ struct LibraryRule {
 constexpr LibraryRule kLibraryRules[] = {
     {"tbb/", "pipeline/graph/"},       {"oneapi/", "pipeline/graph/"},
     {"boost/asio", "pipeline/io/"},    {"boost/program_options", "pipeline/cli/"},
-    {"yaml-cpp/", "pipeline/config/"}, {"pybind11/", "pipeline/python/"},
-    {"curl/", "pipeline/io/"},         {"kainjow/", "pipeline/card/"},
+    {"yaml-cpp/", "pipeline/config/"}, {"curl/", "pipeline/io/"},
+    {"kainjow/", "pipeline/card/"},
 };
 
 constexpr std::string_view kTopFolders[] = {"pipeline/", "stages/", "plugins/", "tests/"};

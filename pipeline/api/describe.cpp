@@ -41,6 +41,7 @@ json::object tensor_json(const PlannedTensor& tensor) {
           {"fallback_from", tensor.fallback_from ? json::value(tensor.fallback_from->name) : json::value()},
           {"bytes_from", tensor.source_bytes},
           {"bytes", tensor.bytes},
+          {"importance", tensor.importance},
           {"why", tensor.reason}};
 }
 
@@ -54,6 +55,7 @@ json::object output_json(const PlannedOutput& output) {
   for (const Error& problem : output.problems) problems.push_back(json::string(problem.what));
   return {{"part", output.part ? json::value(part_name(*output.part)) : json::value()},
           {"files", files},
+          {"recipe", output.recipe},
           {"problems", problems},
           {"tensors", tensors},
           {"weights", totals.weights},
@@ -130,7 +132,14 @@ json::object describe_plan(const Plan& plan) {
   for (const SourceRef& file : plan.source.files) files.push_back({{"path", file->path}, {"bytes", file->bytes}});
   json::array outputs;
   for (const PlannedOutput& output : plan.outputs) outputs.push_back(output_json(output));
-  return {{"source", {{"files", files}, {"tensors", plan.source.tensors}, {"parts", parts_json(plan.source.parts)}}},
+  return {{"source",
+           {{"name", plan.source.name},
+            {"architecture", plan.source.architecture},
+            {"files", files},
+            {"tensors", plan.source.tensors},
+            {"weights", plan.source.weights},
+            {"bytes", plan.source.bytes},
+            {"parts", parts_json(plan.source.parts)}}},
           {"outputs", outputs},
           {"bytes_read", plan.bytes_read()},
           {"bytes_written", plan.bytes_written()},

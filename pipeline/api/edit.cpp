@@ -311,6 +311,10 @@ Result<std::pair<std::string, std::string>> split_assignment(const std::string& 
 Result<MetadataSetting> parse_setting(const std::string& key, const std::string& value) {
   WrittenValue written;
   written.text = value;
+  return setting_of(key, std::move(written));
+}
+
+Result<MetadataSetting> setting_of(const std::string& key, WrittenValue written) {
   const std::size_t at = key.rfind(':');
   if (at == std::string::npos) return MetadataSetting{key, std::move(written)};
   BOOST_OUTCOME_TRY(MetadataValue typed, value_of(written, key.substr(at + 1)));

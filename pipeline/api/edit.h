@@ -23,6 +23,7 @@ struct EditOptions {
 Result<std::pair<std::string, std::string>> split_assignment(const std::string& text, const std::string& option);
 // Returns the setting for a key, given as "KEY" or "KEY:TYPE", and a value.
 Result<MetadataSetting> parse_setting(const std::string& key, const std::string& value);
+Result<MetadataSetting> setting_of(const std::string& key, WrittenValue written);
 
 struct Edited {
   bool in_place = false;          // only the header was rewritten; false: the weights were copied

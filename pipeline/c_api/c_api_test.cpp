@@ -1,6 +1,7 @@
 // Contexts, errors, jobs, progress and cancellation of the C interface.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 
@@ -67,12 +68,17 @@ TEST_CASE("null is accepted wherever an object is freed or an error is looked at
   ggufmill_control_cancel(nullptr);
   ggufmill_context_free(nullptr);
   ggufmill_job_free(nullptr);
+  ggufmill_plan_free(nullptr);
   ggufmill_model_free(nullptr);
+  ggufmill_importance_free(nullptr);
   CHECK(ggufmill_error_count(nullptr) == 0);
   CHECK(ggufmill_error_code(nullptr, 0) == GGUFMILL_SUCCESS);
   CHECK(std::string(ggufmill_error_what(nullptr, 0)).empty());
   CHECK(std::string(ggufmill_error_text(nullptr)).empty());
+  CHECK(std::string(ggufmill_error_message(nullptr, 0)).empty());
   CHECK(ggufmill_model_tensor_count(nullptr) == 0);
+  CHECK(ggufmill_model_file_count(nullptr) == 0);
+  CHECK(ggufmill_model_metadata_count(nullptr) == 0);
 }
 
 TEST_CASE("a parameter that must not be null is named") {
@@ -102,9 +108,16 @@ TEST_CASE("every function refuses null for what it needs") {
       ggufmill_cluster_cancel(nullptr, nullptr, nullptr),
       ggufmill_cluster_render(nullptr, nullptr, nullptr, nullptr),
       ggufmill_job_measure(nullptr, nullptr, nullptr, nullptr, nullptr),
-      ggufmill_job_curve(nullptr, nullptr, nullptr, nullptr),
+      ggufmill_job_curve(nullptr, nullptr, nullptr, nullptr, nullptr),
       ggufmill_job_probe(nullptr, nullptr, nullptr, nullptr),
+      ggufmill_plan_create(nullptr, nullptr, nullptr),
+      ggufmill_plan_check(nullptr, nullptr),
+      ggufmill_plan_describe(nullptr, nullptr, nullptr, nullptr),
+      ggufmill_plan_run(nullptr, nullptr, nullptr, nullptr, nullptr),
       ggufmill_model_open(context(), nullptr, nullptr, nullptr, nullptr),
+      ggufmill_model_file(nullptr, 0, nullptr, nullptr),
+      ggufmill_model_metadata(nullptr, 0, nullptr, nullptr),
+      ggufmill_model_warnings(nullptr, nullptr, nullptr),
       ggufmill_model_describe(nullptr, nullptr, nullptr),
       ggufmill_models_page(nullptr, 1, nullptr, nullptr, nullptr),
       ggufmill_model_tensor(nullptr, 0, nullptr, nullptr),
@@ -121,6 +134,9 @@ TEST_CASE("every function refuses null for what it needs") {
       ggufmill_edit(context(), nullptr, nullptr, nullptr, nullptr, nullptr),
       ggufmill_importance_describe(context(), nullptr, nullptr, nullptr),
       ggufmill_importance_merge(context(), nullptr, nullptr, nullptr),
+      ggufmill_importance_open(context(), nullptr, nullptr, nullptr),
+      ggufmill_importance_list(nullptr, nullptr, nullptr),
+      ggufmill_importance_weights(nullptr, 0, nullptr, 0, nullptr),
       ggufmill_parse_name(nullptr, nullptr, nullptr),
       ggufmill_catalog(nullptr, nullptr, nullptr),
       ggufmill_catalog_text(nullptr, nullptr, nullptr, nullptr),
@@ -358,6 +374,36 @@ TEST_CASE("the progress of a batch is that of the source being read") {
   CHECK(last.bytes_written == last.bytes_to_write);
 }
 
+TEST_CASE("a plan is checked, described and run") {
+  const JobFolder folder;
+  const OpenJob job(folder.path("job.yaml"));
+  ggufmill_plan* plan = nullptr;
+  REQUIRE(ggufmill_plan_create(job.get(), &plan, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(ggufmill_plan_check(plan, nullptr) == GGUFMILL_SUCCESS);
+  char* text = nullptr;
+  REQUIRE(ggufmill_plan_describe(plan, nullptr, &text, nullptr) == GGUFMILL_SUCCESS);
+  const json::value described = taken(text);
+  CHECK(described.at("source").at("tensors") == 2);
+  CHECK(described.at("outputs").at(0).at("recipe") == "Q8_0");
+  REQUIRE(ggufmill_plan_describe(plan, R"({"written": true})", &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("format") == "ggufmill plan");
+  CHECK(ggufmill_plan_run(plan, R"({"skip_unchanged": true})", nullptr, nullptr, nullptr) == GGUFMILL_ERROR_USAGE);
+  REQUIRE(ggufmill_plan_run(plan, nullptr, nullptr, &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("report").at("kind") == "run");
+  CHECK(fs::exists(folder.path("out.gguf")));
+  ggufmill_plan_free(plan);
+}
+
+TEST_CASE("a plan is not run if its source has changed since") {
+  const JobFolder folder;
+  const OpenJob job(folder.path("job.yaml"));
+  ggufmill_plan* plan = nullptr;
+  REQUIRE(ggufmill_plan_create(job.get(), &plan, nullptr) == GGUFMILL_SUCCESS);
+  fs::last_write_time(folder.path("model.gguf"), fs::file_time_type::clock::now() - std::chrono::hours(1));
+  CHECK(ggufmill_plan_run(plan, nullptr, nullptr, nullptr, nullptr) == GGUFMILL_ERROR_BAD_INPUT);
+  ggufmill_plan_free(plan);
+}
+
 TEST_CASE("operations on one job refuse a batch") {
   const JobFolder folder;
   write_text(folder.path("job.yaml"),
@@ -366,7 +412,7 @@ TEST_CASE("operations on one job refuse a batch") {
   const OpenJob job(folder.path("job.yaml"));
   char* text = nullptr;
   CHECK(ggufmill_job_measure(job.get(), nullptr, nullptr, nullptr, nullptr) == GGUFMILL_ERROR_USAGE);
-  CHECK(ggufmill_job_curve(job.get(), nullptr, &text, nullptr) == GGUFMILL_ERROR_USAGE);
+  CHECK(ggufmill_job_curve(job.get(), nullptr, nullptr, &text, nullptr) == GGUFMILL_ERROR_USAGE);
   CHECK(ggufmill_job_probe(job.get(), nullptr, nullptr, nullptr) == GGUFMILL_ERROR_USAGE);
   CHECK(ggufmill_job_plan(job.get(), R"({"written": true})", &text, nullptr) == GGUFMILL_ERROR_USAGE);
 }
@@ -382,7 +428,7 @@ TEST_CASE("a job with a target is measured, and the measurement is used by a lat
   CHECK(taken(text).at("format") == "ggufmill measurement");
   const std::string with = fmt::format(R"({{"measurement": "{}"}})", measurement);
   const OpenJob measured(folder.path("job.yaml"), with.c_str());
-  REQUIRE(ggufmill_job_curve(measured.get(), R"({"points": 3})", &text, nullptr) == GGUFMILL_SUCCESS);
+  REQUIRE(ggufmill_job_curve(measured.get(), R"({"points": 3})", nullptr, &text, nullptr) == GGUFMILL_SUCCESS);
   CHECK_FALSE(taken(text).at("points").as_array().empty());
   CHECK(ggufmill_job_run(measured.get(), nullptr, nullptr, nullptr, nullptr) == GGUFMILL_SUCCESS);
 }

@@ -39,6 +39,7 @@ ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, g
     BOOST_OUTCOME_TRY(require({{"context", context}, {"json", json}}));
     const Kernels& kernels = context->context->kernels();
     boost::json::object described = describe_kernels(kernels);
+    described["isa"] = kernels.isa();
     described["warnings"] = json_texts(kernels.warnings());
     *json = copy_of(to_json_text(described));
     return ok();

@@ -90,11 +90,15 @@ Status check(const ggufmill_job& job, bool overwrite) {
   return errors.together();
 }
 
+json::object described(const Plan& plan) {
+  json::object object = describe_plan(plan);
+  object["warnings"] = json_texts(plan.warnings);
+  return object;
+}
+
 Result<json::object> plan_one(const ggufmill_job& job, const BatchJob& each) {
   BOOST_OUTCOME_TRY(const Plan plan, job.context->plan(with_known_importance(*job.context, each.job)));
-  json::object described = describe_plan(plan);
-  described["warnings"] = json_texts(plan.warnings);
-  return described;
+  return described(plan);
 }
 
 Result<std::string> plan_text(const ggufmill_job& job, bool written) {
@@ -275,6 +279,42 @@ ggufmill_status ggufmill_job_plan(const ggufmill_job* job, const char* options, 
     }
     BOOST_OUTCOME_TRY(const std::string text, plan_text(*job, written));
     *json = copy_of(text);
+    return ok();
+  });
+}
+
+ggufmill_status ggufmill_plan_create(const ggufmill_job* job, ggufmill_plan** plan, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"job", job}, {"plan", plan}}));
+    if (job->batch.is_matrix) return usage_error("a batch has no plan", "plan each source with its own pipeline file");
+    const Context& context = *job->context;
+    BOOST_OUTCOME_TRY(Plan made, context.plan(with_known_importance(context, job->batch.jobs.front().job)));
+    *plan = new ggufmill_plan{job->context, std::move(made)};
+    return ok();
+  });
+}
+
+void ggufmill_plan_free(ggufmill_plan* plan) { delete plan; }
+
+ggufmill_status ggufmill_plan_check(const ggufmill_plan* plan, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"plan", plan}}));
+    Diagnostics errors;
+    for (Error& problem : plan->context->problems(plan->plan)) errors.add(std::move(problem));
+    if (errors.empty()) return ok();
+    return errors.together();
+  });
+}
+
+ggufmill_status ggufmill_plan_describe(const ggufmill_plan* plan, const char* options, char** json,
+                                       ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"plan", plan}, {"json", json}}));
+    bool written = false;
+    Options given(options);
+    given.read("written", written);
+    BOOST_OUTCOME_TRY(given.finish());
+    *json = copy_of(written ? write_plan(plan->plan) : to_json_text(described(plan->plan)));
     return ok();
   });
 }

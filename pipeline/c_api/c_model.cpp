@@ -32,17 +32,29 @@ Result<const Tensor*> find_tensor(const Model& model, const std::string& name) {
                      meant.empty() ? "" : fmt::format("did you mean '{}'?", meant));
 }
 
-Status describe(const Tensor& from, ggufmill_tensor& into) {
+// Copies the members that both sides know. `least` is the size in version 0.1. A program built with a later version has
+// a larger struct, whose new members stay as they are; one built with an earlier version than the library gets the
+// members that it knows.
+template <class Struct>
+Status store(const char* name, std::size_t least, Struct known, Struct& into) {
+  if (into.size < least)
+    return usage_error(fmt::format("{}.size is {}, less than {}", name, into.size, least),
+                       fmt::format("set it to sizeof({})", name));
+  known.size = into.size;
+  std::memcpy(&into, &known, std::min(into.size, sizeof known));
+  return ok();
+}
+
+Status check_number(const char* what, std::size_t index, std::size_t count) {
+  if (index < count) return ok();
+  return usage_error(fmt::format("{} {} does not exist", what, index),
+                     fmt::format("the model has {}, numbered from 0", count));
+}
+
+Status describe(const Model& model, const Tensor& from, ggufmill_tensor& into) {
   static_assert(std::size(ggufmill_tensor{}.shape) >= std::tuple_size_v<decltype(Shape::dims)>);
-  // The size in version 0.1. A program built with a later version has a larger struct, whose new members stay as they
-  // are; one built with an earlier version than the library gets the members that it knows.
-  constexpr std::size_t kMinSize = offsetof(ggufmill_tensor, row_bytes) + sizeof into.row_bytes;
-  if (into.size < kMinSize)
-    return usage_error(fmt::format("ggufmill_tensor.size is {}, less than {}", into.size, kMinSize),
-                       "set it to sizeof(ggufmill_tensor)");
   const Shape& shape = from.shape();
   ggufmill_tensor known{};
-  known.size = into.size;
   known.name = from.name.c_str();
   known.type = from.source_type().name.data();  // names of types end with a zero
   known.dimensions = shape.rank;
@@ -51,8 +63,13 @@ Status describe(const Tensor& from, ggufmill_tensor& into) {
   known.rows = shape.rows();
   known.columns = shape.columns();
   known.row_bytes = from.expression->row_bytes();
-  std::memcpy(&into, &known, std::min(into.size, sizeof known));
-  return ok();
+  known.file = SIZE_MAX;
+  if (const Extent* const extent = from.expression->as_extent()) {
+    known.file = static_cast<std::size_t>(std::ranges::find(model.files, extent->source) - model.files.begin());
+    known.offset = extent->offset;
+    known.big_endian = extent->big_endian;
+  }
+  return store("ggufmill_tensor", offsetof(ggufmill_tensor, row_bytes) + sizeof known.row_bytes, known, into);
 }
 
 Result<Model> open(const Context& context, const char* path, const char* text) {
@@ -115,6 +132,14 @@ ggufmill_status ggufmill_model_describe(const ggufmill_model* model, char** json
   });
 }
 
+ggufmill_status ggufmill_model_warnings(const ggufmill_model* model, char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"json", json}}));
+    *json = copy_of(to_json_text(json_texts(model->model.warnings)));
+    return ok();
+  });
+}
+
 ggufmill_status ggufmill_models_page(const ggufmill_model* const* models, size_t count, const char* path,
                                      const char* options, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
@@ -135,16 +160,43 @@ ggufmill_status ggufmill_models_page(const ggufmill_model* const* models, size_t
   });
 }
 
+size_t ggufmill_model_file_count(const ggufmill_model* model) { return model ? model->model.files.size() : 0; }
+
+ggufmill_status ggufmill_model_file(const ggufmill_model* model, size_t index, ggufmill_file* file,
+                                    ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"file", file}}));
+    BOOST_OUTCOME_TRY(check_number("file", index, model->model.files.size()));
+    const SourceFile& from = *model->model.files[index];
+    const ggufmill_file known{0, from.path.c_str(), from.bytes, from.modified};
+    return store("ggufmill_file", sizeof known, known, *file);
+  });
+}
+
+size_t ggufmill_model_metadata_count(const ggufmill_model* model) {
+  return model ? model->model.metadata.entries().size() : 0;
+}
+
+ggufmill_status ggufmill_model_metadata(const ggufmill_model* model, size_t index, ggufmill_metadata* metadata,
+                                        ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"metadata", metadata}}));
+    BOOST_OUTCOME_TRY(check_number("metadata entry", index, model->model.metadata.entries().size()));
+    const MetadataEntry& from = model->model.metadata.entries()[index];
+    const ggufmill_metadata known{0, from.key.c_str(), static_cast<std::uint32_t>(from.value.type),
+                                  from.value.bytes.size(), from.value.bytes.data()};
+    return store("ggufmill_metadata", sizeof known, known, *metadata);
+  });
+}
+
 size_t ggufmill_model_tensor_count(const ggufmill_model* model) { return model ? model->model.tensors.size() : 0; }
 
 ggufmill_status ggufmill_model_tensor(const ggufmill_model* model, size_t index, ggufmill_tensor* tensor,
                                       ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"model", model}, {"tensor", tensor}}));
-    if (index >= model->model.tensors.size())
-      return usage_error(fmt::format("tensor {} does not exist", index),
-                         fmt::format("the model has {}, numbered from 0", model->model.tensors.size()));
-    return describe(model->model.tensors[index], *tensor);
+    BOOST_OUTCOME_TRY(check_number("tensor", index, model->model.tensors.size()));
+    return describe(model->model, model->model.tensors[index], *tensor);
   });
 }
 
@@ -153,7 +205,7 @@ ggufmill_status ggufmill_model_find(const ggufmill_model* model, const char* nam
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"model", model}, {"name", name}, {"tensor", tensor}}));
     BOOST_OUTCOME_TRY(const Tensor* const found, find_tensor(model->model, name));
-    return describe(*found, *tensor);
+    return describe(model->model, *found, *tensor);
   });
 }
 

@@ -68,6 +68,15 @@ void Options::read(const char* name, Strings& into) {
   for (const json::value& each : value->as_array()) into.emplace_back(each.as_string());
 }
 
+void Options::read(const char* name, json::object& into) {
+  const json::value* const value = take(name);
+  if (!value) return;
+  if (value->is_object())
+    into = value->as_object();
+  else
+    refuse(name, "an object");
+}
+
 void Options::read(const char* name, std::uint64_t& into, std::uint64_t most) {
   const json::value* const value = take(name);
   if (!value) return;

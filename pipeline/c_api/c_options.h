@@ -22,11 +22,12 @@ class Options {
   // `text` may be null: no options.
   explicit Options(const char* text);
 
-  // Store the value of a member, if it exists: true or false, a number, a text, a list of texts. `null` is the same as
-  // no member.
+  // Store the value of a member, if it exists: true or false, a number, a text, a list of texts, an object. `null` is
+  // the same as no member.
   void read(const char* name, bool& into);
   void read(const char* name, std::string& into);
   void read(const char* name, Strings& into);
+  void read(const char* name, boost::json::object& into);
   void read(const char* name, std::uint64_t& into, std::uint64_t most = UINT64_MAX);
   void read(const char* name, unsigned& into, std::uint64_t most = UINT32_MAX);
   template <class Value, class... Limit>

@@ -97,7 +97,18 @@ std::string text_of(const Report& report) {
   return text;
 }
 
-Result<std::string> run_single(const Context& context, Job job, RunChoices choices, const ggufmill_control* control) {
+Result<std::string> run_planned(const Context& context, const Plan& plan, RunChoices choices, const Strings& unchanged,
+                                const ggufmill_control* control) {
+  PlanProgress progress(control);
+  if (progress.is_wanted()) choices.run.progress = [&](const Progress& now) { progress.show(plan, now); };
+  BOOST_OUTCOME_TRY(const RunReport done, context.run(plan, choices.run));
+  Strings warnings = plan.warnings;
+  warnings.insert(warnings.end(), done.warnings.begin(), done.warnings.end());
+  return run_result(text_of(context.report_of(plan, done)), unchanged, warnings);
+}
+
+Result<std::string> run_single(const Context& context, Job job, const RunChoices& choices,
+                               const ggufmill_control* control) {
   BOOST_OUTCOME_TRY(
       measure_if_needed(context, job, choices.run.overwrite || choices.skip_unchanged, measure_options(control)));
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
@@ -109,12 +120,7 @@ Result<std::string> run_single(const Context& context, Job job, RunChoices choic
       BOOST_OUTCOME_TRY(plan, context.plan(job));
     }
   }
-  PlanProgress progress(control);
-  if (progress.is_wanted()) choices.run.progress = [&](const Progress& now) { progress.show(plan, now); };
-  BOOST_OUTCOME_TRY(const RunReport done, context.run(plan, choices.run));
-  Strings warnings = plan.warnings;
-  warnings.insert(warnings.end(), done.warnings.begin(), done.warnings.end());
-  return run_result(text_of(context.report_of(plan, done)), unchanged, warnings);
+  return run_planned(context, plan, choices, unchanged, control);
 }
 
 // Runs a batch. `failures` receives the errors of its outputs.
@@ -230,6 +236,33 @@ Result<std::string> measure_job(const Context& context, const Job& job, const ch
   return write_measurement(measured);
 }
 
+Result<std::string> curve_of_job(const ggufmill_job& job, const char* text, const ggufmill_control* control) {
+  BOOST_OUTCOME_TRY(Job single, single_job(job, "a curve"));
+  std::uint64_t output = 0, points = 25;
+  std::string page;
+  bool overwrite = false, measures = false;
+  Options options(text);
+  options.read("output", output);
+  options.read("points", points, 10'000);
+  options.read("measure", measures);
+  options.read("html", page);
+  options.read("overwrite", overwrite);
+  BOOST_OUTCOME_TRY(options.finish());
+  if (output >= single.outputs.size())
+    return usage_error(fmt::format("output {} does not exist", output),
+                       fmt::format("the job has {}, numbered from 0", single.outputs.size()));
+  if (measures) {
+    BOOST_OUTCOME_TRY(measure_if_needed(*job.context, single, true, measure_options(control)));
+  }
+  BOOST_OUTCOME_TRY(const Curve curve, job.context->curve(single, output, points));
+  if (!page.empty()) {
+    BOOST_OUTCOME_TRY(Strings read, job.context->inputs(single));
+    const std::string title = fmt::format("{}, output {}", single.file, output);
+    BOOST_OUTCOME_TRY(write_page(*job.context, page, curve_html({{title, curve}}), std::move(read), overwrite));
+  }
+  return to_json_text(describe_curve(curve));
+}
+
 Status probe_job(const Context& context, const Job& job, const char* text, const ggufmill_control* control) {
   ProbeOptions it;
   Options options(text);
@@ -279,6 +312,19 @@ ggufmill_status ggufmill_job_run(const ggufmill_job* job, const char* options, g
   });
 }
 
+ggufmill_status ggufmill_plan_run(const ggufmill_plan* plan, const char* options, ggufmill_control* control,
+                                  char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"plan", plan}}));
+    BOOST_OUTCOME_TRY(const RunChoices choices, read_run_choices(options, control));
+    if (choices.skip_unchanged || choices.fail_fast)
+      return usage_error("a plan is run as it is", "run its job with 'skip_unchanged' or 'fail_fast'");
+    BOOST_OUTCOME_TRY(const std::string report, run_planned(*plan->context, plan->plan, choices, {}, control));
+    if (json) *json = copy_of(report);
+    return ok();
+  });
+}
+
 ggufmill_status ggufmill_job_status(const ggufmill_job* job, char** json, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}, {"json", json}}));
@@ -307,26 +353,12 @@ ggufmill_status ggufmill_job_measure(const ggufmill_job* job, const char* option
   });
 }
 
-ggufmill_status ggufmill_job_curve(const ggufmill_job* job, const char* options, char** json, ggufmill_error** error) {
+ggufmill_status ggufmill_job_curve(const ggufmill_job* job, const char* options, ggufmill_control* control, char** json,
+                                   ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}, {"json", json}}));
-    BOOST_OUTCOME_TRY(const Job single, single_job(*job, "a curve"));
-    std::uint64_t output = 0, points = 25;
-    std::string page;
-    bool overwrite = false;
-    Options given(options);
-    given.read("output", output, single.outputs.size() - 1);
-    given.read("points", points, 10'000);
-    given.read("html", page);
-    given.read("overwrite", overwrite);
-    BOOST_OUTCOME_TRY(given.finish());
-    BOOST_OUTCOME_TRY(const Curve curve, job->context->curve(single, output, points));
-    if (!page.empty()) {
-      BOOST_OUTCOME_TRY(Strings read, job->context->inputs(single));
-      const std::string title = fmt::format("{}, output {}", single.file, output);
-      BOOST_OUTCOME_TRY(write_page(*job->context, page, curve_html({{title, curve}}), std::move(read), overwrite));
-    }
-    *json = copy_of(to_json_text(describe_curve(curve)));
+    BOOST_OUTCOME_TRY(const std::string curve, curve_of_job(*job, options, control));
+    *json = copy_of(curve);
     return ok();
   });
 }

@@ -17,8 +17,9 @@ namespace {
 // Reported when there is no memory for another error; never freed.
 ggufmill_error& out_of_memory() {
   static ggufmill_error error = [] {
-    ggufmill_error made{{{ExitCode::kTransient, "", "out of memory", "", ""}}, {}};
+    ggufmill_error made{{{ExitCode::kTransient, "", "out of memory", "", ""}}, {}, {}};
     made.text = render(made.errors.front());
+    made.messages.push_back(made.text);
     return made;
   }();
   return error;
@@ -30,7 +31,7 @@ ggufmill_status fail(const Error& first, ggufmill_error** error) {
     all.add(first);
     auto made = std::make_unique<ggufmill_error>();
     made->errors = all.errors();
-    for (const Error& each : made->errors) made->text += render(each);
+    for (const Error& each : made->errors) made->text += made->messages.emplace_back(render(each));
     *error = made.release();
   }
   return static_cast<ggufmill_status>(first.code);
@@ -134,6 +135,9 @@ const char* ggufmill_error_detail(const ggufmill_error* error, size_t index) {
 }
 const char* ggufmill_error_help(const ggufmill_error* error, size_t index) {
   return text_of(error, index, &Error::help);
+}
+const char* ggufmill_error_message(const ggufmill_error* error, size_t index) {
+  return find_error(error, index) ? error->messages[index].c_str() : "";
 }
 const char* ggufmill_error_text(const ggufmill_error* error) { return error ? error->text.c_str() : ""; }
 

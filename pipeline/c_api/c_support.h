@@ -16,7 +16,8 @@
 
 struct ggufmill_error {
   std::vector<ggufmill::Error> errors;  // at least one; `also` of each is empty
-  std::string text;
+  std::vector<std::string> messages;    // of each
+  std::string text;                     // all messages
 };
 
 struct ggufmill_control {
@@ -32,6 +33,11 @@ struct ggufmill_context {
 struct ggufmill_job {
   std::shared_ptr<const ggufmill::Context> context;
   ggufmill::Batch batch;
+};
+
+struct ggufmill_plan {
+  std::shared_ptr<const ggufmill::Context> context;
+  ggufmill::Plan plan;
 };
 
 struct ggufmill_model {

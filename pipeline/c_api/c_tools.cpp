@@ -119,10 +119,38 @@ Status read_assignments(const Strings& set, const Strings& set_file, const Strin
   return ok();
 }
 
+Result<WrittenValue> written_of(const json::value& value) {
+  WrittenValue written;
+  if (const json::array* const items = value.if_array()) {
+    written.kind = WrittenValue::Kind::kList;
+    for (const json::value& item : *items) {
+      BOOST_OUTCOME_TRY(written.items.emplace_back(), written_of(item));
+    }
+    return written;
+  }
+  if (value.is_object() || value.is_null())
+    return usage_error(fmt::format("{} is not a metadata value", to_json_text(value)),
+                       "a value is a string, a number, true, false, or a list");
+  written.is_text = value.is_string();
+  written.text = value.is_string() ? std::string(value.get_string()) : to_json_text(value);
+  return written;
+}
+
+Status read_values(const json::object& values, MetadataOptions& changes) {
+  for (const auto& member : values) {
+    BOOST_OUTCOME_TRY(WrittenValue written, written_of(member.value()));
+    BOOST_OUTCOME_TRY(MetadataSetting setting, setting_of(std::string(member.key()), std::move(written)));
+    changes.set.push_back(std::move(setting));
+  }
+  return ok();
+}
+
 Result<std::string> edit(const char* path, const char* text, const ggufmill_control* control) {
   EditOptions it;
   Strings set, set_file, rename;
+  json::object values;
   Options options(text);
+  options.read("values", values);
   options.read("set", set);
   options.read("set_file", set_file);
   options.read("remove", it.changes.remove);
@@ -132,6 +160,7 @@ Result<std::string> edit(const char* path, const char* text, const ggufmill_cont
   options.read("dry_run", it.dry_run);
   BOOST_OUTCOME_TRY(options.finish());
   BOOST_OUTCOME_TRY(read_assignments(set, set_file, rename, it.changes));
+  BOOST_OUTCOME_TRY(read_values(values, it.changes));
   it.stop = stop_of(control);
   BOOST_OUTCOME_TRY(const Edited edited, edit_metadata(path, it));
   return to_json_text(json::object{{"keys", json_texts(edited.keys)},

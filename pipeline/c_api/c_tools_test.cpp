@@ -225,6 +225,72 @@ TEST_CASE("metadata is edited") {
         GGUFMILL_ERROR_USAGE);
 }
 
+TEST_CASE("metadata is set to JSON values") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf");
+  char* text = nullptr;
+  const char* const options =
+      R"({"values": {"a.text": "7", "a.number": 7, "a.big:uint64": 7, "a.half": 0.5, "a.yes": true, "a.list": [1, -2]}})";
+  REQUIRE(ggufmill_edit(context(), path.c_str(), options, nullptr, &text, nullptr) == GGUFMILL_SUCCESS);
+  ggufmill_free(text);
+  const OpenModel model(path);
+  REQUIRE(ggufmill_model_describe(model.get(), &text, nullptr) == GGUFMILL_SUCCESS);
+  const json::value described = taken(text);
+  std::string found;
+  for (const json::value& entry : described.at("metadata").as_array())
+    if (entry.at("key").as_string().starts_with("a."))
+      found += std::string(entry.at("type").as_string()) + " " + json::serialize(entry.at("value")) + "\n";
+  CHECK(found == "string \"7\"\nuint32 7\nuint64 7\nfloat32 5E-1\nbool true\narray [1,-2]\n");
+  CHECK(ggufmill_edit(context(), path.c_str(), R"({"values": {"a": null}})", nullptr, &text, nullptr) ==
+        GGUFMILL_ERROR_USAGE);
+}
+
+TEST_CASE("the weights of an importance file are read") {
+  const ModelFolder folder;
+  ggufmill_importance* file = nullptr;
+  REQUIRE(ggufmill_importance_open(context(), folder.path("imatrix.gguf").c_str(), &file, nullptr) == GGUFMILL_SUCCESS);
+  char* text = nullptr;
+  REQUIRE(ggufmill_importance_list(file, &text, nullptr) == GGUFMILL_SUCCESS);
+  const json::value entry = taken(text).at("entries").at(0);
+  CHECK(entry.at("name") == "blk.0.ffn_down.weight");
+  CHECK((entry.at("columns") == 256 && entry.at("parts") == 1));
+  std::vector<float> weights(256);
+  CHECK(ggufmill_importance_weights(file, 0, weights.data(), 256, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(weights == std::vector<float>(256, 1.0f));
+  CHECK(ggufmill_importance_weights(file, 0, weights.data(), 255, nullptr) == GGUFMILL_ERROR_USAGE);
+  CHECK(ggufmill_importance_weights(file, 1, weights.data(), 256, nullptr) == GGUFMILL_ERROR_USAGE);
+  ggufmill_importance_free(file);
+}
+
+TEST_CASE("the files, the metadata and the places of the tensors of a model are described") {
+  const ModelFolder folder;
+  const OpenModel model(folder.path("model.gguf"));
+  ggufmill_file file{};
+  file.size = sizeof file;
+  REQUIRE(ggufmill_model_file_count(model.get()) == 1);
+  REQUIRE(ggufmill_model_file(model.get(), 0, &file, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(file.path == folder.path("model.gguf"));
+  CHECK(file.bytes == std::filesystem::file_size(file.path));
+  CHECK(ggufmill_model_file(model.get(), 1, &file, nullptr) == GGUFMILL_ERROR_USAGE);
+  const std::size_t count = ggufmill_model_metadata_count(model.get());
+  ggufmill_metadata entry{};
+  CHECK(ggufmill_model_metadata(model.get(), 0, &entry, nullptr) == GGUFMILL_ERROR_USAGE);  // without its size
+  entry.size = sizeof entry;
+  CHECK(ggufmill_model_metadata(model.get(), count, &entry, nullptr) == GGUFMILL_ERROR_USAGE);
+  for (std::size_t i = 0; i < count; ++i) {
+    REQUIRE(ggufmill_model_metadata(model.get(), i, &entry, nullptr) == GGUFMILL_SUCCESS);
+    CHECK((entry.type != 8 || entry.bytes >= 8));
+  }
+  ggufmill_tensor tensor{};
+  tensor.size = sizeof tensor;
+  REQUIRE(ggufmill_model_tensor(model.get(), 1, &tensor, nullptr) == GGUFMILL_SUCCESS);
+  CHECK((tensor.file == 0 && !tensor.big_endian));
+  CHECK(tensor.offset + tensor.rows * tensor.row_bytes <= file.bytes);
+  char* text = nullptr;
+  REQUIRE(ggufmill_model_warnings(model.get(), &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(taken(text).as_array().empty());
+}
+
 TEST_CASE("an importance file is described and merged") {
   const ModelFolder folder;
   const std::string path = folder.path("imatrix.gguf");

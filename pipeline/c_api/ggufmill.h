@@ -93,7 +93,8 @@ GGUFMILL_API const char* ggufmill_error_what(const ggufmill_error* error, size_t
 GGUFMILL_API const char* ggufmill_error_detail(const ggufmill_error* error, size_t index);
 GGUFMILL_API const char* ggufmill_error_help(const ggufmill_error* error, size_t index);
 
-/* Returns all errors as the program prints them, one or more lines each. */
+/* Return one error, or all of them, as the program prints them: one or more lines each. */
+GGUFMILL_API const char* ggufmill_error_message(const ggufmill_error* error, size_t index);
 GGUFMILL_API const char* ggufmill_error_text(const ggufmill_error* error);
 
 GGUFMILL_API void ggufmill_error_free(ggufmill_error* error);
@@ -113,7 +114,7 @@ typedef struct ggufmill_progress {
 typedef void (*ggufmill_progress_function)(const ggufmill_progress* progress, void* user_data);
 
 /* Cancels the operations that it is passed to, one or several, and receives the progress of those that read or write
- * models: job_run, job_measure, verify and compare. Optional for every operation. */
+ * models: job_run, plan_run, job_measure, job_curve, verify and compare. Optional for every operation. */
 typedef struct ggufmill_control ggufmill_control;
 
 /* Creates a control; returns null if memory is exhausted. Both parameters are optional. */
@@ -141,7 +142,8 @@ GGUFMILL_API void ggufmill_context_free(ggufmill_context* context);
 
 /* Describe the tensor types and the kernels, as `ggufmill types --json` and `ggufmill kernels --json`:
  *   [{name, id, bits_per_weight, block_elements, block_bytes, row_header_bytes, read, write, importance, times}]
- *   {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, decode, encode}], warnings} */
+ *   {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, decode, encode}], isa, warnings},
+ *   where `isa` is the forced ISA, or the best one loaded */
 GGUFMILL_API ggufmill_status ggufmill_types(const ggufmill_context* context, char** json, ggufmill_error** error);
 GGUFMILL_API ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error);
 
@@ -198,9 +200,9 @@ GGUFMILL_API ggufmill_status ggufmill_pipeline_of(const ggufmill_context* contex
 GGUFMILL_API ggufmill_status ggufmill_job_check(const ggufmill_job* job, const char* options, ggufmill_error** error);
 
 /* Describes what a run would do, without reading weights or writing anything:
- *   {source: {files, tensors}, outputs: [{files: [{path, bytes}], problems, tensors: [{name, shape, from, to,
- *    fallback_from, bytes_from, bytes, why}], weights, tensor_bytes_from, tensor_bytes, bits_per_weight}], bytes_read,
- *    bytes_written, least_memory, warnings}
+ *   {source: {name, architecture, files, tensors, weights, bytes}, outputs: [{files: [{path, bytes}], recipe, problems,
+ *    tensors: [{name, shape, from, to, fallback_from, bytes_from, bytes, importance, why}], weights, tensor_bytes_from,
+ *    tensor_bytes, bits_per_weight}], bytes_read, bytes_written, least_memory, warnings}
  * or, for a batch, {sources: [{...}]}, one for each source. Options:
  *   written    return the plan in its canonical form instead, which is the same on every machine; not for a batch
  *   html       also write a page with a picture of each output to this file (string)
@@ -226,6 +228,23 @@ GGUFMILL_API ggufmill_status ggufmill_job_plan(const ggufmill_job* job, const ch
 GGUFMILL_API ggufmill_status ggufmill_job_run(const ggufmill_job* job, const char* options, ggufmill_control* control,
                                               char** json, ggufmill_error** error);
 
+/* The plan of a job, which is carried out as it is: a run fails if a source has changed since. */
+typedef struct ggufmill_plan ggufmill_plan;
+
+/* Plans a job; not a batch. Succeeds for plans with problems, which ggufmill_plan_check() returns as errors. */
+GGUFMILL_API ggufmill_status ggufmill_plan_create(const ggufmill_job* job, ggufmill_plan** plan,
+                                                  ggufmill_error** error);
+GGUFMILL_API void ggufmill_plan_free(ggufmill_plan* plan);
+GGUFMILL_API ggufmill_status ggufmill_plan_check(const ggufmill_plan* plan, ggufmill_error** error);
+
+/* Describes a plan, as ggufmill_job_plan(). Option: written. */
+GGUFMILL_API ggufmill_status ggufmill_plan_describe(const ggufmill_plan* plan, const char* options, char** json,
+                                                    ggufmill_error** error);
+
+/* Runs a plan, as ggufmill_job_run(), whose options it has except `skip_unchanged` and `fail_fast`. */
+GGUFMILL_API ggufmill_status ggufmill_plan_run(const ggufmill_plan* plan, const char* options,
+                                               ggufmill_control* control, char** json, ggufmill_error** error);
+
 /* Describes the outputs, and the files that interrupted runs have left next to them: {running, can_resume, units,
  * units_done, outputs: [{path, bytes, there, sent}], leftovers: [{path, output, bytes, of_this_plan, in_use,
  * other_since, cluster_job}], cluster_jobs}, for a job with steps also {steps: [{step, what, done}]}, or, for a batch,
@@ -250,10 +269,10 @@ GGUFMILL_API ggufmill_status ggufmill_job_measure(const ggufmill_job* job, const
 /* Returns the loss of the best choice at each size, for an output with a measured target: {encoder, points: [{recipe,
  * bytes, loss, target}], other: {encoder, points}}, where `other` has the same for searches if the target uses the
  * reference's encoders, or the other way round, and is missing if that is not measured; not for a batch. Options:
- * output (number of the output, from 0), points (number of sizes; default 25), html (page to write as well), overwrite
- * (true or false). */
-GGUFMILL_API ggufmill_status ggufmill_job_curve(const ggufmill_job* job, const char* options, char** json,
-                                                ggufmill_error** error);
+ * output (number of the output, from 0), points (number of sizes; default 25), measure (true: first measure what is not
+ * in the cache), html (page to write as well), overwrite (true or false). */
+GGUFMILL_API ggufmill_status ggufmill_job_curve(const ggufmill_job* job, const char* options, ggufmill_control* control,
+                                                char** json, ggufmill_error** error);
 
 /* Measures how much each tensor matters with the program llama-perplexity, and writes the sensitivities to a file, from
  * which a later call resumes; not for a batch. Options: perplexity (path of the program), text (path of a text file),
@@ -328,9 +347,39 @@ GGUFMILL_API void ggufmill_model_free(ggufmill_model* model);
  * ...}]}. Warnings about the files are in {warnings}. */
 GGUFMILL_API ggufmill_status ggufmill_model_describe(const ggufmill_model* model, char** json, ggufmill_error** error);
 
+/* Returns the warnings alone: a list of strings. */
+GGUFMILL_API ggufmill_status ggufmill_model_warnings(const ggufmill_model* model, char** json, ggufmill_error** error);
+
 /* Writes an HTML page with pictures of one or several models. Option: overwrite (true or false). */
 GGUFMILL_API ggufmill_status ggufmill_models_page(const ggufmill_model* const* models, size_t count, const char* path,
                                                   const char* options, ggufmill_error** error);
+
+/* A file of a model. */
+typedef struct ggufmill_file {
+  size_t size;      /* set by the caller: sizeof(ggufmill_file) */
+  const char* path; /* belongs to the model */
+  uint64_t bytes;
+  int64_t modified; /* nanoseconds since 1970; 0 if that is not known */
+} ggufmill_file;
+
+GGUFMILL_API size_t ggufmill_model_file_count(const ggufmill_model* model);
+GGUFMILL_API ggufmill_status ggufmill_model_file(const ggufmill_model* model, size_t index, ggufmill_file* file,
+                                                 ggufmill_error** error);
+
+/* A metadata entry. `type` and `data` are as in a GGUF file of version 3, little-endian: 0 to 6 uint8, int8, uint16,
+ * int16, uint32, int32, float32; 7 bool; 8 string: length (64 bits) and bytes; 9 array: type of the elements (32 bits),
+ * count (64 bits) and elements; 10 to 12 uint64, int64, float64. */
+typedef struct ggufmill_metadata {
+  size_t size;     /* set by the caller: sizeof(ggufmill_metadata) */
+  const char* key; /* belongs to the model, as does `data` */
+  uint32_t type;
+  uint64_t bytes;
+  const void* data;
+} ggufmill_metadata;
+
+GGUFMILL_API size_t ggufmill_model_metadata_count(const ggufmill_model* model);
+GGUFMILL_API ggufmill_status ggufmill_model_metadata(const ggufmill_model* model, size_t index,
+                                                     ggufmill_metadata* metadata, ggufmill_error** error);
 
 /* A tensor of a model: `rows` rows of `columns` values, in its own type `row_bytes` bytes each. */
 typedef struct ggufmill_tensor {
@@ -340,6 +389,9 @@ typedef struct ggufmill_tensor {
   uint32_t dimensions; /* number of valid elements in `shape` */
   uint64_t shape[8];   /* columns first, as in GGUF files */
   uint64_t rows, columns, row_bytes;
+  size_t file; /* number of the file that has all its bytes in one place; SIZE_MAX if they have to be assembled */
+  uint64_t offset;
+  int big_endian;
 } ggufmill_tensor;
 
 GGUFMILL_API size_t ggufmill_model_tensor_count(const ggufmill_model* model);
@@ -412,6 +464,7 @@ GGUFMILL_API ggufmill_status ggufmill_hash(const ggufmill_context* context, cons
 
 /* Changes the metadata of a GGUF file in place: {keys, in_place, restored, bytes, warnings}. Options:
  *   set        list of strings, "KEY=VALUE" or "KEY:TYPE=VALUE"
+ *   values     object with a member "KEY" or "KEY:TYPE" for each value: a string, a number, true, false or a list
  *   set_file   list of strings, "KEY=FILE": the value is the content of a file
  *   remove     list of keys
  *   rename     list of strings, "KEY=NEW"
@@ -425,6 +478,21 @@ GGUFMILL_API ggufmill_status ggufmill_edit(const ggufmill_context* context, cons
  * top}]}. */
 GGUFMILL_API ggufmill_status ggufmill_importance_describe(const ggufmill_context* context, const char* path,
                                                           char** json, ggufmill_error** error);
+
+/* An importance file that is open for reading. */
+typedef struct ggufmill_importance ggufmill_importance;
+
+GGUFMILL_API ggufmill_status ggufmill_importance_open(const ggufmill_context* context, const char* path,
+                                                      ggufmill_importance** importance, ggufmill_error** error);
+GGUFMILL_API void ggufmill_importance_free(ggufmill_importance* importance);
+
+/* Returns {files, datasets, chunks, entries: [{name, columns, parts}]} without reading weights. */
+GGUFMILL_API ggufmill_status ggufmill_importance_list(const ggufmill_importance* importance, char** json,
+                                                      ggufmill_error** error);
+
+/* Reads the weights of the entry with this number, from 0: `parts` times `columns`, which is `count`. */
+GGUFMILL_API ggufmill_status ggufmill_importance_weights(const ggufmill_importance* importance, size_t index,
+                                                         float* into, uint64_t count, ggufmill_error** error);
 
 /* Adds up importance files, or converts one: {entries, bytes, warnings}. Options: inputs (list of strings, "FILE" or
  * "FILE=WEIGHT"), output (path; .dat selects the legacy format), chunk_size (number), overwrite (true or false). */

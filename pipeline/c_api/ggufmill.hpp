@@ -120,6 +120,29 @@ using Handle = std::unique_ptr<T, Free<T, free_handle>>;
 
 }  // namespace detail
 
+// The plan of a job. `options` and results are as of Job.
+class Plan {
+ public:
+  explicit Plan(ggufmill_plan* plan) : plan_(plan) {}
+  ggufmill_plan* get() const noexcept { return plan_.get(); }
+
+  // Throws if the plan has problems.
+  void check() const {
+    detail::call([&](auto error) { return ggufmill_plan_check(get(), error); });
+  }
+  std::string describe(const char* options = nullptr) const {
+    return detail::text([&](auto text, auto error) { return ggufmill_plan_describe(get(), options, text, error); });
+  }
+  std::string run(const char* options = nullptr, Control* control = nullptr) const {
+    return detail::text(
+        [&](auto text, auto error) { return ggufmill_plan_run(get(), options, detail::get(control), text, error); },
+        control);
+  }
+
+ private:
+  detail::Handle<ggufmill_plan, ggufmill_plan_free> plan_;
+};
+
 // A pipeline file. `options` and results are JSON texts, and may be null where ggufmill.h calls them optional.
 class Job {
  public:
@@ -132,6 +155,12 @@ class Job {
   }
   std::string plan(const char* options = nullptr) const {
     return detail::text([&](auto text, auto error) { return ggufmill_job_plan(get(), options, text, error); });
+  }
+  // Returns a plan that can be run as it is.
+  Plan make_plan() const {
+    ggufmill_plan* made = nullptr;
+    detail::call([&](auto error) { return ggufmill_plan_create(get(), &made, error); });
+    return Plan(made);
   }
   std::string run(const char* options = nullptr, Control* control = nullptr) const {
     return detail::text(
@@ -152,8 +181,10 @@ class Job {
         [&](auto text, auto error) { return ggufmill_job_measure(get(), options, detail::get(control), text, error); },
         control);
   }
-  std::string curve(const char* options = nullptr) const {
-    return detail::text([&](auto text, auto error) { return ggufmill_job_curve(get(), options, text, error); });
+  std::string curve(const char* options = nullptr, Control* control = nullptr) const {
+    return detail::text(
+        [&](auto text, auto error) { return ggufmill_job_curve(get(), options, detail::get(control), text, error); },
+        control);
   }
   void probe(const char* options, Control* control = nullptr) const {
     detail::call([&](auto error) { return ggufmill_job_probe(get(), options, detail::get(control), error); }, control);
@@ -201,6 +232,26 @@ class ClusterJob {
   std::string folder_;
 };
 
+// An importance file that is open for reading.
+class Importance {
+ public:
+  explicit Importance(ggufmill_importance* importance) : importance_(importance) {}
+  ggufmill_importance* get() const noexcept { return importance_.get(); }
+
+  std::string list() const {
+    return detail::text([&](auto text, auto error) { return ggufmill_importance_list(get(), text, error); });
+  }
+  // Returns the weights of an entry, whose number and count list() has.
+  std::vector<float> weights(std::size_t index, std::uint64_t count) const {
+    std::vector<float> into(count);
+    detail::call([&](auto error) { return ggufmill_importance_weights(get(), index, into.data(), count, error); });
+    return into;
+  }
+
+ private:
+  detail::Handle<ggufmill_importance, ggufmill_importance_free> importance_;
+};
+
 // A model that is open for reading.
 class Model {
  public:
@@ -209,6 +260,23 @@ class Model {
 
   std::string describe() const {
     return detail::text([&](auto text, auto error) { return ggufmill_model_describe(get(), text, error); });
+  }
+  std::string warnings() const {
+    return detail::text([&](auto text, auto error) { return ggufmill_model_warnings(get(), text, error); });
+  }
+  std::size_t file_count() const noexcept { return ggufmill_model_file_count(get()); }
+  ggufmill_file file(std::size_t index) const {
+    ggufmill_file file{};
+    file.size = sizeof file;
+    detail::call([&](auto error) { return ggufmill_model_file(get(), index, &file, error); });
+    return file;
+  }
+  std::size_t metadata_count() const noexcept { return ggufmill_model_metadata_count(get()); }
+  ggufmill_metadata metadata(std::size_t index) const {
+    ggufmill_metadata entry{};
+    entry.size = sizeof entry;
+    detail::call([&](auto error) { return ggufmill_model_metadata(get(), index, &entry, error); });
+    return entry;
   }
   std::size_t tensor_count() const noexcept { return ggufmill_model_tensor_count(get()); }
   ggufmill_tensor tensor(std::size_t index) const {
@@ -313,6 +381,11 @@ class Context {
   std::string pipeline_of(const std::string& tool, const char* options) const {
     return detail::text(
         [&](auto text, auto error) { return ggufmill_pipeline_of(get(), tool.c_str(), options, text, error); });
+  }
+  Importance open_importance(const std::string& path) const {
+    ggufmill_importance* made = nullptr;
+    detail::call([&](auto error) { return ggufmill_importance_open(get(), path.c_str(), &made, error); });
+    return Importance(made);
   }
   Model open_model(const std::string& path, const char* options = nullptr) const {
     ggufmill_model* made = nullptr;

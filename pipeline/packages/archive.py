@@ -6,7 +6,6 @@ usage: archive.py BUILD_FOLDER VERSION
 Writes into BUILD_FOLDER:
   ggufmill-VERSION-linux-ARCH.tar.zst        the program, and every library that it needs, the C library among them
   ggufmill-VERSION-linux-ARCH.spdx.json      a software bill of materials (SPDX 2.3)
-  SHA256SUMS                                 of both, for `sha256sum -c`
 
 The libraries are those of the packages of this Debian release. The same commit and the same packages give the same bytes
 in every folder: SOURCE_DATE_EPOCH is the time of everything.
@@ -25,8 +24,8 @@ import sys
 import tarfile
 import time
 
-# Headers of packages that become parts of the program and of the Python module.
-HEADERS = ["boost/version.hpp", "hwy/highway.h", "kainjow/mustache.hpp", "pybind11/pybind11.h"]
+# Headers of packages that become parts of the program.
+HEADERS = ["boost/version.hpp", "hwy/highway.h", "kainjow/mustache.hpp"]
 # Libraries that others load by name, beside those that load them.
 LOADED_BY_NAME = {"libtbb.so.12": ["libtbbmalloc.so.2"]}
 # libc6's libraries for modules that were built for an older C library, which had them apart.
@@ -46,7 +45,7 @@ bin/ggufmill runs from wherever this folder is, by its path, by PATH, or through
 `ggufmill --version --verbose` lists the libraries and the files that are in use. Kernels for the tensor types of
 ik_llama.cpp are used with `--kernel-dir lib/ggufmill-ik`. share/doc/ggufmill has the licenses.
 
-The library (include, lib/libggufmill.so) and the Python module (lib/python, for Python {python} with numpy) are loaded into
+The library (include, lib/libggufmill.so) and the Python module (lib/python, for Python 3.9 or later with numpy) are loaded into
 programs of the system and use its C library, which must be glibc {glibc} or later:
   export PYTHONPATH="$PWD/lib/python"
 
@@ -229,21 +228,26 @@ def strip(root):
         subprocess.run(["strip", "--strip-unneeded", "--remove-section=.comment", path], check=True)
 
 
-def copy_certificates(root, packages):
-    """Write the certificates of the distribution, and none that somebody added to this machine."""
+def copy_certificates(root, file, packages):
+    """Write the certificates of the distribution to a file of `root`, and none that somebody added to this machine."""
     names = sorted(glob.glob(CERTIFICATES + "/*.crt"))
     if not names:
         fail(f"no certificates in {CERTIFICATES}: install ca-certificates")
-    target = os.path.join(root, "lib/ggufmill/certificates.pem")
-    with open(target, "w") as file:
+    with open(os.path.join(root, file), "w") as target:
         for name in names:
             with open(name) as one:
-                file.write(one.read().rstrip("\n") + "\n")
-    packages.add("ca-certificates").files.append(os.path.relpath(target, root))
+                target.write(one.read().rstrip("\n") + "\n")
+    packages.add("ca-certificates").files.append(file)
 
 
-def copy_licenses(root, packages, distribution):
-    folder = os.path.join(root, "share/doc/ggufmill/licenses")
+def distribution():
+    """Return the name of this system: "Debian GNU/Linux 12 (bookworm)"."""
+    with open("/etc/os-release") as file:
+        system = dict(line.rstrip("\n").replace('"', "").split("=", 1) for line in file if "=" in line)
+    return system.get("PRETTY_NAME", "an unknown distribution")
+
+
+def copy_licenses(folder, packages):
     os.makedirs(os.path.join(folder, "common"))
     common, first = set(), {}
     for package in packages:
@@ -260,10 +264,14 @@ def copy_licenses(root, packages, distribution):
         if os.path.isfile(os.path.join(COMMON_LICENSES, name)):
             shutil.copyfile(os.path.join(COMMON_LICENSES, name), os.path.join(folder, "common", name))
     with open(os.path.join(folder, "README"), "w") as file:
-        file.write(LICENSES_README.format(distribution=distribution))
+        file.write(LICENSES_README.format(distribution=distribution()))
         for package in packages:
             file.write(f"{package.name} {package.version}: {package.source} {package.source_version}\n")
-    with open(os.path.join(root, "lib/ggufmill/packages.tsv"), "w") as file:
+
+
+def list_packages(file, packages):
+    """Write what `ggufmill --version --verbose` shows."""
+    with open(file, "w") as file:
         for package in packages:
             file.write(f"{package.name}\t{package.version}\n")
 
@@ -298,8 +306,8 @@ def parents_of(name):
         yield name
 
 
-def bill_of_materials(root, name, version, packages, archive, when, distribution):
-    """Return an SPDX 2.3 document: the archive, its packages, and their files."""
+def write_bill(bill, root, name, version, packages, archive, licenses, when):
+    """Write an SPDX 2.3 document: the archive, its packages, and their files. `licenses`: their folder in the archive."""
     def identity(kind, text):
         return f"SPDXRef-{kind}-" + re.sub(r"[^A-Za-z0-9.-]", "-", text)
 
@@ -318,9 +326,9 @@ def bill_of_materials(root, name, version, packages, archive, when, distribution
             "SPDXID": own, "name": package.name, "versionInfo": package.version, "supplier": "Organization: Debian",
             "downloadLocation": f"https://snapshot.debian.org/package/{package.source}/{package.source_version}/",
             **({"homepage": package.homepage} if package.homepage else {}), "filesAnalyzed": False,
-            "sourceInfo": f"from the source package {package.source} {package.source_version} of {distribution}",
+            "sourceInfo": f"from the source package {package.source} {package.source_version} of {distribution()}",
             "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION",
-            "licenseComments": f"share/doc/ggufmill/licenses/{package.name}.txt",
+            "licenseComments": f"{licenses}/{package.name}.txt",
             "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
                               "referenceLocator": f"pkg:deb/debian/{package.name}@{package.version.replace('+', '%2B').replace(':', '%3A')}"
                                                   f"?arch={package.architecture}"}],
@@ -340,25 +348,25 @@ def bill_of_materials(root, name, version, packages, archive, when, distribution
             "checksums": [{"algorithm": kind.upper(), "checksumValue": sha(kind, path)} for kind in ("sha1", "sha256")],
         })
         relationships.append({"spdxElementId": owner.get(file, program), "relationshipType": "CONTAINS", "relatedSpdxElement": own})
-    return {
+    document = {
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": name,
         "documentNamespace": f"https://spdx.org/spdxdocs/{name}-{sha('sha256', archive)}",
         "creationInfo": {"created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when)), "creators": ["Tool: ggufmill-dist"]},
         "packages": listed, "files": files, "relationships": relationships,
     }
+    with open(bill, "w") as file:
+        json.dump(document, file, indent=1)
+        file.write("\n")
 
 
 def main(build, version):
     when = int(os.environ["SOURCE_DATE_EPOCH"])
-    with open("/etc/os-release") as file:
-        system = dict(line.rstrip("\n").replace('"', "").split("=", 1) for line in file if "=" in line)
-    distribution = system.get("PRETTY_NAME", "an unknown distribution")
+    packages = Packages()
     machine = platform.machine()
     name = f"ggufmill-{version}-linux-{machine}"
     root = os.path.join(build, "stage", name)
     shutil.rmtree(os.path.dirname(root), ignore_errors=True)
     os.umask(0o022)
-    packages = Packages()
     for component in ("program", "development", "ik", "python"):
         subprocess.run(["cmake", "--install", build, "--prefix", root, "--component", component], check=True, stdout=subprocess.DEVNULL)
     strip(root)
@@ -366,23 +374,18 @@ def main(build, version):
     search_no_system_folders(os.path.join(root, "libexec/ggufmill"))
     for header in HEADERS:
         packages.owner_of(os.path.join("/usr/include", header))
-    copy_certificates(root, packages)
-    copy_licenses(root, packages, distribution)
+    copy_certificates(root, "lib/ggufmill/certificates.pem", packages)
+    licenses = "share/doc/ggufmill/licenses"
+    copy_licenses(os.path.join(root, licenses), packages)
+    list_packages(os.path.join(root, "lib/ggufmill/packages.tsv"), packages)
     glibc = output_of("getconf", "GNU_LIBC_VERSION").split()[1]
     with open(os.path.join(root, "README"), "w") as file:
-        file.write(README.format(version=version, machine=machine, glibc=glibc, python=platform.python_version().rpartition(".")[0]))
+        file.write(README.format(version=version, machine=machine, glibc=glibc))
 
     archive = os.path.join(build, name + ".tar.zst")
-    bill = os.path.join(build, name + ".spdx.json")
     pack(root, archive, when)
-    with open(bill, "w") as file:
-        json.dump(bill_of_materials(root, name, version, packages, archive, when, distribution), file, indent=1)
-        file.write("\n")
-    with open(os.path.join(build, "SHA256SUMS"), "w") as file:
-        for path in (archive, bill):
-            file.write(f"{sha('sha256', path)}  {os.path.basename(path)}\n")
-    print(f"{archive}: {os.path.getsize(archive) / 1e6:.1f} MB, {len(packages.by_name)} packages of {distribution}")
-    print(f"{sha('sha256', archive)}")
+    write_bill(os.path.join(build, name + ".spdx.json"), root, name, version, packages, archive, licenses, when)
+    print(f"{archive}: {os.path.getsize(archive) / 1e6:.1f} MB, {len(packages.by_name)} packages of {distribution()}")
 
 
 if __name__ == "__main__":

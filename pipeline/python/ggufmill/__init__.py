@@ -4,8 +4,6 @@ import functools
 import json
 import os
 
-import numpy as np
-
 from . import _native
 from ._error import (
     Error,
@@ -18,9 +16,11 @@ from ._error import (
     usage_error,
 )
 from ._files import ImportanceMatrix, settings
-from ._job import job_text, report
+from ._job import job_text
+from ._library import Progress
 from ._model import Metadata, Model, Tensor
-from ._native import Plan, Progress
+from ._native import Plan
+from ._numpy import np
 from ._progress import ProgressBar
 
 __version__ = _native.version
@@ -184,8 +184,8 @@ class Context:
         if isinstance(job, Plan):
             if set or parameters:
                 raise usage_error("a plan cannot be changed when it is run", "pass `set` and `parameters` to plan()")
-            return report(job._run(overwrite, resume, progress))
-        return report(self._native.run(job_text(job, set, parameters), overwrite, resume, progress))
+            return job._run(overwrite, resume, progress)
+        return self._native.run(job_text(job, set, parameters), overwrite, resume, progress)
 
     def compare(self, a, b, *, importance="", html="", overwrite=False, threads=0, progress=None):
         """Measure how far the values of model `b` are from those of `a`, for each pair of tensors with the same name.
@@ -198,7 +198,7 @@ class Context:
         Returns the report as a dictionary in the format of `ggufmill compare --json`, with "warnings" added.
         """
         paths = [os.fspath(each) for each in (a, b, importance, html)]
-        return report(self._native.compare(*paths, overwrite, threads, progress))
+        return self._native.compare(*paths, overwrite, threads, progress)
 
     def measure(self, job, *, output="", html="", overwrite=False, progress=None, set=None, parameters=None):
         """Measure the loss of each tensor for each candidate type of a job's targets; reads the source once.

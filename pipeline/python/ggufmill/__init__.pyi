@@ -71,7 +71,8 @@ class Tensor:
     type: str
     shape: tuple[int, ...]
     nbytes: int
-    dtype: np.dtype[np.float32]
+    @property
+    def dtype(self) -> np.dtype[np.float32]: ...
     @property
     def ndim(self) -> int: ...
     @property

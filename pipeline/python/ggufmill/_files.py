@@ -1,11 +1,11 @@
 """Importance matrices, and metadata values in the form that the library takes."""
 
 import collections.abc
+import math
 import os
 
-import numpy as np
-
 from ._error import usage_error
+from ._numpy import np
 
 
 class ImportanceMatrix(collections.abc.Mapping):
@@ -46,25 +46,15 @@ class ImportanceMatrix(collections.abc.Mapping):
 def _written(value):
     if isinstance(value, (list, tuple)):
         return [_written(each) for each in value]
-    if isinstance(value, np.ndarray):
+    if hasattr(value, "tolist"):  # of numpy: an array or a number
         return _written(value.tolist())
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, bool):
-        return ("true" if value else "false", False)
-    if isinstance(value, (int, float)):
-        return (repr(value), False)
-    if isinstance(value, str):
-        return (value, True)
     if isinstance(value, os.PathLike):
-        return (os.fspath(value), True)
+        value = os.fspath(value)
+    if isinstance(value, (bool, int, str)) or isinstance(value, float) and math.isfinite(value):
+        return value
     raise usage_error(f"metadata cannot contain {value!r}, which is of type {type(value).__name__}")
 
 
 def settings(values):
     """Return metadata keys and values; a key may name its type: {"llama.context_length:uint32": 8192}."""
-    made = []
-    for key, value in (values or {}).items():
-        name, _, kind = key.rpartition(":") if ":" in key else (key, "", "")
-        made.append((name, _written(value), kind))
-    return made
+    return {key: _written(value) for key, value in (values or {}).items()}

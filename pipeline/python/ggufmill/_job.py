@@ -25,11 +25,3 @@ def job_text(job, set=None, parameters=None):
         # JSON is valid YAML. It is indented so that a message can show the affected line.
         return _native.JobText("job", json.dumps(job, default=_plain, indent=2, ensure_ascii=False), changes, values)
     return _native.JobText(os.fspath(job), None, changes, values)
-
-
-def report(told):
-    """Return the report of a run as a dictionary, with the warnings added."""
-    text, warnings = told
-    made = json.loads(text)
-    made["warnings"] = warnings
-    return made

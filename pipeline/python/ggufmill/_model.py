@@ -1,13 +1,13 @@
 """Models in files: metadata as a mapping, tensors as arrays that are decoded on access."""
 
 import collections.abc
+import math
 import mmap
 import os
 import types
 
-import numpy as np
-
 from ._error import usage_error
+from ._numpy import np
 
 
 class Metadata(collections.abc.Mapping):
@@ -49,8 +49,6 @@ class Tensor:
     nbytes  size of the tensor in its own type
     """
 
-    dtype = np.dtype(np.float32)
-
     def __init__(self, native, files):
         self._native = native
         self._files = files
@@ -60,12 +58,16 @@ class Tensor:
         self.nbytes = native.nbytes
 
     @property
+    def dtype(self):
+        return np.dtype(np.float32)
+
+    @property
     def ndim(self):
         return len(self.shape)
 
     @property
     def size(self):
-        return int(np.prod(self.shape, dtype=object))
+        return math.prod(self.shape)
 
     def _extent(self):
         self._files.check_open()

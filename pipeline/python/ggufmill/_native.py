@@ -1,0 +1,332 @@
+"""Operations of libggufmill on Python objects. The modules beside this one check and prepare the arguments."""
+
+import ctypes
+import json
+import os
+
+from . import _library
+from ._error import FileError, usage_error
+from ._library import call, decoded, encoded, interruptible, options, text
+from ._numpy import np
+
+version = _library.version()
+
+
+class Context:
+    def __init__(self, kernel_dirs, isa):
+        self.handle = _library.Handle("context", "context_create", options(kernel_dirs=kernel_dirs, isa=isa))
+        self._types = {}  # by name in lower case, once they are asked for
+
+    @property
+    def isa(self):
+        return json.loads(text("kernels", self.handle))["isa"]
+
+    def modules(self):
+        modules = json.loads(text("kernels", self.handle))["modules"]
+        return [{**{name: each[name] for name in ("path", "name", "version", "isa", "loaded")}, "why": each["refusal"]} for each in modules]
+
+    def _type_infos(self):
+        if not self._types:
+            self._types = {each["name"].lower(): each for each in json.loads(text("types", self.handle))}
+        return self._types
+
+    def types(self):
+        return [dict(each) for each in self._type_infos().values()]
+
+    def _row_bytes(self, type, columns, rule):
+        """Return the bytes of a row and the type. `rule` is what the number of columns has to be."""
+        made = ctypes.c_uint64()
+        info = self._type_infos().get(type.lower())
+        if info and columns % info["block_elements"]:
+            name, elements = info["name"], info["block_elements"]
+            raise usage_error(
+                f"rows of {columns} values are not a whole number of blocks of {name}", f"{name} has blocks of {elements}: {rule}"
+            )
+        found = _library.problems("row_bytes", self.handle, encoded(type), columns, ctypes.byref(made))
+        if found:
+            meant = found[0].help + " " if found[0].help.startswith("did you mean") else ""
+            raise usage_error(found[0].what, meant + "`ggufmill.types()` lists them")
+        return made.value, info
+
+    def quantize(self, values, from_type, to_type, importance, out, threads):
+        """`values`: numbers of `from_type`, C-contiguous and aligned, as are `importance` and `out`, or None."""
+        columns = values.shape[-1]
+        row_bytes, _ = self._row_bytes(to_type, columns, "the last axis of the array must be a multiple of that")
+        made = _result(out, np.uint8, (*values.shape[:-1], row_bytes))
+        weights = (None, 0) if importance is None else (importance.ctypes.data, importance.size // max(columns, 1))
+        rows = values.size // columns if columns else 0
+        interruptible(
+            lambda control: call(
+                *("quantize_rows", self.handle, encoded(to_type), encoded(from_type), values.ctypes.data, rows, columns),
+                *(*weights, made.ctypes.data, made.nbytes, threads, control),
+            )
+        )
+        return made
+
+    def dequantize(self, buffer, type, shape, out, threads):
+        view = memoryview(buffer)
+        given = np.frombuffer(view, np.uint8) if view.nbytes else np.empty(0, np.uint8)
+        columns = shape[-1] if shape else 1
+        elements = 1
+        for each in shape:
+            elements *= each
+        row_bytes, info = self._row_bytes(type, columns, "the last dimension of the shape must be a multiple of that")
+        rows = elements // columns if columns else 0
+        if rows * row_bytes != given.nbytes:
+            raise usage_error(
+                f"the buffer has {given.nbytes} bytes, but {elements} values of {info['name'] if info else type} take {rows * row_bytes}",
+                "`shape` must be the shape of the values: its last dimension counts values, not bytes",
+            )
+        alignment = info["block_bytes"] if info and info["block_elements"] == 1 else 1
+        if given.ctypes.data % alignment:
+            given = given.copy()
+        made = _result(out, np.float32, tuple(shape))
+        interruptible(
+            lambda control: call(
+                *("decode_rows", self.handle, encoded(type), given.ctypes.data, given.nbytes, rows, columns),
+                *(made.ctypes.data, threads, control),
+            )
+        )
+        return made
+
+    def open(self, path):
+        return Model(self, path)
+
+    def imatrix(self, path):
+        return ImportanceFile(self, path)
+
+    def plan(self, job):
+        return Plan(self, job)
+
+    def _job(self, job):
+        given = options(set=job.set, parameters=job.parameters)
+        if job.text is None:
+            return _library.Handle("job", "job_open", self.handle, encoded(job.path), given)
+        return _library.Handle("job", "job_parse", self.handle, encoded(job.text), encoded(job.path), given)
+
+    def check(self, job, overwrite):
+        def found(_):
+            try:
+                opened = self._job(job)
+            except _library.Error as error:
+                also, error.also = error.also, []
+                return [error, *also]
+            return _library.problems("job_check", opened, options(overwrite=overwrite))
+
+        return interruptible(found)
+
+    def run(self, job, overwrite, resume, progress):
+        given = options(overwrite=overwrite, resume=resume)
+        return _report(interruptible(lambda control: text("job_run", self._job(job), given, control), progress))
+
+    def compare(self, a, b, importance, html, overwrite, threads, progress):
+        given = options(imatrix=importance, html=html, overwrite=overwrite, threads=threads)
+        work = lambda control: text("compare", self.handle, encoded(a), encoded(b), given, control)
+        return _report(interruptible(work, progress))
+
+    def measure(self, job, output, html, overwrite, progress):
+        def measure(control):
+            opened = self._job(job)
+            for path in (output, html):
+                if path and not overwrite and os.path.exists(path):
+                    help = "pass overwrite=True to replace it"
+                    raise FileError(f"{path}: error: already exists\n  help: {help}\n", path, "already exists", "", help, 6)
+            return text("job_measure", opened, options(output=output, html=html, overwrite=overwrite), control)
+
+        return interruptible(measure, progress)
+
+    def curve(self, job, output, points, progress):
+        given = options(output=output, points=points, measure=True)
+        return json.loads(interruptible(lambda control: text("job_curve", self._job(job), given, control), progress))["points"]
+
+    def verify(self, path, manifest, threads, progress):
+        given = options(manifest=manifest, threads=threads)
+        found = json.loads(interruptible(lambda control: text("verify", self.handle, encoded(path), given, control), progress))
+        return {**found, "manifest": found["manifest"] or None}
+
+    def recipes(self):
+        return json.loads(text("catalog", b"recipes"))
+
+    def edit(self, path, values, remove, rename, output, overwrite, dry_run):
+        for key, _ in rename:
+            if "=" in key:
+                raise usage_error(f"the key {key!r} has an equals sign", "such keys cannot be renamed")
+        given = options(
+            values=values, remove=remove, rename=[f"{key}={new}" for key, new in rename], output=output, overwrite=overwrite, dry_run=dry_run
+        )
+        return json.loads(interruptible(lambda control: text("edit", self.handle, encoded(path), given, control)))
+
+
+def _result(out, dtype, shape):
+    """Return the array for the result: `out`, which the caller has checked, or a new array."""
+    if out is None:
+        return np.empty(shape, dtype)
+    if out.dtype != dtype or out.shape != shape:
+        raise usage_error(f"`out` is an array of {out.dtype} {out.shape}, but the result is of {np.dtype(dtype)} {shape}")
+    return out
+
+
+def _report(result):
+    """Return a report, with the warnings added."""
+    made = json.loads(result)
+    return {**made["report"], "warnings": made["warnings"]}
+
+
+class JobText:
+    """A pipeline file, or the text of one; `path` then replaces the path in messages."""
+
+    def __init__(self, path, text, set, parameters):
+        self.path, self.text, self.set, self.parameters = path, text, set, parameters
+
+
+class Plan:
+    """The plan of a job: see Context.plan."""
+
+    __module__ = "ggufmill"
+    __slots__ = ("file", "source", "outputs", "warnings", "least_memory", "bytes_read", "bytes_written", "_handle")
+
+    def __init__(self, context, job):
+        self.file = job.path
+        self._handle = interruptible(lambda _: _library.Handle("plan", "plan_create", context._job(job)))
+        plan = json.loads(text("plan_describe", self._handle, None))
+        self.source, self.outputs = plan["source"], plan["outputs"]
+        self.warnings, self.least_memory = plan["warnings"], plan["least_memory"]
+        self.bytes_read, self.bytes_written = plan["bytes_read"], plan["bytes_written"]
+        for output in self.outputs:
+            for tensor in output["tensors"]:
+                tensor["shape"] = tuple(reversed(tensor["shape"]))
+
+    @property
+    def problems(self):
+        return _library.problems("plan_check", self._handle)
+
+    def written(self):
+        """The plan in its serialized form, JSON: the same on every machine."""
+        return text("plan_describe", self._handle, options(written=True))
+
+    def _run(self, overwrite, resume, progress):
+        given = options(overwrite=overwrite, resume=resume)
+        return _report(interruptible(lambda control: text("plan_run", self._handle, given, control), progress))
+
+    def __repr__(self):
+        count = len(self.outputs)
+        read, written = _library.human(self.bytes_read), _library.human(self.bytes_written)
+        return f"<ggufmill.Plan of {self.file!r}: {count} output{'' if count == 1 else 's'}, {read} to read, {written} to write>"
+
+
+class ImportanceFile:
+    def __init__(self, context, path):
+        open_file = lambda _: _library.Handle("importance", "importance_open", context.handle, encoded(path))
+        self._handle = interruptible(open_file)
+        listed = json.loads(text("importance_list", self._handle))
+        self.files, self.datasets, self.chunks = listed["files"], listed["datasets"], listed["chunks"]
+        self._entries = {each["name"]: (i, each["columns"], each["parts"]) for i, each in enumerate(listed["entries"])}
+
+    def names(self):
+        return list(self._entries)
+
+    def weights(self, name):
+        """Return weights of shape (columns,), or (parts, columns) if an entry has several parts: experts."""
+        index, columns, parts = self._entries[name]
+        made = np.empty((columns,) if parts == 1 else (parts, columns), np.float32)
+        interruptible(lambda _: call("importance_weights", self._handle, index, made.ctypes.data, made.size))
+        return made
+
+
+# Types of metadata: name, and numpy type of numbers.
+_NUMBERS = {
+    **{0: ("uint8", "u1"), 1: ("int8", "i1"), 2: ("uint16", "<u2"), 3: ("int16", "<i2"), 4: ("uint32", "<u4")},
+    **{5: ("int32", "<i4"), 6: ("float32", "<f4"), 7: ("bool", "?"), 10: ("uint64", "<u8"), 11: ("int64", "<i8")},
+    12: ("float64", "<f8"),
+}
+_STRING, _ARRAY = 8, 9
+_NAMES = {**{kind: name for kind, (name, _) in _NUMBERS.items()}, _STRING: "string", _ARRAY: "array"}
+
+
+def _number(data, at, size):
+    return int.from_bytes(data[at : at + size], "little")
+
+
+def _value(kind, data, at):
+    """Return the value at a position of bytes in the form of GGUF, and the position after it."""
+    if kind == _STRING:
+        end = at + 8 + _number(data, at, 8)
+        return decoded(data[at + 8 : end]), end
+    if kind != _ARRAY:
+        dtype = np.dtype(_NUMBERS[kind][1])
+        return np.frombuffer(data, dtype, 1, at)[0].item(), at + dtype.itemsize
+    element, count = _number(data, at, 4), _number(data, at + 4, 8)
+    at += 12
+    if element in _NUMBERS:
+        dtype = np.dtype(_NUMBERS[element][1])
+        return np.frombuffer(data, dtype, count, at).astype(dtype.newbyteorder("=")), at + count * dtype.itemsize
+    items = []
+    for _ in range(count):
+        item, at = _value(element, data, at)
+        items.append(item)
+    return items, at
+
+
+class Model:
+    def __init__(self, context, path):
+        given = encoded(path)
+        self.handle = interruptible(lambda _: _library.Handle("model", "model_open", context.handle, given, None))
+        self.files, self._entries = [], {}
+        for i in range(_library.file_count(self.handle)):
+            file = self._described("model_file", i, _library.File)
+            self.files.append((decoded(file.path), file.bytes, file.modified))
+        for i in range(_library.metadata_count(self.handle)):
+            entry = self._described("model_metadata", i, _library.Metadata)
+            self._entries[decoded(entry.key)] = entry
+
+    def _described(self, function, index, kind):
+        made = kind()
+        made.size = ctypes.sizeof(made)
+        call(function, self.handle, index, ctypes.byref(made))
+        return made
+
+    @property
+    def warnings(self):
+        return json.loads(text("model_warnings", self.handle))
+
+    def keys(self):
+        return list(self._entries)
+
+    def has(self, key):
+        return key in self._entries
+
+    def value(self, key):
+        entry = self._entries[key]
+        return _value(entry.type, ctypes.string_at(entry.data, entry.bytes), 0)[0]
+
+    def value_type(self, key):
+        entry = self._entries[key]
+        if entry.type != _ARRAY:
+            return _NAMES[entry.type]
+        return "array of " + _NAMES[_number(ctypes.string_at(entry.data, 4), 0, 4)]
+
+    def tensors(self):
+        return [Tensor(self, self._described("model_tensor", i, _library.Tensor)) for i in range(_library.tensor_count(self.handle))]
+
+
+class Tensor:
+    def __init__(self, model, described):
+        self._model, self._name = model, described.name
+        self.name, self.type = decoded(described.name), decoded(described.type)
+        self.shape = tuple(reversed(described.shape[: described.dimensions]))
+        self.rows, self.row_bytes, self._columns = described.rows, described.row_bytes, described.columns
+        self.nbytes = self.rows * self.row_bytes
+        is_assembled = described.file == _library.NO_FILE
+        # path, offset, and big-endian flag if all bytes are contiguous
+        self.extent = None if is_assembled else (model.files[described.file][0], described.offset, bool(described.big_endian))
+
+    def read(self, first, rows, as_f32, threads):
+        """Return unconverted rows, one row of bytes each, or rows as float32."""
+        made = np.empty((rows, self._columns if as_f32 else self.row_bytes), np.float32 if as_f32 else np.uint8)
+        interruptible(
+            lambda control: call(
+                *("model_read_rows", self._model.handle, self._name, first, rows, b"F32" if as_f32 else None),
+                *(made.ctypes.data, made.nbytes, threads, control),
+            )
+        )
+        return made
