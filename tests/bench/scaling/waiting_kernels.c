@@ -1,6 +1,6 @@
 /* A kernel module whose kernels wait, see waiting_kernels.h. */
 #define _GNU_SOURCE
-#include "waiting_kernels.h"
+#include "tests/bench/scaling/waiting_kernels.h"
 
 #include <ggufmill_kernels.h>
 #include <stdatomic.h>
