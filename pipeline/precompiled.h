@@ -6,7 +6,9 @@
 #include <array>
 #include <atomic>
 #include <boost/json.hpp>
-#include <boost/outcome/result.hpp>  // first: Boost 1.81's policies do not stand alone
+#include <boost/outcome/basic_result.hpp>  // first: Boost 1.81's policies do not stand alone
+#include <boost/outcome/policy/terminate.hpp>
+#include <boost/outcome/try.hpp>
 #include <charconv>
 #include <chrono>
 #include <cmath>

@@ -23,6 +23,19 @@ void append_indented(std::string& out, std::string_view text) {
 
 }  // namespace
 
+Error::Error() = default;
+Error::Error(ExitCode exit_code, std::string place, std::string problem, std::string details, std::string remedy)
+    : code(exit_code),
+      where(std::move(place)),
+      what(std::move(problem)),
+      detail(std::move(details)),
+      help(std::move(remedy)) {}
+Error::Error(const Error&) = default;
+Error::Error(Error&&) noexcept = default;
+Error& Error::operator=(const Error&) = default;
+Error& Error::operator=(Error&&) noexcept = default;
+Error::~Error() = default;
+
 std::string render(const Error& error) {
   std::string out = error.where.empty() ? "" : printable(error.where) + ": ";
   out += "error: " + printable(error.what) + "\n";

@@ -1,7 +1,7 @@
 #pragma once
 // Errors: location, problem, details and remedy. Libraries return errors; only the command line prints them.
 
-#include <boost/outcome/result.hpp>  // first: Boost 1.81's policy headers are not self-contained
+#include <boost/outcome/basic_result.hpp>  // first: Boost 1.81's policy headers are not self-contained
 
 #include <boost/outcome/policy/terminate.hpp>
 #include <boost/outcome/try.hpp>
@@ -37,14 +37,24 @@ struct Error {
   std::string help;    // how to fix it
   // Further errors found by the same step. Lets several errors pass through one Result; Diagnostics separates them
   // again.
-  std::vector<Error> also{};
+  std::vector<Error> also;
+
+  // Not inline: every Result has an Error, and copies of these in each function that returns one would take a third of
+  // the time to compile the program.
+  Error();
+  Error(ExitCode exit_code, std::string place, std::string problem, std::string details = {}, std::string remedy = {});
+  Error(const Error&);
+  Error(Error&&) noexcept;
+  Error& operator=(const Error&);
+  Error& operator=(Error&&) noexcept;
+  ~Error();
 };
 
 std::string render(const Error& error);
 
 // `T` or an `Error`. Accessing the wrong alternative terminates the program: check first, or use BOOST_OUTCOME_TRY.
 template <class T>
-using Result = boost::outcome_v2::result<T, Error, boost::outcome_v2::policy::terminate>;
+using Result = boost::outcome_v2::basic_result<T, Error, boost::outcome_v2::policy::terminate>;
 
 // Result of an operation without a value: `return ok();`
 using Status = Result<void>;
