@@ -9,9 +9,9 @@
 // Forms and fields are immutable once built and can be shared between threads.
 
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -23,82 +23,138 @@
 
 namespace ggufmill {
 
-// Returns true if `text` as a plain scalar passes the lint of `spec`.
-bool is_valid_text(const std::string& text, const FieldSpec& spec);
-
-// What forms and fields have in common: the description, and the functions that add to it.
-template <class Self>
-struct Described {
+// A kind of value, or an option, without its type: what Form and Field have in common. Their templates only supply the
+// parts that depend on a type, so that little is compiled for each of them.
+struct AnyForm {
   FieldSpec spec{};
+  // Reads a node that has passed the lint of `spec` into the object at `into`: the value, which is replaced, or the
+  // struct of an option. The error includes the place.
+  std::function<Status(const ConfigNode&, void* into)> read_into{};
+  // Returns the value at `value` as a user would write it. Empty for kinds of values that have no default to show.
+  std::function<std::string(const void* value)> write_from{};
 
-  Self&& doc(std::string text) && { return set(spec.doc, std::move(text)); }
-  Self&& example(std::string text) && { return set(spec.example, std::move(text)); }
-  Self&& at_least(double value) && { return limit(spec.minimum, value); }
-  Self&& at_most(double value) && { return limit(spec.maximum, value); }
-  // An additional check: returns the problem in one line, or an empty string.
-  Self&& checked(std::function<std::string(const ConfigNode&)> check) && { return set(spec.check, std::move(check)); }
+  AnyForm();
+  AnyForm(const AnyForm&);
+  AnyForm(AnyForm&&) noexcept;
+  AnyForm& operator=(const AnyForm&);
+  AnyForm& operator=(AnyForm&&) noexcept;
+  ~AnyForm();
 
- protected:
-  // A default outside the new limits means that there is none.
-  Self&& limit(double& member, double value) {
-    member = value;
-    if (!spec.default_text.empty() && !is_valid_text(spec.default_text, spec)) spec.default_text.clear();
-    return static_cast<Self&&>(*this);
-  }
-  template <class Member, class Value>
-  Self&& set(Member& member, Value value) {
-    member = std::move(value);
-    return static_cast<Self&&>(*this);
-  }
+  void limit(double& member, double value);  // a default outside the new limits means that there is none
+  void require();
+  // Also stores the place of the value, in the member `offset` bytes into the object.
+  void store_origin(std::size_t offset);
 };
 
-// A kind of value: its description, and the function that reads it.
+// A struct in which every option has its default.
+template <class Options>
+const Options& defaults_of() {
+  static const Options defaults{};
+  return defaults;
+}
+
+// The position of a member in its struct, in bytes.
+template <class Options, class Value>
+std::size_t offset_of(Value Options::*member) {
+  const Options& options = defaults_of<Options>();
+  return static_cast<std::size_t>(reinterpret_cast<const char*>(&(options.*member)) -
+                                  reinterpret_cast<const char*>(&options));
+}
+
+// The functions that add to the description of a form or field.
+template <class Self>
+struct Described : AnyForm {
+  Self&& doc(std::string_view text) && {
+    spec.doc = text;
+    return self();
+  }
+  Self&& example(std::string_view text) && {
+    spec.example = text;
+    return self();
+  }
+  Self&& at_least(double value) && {
+    limit(spec.minimum, value);
+    return self();
+  }
+  Self&& at_most(double value) && {
+    limit(spec.maximum, value);
+    return self();
+  }
+  // An additional check: returns the problem in one line, or an empty string.
+  Self&& checked(std::function<std::string(const ConfigNode&)> check) && {
+    spec.check = std::move(check);
+    return self();
+  }
+  // Also stores the place of the value.
+  template <class Options>
+  Self&& at(Origin Options::*member) && {
+    store_origin(offset_of(member));
+    return self();
+  }
+
+ protected:
+  Self&& self() { return static_cast<Self&&>(*this); }
+};
+
+// A kind of value: its description, and the function that reads it. `Value` has a default constructor.
 template <class Value>
 struct Form : Described<Form<Value>> {
-  // Reads a node that has passed the lint of `spec`. The error includes the place.
-  std::function<Result<Value>(const ConfigNode&)> read{};
-  // Returns the value as a user would write it. Empty for kinds of values that have no default to show.
-  std::function<std::string(const Value&)> write{};
+  Form() = default;
+  explicit Form(AnyForm form) : Described<Form<Value>>{std::move(form)} {}
 
-  // Also stores the place of the value.
-  template <class Options = Value>
-  Form&& at(Origin Options::*member) && {
-    read = [member, inner = std::move(read)](const ConfigNode& node) -> Result<Value> {
-      BOOST_OUTCOME_TRY(Value value, inner(node));
-      value.*member = origin_of(node);
-      return value;
+  Result<Value> read(const ConfigNode& node) const {
+    Value value{};
+    BOOST_OUTCOME_TRY(this->read_into(node, &value));
+    return value;
+  }
+  std::string write(const Value& value) const { return this->write_from ? this->write_from(&value) : std::string(); }
+
+  // Sets the function that reads a value from a node: returns a Value, or a Result.
+  template <class Reader>
+  void read_with(Reader reader) {
+    this->read_into = [reader = std::move(reader)](const ConfigNode& node, void* into) -> Status {
+      BOOST_OUTCOME_TRY(*static_cast<Value*>(into), Result<Value>(reader(node)));
+      return ok();
     };
-    return std::move(*this);
+  }
+  // Sets the function that writes a value.
+  template <class Writer>
+  void write_with(Writer writer) {
+    this->write_from = [writer = std::move(writer)](const void* value) -> std::string {
+      return writer(*static_cast<const Value*>(value));
+    };
   }
 };
 
 // An option of `Options`.
 template <class Options>
 struct Field : Described<Field<Options>> {
-  // Reads a node that has passed the lint of `spec` into its member.
-  std::function<Status(const ConfigNode&, Options&)> read{};
+  explicit Field(AnyForm form) : Described<Field<Options>>{std::move(form)} {}
 
   Field&& required() && {
-    this->spec.required = true;
-    this->spec.default_text.clear();
-    return std::move(*this);
+    this->require();
+    return this->self();
   }
   // Exactly one option of the group must be present.
-  Field&& group(std::string name) && { return this->set(this->spec.group, std::move(name)); }
+  Field&& group(std::string_view name) && {
+    this->spec.group = name;
+    return this->self();
+  }
   // A default that depends on the machine or on other options, as a user would write it.
-  Field&& shown_default(std::string text) && { return this->set(this->spec.default_text, std::move(text)); }
-  // Also stores the place of the value.
-  Field&& at(Origin Options::*member) && {
-    read = [member, inner = std::move(read)](const ConfigNode& node, Options& into) -> Status {
-      into.*member = origin_of(node);
-      return inner(node, into);
-    };
-    return std::move(*this);
+  Field&& shown_default(std::string_view text) && {
+    this->spec.default_text = text;
+    return this->self();
   }
 };
 
+// The options of a struct, in order.
 template <class Options>
-using Fields = std::vector<Field<Options>>;
+struct Fields {
+  Fields(std::initializer_list<Field<Options>> fields) : list(fields.begin(), fields.end()) {}
+  explicit Fields(std::vector<AnyForm> fields) : list(std::move(fields)) {}
+
+  std::vector<AnyForm> list;
+};
 
 // ---- simple values ----
 
@@ -113,110 +169,90 @@ Form<const TypeInfo*> tensor_type(Types types, std::vector<std::string> words = 
 // A value that is read later.
 Form<ConfigNode> any_value();
 
-// Builds Form<Integer>::read and ::write without a copy for each type.
 Result<std::int64_t> integer_up_to(const ConfigNode& node, std::uint64_t most);
-// Returns the index of a word. `node` has passed the lint.
-std::size_t index_of_word(const ConfigNode& node, std::span<const std::string> words);
-// Returns the first alternative of a kOneOf whose lint `node` passes; the lint of the kOneOf has passed.
-std::size_t matching_alternative(const ConfigNode& node, const FieldSpec& one_of);
 
 // Integers are not negative unless at_least() allows it.
 template <class Integer = std::uint64_t>
 Form<Integer> integer() {
   Form<Integer> form;
   form.spec.kind = FieldKind::kInteger;
-  form.read = [](const ConfigNode& node) -> Result<Integer> {
+  form.read_with([](const ConfigNode& node) -> Result<Integer> {
     constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<Integer>::max());
     BOOST_OUTCOME_TRY(const std::int64_t value, integer_up_to(node, kMax));
     return static_cast<Integer>(value);
-  };
-  form.write = [](const Integer& value) { return std::to_string(value); };
+  });
+  form.write_with([](const Integer& value) { return std::to_string(value); });
   return form;
 }
+
+// A form of words: `assign` sets a value to the meaning of a word, given by its index, and `equals`, unless empty,
+// compares them.
+AnyForm form_of_words(std::vector<std::string> words, std::function<void(std::size_t, void*)> assign,
+                      std::function<bool(std::size_t, const void*)> equals);
 
 // One of several words, each with its value.
 template <class Value>
 Form<Value> word(std::vector<std::pair<std::string, Value>> meanings) {
-  Form<Value> form;
-  form.spec.kind = FieldKind::kEnum;
+  std::vector<std::string> words;
   std::vector<Value> values;
   for (auto& [name, value] : meanings) {
-    form.spec.choices.push_back(name);
-    values.push_back(value);
+    words.push_back(std::move(name));
+    values.push_back(std::move(value));
   }
-  const std::vector<std::string> words = form.spec.choices;
-  form.read = [words, values](const ConfigNode& node) -> Result<Value> { return values[index_of_word(node, words)]; };
+  std::function<bool(std::size_t, const void*)> equals;
   if constexpr (requires(const Value& a) { a == a; })
-    form.write = [words, values](const Value& value) -> std::string {
-      for (std::size_t i = 0; i < values.size(); ++i)
-        if (values[i] == value) return words[i];
-      return {};
-    };
-  return form;
+    equals = [values](std::size_t i, const void* value) { return values[i] == *static_cast<const Value*>(value); };
+  return Form<Value>(form_of_words(
+      std::move(words),
+      [values = std::move(values)](std::size_t i, void* into) { *static_cast<Value*>(into) = values[i]; },
+      std::move(equals)));
 }
 
 // One of the words of an enumeration, in its order.
 template <class Enum, class Words>
 Form<Enum> enumeration(const Words& words) {
-  std::vector<std::pair<std::string, Enum>> meanings;
-  for (const auto& name : words) meanings.emplace_back(std::string(name), static_cast<Enum>(meanings.size()));
-  return word<Enum>(std::move(meanings));
+  return Form<Enum>(form_of_words(
+      std::vector<std::string>(std::begin(words), std::end(words)),
+      [](std::size_t i, void* into) { *static_cast<Enum*>(into) = static_cast<Enum>(i); },
+      [](std::size_t i, const void* value) { return static_cast<Enum>(i) == *static_cast<const Enum*>(value); }));
 }
 
 // ---- values made of values ----
 
+// A form of lists, whose values are at `void*`: `clear` empties one, and `append` adds a value and returns it.
+AnyForm form_of_lists(AnyForm item, void (*clear)(void*), void* (*append)(void*));
+
 template <class Value>
 Form<std::vector<Value>> list_of(Form<Value> item) {
-  Form<std::vector<Value>> form;
-  form.spec.kind = FieldKind::kList;
-  form.spec.item = {item.spec};
-  form.read = [read = std::move(item.read)](const ConfigNode& node) -> Result<std::vector<Value>> {
-    std::vector<Value> values;
-    for (const ConfigNode& each : node.items) {
-      BOOST_OUTCOME_TRY(Value value, read(each));
-      values.push_back(std::move(value));
-    }
-    return values;
-  };
-  return form;
+  using List = std::vector<Value>;
+  return Form<List>(form_of_lists(
+      std::move(item), [](void* list) { static_cast<List*>(list)->clear(); },
+      [](void* list) -> void* { return &static_cast<List*>(list)->emplace_back(); }));
 }
 
 // Values with any keys, in file order.
 template <class Value>
 using NamedValues = std::vector<std::pair<std::string, Value>>;
 
+// The same, with the key of the value.
+AnyForm form_of_dictionaries(AnyForm item, void (*clear)(void*), void* (*append)(void*, const std::string& key));
+
 template <class Value>
 Form<NamedValues<Value>> dictionary_of(Form<Value> item) {
-  Form<NamedValues<Value>> form;
-  form.spec.kind = FieldKind::kDictionary;
-  form.spec.item = {item.spec};
-  form.read = [read = std::move(item.read)](const ConfigNode& node) -> Result<NamedValues<Value>> {
-    NamedValues<Value> values;
-    for (const ConfigNode::Entry& entry : node.entries) {
-      BOOST_OUTCOME_TRY(Value value, read(entry.value));
-      values.emplace_back(entry.key, std::move(value));
-    }
-    return values;
-  };
-  return form;
+  using List = NamedValues<Value>;
+  return Form<List>(form_of_dictionaries(
+      std::move(item), [](void* list) { static_cast<List*>(list)->clear(); },
+      [](void* list, const std::string& key) -> void* {
+        return &static_cast<List*>(list)->emplace_back(key, Value{}).second;
+      }));
 }
 
-// The first of several forms that fits.
+// The first of several forms of the same type that fits.
+AnyForm first_that_fits(std::vector<AnyForm> forms);
+
 template <class Value>
-Form<Value> either(std::vector<Form<Value>> forms) {
-  Form<Value> form;
-  form.spec.kind = FieldKind::kOneOf;
-  for (const Form<Value>& each : forms) form.spec.alternatives.push_back(each.spec);
-  form.read = [spec = form.spec, forms](const ConfigNode& node) -> Result<Value> {
-    return forms[matching_alternative(node, spec)].read(node);
-  };
-  form.write = [forms](const Value& value) -> std::string {
-    for (const Form<Value>& each : forms)
-      if (const std::string text = each.write ? each.write(value) : ""; !text.empty() && is_valid_text(text, each.spec))
-        return text;
-    return {};
-  };
-  return form;
+Form<Value> either(std::initializer_list<Form<Value>> forms) {
+  return Form<Value>(first_that_fits({forms.begin(), forms.end()}));
 }
 
 // Converts the values of a form: `convert` takes a value, and the node if it needs the place, and returns another value
@@ -225,22 +261,22 @@ template <class To, class From, class Convert>
 Form<To> converted(Form<From> from, Convert convert) {
   Form<To> form;
   form.spec = std::move(from.spec);
-  form.read = [read = std::move(from.read), convert = std::move(convert)](const ConfigNode& node) -> Result<To> {
-    BOOST_OUTCOME_TRY(From value, read(node));
+  form.read_with([read = std::move(from.read_into), convert = std::move(convert)](const ConfigNode& node) -> Result<To> {
+    From value{};
+    BOOST_OUTCOME_TRY(read(node, &value));
     if constexpr (std::is_invocable_v<Convert, From, const ConfigNode&>)
       return convert(std::move(value), node);
     else
       return convert(std::move(value));
-  };
+  });
   return form;
 }
 
 // A value, or a list of at least `least` of them.
 template <class Value>
-Form<std::vector<Value>> one_or_more(Form<Value> item, std::string list_doc, double least = 0) {
+Form<std::vector<Value>> one_or_more(Form<Value> item, std::string_view list_doc, double least = 0) {
   auto one = converted<std::vector<Value>>(item, [](Value value) { return std::vector<Value>{std::move(value)}; });
-  return either<std::vector<Value>>(
-      {std::move(one), list_of(std::move(item)).at_least(least).doc(std::move(list_doc))});
+  return either<std::vector<Value>>({std::move(one), list_of(std::move(item)).at_least(least).doc(list_doc)});
 }
 
 // A value that stands for a struct with one member set, such as `gguf: PATH` for `gguf: {path: PATH}`.
@@ -283,122 +319,87 @@ struct DefaultForm<std::vector<Value>> {
   static Form<std::vector<Value>> make() { return list_of(DefaultForm<Value>::make()); }
 };
 
+// The field of a member `offset` bytes into its struct, with its default or null.
+AnyForm bound(AnyForm form, std::string_view name, std::string_view doc, std::size_t offset, const void* default_value);
+// A form whose values are where `get` finds them in the object that is read into.
+AnyForm within(AnyForm form, std::size_t offset, void* (*get)(void*));
+
 // Returns the field of an option. Its default is the member's value in a default-constructed struct if the option
 // accepts that value; an empty text and a number out of range mean that there is none.
 template <class Options, class Value>
-Field<Options> field(std::string name, Value Options::*member, Form<Value> form, std::string doc) {
-  Field<Options> bound;
-  bound.spec = std::move(form.spec);
-  bound.spec.name = std::move(name);
-  bound.spec.doc = std::move(doc);
-  bound.read = [member, read = std::move(form.read)](const ConfigNode& node, Options& into) -> Status {
-    BOOST_OUTCOME_TRY(into.*member, read(node));
-    return ok();
-  };
-  const Options defaults{};
-  const std::string text = form.write ? form.write(defaults.*member) : "";
-  if (!text.empty() && is_valid_text(text, bound.spec)) bound.spec.default_text = text;
-  return bound;
+Field<Options> field(std::string_view name, Value Options::*member, Form<Value> form, std::string_view doc) {
+  return Field<Options>(bound(std::move(form), name, doc, offset_of(member), &(defaults_of<Options>().*member)));
 }
 
 // An option without a default.
 template <class Options, class Value>
-Field<Options> field(std::string name, std::optional<Value> Options::*member, Form<Value> form, std::string doc) {
-  form.write = nullptr;
-  Field<Options> bound;
-  bound.spec = std::move(form.spec);
-  bound.spec.name = std::move(name);
-  bound.spec.doc = std::move(doc);
-  bound.read = [member, read = std::move(form.read)](const ConfigNode& node, Options& into) -> Status {
-    BOOST_OUTCOME_TRY(into.*member, read(node));
-    return ok();
-  };
-  return bound;
+Field<Options> field(std::string_view name, std::optional<Value> Options::*member, Form<Value> form,
+                     std::string_view doc) {
+  const auto emplace = [](void* value) -> void* { return &static_cast<std::optional<Value>*>(value)->emplace(); };
+  return Field<Options>(bound(within(std::move(form), 0, emplace), name, doc, offset_of(member), nullptr));
 }
 
 template <class Options, class Value>
-Field<Options> field(std::string name, Value Options::*member, std::string doc) {
-  return field(std::move(name), member, DefaultForm<Value>::make(), std::move(doc));
+Field<Options> field(std::string_view name, Value Options::*member, std::string_view doc) {
+  return field(name, member, DefaultForm<Value>::make(), doc);
 }
 
 template <class Options, class Value>
-Field<Options> field(std::string name, std::optional<Value> Options::*member, std::string doc) {
-  return field(std::move(name), member, DefaultForm<Value>::make(), std::move(doc));
+Field<Options> field(std::string_view name, std::optional<Value> Options::*member, std::string_view doc) {
+  return field(name, member, DefaultForm<Value>::make(), doc);
 }
 
-// A key that is described here and read elsewhere.
-template <class Options>
-Field<Options> described(FieldSpec spec) {
-  Field<Options> bound;
-  bound.spec = std::move(spec);
-  bound.read = [](const ConfigNode&, Options&) -> Status { return ok(); };
-  return bound;
-}
+// A form of maps with these keys; `reset` gives every option its default.
+AnyForm form_of_maps(std::vector<AnyForm> fields, void (*reset)(void*));
+// A form of maps with the keys of both.
+AnyForm form_of_both(AnyForm first, AnyForm second);
 
 // Reads the entries of `node` that have a field. Stops at the first error.
-template <class Options>
-Status read_fields(const Fields<Options>& fields, const ConfigNode& node, Options& into) {
-  for (const Field<Options>& field : fields)
-    if (const ConfigNode* value = node.find(field.spec.name)) {
-      BOOST_OUTCOME_TRY(field.read(*value, into));
-    }
-  return ok();
-}
+Status read_fields(const std::vector<AnyForm>& fields, const ConfigNode& node, void* into);
 
 template <class Options>
 Form<Options> map_of(Fields<Options> fields) {
-  Form<Options> form;
-  form.spec.kind = FieldKind::kMap;
-  for (const Field<Options>& field : fields) form.spec.fields.push_back(field.spec);
-  form.read = [fields = std::move(fields)](const ConfigNode& node) -> Result<Options> {
-    Options options;
-    BOOST_OUTCOME_TRY(read_fields(fields, node, options));
-    return options;
-  };
-  return form;
+  return Form<Options>(form_of_maps(std::move(fields.list), [](void* into) { *static_cast<Options*>(into) = Options{}; }));
 }
 
 // Adds the options of another map, which are read from the same node into one member.
 template <class Options, class Member>
 Form<Options> with_fields_of(Form<Options> form, Member Options::*member, Form<Member> other) {
-  for (const FieldSpec& spec : other.spec.fields) form.spec.fields.push_back(spec);
-  form.read = [member, read = std::move(form.read),
-               more = std::move(other.read)](const ConfigNode& node) -> Result<Options> {
-    BOOST_OUTCOME_TRY(Options options, read(node));
-    BOOST_OUTCOME_TRY(options.*member, more(node));
-    return options;
-  };
-  return form;
+  return Form<Options>(form_of_both(std::move(form), within(std::move(other), offset_of(member), nullptr)));
 }
 
 // Returns the fields of a struct as fields of another one that contains it. An optional member is created by the first
 // of them that is present.
 template <class Outer, class Member, class Inner>
 Fields<Outer> fields_within(Member Outer::*member, const Fields<Inner>& fields) {
-  Fields<Outer> outer;
-  for (const Field<Inner>& field : fields) {
-    outer.emplace_back().spec = field.spec;
-    outer.back().read = [member, read = field.read](const ConfigNode& node, Outer& into) -> Status {
-      if constexpr (std::is_same_v<Member, std::optional<Inner>>) {
-        if (!(into.*member)) (into.*member).emplace();
-        return read(node, *(into.*member));
-      } else {
-        return read(node, into.*member);
-      }
+  void* (*get)(void*) = nullptr;
+  if constexpr (std::is_same_v<Member, std::optional<Inner>>)
+    get = [](void* object) -> void* {
+      auto& inner = *static_cast<std::optional<Inner>*>(object);
+      return inner ? &*inner : &inner.emplace();
     };
-  }
-  return outer;
+  std::vector<AnyForm> outer;
+  for (const AnyForm& field : fields.list) outer.push_back(within(field, offset_of(member), get));
+  return Fields<Outer>(std::move(outer));
 }
+
+template <class Options>
+Fields<Options> operator+(Fields<Options> fields, const Fields<Options>& more) {
+  fields.list.insert(fields.list.end(), more.list.begin(), more.list.end());
+  return fields;
+}
+
+// Like parse_option() and parse_document(), for the value at `into`.
+Status parse_option(const std::string& option, const AnyForm& form, const std::string& text, void* into);
+Status parse_document(std::string_view text, const std::string& name, const AnyForm& form, const Types& types,
+                      void* into);
 
 // Reads the text of a command-line option such as "--threads" as a value of `form`. Fails with exit code 2.
 template <class Value>
 Result<Value> parse_option(const std::string& option, const Form<Value>& form, const std::string& text) {
-  const ConfigText shown{option, {option + " " + text}, false};
-  Diagnostics errors;
-  const std::optional<ConfigNode> node = read_yaml_value(option.size() + 1, shown, errors);
-  if (node) lint(*node, form.spec, errors);
-  if (!errors.empty()) return errors.together();
-  return form.read(*node);
+  Value value{};
+  BOOST_OUTCOME_TRY(parse_option(option, form, text, &value));
+  return value;
 }
 
 // Reads a YAML text as a value of `form`, with all errors of the text at once. `types` are those that it can name.
@@ -406,17 +407,9 @@ Result<Value> parse_option(const std::string& option, const Form<Value>& form, c
 template <class Value>
 Result<Value> parse_document(std::string_view text, const std::string& name, const Form<Value>& form,
                              const Types& types = {}) {
-  Diagnostics errors;
-  const std::optional<ConfigDocument> document = read_document(text, name, errors);
-  if (document) lint(document->root, form.spec, errors, types);
-  if (!errors.empty()) return errors.together();
-  return form.read(document->root);
-}
-
-template <class Options>
-Fields<Options> operator+(Fields<Options> fields, Fields<Options> more) {
-  for (Field<Options>& field : more) fields.push_back(std::move(field));
-  return fields;
+  Value value{};
+  BOOST_OUTCOME_TRY(parse_document(text, name, form, types, &value));
+  return value;
 }
 
 }  // namespace ggufmill

@@ -71,9 +71,9 @@ class Binding {
 
   template <class Options>
   void read(const Fields<Options>& fields, const ConfigNode& node, Options& into) {
-    for (const Field<Options>& field : fields)
+    for (const AnyForm& field : fields.list)
       if (const ConfigNode* value = node.find(field.spec.name); value && !is_faulty(*value))
-        if (const Status read = field.read(*value, into); !read) errors_.add(read.error());
+        if (const Status read = field.read_into(*value, &into); !read) errors_.add(read.error());
   }
 
   // Returns the object that `spec` creates from a value. Returns null if there is no `spec`, if the value has errors,

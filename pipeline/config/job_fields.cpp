@@ -81,7 +81,7 @@ FieldSpec outputs_field(const Registry& registry) {
   output.example = example_map(output.fields);
   for (const StageSpec& spec : registry.stages)
     if (spec.per_output) output.fields.push_back(spec.field);
-  for (const Field<JobOutput>& field : output_options()) output.fields.push_back(field.spec);
+  for (const AnyForm& field : output_options().list) output.fields.push_back(field.spec);
   return {.name = "outputs",
           .kind = FieldKind::kList,
           .doc = "Outputs to write. The source is read once for all of them.",
@@ -300,7 +300,7 @@ FieldSpec job_fields(const Registry& registry) {
                 .doc = "A ggufmill pipeline file.",
                 .fields = {version_field(), parameters_field(), source_field(registry), matrix_field(registry),
                            stages_field(registry), outputs_field(registry)}};
-  for (const Field<Job>& field : job_options()) job.fields.push_back(field.spec);
+  for (const AnyForm& field : job_options().list) job.fields.push_back(field.spec);
   for (const FieldSpec& field : job.fields)
     if (field.required || field.name == "source")
       job.example += fmt::format("{}{}: {}", job.example.empty() ? "{" : ", ", field.name, field.example);

@@ -41,8 +41,9 @@ struct SinkSpec {
 // Returns the specification of a source, stage or sink with bound options. `make` creates it from them, or fails.
 template <class Part, class Options, class Make>
 std::function<Result<std::unique_ptr<Part>>(const ConfigNode&)> part_maker(const Form<Options>& form, Make make) {
-  return [read = form.read, make = std::move(make)](const ConfigNode& value) -> Result<std::unique_ptr<Part>> {
-    BOOST_OUTCOME_TRY(Options options, read(value));
+  return [read = form.read_into, make = std::move(make)](const ConfigNode& value) -> Result<std::unique_ptr<Part>> {
+    Options options{};
+    BOOST_OUTCOME_TRY(read(value, &options));
     return make(std::move(options));
   };
 }

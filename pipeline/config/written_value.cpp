@@ -204,7 +204,7 @@ namespace {
 Form<WrittenValue> written_form(FieldSpec spec) {
   Form<WrittenValue> form;
   form.spec = std::move(spec);
-  form.read = [](const ConfigNode& node) -> Result<WrittenValue> { return written_value(node); };
+  form.read_with([](const ConfigNode& node) { return written_value(node); });
   return form;
 }
 

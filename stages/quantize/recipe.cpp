@@ -31,14 +31,14 @@ std::string describe_conditions(const ConfigNode& rule) {
 // Rules of a list: `typed` ones have a result.
 Form<std::vector<Rule>> rules_form(const Types& types, bool typed) {
   Fields<Rule> fields = fields_within(&Rule::condition, condition_fields(types));
-  if (typed) {
-    fields.push_back(field(std::string(kType), &Rule::type, tensor_type(types), "The type of such a tensor.")
-                         .required()
-                         .example("Q5_K"));
-    fields.push_back(field(std::string(kEncoder), &Rule::encoder, encoder_form(),
-                           "How such a tensor is encoded, regardless of the output's `encoder`.")
-                         .example("search"));
-  }
+  if (typed)
+    fields = std::move(fields) +
+             Fields<Rule>{
+                 field(kType, &Rule::type, tensor_type(types), "The type of such a tensor.").required().example("Q5_K"),
+                 field(kEncoder, &Rule::encoder, encoder_form(),
+                       "How such a tensor is encoded, regardless of the output's `encoder`.")
+                     .example("search"),
+             };
   const auto described = [](Rule rule, const ConfigNode& node) -> Result<Rule> {
     if (rule.encoder) {
       BOOST_OUTCOME_TRY(check_encoder(*rule.encoder, *rule.type, origin_of(*node.find(kEncoder))));
@@ -217,7 +217,7 @@ Recipe heading_of(const BuiltInRecipe& recipe) {
   Diagnostics ignored;  // built-in files are valid: a test reads them all
   Recipe heading;
   if (const auto document = read_document(recipe.text, std::string(recipe.name), ignored))
-    (void)read_fields(fields, document->root, heading);
+    (void)read_fields(fields.list, document->root, &heading);
   return heading;
 }
 

@@ -48,9 +48,9 @@ Form<RowSample> sample_form() {
   auto form = converted<RowSample>(text().checked(check_sample), [](const std::string& text) -> Result<RowSample> {
     return RowSample{every_in(text)};
   });
-  form.write = [](const RowSample& sample) {
+  form.write_with([](const RowSample& sample) {
     return sample.is_all() ? std::string(kAll) : fmt::format("{}{}", kOneOf, sample.every);
-  };
+  });
   return form;
 }
 

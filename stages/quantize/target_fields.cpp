@@ -246,7 +246,7 @@ Form<std::optional<TargetOptions>> target_form(const RecipeCatalog& catalog) {
       BOOST_OUTCOME_TRY(TargetOptions options, options_of(std::move(settings), types));
       return Target(std::move(options));
     }
-    for (const Field<TargetSettings>& field : fields)
+    for (const AnyForm& field : fields.list)
       if (const ConfigNode* node = quantize.find(field.spec.name))
         return error_at(*node, fmt::format("'{}' needs a target, which is missing", field.spec.name),
                         "add one: target: {bits: 4.5}");

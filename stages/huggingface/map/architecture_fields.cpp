@@ -289,7 +289,7 @@ Fields<MapFile> map_fields() {
 Form<ValueRule> value_form() {
   Form<ValueRule> form;
   form.spec.kind = FieldKind::kAny;
-  form.read = read_value_rule;
+  form.read_with(read_value_rule);
   return form;
 }
 

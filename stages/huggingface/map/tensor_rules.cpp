@@ -105,11 +105,11 @@ Form<std::vector<TensorStep>> steps_form() {
   Form<std::vector<TensorStep>> form;
   form.spec = {.kind = FieldKind::kList,
                .item = {{.kind = FieldKind::kAny, .doc = "Operation, or {operation: arguments}."}}};
-  form.read = [](const ConfigNode& node) -> Result<std::vector<TensorStep>> {
+  form.read_with([](const ConfigNode& node) -> Result<std::vector<TensorStep>> {
     std::vector<TensorStep> steps;
     BOOST_OUTCOME_TRY(read_step_list(node, steps));
     return steps;
-  };
+  });
   return form;
 }
 
