@@ -25,7 +25,7 @@ struct SampledTensor {
   Tensor rows;
   std::string identity;  // measured_identity() of the rows
 
-  // How many times as many rows the tensor has.
+  // The rows of the whole tensor divided by the rows of the sample.
   double scale() const { return static_cast<double>(all->shape().rows()) / static_cast<double>(rows.shape().rows()); }
 };
 
@@ -141,7 +141,7 @@ bool is_of(const MeasuredTensor& line, const SampledTensor& sample, const TypeIn
          fits(line.types[0].matrices);
 }
 
-// What is known of a type of a tensor.
+// One tensor in one type: what the cache knows, or what has to be measured.
 struct Cell {
   std::string
       made_of;  // its identity, that of MeasuredTensor::made_of in the cache; empty if nothing has to be measured

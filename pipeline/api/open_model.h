@@ -18,8 +18,8 @@ Result<OutType> parse_out_type(const std::string& text, const std::string& optio
 // Options of a source, as in a pipeline file. A source that does not have an option ignores it.
 using SourceSettings = std::vector<std::pair<std::string, std::string>>;
 
-// How a single file is opened that a source converts because of its contents: the safetensors file of a diffusion
-// model.
+// Two views of a single file that a source converts because of its contents, such as the safetensors file of a
+// diffusion model.
 enum class FileForm : std::uint8_t {
   kStored,     // with its own tensors
   kConverted,  // as the model that the source makes of it

@@ -13,7 +13,7 @@
 
 namespace ggufmill {
 
-// What a file lost against the one that it is compared with. Divergences are Kullback-Leibler divergences of the
+// The loss of a file against the one that it is compared with. Divergences are Kullback-Leibler divergences of the
 // distributions of the next token, in nats. Numbers that are not finite are not shown.
 struct CardQuality {
   double divergence = 0;     // mean
@@ -44,13 +44,13 @@ struct CardFile {
   bool is_base = false;  // the one that the others are compared with
 };
 
-// How the quality was measured.
+// Parameters of the quality measurement.
 struct CardMeasurement {
   std::string text;  // name of the text file
   std::uint64_t chunks = 0, context = 0;
 };
 
-// How the importance was computed.
+// Parameters of the importance computation.
 struct CardImportance {
   std::string text;  // name of the text file
   std::uint64_t chunks = 0;
@@ -95,9 +95,9 @@ std::span<const BuiltInCard> built_in_cards();
 
 // Renders a Mustache template (https://mustache.github.io/mustache.5.html, without partials and other delimiters);
 // `template_name` is its name in messages. A text that is empty and a list without items count as false in {{#name}}.
-// What the card contains cannot break the document's tables, code blocks or front matter. Errors have the code kUsage
-// and name the line: a tag or section that is not closed, a name that does not exist there (with a list of those that
-// do), or more than 1 MiB or 1000 sections.
+// Values are escaped, so that they cannot break the document's tables, code blocks or front matter. Errors have the
+// code kUsage and name the line: a tag or section that is not closed, a name that does not exist there (with a list of
+// those that do), or more than 1 MiB or 1000 sections.
 Result<std::string> render_card(const Card& card, std::string_view template_text, const std::string& template_name);
 
 }  // namespace ggufmill

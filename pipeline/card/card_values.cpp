@@ -44,7 +44,8 @@ struct FileView {
   bool names_importance;  // some of the files were quantized with importance, others without
 };
 
-// What the placeholders are made of. Files are in the order of the table: by part and size.
+// The card and everything derived from it that placeholders show. Files are in the order of the table: by part and
+// size.
 struct CardView {
   const Card* card;
   std::vector<FileView> files;

@@ -1,5 +1,5 @@
 #pragma once
-// Which of a model's files a card recommends.
+// Selects the files of a model that a card recommends.
 
 #include <span>
 #include <string>

@@ -11,7 +11,7 @@
 
 namespace ggufmill {
 
-// How well a source fits a path that is given alone, without naming a source.
+// The fit of a source for a path that is given alone, without naming a source.
 enum class SourceFit {
   kNone,
   kOtherwise,  // the path does not contradict the format

@@ -1,5 +1,5 @@
 #pragma once
-// How values are encoded in a quantized type. The type decides the format and the size; the encoder decides which of
+// The encoder of values in a quantized type. The type decides the format and the size; the encoder decides which of
 // the format's numbers are written.
 
 #include <cstdint>
@@ -36,7 +36,7 @@ enum class Gain : std::uint8_t {
 };
 inline constexpr std::string_view kGainWords[] = {"none", "row"};
 
-// Whether rows that already are values of the type, because the weights were quantized before, are recognised.
+// Recognition of rows that already are values of the type, because the weights were quantized before.
 enum class Lattice : std::uint8_t {
   kOff,
   kAuto,  // encoded without further loss where the type has a lattice kernel

@@ -52,7 +52,7 @@ std::string mapped_file() {
   return {};
 }
 
-// Where /proc is not mounted: the path by which the object was loaded or the program started.
+// Used if /proc is not mounted: the path by which the object was loaded or the program started.
 std::string loaded_file() {
   const link_map* const own = own_object();
   if (!own) return {};

@@ -1,5 +1,5 @@
 #pragma once
-// Where the running code is installed, and how it was started.
+// Paths of the running code's installation and program.
 
 #include <string>
 

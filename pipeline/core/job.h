@@ -44,7 +44,7 @@ struct ReportRequest {
 
 inline constexpr std::string_view kClusterEngines[] = {"slurm", "none"};
 
-// How to run a job on a cluster: what `ggufmill submit` requests from the engine.
+// Resources that `ggufmill submit` requests from the engine of a cluster.
 struct ClusterOptions {
   enum class Engine { kSlurm, kNone };  // named by kClusterEngines
   Engine engine = Engine::kSlurm;
@@ -65,7 +65,7 @@ struct Hook {
   Origin origin{};
 };
 
-// How the outputs of a job are compared with one of them, by a program that compares what two models predict.
+// Comparison of a job's outputs with one of them, by a program that compares the predictions of two models.
 struct QualityOptions {
   std::string program = "llama-perplexity";
   std::string text;                  // path of the text

@@ -34,7 +34,7 @@ inline constexpr Note<std::uint64_t> kTensorAlignment{"tensor_alignment"};
 inline constexpr Note<bool> kFillsSize{"fills_size"};
 // Set while the model is laid out only to learn kOtherBytes: such a stage then leaves the types as they are.
 inline constexpr Note<bool> kOnlyHeaders{"only_headers"};
-// What such a stage minimized and what that gained, for the user; empty if there is no such stage.
+// For the user: the objective that such a stage minimized and the gain; empty if there is no such stage.
 inline constexpr Note<std::string> kChoice{"choice"};
 // Set if readers of the model's files need its dimensions as they are, with trailing ones.
 inline constexpr Note<bool> kKeepsDimensions{"keeps_dimensions"};

@@ -122,7 +122,7 @@ void check_written(std::span<const WrittenPath> written, std::span<const std::st
         scheme ? scheme.value()->check_target(target.path, overwrite || target.may_replace) : Status(scheme.error());
     if (status) continue;
     errors.add(status.error());
-    // What a server does not answer or allow for one path, it does not for the others.
+    // A server that refuses or does not answer for one path does so for the others too.
     if (scheme && scheme.value() != &local_store() && status.error().code != ExitCode::kUsage) return;
   }
 }

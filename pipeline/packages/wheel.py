@@ -25,7 +25,7 @@ import zipfile
 
 import archive
 
-# What PEP 600 lets a wheel use, as far as ggufmill needs it, and the newest version of each group of symbols that the
+# Libraries that PEP 600 lets a wheel use, as far as ggufmill needs them, and the newest version of each group of symbols that the
 # platforms have: {version of the C library: newest GLIBCXX}, as in auditwheel's manylinux-policy.json.
 ALLOWED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 GLIBCXX = {(2, 28): (3, 4, 24), (2, 31): (3, 4, 28), (2, 34): (3, 4, 29), (2, 35): (3, 4, 30), (2, 39): (3, 4, 33), (2, 41): (3, 4, 33)}

@@ -32,7 +32,7 @@ std::uint64_t row_bytes(const TypeInfo& type, const Shape& shape);
 // so each may need one more page.
 bool is_direct(const Plan& plan);
 
-// How an encoding is made from the values of its step.
+// The work that makes an encoding from the values of its step.
 enum class Work : std::uint8_t {
   kCopy,    // unchanged, in the host's byte order
   kSwap,    // the same in the opposite byte order

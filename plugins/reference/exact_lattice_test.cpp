@@ -71,7 +71,7 @@ bool is_exact(std::uint32_t type, const Row& row) {
 
 double any_number(std::mt19937& random) { return double(random()) / 4294967296.0; }
 
-// What a type's own encoder makes of random values.
+// A row of random values, encoded by the type's own encoder and decoded.
 Row quantized_row(std::uint32_t type, unsigned seed) {
   std::mt19937 random(seed);
   Row row(kCount);

@@ -99,7 +99,7 @@ class ExactScaled {
     return true;
   }
 
-  // Of several scales, keeps the first with the least squared error.
+  // Keeps, out of several scales, the first with the least squared error.
   void offer_near(float extreme, int value) {
     if (value == 0) return;
     const float scale = extreme / static_cast<float>(value);

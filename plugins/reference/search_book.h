@@ -25,7 +25,7 @@
 
 namespace ggufmill::reference {
 
-// Of the top, that the greatest value is first given.
+// The range of tops: the points that the greatest value is first given.
 struct PartRange {
   float first, across;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// What the searches have in common.
+// Parts that the searches have in common.
 
 #include <cstddef>
 

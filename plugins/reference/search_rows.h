@@ -10,7 +10,7 @@ namespace ggufmill::reference {
 template <class Codec>
 using BlockSearch = bool (*)(const float* x, const float* weights, std::uint32_t effort, typename Codec::Block& block);
 
-// Whether a search of an effort also looks at the block of the codec, because its reference encoder can find a smaller
+// True if a search of an effort also tries the codec's own block, because its reference encoder can find a smaller
 // error, and keeps the better one. A codec whose searches do has a `kKeepsReferenceFrom`, the least such effort.
 template <class Codec>
 constexpr bool keeps_reference([[maybe_unused]] std::uint32_t effort) {

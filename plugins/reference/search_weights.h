@@ -30,7 +30,7 @@ struct GgmlWeights {
   Plain plain;
 };
 
-// What a search knows of a row.
+// The inputs of a search that are the same for a whole row.
 struct SearchRow {
   std::uint32_t weights;  // GGUFMILL_WEIGHTS_*
   std::uint32_t effort;

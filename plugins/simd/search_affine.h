@@ -185,7 +185,7 @@ struct GroupCodes {
   }
 };
 
-// What is found for super-blocks.
+// The result of a search, for super-blocks in lanes.
 template <int kGroups>
 struct AffineResult {
   PerLane<double> error;

@@ -204,7 +204,7 @@ class LikelyLines {
     firsts_[group] = end_;
     Nodes nodes;
     if (!(low > 0) || !find_nodes(sums, low, high, nodes)) return;
-    // What a point's line must exceed at node k to be worse than the best point of node j there.
+    // The value that a point's line must exceed at node k to be worse than the best point of node j there.
     const auto bound = [&](int j, int k) {
       return floats(nodes.scales[k] * nodes.mm[j] - 2 * nodes.xm[j] + nodes.margins[k]);
     };
@@ -311,7 +311,7 @@ class PlainPoints {
   Lines<Format, Sums::kAsGiven> lines_;
 };
 
-// Which groups of eight values have an odd number of negative ones.
+// The set of groups of eight values that have an odd number of negative ones.
 template <class Format>
 struct OddEights {
   static constexpr int kGroupsOfEight = reference::EvenPoints<Format>::kGroupsOfEight;
@@ -322,7 +322,7 @@ struct OddEights {
     for (bool& each : is_odd) each = reference::EvenPoints<Format>::has_odd_signs(x + 8 * eight++);
   }
   bool has(int group) const { return is_odd[group / kGroupsOfEight]; }
-  // Whether the sums without an inverted sign of a group are looked at.
+  // True if the sums without an inverted sign of a group are candidates.
   bool leaves(int group) const { return kGroupsOfEight > 1 || !has(group); }
 };
 

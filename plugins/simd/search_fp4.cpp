@@ -10,7 +10,7 @@
 namespace ggufmill::simd {
 namespace {
 
-// What is found for a block is the block itself.
+// The result of a search for a block is the block itself.
 template <class Searched>
 struct WholeBlock : Searched {
   static void put(const typename Searched::Block& found, typename Searched::Block& block) { block = found; }

@@ -1,6 +1,6 @@
 #pragma once
-// What the searches with a block per lane have in common. They do in each lane what those of plugins/reference do, with
-// masks in place of branches, so that a lane's results do not depend on the others.
+// Common parts of the searches with a block per lane. Each lane computes what the searches of plugins/reference do,
+// with masks in place of branches, so that a lane's results do not depend on the others.
 
 #include <algorithm>
 #include <cmath>
@@ -173,7 +173,7 @@ class BlockStream {
     return GGUFMILL_OK;
   }
 
-  // Whether the weights are those of the reference encoder, which are computed one block after the other.
+  // True if the weights are those of the reference encoder, which are computed one block after the other.
   bool weighs_rows() const { return call_.weights == GGUFMILL_WEIGHTS_GGML; }
 
   // Computes the weights in lanes as reference::search_weights() does.

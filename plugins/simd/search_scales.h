@@ -137,7 +137,7 @@ struct ScaleGroups {
   }
 };
 
-// What is found for super-blocks.
+// The result of a search, for super-blocks in lanes.
 template <int kGroups>
 struct ScaleResult {
   PerLane<double> error;

@@ -18,7 +18,7 @@ constexpr FileType kFileTypes[] = {{"", 0},     {"F32", 0},    {"F16", 1},   {"B
                                    {"Q8_0", 7}, {"TQ1_0", 36}, {"TQ2_0", 37}};
 static_assert(std::size(kFileTypes) == std::size(kOutTypeWords));
 
-// Of checkpoints that are stored as GGML blocks. Source: llama_ftype in include/llama.h of llama.cpp (MIT).
+// File types of checkpoints that are stored as GGML blocks. Source: llama_ftype in include/llama.h of llama.cpp (MIT).
 constexpr FileType kBlockFileTypes[] = {{"Q8_0", 7},   {"IQ2_XXS", 19}, {"IQ2_XS", 20},
                                         {"IQ1_S", 24}, {"IQ2_S", 28},   {"IQ1_M", 31}};
 

@@ -31,7 +31,7 @@ OutType guess_type(const std::vector<NamedTensor>& tensors);
 // option that asks for it, for messages.
 Status fuse_experts(std::vector<MappedTensor>& tensors, const Architecture& architecture, const Origin& origin);
 
-// What decides the type of a tensor.
+// The inputs of the choice of a tensor's type.
 struct TensorTypes {
   const Architecture& architecture;
   OutType out_type;

@@ -6,7 +6,7 @@
 
 namespace ggufmill {
 
-// What is done about tensors without data, and about experts (matrices of a tensor) that saw too few tokens.
+// Policies for tensors without data, and for experts (matrices of a tensor) that saw too few tokens.
 enum class Missing {
   kNone,        // as llama-quantize: tensors are quantized without importance, experts with weights of 1
   kError,       // they are problems

@@ -1,4 +1,4 @@
-// What experts and tensors get that have too little data of their own, and what several files add up to.
+// Importance of experts and tensors with too little data of their own, and sums of several files.
 
 #include "stages/gguf/gguf.h"
 #include "stages/importance/importance_stage.h"

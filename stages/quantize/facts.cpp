@@ -25,7 +25,7 @@ constexpr NamePart kParts[] = {
     {"ffn_up", TensorClass::kFfnUp},
     {"ffn_gate", TensorClass::kFfnGate},
     {"ffn_down", TensorClass::kFfnDown},
-    // Of models of images and video. Source: the patch of llama.cpp of ComfyUI-GGUF (Apache-2.0).
+    // Models of images and video. Source: the patch of llama.cpp of ComfyUI-GGUF (Apache-2.0).
     {"attn.qkv.weight", TensorClass::kImageQkv},
     {"attention.qkv.weight", TensorClass::kImageQkv},
     {".ffn.2.weight", TensorClass::kImageDown},

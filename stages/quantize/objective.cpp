@@ -140,7 +140,7 @@ class Stream {
   }
 
  private:
-  // What a block of a layer writes.
+  // Energy that a block of a layer adds to the residual stream.
   struct Written {
     double energy = 0;                      // before norms and scales
     std::map<std::size_t, double> by_part;  // the same, by part

@@ -69,7 +69,7 @@ struct ProbeFile {
 // with QTYPE and the names of tensors, then a line for each type. Fails with exit code 4.
 Result<ProbeFile> read_probes(const std::string& path, const Types& types = {});
 
-// What `stream` uses of a model besides its measurement.
+// Facts about a model that `stream` uses besides its measurement.
 struct StreamFacts {
   // Each token uses `experts_used` experts (0: unknown), and their results are added with weights that sum to
   // `expert_scale`.

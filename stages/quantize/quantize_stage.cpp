@@ -334,7 +334,7 @@ class QuantizeStage final : public TargetStage {
   }
 
   // Returns the encoders that converted tensors were asked to have: described, each once, in the order of the tensors.
-  // What a type does not support of its encoder is not subtracted, so that a file made with one encoder has one text.
+  // Settings that a type does not support stay in the text, so that a file made with one encoder has one text.
   static std::string encoders_of(const Model& model) {
     std::vector<std::string> described;
     for (const Tensor& tensor : model.tensors)

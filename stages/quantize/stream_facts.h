@@ -1,6 +1,6 @@
 #pragma once
-// What an objective takes from a model besides its measurement: how its parts are scaled, how much each expert is used,
-// and how well the importance of its tensors is known.
+// Derives the facts about a model that an objective uses besides its measurement: the scales of its parts, the use of
+// each expert, and the quality of the importance of its tensors.
 
 #include "pipeline/core/model.h"
 #include "stages/quantize/objective.h"

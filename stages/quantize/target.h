@@ -114,7 +114,7 @@ struct CurvePoint {
   double loss = 0;
   bool is_target = false;  // the result of the target itself, with its budgets
 };
-// What every size loses with the encoders of a target and, if that is measured, with other ones.
+// Loss by size, with the encoders of a target or, if that is measured, with other ones.
 struct Curve {
   std::string encoder{};  // as describe() puts it
   std::vector<CurvePoint> points{};

@@ -1,5 +1,5 @@
 #pragma once
-// What stack and concat have in common: inputs that follow each other along one dimension.
+// The common part of stack and concat: inputs that follow each other along one dimension.
 
 #include "pipeline/core/operation.h"
 

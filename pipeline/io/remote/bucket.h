@@ -38,16 +38,16 @@ struct StoredPart {
   std::uint64_t bytes = 0;
 };
 
-// What a bucket has under a key.
+// An object as a bucket describes it.
 struct StoredObject {
   std::string etag;
   std::optional<ObjectToken> token;  // none: it was not written by ggufmill
   std::int64_t modified = 0;         // seconds since 1970; 0: unknown
 };
 
-// Where an object is, or is to be. Every request is repeated after temporary failures, like those for sources; exit
-// code 75 after the last attempt. Permanent failures: exit code 2 if the object exists and may not be replaced, else 6.
-// Thread-safe.
+// The place of an object that exists or is to be written. Every request is repeated after temporary failures, like
+// those for sources; exit code 75 after the last attempt. Permanent failures: exit code 2 if the object exists and may
+// not be replaced, else 6. Thread-safe.
 class Bucket {
  public:
   // Exit code 2 if `path` is not an address of an object, if credentials or settings are malformed, or if the program

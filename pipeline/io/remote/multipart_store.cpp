@@ -106,7 +106,7 @@ MultipartStore::~MultipartStore() {
   uploads_.reset();
   if (is_kept_ || is_published_) return;
   try {
-    // What cannot be aborted now stays in its record, for a later run.
+    // Uploads that cannot be aborted now stay in their records, for a later run.
     if (abort_uploads()) return;
   } catch (...) {
   }
@@ -438,7 +438,7 @@ Result<std::vector<UploadedChunk>> MultipartStore::finish() {
 
 Status MultipartStore::leave() {
   {
-    // What is complete is uploaded; open parts are lost.
+    // Complete parts are still uploaded; open parts are lost.
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return has_failed_ || in_memory_uploads_ == 0; });
   }

@@ -1,5 +1,5 @@
 #pragma once
-// What this machine knows about an upload in progress, kept in a file so that a later run can resume or abort it.
+// The state of an upload in progress, kept in a local file so that a later run can resume or abort it.
 
 #include <cstdint>
 #include <functional>

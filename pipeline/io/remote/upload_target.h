@@ -1,5 +1,5 @@
 #pragma once
-// Where a file is uploaded: finding, starting, and resuming its upload.
+// The destination of an upload: finds, starts, and resumes the upload of a file.
 
 #include <cstdint>
 #include <functional>

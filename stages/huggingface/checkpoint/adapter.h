@@ -13,7 +13,7 @@
 
 namespace ggufmill::huggingface {
 
-// What becomes of an adapter's pairs. More of them can be merged into weights than llama.cpp applies to a model.
+// The use of an adapter's pairs. More of them can be merged into weights than llama.cpp applies to a model.
 enum class PairUse { kStored, kMerged };
 
 struct Adapter {

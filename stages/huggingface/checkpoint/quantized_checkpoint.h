@@ -18,7 +18,7 @@ struct DecodedCheckpoint {
   const TypeInfo* block_type = nullptr;  // of the first weight stored as GGML blocks; null if there is none
 };
 
-// What becomes of weights stored as GGML blocks.
+// Treatment of weights stored as GGML blocks.
 enum class Blocks { kKeep, kDecode };
 
 // Decodes the tensors as `quantization_config` of config.json (or hf_quant_config.json) specifies; returns them

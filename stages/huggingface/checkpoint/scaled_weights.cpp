@@ -10,7 +10,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Of weights with scales of E8M0: rows and columns.
+// Rows and columns of the blocks that share an E8M0 scale.
 constexpr std::uint64_t kE8m0Block = 128;
 
 Result<ExpressionRef> scaled(const ExpressionRef& weights, const ExpressionRef& scales, const json::array* block) {

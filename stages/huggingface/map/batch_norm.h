@@ -11,10 +11,10 @@
 
 namespace ggufmill::huggingface {
 
-// Of weight and variance: weight / sqrt(variance + epsilon).
+// Computes from weight and variance: weight / sqrt(variance + epsilon).
 Result<ExpressionRef> batch_norm_scale(ExpressionRef input, std::span<const boost::json::value>);
 
-// Of weight, variance, bias, and mean: bias - mean * scale.
+// Computes from weight, variance, bias, and mean: bias - mean * scale.
 Result<ExpressionRef> batch_norm_shift(ExpressionRef input, std::span<const boost::json::value>);
 
 }  // namespace ggufmill::huggingface

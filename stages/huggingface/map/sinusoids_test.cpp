@@ -20,7 +20,7 @@ TEST_CASE("a position has the sines, then the cosines, of its multiples of the f
   const auto made = make({3, 4});
   REQUIRE(made);
   CHECK(made.value()->shape == Shape{2, {4, 3, 1, 1}});
-  // Of position 2, whose frequencies are 1 and 1/10000.
+  // Sines and cosines at position 2, with the frequencies 1 and 1/10000.
   const std::vector<float> expected{
       0, 0, 1, 1, 0.84147096f, 9.9999997e-05f, 0.54030228f, 1, 0.90929741f, 0.00019999999f, -0.41614684f, 1};
   REQUIRE(made.value()->values.size() == expected.size());

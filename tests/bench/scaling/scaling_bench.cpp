@@ -156,7 +156,7 @@ class Bench {
   Waiting waiting_;
 };
 
-// What is known of a recipe, per GB read.
+// The costs of a recipe, per GB read.
 struct Cost {
   double kernel = 0;   // seconds of a thread in kernels
   double own = 0;      // seconds of a thread in the engine
