@@ -49,8 +49,8 @@ const AnyForm& form_that_fits(const ConfigNode& node, const std::vector<AnyForm>
     if (accepts_kind_of(node, form.spec)) fitting.push_back(&form);
   if (fitting.empty()) return forms.front();
   // The lint does not know foreign types here, so that the last form is taken without it.
-  const auto found = std::find_if(fitting.begin(), fitting.end() - 1,
-                                  [&](const AnyForm* form) { return passes(node, form->spec); });
+  const auto found =
+      std::find_if(fitting.begin(), fitting.end() - 1, [&](const AnyForm* form) { return passes(node, form->spec); });
   return **found;
 }
 
@@ -139,7 +139,8 @@ AnyForm form_of_words(std::vector<std::string> words, std::function<void(std::si
         if (equals(i, value)) return words[i];
       return {};
     };
-  form.read_into = [words = std::move(words), assign = std::move(assign)](const ConfigNode& node, void* into) -> Status {
+  form.read_into = [words = std::move(words), assign = std::move(assign)](const ConfigNode& node,
+                                                                          void* into) -> Status {
     assign(index_of_word(node, words), into);
     return ok();
   };
@@ -189,7 +190,8 @@ AnyForm first_that_fits(std::vector<AnyForm> forms) {
   return form;
 }
 
-AnyForm bound(AnyForm form, std::string_view name, std::string_view doc, std::size_t offset, const void* default_value) {
+AnyForm bound(AnyForm form, std::string_view name, std::string_view doc, std::size_t offset,
+              const void* default_value) {
   form.spec.name = name;
   form.spec.doc = doc;
   if (default_value && form.write_from)
@@ -221,8 +223,8 @@ AnyForm form_of_maps(std::vector<AnyForm> fields, void (*reset)(void*)) {
 
 AnyForm form_of_both(AnyForm first, AnyForm second) {
   first.spec.fields.insert(first.spec.fields.end(), second.spec.fields.begin(), second.spec.fields.end());
-  first.read_into = [read = std::move(first.read_into), more = std::move(second.read_into)](
-                        const ConfigNode& node, void* into) -> Status {
+  first.read_into = [read = std::move(first.read_into), more = std::move(second.read_into)](const ConfigNode& node,
+                                                                                            void* into) -> Status {
     BOOST_OUTCOME_TRY(read(node, into));
     return more(node, into);
   };

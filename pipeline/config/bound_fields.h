@@ -261,14 +261,15 @@ template <class To, class From, class Convert>
 Form<To> converted(Form<From> from, Convert convert) {
   Form<To> form;
   form.spec = std::move(from.spec);
-  form.read_with([read = std::move(from.read_into), convert = std::move(convert)](const ConfigNode& node) -> Result<To> {
-    From value{};
-    BOOST_OUTCOME_TRY(read(node, &value));
-    if constexpr (std::is_invocable_v<Convert, From, const ConfigNode&>)
-      return convert(std::move(value), node);
-    else
-      return convert(std::move(value));
-  });
+  form.read_with(
+      [read = std::move(from.read_into), convert = std::move(convert)](const ConfigNode& node) -> Result<To> {
+        From value{};
+        BOOST_OUTCOME_TRY(read(node, &value));
+        if constexpr (std::is_invocable_v<Convert, From, const ConfigNode&>)
+          return convert(std::move(value), node);
+        else
+          return convert(std::move(value));
+      });
   return form;
 }
 
@@ -359,7 +360,8 @@ Status read_fields(const std::vector<AnyForm>& fields, const ConfigNode& node, v
 
 template <class Options>
 Form<Options> map_of(Fields<Options> fields) {
-  return Form<Options>(form_of_maps(std::move(fields.list), [](void* into) { *static_cast<Options*>(into) = Options{}; }));
+  return Form<Options>(
+      form_of_maps(std::move(fields.list), [](void* into) { *static_cast<Options*>(into) = Options{}; }));
 }
 
 // Adds the options of another map, which are read from the same node into one member.
