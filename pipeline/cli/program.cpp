@@ -1,0 +1,174 @@
+#include "pipeline/cli/program.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <malloc.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <optional>
+
+#include "pipeline/cli/archive.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/verb.h"
+#include "pipeline/cli/version.h"
+#include "pipeline/core/text.h"
+#include "pipeline/io/io_service.h"
+#include "pipeline/io/source_path.h"
+
+namespace ggufmill {
+namespace {
+
+// In the order of `ggufmill --help`; the verbs of a group are adjacent.
+constexpr const Verb* kVerbs[] = {
+    &kRunVerb,        &kQuantizeVerb, &kConvertVerb, &kConvertLoraVerb,   &kCheckVerb,   &kPlanVerb,
+    &kStatusVerb,     &kInspectVerb,  &kCompareVerb, &kVerifyVerb,        &kHashVerb,    &kSplitVerb,
+    &kMergeVerb,      &kEditVerb,     &kNameVerb,    &kImatrixVerb,       &kMeasureVerb, &kProbeVerb,
+    &kRecipeVerb,     &kSubmitVerb,   &kResumeVerb,  &kCancelVerb,        &kRenderVerb,  &kPartVerb,
+    &kSealVerb,       &kTypesVerb,    &kKernelsVerb, &kArchitecturesVerb, &kSchemaVerb,  &kManualVerb,
+    &kCompletionVerb,
+};
+
+// By VerbGroup.
+constexpr std::string_view kGroupTitles[] = {"Convert and quantize",        "Look at models", "Edit and split files",
+                                             "Choose types by measurement", "Cluster jobs",   "Reference"};
+
+void print_help() {
+  std::string text =
+      fmt::format("ggufmill {}: {}\n\nusage: ggufmill VERB [options]\n", GGUFMILL_VERSION, kProgramSummary);
+  std::optional<VerbGroup> group;
+  for (const Verb* verb : verbs()) {
+    if (group != verb->group) text += fmt::format("\n{}:\n", kGroupTitles[static_cast<std::size_t>(verb->group)]);
+    group = verb->group;
+    text += fmt::format("  {:<13} {}\n", verb->name, verb->summary);
+  }
+  text +=
+      "\nSee `ggufmill help VERB` for the options of a verb; `ggufmill --version --verbose` lists the libraries in "
+      "use.\n"
+      "Example: ggufmill run configs/demo.yaml\n";
+  std::fputs(text.c_str(), stdout);
+}
+
+// Suggests a verb for arguments that start with a model or a pipeline file instead of a verb.
+std::string command_for(const Arguments& arguments) {
+  const std::string& path = arguments[0];
+  const bool is_model =
+      path.ends_with(".gguf") || path.ends_with(".safetensors") || is_address(path) || is_folder(path);
+  if (path.ends_with(".yaml") || path.ends_with(".yml")) return "run";
+  if (!is_model) return {};
+  if (arguments.size() > 1) return "quantize";
+  return path.ends_with(".gguf") || path.ends_with(".safetensors") ? "inspect" : "convert";
+}
+
+int unknown_verb(const Arguments& arguments) {
+  const std::string& word = arguments[0];
+  if (const std::string verb = command_for(arguments); !verb.empty())
+    return fail(usage_error(fmt::format("{} is not a verb", quoted_name(word)),
+                            fmt::format("did you mean `ggufmill {} {}`?", verb, fmt::join(arguments, " "))));
+  std::vector<std::string> names;
+  for (const Verb* verb : verbs()) names.emplace_back(verb->name);
+  const std::string meant = did_you_mean(word, names);
+  return fail(
+      usage_error(fmt::format("unknown verb {}", quoted_name(word)),
+                  meant.empty() ? "`ggufmill --help` lists the verbs" : fmt::format("did you mean '{}'?", meant)));
+}
+
+int print_version(const Arguments& arguments) {
+  const bool is_verbose = arguments.size() == 2 && arguments[1] == "--verbose";
+  if (arguments.size() > 1 && !is_verbose)
+    return fail(
+        usage_error(fmt::format("unexpected argument {}", quoted_name(arguments[arguments[1] == "--verbose" ? 2 : 1])),
+                    "usage: ggufmill --version [--verbose]"));
+  std::fputs(is_verbose ? verbose_version().c_str() : "ggufmill " GGUFMILL_VERSION "\n", stdout);
+  return 0;
+}
+
+int dispatch(const Arguments& arguments) {
+  if (arguments.empty()) return fail(usage_error("no verb given", "`ggufmill --help` lists the verbs"));
+  if (arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+    const bool is_of_verb = arguments.size() > 1 && arguments[1] != "help" && !arguments[1].starts_with('-');
+    if (is_of_verb) return dispatch({arguments[1], "--help"});
+    print_help();
+    return 0;
+  }
+  if (arguments[0] == "--version") return print_version(arguments);
+  for (const Verb* verb : verbs()) {
+    if (verb->name != arguments[0]) continue;
+    const Parsed parsed = parse_command(full_command(verb->command()), {arguments.begin() + 1, arguments.end()});
+    return parsed.exit_code ? *parsed.exit_code : verb->run(parsed);
+  }
+  return unknown_verb(arguments);
+}
+
+// Returns true if standard output is a pipe whose reader has closed it, as in `ggufmill plan x | head`.
+bool nobody_reads() {
+  struct pollfd pipe {
+    STDOUT_FILENO, POLLOUT, 0
+  };
+  return ::poll(&pipe, 1, 0) == 1 && (pipe.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+// Reports an error if output could not be written, regardless of the verb's exit code. If the reader has closed the
+// pipe, the program ends like one that does not ignore SIGPIPE: silently, with exit code 141 in the shell.
+int finish(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  if (nobody_reads()) {
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+    return 128 + SIGPIPE;  // if the signal is blocked
+  }
+  return fail(io_error("standard output", "write", errno == 0 ? EIO : errno));
+}
+
+}  // namespace
+
+std::span<const Verb* const> verbs() { return kVerbs; }
+
+namespace {
+
+// Allocates no memory, for use when an error cannot be printed because memory is exhausted.
+int fail_without_memory() {
+  constexpr std::string_view kText = "error: out of memory\n",
+                             kJson = R"({"level":"error","code":75,"message":"out of memory"})"
+                                     "\n";
+  const std::string_view line = log_format() == LogFormat::kText ? kText : kJson;
+  static_cast<void>(!::write(STDERR_FILENO, line.data(), line.size()));
+  return static_cast<int>(ExitCode::kTransient);
+}
+
+// Reports the exception that is being handled and returns the exit code.
+int fail_of_exception() {
+  try {
+    if (std::ferror(stdout)) return finish(0);
+    return fail(error_of_exception());
+  } catch (...) {
+    return fail_without_memory();
+  }
+}
+
+}  // namespace
+
+// Exceptions come only from libraries: stdout cannot be written, memory is exhausted, or there is a bug.
+int run_program(const Arguments& arguments) try { return finish(dispatch(arguments)); } catch (...) {
+  return fail_of_exception();
+}
+
+int run_program(int argc, char** argv) try {
+  prepare_for_archive();
+#ifdef __GLIBC__
+  // By default, glibc raises this threshold as large blocks are freed, and then keeps ever larger freed blocks for each
+  // thread, which no memory budget accounts for.
+  ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
+#endif
+  std::signal(SIGPIPE, SIG_IGN);  // a run continues if nobody reads its output; see finish()
+  std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file size limit becomes a write error
+  return run_program({argv + 1, argv + argc});
+} catch (...) {
+  return fail_of_exception();
+}
+
+}  // namespace ggufmill
