@@ -384,7 +384,7 @@ TEST_CASE("a file that was truncated and grew again while it was written counts 
   const std::string temporary = temporary_path(folder.file("out"), "id"), half(kBytes / 2, 'x');
   struct stat info {};
   REQUIRE(::stat(temporary.c_str(), &info) == 0);
-  if (static_cast<std::size_t>(info.st_blocks) * 512 < kBytes) return;  // this file system reserves nothing
+  if (static_cast<std::size_t>(info.st_blocks) * 512 < kBytes) GGUFMILL_SKIP("this file system reserves no space");
   const bool cuts = GENERATE(true, false);
   REQUIRE(file.value()->write(2, as_bytes(half.substr(2))));
   if (cuts) REQUIRE(::truncate(temporary.c_str(), 0) == 0);

@@ -23,9 +23,7 @@ using Names = std::vector<std::string>;
 // A disk of one megabyte, if mounting one is permitted.
 class SmallDisk {
  public:
-  SmallDisk() : mounted_(::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=1m") == 0) {
-    if (!mounted_) WARN("skipped: cannot mount a small disk: " << std::strerror(errno));
-  }
+  SmallDisk() : mounted_(::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=1m") == 0) {}
   ~SmallDisk() {
     if (mounted_) ::umount(folder_.path().c_str());
   }
@@ -60,7 +58,7 @@ class SizeLimit {
 
 TEST_CASE("a full disk is detected before anything is written") {
   const SmallDisk disk;
-  if (!disk) return;
+  if (!disk) GGUFMILL_SKIP("a small disk cannot be mounted here");
   const auto file = AtomicFile::create(disk.file("new/out"), 2 << 20, {});
   REQUIRE_FALSE(file);
   CHECK(file.error().code == ExitCode::kIo);
@@ -71,7 +69,7 @@ TEST_CASE("a full disk is detected before anything is written") {
 
 TEST_CASE("reserved space can be written even if another program fills the disk") {
   const SmallDisk disk;
-  if (!disk) return;
+  if (!disk) GGUFMILL_SKIP("a small disk cannot be mounted here");
   const std::string half(512 << 10, 'x');
   const auto file = AtomicFile::create(disk.file("out"), half.size(), {}).value();
   CHECK_THROWS(write_text(disk.file("other"), half + half));
@@ -81,7 +79,7 @@ TEST_CASE("reserved space can be written even if another program fills the disk"
 
 TEST_CASE("the old file is kept if the disk fills up and nothing could be reserved") {
   const SmallDisk disk;
-  if (!disk) return;
+  if (!disk) GGUFMILL_SKIP("a small disk cannot be mounted here");
   const std::string half(512 << 10, 'x');
   write_text(disk.file("out"), "old");
   SystemCalls calls = kernel_calls();

@@ -18,6 +18,7 @@
 #include "tests/support/importance_files.h"
 #include "tests/support/process.h"
 #include "tests/support/report_maker.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 namespace ggufmill {
@@ -26,7 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-constexpr int kSkipped = 77;
 constexpr std::string_view kHostile = "</script><b id=pwned><script>pwned=1</script>&amp;";
 
 // Returns $GGUFMILL_BROWSER, or the first browser found in PATH; empty if there is none.
@@ -231,7 +231,7 @@ int run(const std::vector<std::string>& arguments) {
   const std::string program = find_browser();
   if (program.empty()) {
     std::cout << "skipped: no Chromium is installed (Debian: apt-get install chromium)\n";
-    return kSkipped;
+    return kSkippedExitCode;
   }
   const TempDir own;
   const std::string folder = arguments.empty() ? own.path().string() : fs::absolute(arguments[0]).string();

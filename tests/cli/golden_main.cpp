@@ -154,7 +154,7 @@ int run(const std::vector<std::string>& names, bool update) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     commands += cases[i].commands.size();
     if (!reports[i].skipped.empty())
-      std::printf("%s: skipped: %s\n", cases[i].name.c_str(), reports[i].skipped.c_str());
+      std::printf("skipped: %s: %s\n", cases[i].name.c_str(), reports[i].skipped.c_str());
     if (reports[i].difference.empty()) continue;
     ++different;
     broken += reports[i].broken;

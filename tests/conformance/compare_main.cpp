@@ -13,6 +13,7 @@
 #include "tests/conformance/compare.h"
 #include "tests/conformance/kernel_run.h"
 #include "tests/support/module_file.h"
+#include "tests/support/skip.h"
 
 namespace {
 
@@ -58,8 +59,8 @@ int run(const Arguments& arguments) {
   if (!arguments.expected.empty()) expected.emplace(arguments.expected);
   const ModuleFile tested(arguments.tested);
   if (const std::string missing = missing_here(tested.module()); !missing.empty()) {
-    fmt::print("{}: skipped, this machine lacks {}\n", arguments.tested, missing);
-    return kSkipped;
+    fmt::print("skipped: {} needs {}, which this machine does not have\n", arguments.tested, missing);
+    return kSkippedExitCode;
   }
   fmt::print("seed {}\n", arguments.options.seed);
   CompareResult result =

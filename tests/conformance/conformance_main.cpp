@@ -14,6 +14,7 @@
 #include "tests/conformance/golden_check.h"
 #include "tests/conformance/kernel_run.h"
 #include "tests/support/module_file.h"
+#include "tests/support/skip.h"
 
 namespace {
 
@@ -82,13 +83,13 @@ int run(const Options& options) {
   for (const std::string& path : options.modules) {
     const ModuleFile file(path);
     if (const std::string missing = missing_here(file.module()); !missing.empty()) {
-      fmt::print("{}: skipped, this machine lacks {}\n", path, missing);
+      fmt::print("skipped: {} needs {}, which this machine does not have\n", path, missing);
       skipped = true;
       continue;
     }
     right = check(file.module(), rows, options.complete) && right;
   }
-  return !right ? 1 : skipped ? kSkipped : 0;
+  return !right ? 1 : skipped ? kSkippedExitCode : 0;
 }
 
 }  // namespace

@@ -68,9 +68,6 @@ Outcome try_search(const ggufmill_search_kernel& search, const ggufmill_kernel& 
 Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement = {},
                  std::byte filler = std::byte{0xa5});
 
-// Exit code that ctest treats as a skipped test.
-inline constexpr int kSkipped = 77;
-
 // Returns the CPU features that the module or its ISA needs and that this machine does not have, separated by spaces;
 // empty if the module can run.
 std::string missing_here(const ggufmill_module& module);

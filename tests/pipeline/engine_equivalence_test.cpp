@@ -88,10 +88,8 @@ TEST_CASE("both ways of background I/O write the same") {
 
 TEST_CASE("every I/O mode writes the same") {
   EngineFixture& fixture = zoo();
-  if (!InputFile::open(fixture.plan.sources[0]->path, IoMode::kDirect)) {
-    WARN("skipped: the file system of temporary files has no direct I/O");
-    return;
-  }
+  if (!InputFile::open(fixture.plan.sources[0]->path, IoMode::kDirect))
+    GGUFMILL_SKIP("the file system of temporary files has no direct I/O");
   fixture.plan.limits.memory = 8 << 20;
   fixture.plan.limits.threads = 2;
   fixture.plan.limits.io = GENERATE(IoMode::kCached, IoMode::kStreaming, IoMode::kDirect);
@@ -107,10 +105,8 @@ TEST_CASE("direct I/O reads over nothing that lies beside what it reads") {
   std::string bytes;
   for (std::uint32_t i = 0; i < 2048; ++i) bytes.append(reinterpret_cast<const char*>(&i), sizeof i);
   write_text(folder.file("source"), bytes);
-  if (!InputFile::open(folder.file("source"), IoMode::kDirect)) {
-    WARN("skipped: the file system of temporary files has no direct I/O");
-    return;
-  }
+  if (!InputFile::open(folder.file("source"), IoMode::kDirect))
+    GGUFMILL_SKIP("the file system of temporary files has no direct I/O");
   // The second part follows the first in memory, at the same offset as in its block of the file.
   const SourceRef source = InputFile::open(folder.file("source")).value()->describe();
   const auto part = [&](std::uint64_t offset) {

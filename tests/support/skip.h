@@ -1,0 +1,9 @@
+#pragma once
+// How programs of the tests report that they cannot run on this machine.
+
+namespace ggufmill {
+
+// Exit code for it, as configured in ctest.
+constexpr int kSkippedExitCode = 77;
+
+}  // namespace ggufmill
