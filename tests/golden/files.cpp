@@ -1,30 +1,29 @@
-// golden_files: runs every line of tests/golden/files.tsv with `ggufmill quantize`, and again by running the output of
-// --emit-pipeline. Prints N of N; succeeds if there is no difference.
+// golden files: runs every line of tests/golden/files.tsv with `ggufmill quantize`, and again by running the output of
+// --emit-pipeline.
 
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
 #include <map>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "pipeline/kernels/isa.h"
+#include "tests/golden/golden.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 #include "tests/support/sample.h"
 #include "tests/support/sha256.h"
+#include "tests/support/skip.h"
 #include "tests/support/synth_model.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tsv.h"
 
+namespace ggufmill::golden {
 namespace {
-
-using namespace ggufmill;
 
 struct FileCase {
   std::string model;       // "tiny-llama"; "tiny-llama+Q8_0": the result of quantizing it
@@ -61,16 +60,8 @@ class FileCaseRunner {
 };
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
 
 constexpr std::uint64_t kImportanceSeed = 70;
-
-Words words_of(const std::string& text) {
-  std::istringstream stream(text);
-  Words words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
 
 // Returns the arguments of `ggufmill quantize`: [OPTIONS] model.gguf out.gguf TYPE 2.
 Words quantize_arguments(const FileCase& file_case) {
@@ -80,11 +71,6 @@ Words quantize_arguments(const FileCase& file_case) {
   const std::string type = words.back();
   words.back() = "model.gguf";
   words.insert(words.end(), {"out.gguf", type, "2"});
-  return words;
-}
-
-Words join(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
   return words;
 }
 
@@ -164,15 +150,6 @@ void FileCaseRunner::make_inputs(const std::string& model, const std::string& fo
   if (result.exit_code != 0) throw std::runtime_error(model + ": " + result.err);
 }
 
-constexpr const char* kUsage =
-    "usage: golden_files [--table FILE] [--only MODEL] [--isa NAME] [--once] GGUFMILL\n"
-    "  --table FILE   the golden figures (tests/golden/files.tsv)\n"
-    "  --only MODEL   the lines of this model\n"
-    "  --isa NAME     with the kernels of this ISA alone ($GGUFMILL_TEST_ISA); skipped where the CPU lacks it\n"
-    "  --once         by `ggufmill quantize` and not again by its pipeline file\n";
-
-constexpr int kSkipped = 77;  // as configured in ctest
-
 struct Options {
   std::string table = "tests/golden/files.tsv";
   std::string only;
@@ -181,38 +158,33 @@ struct Options {
   bool once = false;
 };
 
-Options parse(int count, char** words) {
+Options parse(const Words& words) {
   Options options;
   if (const char* isa = std::getenv("GGUFMILL_TEST_ISA")) options.isa = isa;
-  for (int i = 1; i < count; ++i) {
-    const std::string word = words[i];
-    if (word == "--table" && i + 1 < count)
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const bool has_value = i + 1 < words.size();
+    if (word == "--table" && has_value)
       options.table = words[++i];
-    else if (word == "--only" && i + 1 < count)
+    else if (word == "--only" && has_value)
       options.only = words[++i];
-    else if (word == "--isa" && i + 1 < count)
+    else if (word == "--isa" && has_value)
       options.isa = words[++i];
     else if (word == "--once")
       options.once = true;
     else if (options.program.empty() && !word.starts_with("--"))
       options.program = std::filesystem::absolute(word);  // absolute, because it runs in other folders
     else
-      throw std::runtime_error(kUsage);
+      throw UsageError();
   }
-  if (options.program.empty()) throw std::runtime_error(kUsage);
+  if (options.program.empty()) throw UsageError();
   return options;
 }
 
-struct Tally {
-  std::size_t right = 0, cases = 0;
-};
-
 void check(FileCaseRunner& runner, const FileCase& file_case, Way way, Tally& tally) {
   const std::string wrong = runner.run(file_case, way);
-  ++tally.cases;
-  if (wrong.empty())
-    ++tally.right;
-  else
+  tally.count(wrong.empty());
+  if (!wrong.empty())
     fmt::print(stderr, "{}{}: {}\n", describe(file_case), way == Way::kPipeline ? ", as a pipeline file" : "", wrong);
 }
 
@@ -222,10 +194,13 @@ std::string missing(const std::string& name) {
   return isa ? fmt::format("{}", fmt::join(missing_features(isa->cpu_features, cpu_features()), " ")) : "";
 }
 
-int run(const Options& options) {
+}  // namespace
+
+int check_files(const Words& arguments) {
+  const Options options = parse(arguments);
   if (const std::string lacking = missing(options.isa); !lacking.empty()) {
-    fmt::print("files: {} skipped, this machine lacks {}\n", options.isa, lacking);
-    return kSkipped;
+    fmt::print("skipped: kernels of {} need {}, which this machine does not have\n", options.isa, lacking);
+    return kSkippedExitCode;
   }
   const TempDir folder;
   FileCaseRunner runner(options.program, options.isa, folder.path());
@@ -237,20 +212,11 @@ int run(const Options& options) {
     check(runner, file_case, Way::kQuantize, by_quantize);
     if (!options.once) check(runner, file_case, Way::kPipeline, by_pipeline);
   }
-  const Tally all{by_quantize.right + by_pipeline.right, by_quantize.cases + by_pipeline.cases};
+  const Tally all{by_quantize.right + by_pipeline.right, by_quantize.all + by_pipeline.all};
   fmt::print("files{}: {} of {} (by quantize {} of {}, by its pipeline file {} of {})\n",
-             options.isa.empty() ? "" : " by the kernels of " + options.isa, all.right, all.cases, by_quantize.right,
-             by_quantize.cases, by_pipeline.right, by_pipeline.cases);
-  return all.cases > 0 && all.right == all.cases ? 0 : 1;
+             options.isa.empty() ? "" : " by the kernels of " + options.isa, all.right, all.all, by_quantize.right,
+             by_quantize.all, by_pipeline.right, by_pipeline.all);
+  return all.is_right() ? 0 : 1;
 }
 
-}  // namespace
-
-int main(int count, char** words) {
-  try {
-    return run(parse(count, words));
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 2;
-  }
-}
+}  // namespace ggufmill::golden

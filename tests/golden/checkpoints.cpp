@@ -1,46 +1,40 @@
-// golden_checkpoints: converts every line of ../shared/hf/expected.tsv and of
+// golden checkpoints: converts every line of ../shared/hf/expected.tsv and of
 // tests/golden/{checkpoints,projectors}/expected.tsv (whose tokenizers are in ../shared as well) with `ggufmill convert
 // --defaults none`, every line of ../shared/hf-defaults/expected.tsv with `ggufmill convert`, including the names of
-// its outputs, and every refused checkpoint. Prints N of N; succeeds if there is no difference. Skipped with a message
-// if
-// ../shared is missing.
+// its outputs, and every refused checkpoint. Skipped with a message if ../shared is missing. Also reads the adapters in
+// tests/golden/checkpoints/adapters.tsv with `adapter` in the source of a pipeline file.
 //
-// Also reads the adapters in tests/golden/checkpoints/adapters.tsv with `adapter` in the source of a pipeline file.
+// golden parts: does the same for the projectors, drafts, and dense modules of ../shared/hf-more/expected.tsv. Not all
+// of them are supported: those must be refused, and the number of the others is in kParts.
 //
-// golden_checkpoints GGUFMILL parts: does the same for the projectors, drafts, and dense modules of
-// ../shared/hf-more/expected.tsv. Not all of them are supported: those must be refused, and the number of the others is
-// in kParts.
-//
-// golden_checkpoints GGUFMILL adapters: does the same for its adapters, with `ggufmill convert-lora` and kAdapters.
+// golden adapters: does the same for its adapters, with `ggufmill convert-lora` and kAdapters.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <map>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 
+#include "tests/golden/golden.h"
 #include "tests/support/checkpoint_maker.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 #include "tests/support/sample.h"
 #include "tests/support/sha256.h"
 #include "tests/support/shared_data.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tsv.h"
 
+namespace ggufmill::golden {
 namespace {
 
-using namespace ggufmill;
 namespace fs = std::filesystem;
 namespace json = boost::json;
-
-constexpr int kSkipped = 77;  // as configured in ctest
 
 // Checkpoints that the reference refuses, or converts by accident, and that this program handles differently.
 const std::map<std::string, std::string> kOtherwise{
@@ -78,8 +72,8 @@ std::string filled(std::string word, const fs::path& folder) {
   return word;
 }
 
-std::vector<std::string> words_of(const json::value& run, const fs::path& folder) {
-  std::vector<std::string> words;
+Words arguments_of(const json::value& run, const fs::path& folder) {
+  Words words;
   for (const json::value& argument : run.at("args").as_array())
     words.push_back(filled(argument.as_string().c_str(), folder));
   return words;
@@ -95,6 +89,11 @@ struct Table {
   fs::path path;
   std::string defaults;  // value of --defaults
 };
+
+int skip(const char* missing) {
+  fmt::print("skipped: there is no ../shared/{}\n", missing);
+  return kSkippedExitCode;
+}
 
 class Checker {
  public:
@@ -169,8 +168,7 @@ class Checker {
       const fs::path folder = make_checkpoint(hf_, spec, parent.path());
       std::vector<std::string> words{program_,   tool_of(row[0]), folder,   "--outfile",
                                      out.path(), "--outtype",     row[type]};
-      std::istringstream arguments(row[type + 1]);
-      for (std::string word; arguments >> word;) words.push_back(filled(word, folder));
+      for (std::string& word : words_of(row[type + 1])) words.push_back(filled(std::move(word), folder));
       const ProcessResult result = run_process(words, out.path());
       ++refusals_;
       const bool good = result.exit_code != 0 && result.exit_code < 100 &&
@@ -219,7 +217,7 @@ class Checker {
     std::vector<std::string> words{
         program_,     tool,    folder, "--outfile", out.path(), "--outtype", run.at("outtype").as_string().c_str(),
         "--defaults", defaults};
-    for (std::string& word : words_of(run, folder)) words.push_back(std::move(word));
+    for (std::string& word : arguments_of(run, folder)) words.push_back(std::move(word));
     return run_process(words, out.path());
   }
 
@@ -274,38 +272,37 @@ class Checker {
   std::map<std::string, Count> counts_;  // by --defaults, or by the kind of part
 };
 
+int check_more(const Words& arguments, const std::map<std::string, std::size_t>& kinds,
+               const std::set<std::string>& otherwise) {
+  if (arguments.size() != 1) throw UsageError();
+  const auto shared = shared_data();
+  if (!shared || !fs::exists(*shared / "hf-more")) return skip("hf-more");
+  Checker checker(fs::absolute(arguments[0]), *shared / "hf");
+  checker.check_parts(*shared / "hf-more", kinds, otherwise);
+  return checker.tell_parts(kinds);
+}
+
 }  // namespace
 
-int main(int count, char** words) {
-  try {
-    const bool parts = count == 3 && std::string_view(words[2]) == "parts",
-               adapters = count == 3 && std::string_view(words[2]) == "adapters";
-    if (count != 2 && !parts && !adapters)
-      throw std::runtime_error("usage: golden_checkpoints GGUFMILL [parts|adapters]");
-    const auto shared = shared_data();
-    const std::string needed = parts || adapters ? "hf-more" : "hf";
-    if (!shared || !fs::exists(*shared / needed)) {
-      fmt::print("checkpoints: skipped, there is no ../shared/{}\n", needed);
-      return kSkipped;
-    }
-    Checker checker(fs::absolute(words[1]), *shared / "hf");
-    if (parts || adapters) {
-      const auto& kinds = parts ? kParts : kAdapters;
-      checker.check_parts(*shared / "hf-more", kinds, parts ? kPartsOtherwise : kAdaptersOtherwise);
-      return checker.tell_parts(kinds);
-    }
-    const fs::path own = "tests/golden/checkpoints", projectors = "tests/golden/projectors",
-                   with_classes = *shared / "hf-defaults";
-    std::vector<Table> tables{{*shared / "hf" / "expected.tsv", "none"},
-                              {own / "expected.tsv", "none"},
-                              {projectors / "expected.tsv", "none"}};
-    if (fs::exists(with_classes)) tables.push_back({with_classes / "expected.tsv", "transformers"});
-    checker.check_expected(tables, {*shared / "hf" / "specs", own, projectors, with_classes / "specs"});
-    checker.check_stored_adapters(own);
-    checker.check_refused(*shared / "hf", 1, kOtherwise, [](const std::string&) { return true; });
-    return checker.tell();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 2;
-  }
+int check_checkpoints(const Words& arguments) {
+  if (arguments.size() != 1) throw UsageError();
+  const auto shared = shared_data();
+  if (!shared || !fs::exists(*shared / "hf")) return skip("hf");
+  Checker checker(fs::absolute(arguments[0]), *shared / "hf");
+  const fs::path own = "tests/golden/checkpoints", projectors = "tests/golden/projectors",
+                 with_classes = *shared / "hf-defaults";
+  std::vector<Table> tables{{*shared / "hf" / "expected.tsv", "none"},
+                            {own / "expected.tsv", "none"},
+                            {projectors / "expected.tsv", "none"}};
+  if (fs::exists(with_classes)) tables.push_back({with_classes / "expected.tsv", "transformers"});
+  checker.check_expected(tables, {*shared / "hf" / "specs", own, projectors, with_classes / "specs"});
+  checker.check_stored_adapters(own);
+  checker.check_refused(*shared / "hf", 1, kOtherwise, [](const std::string&) { return true; });
+  return checker.tell();
 }
+
+int check_parts(const Words& arguments) { return check_more(arguments, kParts, kPartsOtherwise); }
+
+int check_adapters(const Words& arguments) { return check_more(arguments, kAdapters, kAdaptersOtherwise); }
+
+}  // namespace ggufmill::golden

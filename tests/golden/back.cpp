@@ -1,4 +1,4 @@
-// golden_back: converts every checkpoint of golden_checkpoints to an F32 file and, with `names: huggingface`, back to a
+// golden back: converts every checkpoint of `golden checkpoints` to an F32 file and, with `names: huggingface`, back to a
 // checkpoint in the type of its weights. Compares the result for each checkpoint with tests/golden/back.tsv: how many
 // tensors are equal, differ, are not written or were missing before, or why converting back is impossible. `--update`
 // writes the table. Skipped with a message if ../shared is missing.
@@ -8,31 +8,31 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
 #include "pipeline/api/context.h"
 #include "pipeline/core/text.h"
+#include "tests/golden/golden.h"
 #include "tests/support/checkpoint_maker.h"
 #include "tests/support/files.h"
 #include "tests/support/sample.h"
 #include "tests/support/shared_data.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
+namespace ggufmill::golden {
 namespace {
 
-using namespace ggufmill;
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-constexpr int kSkipped = 77;  // as configured in ctest
 constexpr const char* kTable = "tests/golden/back.tsv";
 
-class Checker {
+class BackChecker {
  public:
-  explicit Checker(fs::path hf) : context_(Context::create().value()), hf_(std::move(hf)) {}
+  explicit BackChecker(fs::path hf) : context_(Context::create().value()), hf_(std::move(hf)) {}
 
   void check(const fs::path& specs) {
     std::vector<fs::path> files;
@@ -150,24 +150,21 @@ class Checker {
 
 }  // namespace
 
-int main(int count, char** words) {
-  try {
-    const bool update = count == 2 && std::string(words[1]) == "--update";
-    if (count != 1 && !update) throw std::runtime_error("usage: golden_back [--update]");
-    const auto shared = shared_data();
-    if (!shared || !fs::exists(*shared / "hf")) {
-      fmt::print("back: skipped, there is no ../shared/hf\n");
-      return kSkipped;
-    }
-    Checker checker(*shared / "hf");
-    checker.check(*shared / "hf" / "specs");
-    checker.check("tests/golden/checkpoints");
-    if (update) std::ofstream(kTable) << checker.table();
-    if (read_text(kTable) == checker.table()) return 0;
-    fmt::print("this is not what {} says; if it is right: golden_back --update\n", kTable);
-    return 1;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 2;
+int check_back(const Words& arguments) {
+  const bool update = arguments == Words{"--update"};
+  if (!arguments.empty() && !update) throw UsageError();
+  const auto shared = shared_data();
+  if (!shared || !fs::exists(*shared / "hf")) {
+    fmt::print("skipped: there is no ../shared/hf\n");
+    return kSkippedExitCode;
   }
+  BackChecker checker(*shared / "hf");
+  checker.check(*shared / "hf" / "specs");
+  checker.check("tests/golden/checkpoints");
+  if (update) std::ofstream(kTable) << checker.table();
+  if (read_text(kTable) == checker.table()) return 0;
+  fmt::print("this is not what {} says; if it is right: golden back --update\n", kTable);
+  return 1;
 }
+
+}  // namespace ggufmill::golden

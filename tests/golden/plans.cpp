@@ -1,19 +1,19 @@
-// golden_plans: compares the types that `ggufmill plan` chooses for every tensor of models of real size (sparse files)
+// golden plans: compares the types that `ggufmill plan` chooses for every tensor of models of real size (sparse files)
 // with golden values: digests of complete columns in the repository, and every cell of the larger set next to it.
-// Prints N of N, and the time of each plan.
+// Prints the time of each plan.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "tests/golden/golden.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 #include "tests/support/sha256.h"
@@ -22,9 +22,8 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/tsv.h"
 
+namespace ggufmill::golden {
 namespace {
-
-using namespace ggufmill;
 
 // The type of each tensor, in the order of the output; kRefused if the recipe does not fit the model.
 constexpr const char* kRefused = "-";
@@ -125,18 +124,11 @@ PlanRun plan_recipes(const std::string& program, const std::string& spec, const 
   return run;
 }
 
-struct Tally {
-  std::size_t right = 0, all = 0;
-};
-
 // Counts a cell, and prints the first few wrong ones.
 void count(bool right, const std::string& what, Tally& tally) {
   constexpr std::size_t kMaxShown = 40;
-  ++tally.all;
-  if (right)
-    ++tally.right;
-  else if (tally.all - tally.right <= kMaxShown)
-    fmt::print(stderr, "{}\n", what);
+  tally.count(right);
+  if (!right && tally.all - tally.right <= kMaxShown) fmt::print(stderr, "{}\n", what);
 }
 
 PlanRun plan_model(const std::string& program, const std::string& spec, const std::vector<std::string>& columns) {
@@ -195,29 +187,21 @@ Tally check_digests(const std::string& program) {
   return tally;
 }
 
-bool is_right(const Tally& tally) { return tally.all > 0 && tally.right == tally.all; }
+}  // namespace
 
-int run(const std::string& program) {
+int check_plans(const Words& arguments) {
+  if (arguments.size() != 1) throw UsageError();
+  const std::string program = std::filesystem::absolute(arguments[0]);
   const Tally columns = check_digests(program);
   fmt::print("plans: {} of {} columns\n", columns.right, columns.all);
   const auto shared = shared_data();
   if (!shared) {
-    fmt::print("plans: cells skipped: no larger golden data (../shared or $GGUFMILL_SHARED)\n");
-    return is_right(columns) ? 0 : 1;
+    fmt::print("skipped: cells of plans, without the larger golden data (../shared or $GGUFMILL_SHARED)\n");
+    return columns.is_right() ? 0 : 1;
   }
   const Tally cells = check_cells(program, *shared / "golden");
   fmt::print("plans: {} of {} cells\n", cells.right, cells.all);
-  return is_right(columns) && is_right(cells) ? 0 : 1;
+  return columns.is_right() && cells.is_right() ? 0 : 1;
 }
 
-}  // namespace
-
-int main(int count, char** words) {
-  try {
-    if (count == 2) return run(std::filesystem::absolute(words[1]));
-    fmt::print(stderr, "usage: golden_plans GGUFMILL\n");
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-  }
-  return 2;
-}
+}  // namespace ggufmill::golden
