@@ -120,4 +120,12 @@ std::vector<float> importance(std::uint64_t seed, std::uint64_t count, bool has_
   return out;
 }
 
+void to_f16(std::span<const float> values, std::span<std::uint16_t> out) {
+  for (std::size_t i = 0; i < values.size(); ++i) out[i] = to_f16(values[i]);
+}
+
+void to_bf16(std::span<const float> values, std::span<std::uint16_t> out) {
+  for (std::size_t i = 0; i < values.size(); ++i) out[i] = to_bf16(values[i]);
+}
+
 }  // namespace ggufmill::synth

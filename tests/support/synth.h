@@ -57,4 +57,8 @@ inline std::uint16_t to_bf16(float value) {
   return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
+// The same for values and as many results.
+void to_f16(std::span<const float> values, std::span<std::uint16_t> out);
+void to_bf16(std::span<const float> values, std::span<std::uint16_t> out);
+
 }  // namespace ggufmill::synth

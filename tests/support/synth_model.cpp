@@ -144,23 +144,14 @@ std::uint32_t type_id(WeightType type) {
   return 0;
 }
 
-template <std::uint16_t (*Convert)(float)>
-std::span<const std::byte> narrow(std::span<const float> weights, std::vector<std::uint16_t>& halves) {
-  halves.resize(weights.size());
-  for (std::size_t i = 0; i < weights.size(); ++i) halves[i] = Convert(weights[i]);
-  return std::as_bytes(std::span(halves));
-}
-
 std::span<const std::byte> encode(WeightType type, std::span<const float> weights, std::vector<std::uint16_t>& halves) {
-  switch (type) {
-    case WeightType::kF16:
-      return narrow<to_f16>(weights, halves);
-    case WeightType::kBf16:
-      return narrow<to_bf16>(weights, halves);
-    case WeightType::kF32:
-      break;
-  }
-  return std::as_bytes(weights);
+  if (type == WeightType::kF32) return std::as_bytes(weights);
+  halves.resize(weights.size());
+  if (type == WeightType::kF16)
+    to_f16(weights, halves);
+  else
+    to_bf16(weights, halves);
+  return std::as_bytes(std::span(halves));
 }
 
 struct Piece {
