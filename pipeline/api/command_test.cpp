@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/support/catch.h"
+#include "tests/support/files.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
@@ -57,10 +58,33 @@ TEST_CASE("a program gets variables in addition to those of this process") {
   CHECK(result.value().out == "a b path\n");
 }
 
+TEST_CASE("a program that a signal ends has the exit code of a shell") {
+  CHECK(run_command({"sh", "-c", "kill -9 $$"}).value().exit_code == 137);
+}
+
+TEST_CASE("a program that does not exist is an error") {
+  CHECK(run_command({"no-such-program-of-ggufmill"}).error().code == ExitCode::kIo);
+}
+
+TEST_CASE("a program may print more than a pipe holds") {
+  const std::string script = "head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2";
+  CHECK(run_command({"sh", "-c", script}).value().err.size() == 300000);
+}
+
+TEST_CASE("words are quoted for a shell where needed") {
+  CHECK(shell_words({"a b", "c", "it's", ""}) == "'a b' c 'it'\\''s' ''");
+}
+
 TEST_CASE("what a program prints is passed on as it arrives") {
+  const TempDir folder;
+  const std::string seen = folder.file("seen");
   std::string printed;
-  const auto result = run_command({"sh", "-c", "echo a; sleep 0.05; echo b >&2"},
-                                  {.printed = [&](std::string_view text) { printed += text; }});
+  // The program prints more once the first line has arrived.
+  const auto result = run_command({"sh", "-c", "echo a; while [ ! -e '" + seen + "' ]; do sleep 0.01; done; echo b >&2"},
+                                  {.printed = [&](std::string_view text) {
+                                    printed += text;
+                                    if (printed == "a\n") write_text(seen, "");
+                                  }});
   REQUIRE(result);
   CHECK(printed == "a\nb\n");
 }

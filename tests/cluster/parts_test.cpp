@@ -579,33 +579,3 @@ TEST_CASE("no job is made of outputs that a run is writing") {
   CHECK(made->error().what == "another run is writing this output now");
   CHECK((folder.files() == folder.right()));
 }
-
-TEST_CASE("what Slurm gives a part is what it uses") {
-  const auto limits_with = [](std::map<std::string, std::string> environment, Limits limits = {}) {
-    const Status taken = take_limits(limits, [&](const char* name) {
-      const auto found = environment.find(name);
-      return found == environment.end() ? nullptr : found->second.c_str();
-    });
-    CHECK(taken);
-    return limits;
-  };
-  CHECK(limits_with({}).threads == 0);
-  CHECK(memory_budget(limits_with({})) == memory_budget({}));
-  CHECK(limits_with({{"SLURM_CPUS_PER_TASK", "12"}}).threads == 12);
-  CHECK(limits_with({{"SLURM_MEM_PER_NODE", "400"}}).memory == 300 << 20);
-  CHECK_FALSE(limits_with({{"SLURM_MEM_PER_NODE", "0"}}).memory);  // all of the node's memory
-  CHECK(limits_with({{"SLURM_CPUS_PER_TASK", "64"}, {"SLURM_MEM_PER_CPU", "4096"}}).memory == std::uint64_t{1} << 30);
-  Limits own;
-  own.threads = 3;
-  own.memory = 64 << 20;
-  CHECK(limits_with({{"SLURM_CPUS_PER_TASK", "12"}, {"SLURM_MEM_PER_NODE", "4000"}}, own).threads == 3);
-  CHECK(limits_with({{"SLURM_CPUS_PER_TASK", "12"}, {"SLURM_MEM_PER_NODE", "4000"}}, own).memory == 64 << 20);
-  Limits wrong;
-  CHECK(take_limits(wrong, [](const char*) { return "many"; }).error().code == ExitCode::kUsage);
-}
-
-TEST_CASE("indices are written as Slurm reads them") {
-  CHECK(index_list({0, 1, 2, 3}) == "0-3");
-  CHECK(index_list({0, 2, 3, 9}) == "0,2-3,9");
-  CHECK(index_list({}).empty());
-}

@@ -1,64 +1,20 @@
-// Checks the requests sent to cluster engines, without the engines: sbatch is a script that records its arguments, and
-// Kubernetes manifests are checked against the fields of the published API (batch/v1 and core/v1 of Kubernetes 1.33).
+// Checks manifests of Kubernetes against the fields of the published API (batch/v1 and core/v1 of Kubernetes 1.33).
+
+#include "pipeline/cluster/kubernetes.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <algorithm>
 #include <boost/json.hpp>
-#include <cstdlib>
 #include <map>
-#include <set>
 
-#include "pipeline/api/command.h"
-#include "pipeline/cluster/kubernetes.h"
-#include "pipeline/cluster/slurm.h"
-#include "tests/cluster/job_fixture.h"
+#include "pipeline/cluster/test_job.h"
 #include "tests/support/catch.h"
-#include "tests/support/files.h"
 
 using namespace ggufmill;
 using namespace ggufmill::testing;
 namespace json = boost::json;
 
 namespace {
-
-ClusterJob job_in(const std::string& folder) {
-  ClusterJob job;
-  job.folder = folder;
-  job.working_folder = "/shared/work here";
-  job.name = "Llama 3_8B";
-  job.identity = "0123456789abcdef0123456789abcdef";
-  job.id = "abc123";
-  job.cuts = {0, 2, 4, 6, 8};
-  job.costs = {1, 1, 1, 1};
-  return job;
-}
-
-// Programs with the names of Slurm's, in front of PATH.
-class FakeSlurm {
- public:
-  // `sbatch` is the action of that script after it has recorded its arguments.
-  explicit FakeSlurm(const std::string& sbatch) : path_(std::getenv("PATH")) {
-    program("sbatch", sbatch);
-    program("scancel", "");
-    ::setenv("PATH", (folder_.path().string() + ":" + path_).c_str(), 1);
-  }
-  ~FakeSlurm() { ::setenv("PATH", path_.c_str(), 1); }
-  FakeSlurm(const FakeSlurm&) = delete;
-  FakeSlurm& operator=(const FakeSlurm&) = delete;
-  std::string noted() const { return read_text(folder_.file("noted")); }
-
- private:
-  void program(const std::string& name, const std::string& body) const {
-    write_text(folder_.file(name),
-               fmt::format("#!/bin/sh\necho {} \"$@\" >> {}\n{}\n", name, folder_.file("noted"), body));
-    ::chmod(folder_.file(name).c_str(), 0755);
-  }
-
-  TempDir folder_;
-  const std::string path_;
-};
 
 // The fields that an object of the API may have, by its kind. Fields that are objects or lists of objects name their
 // kind.
@@ -130,74 +86,18 @@ void check_object(const json::value& value, const std::string& kind) {
 
 }  // namespace
 
-TEST_CASE("parts are an array of Slurm, and the seal depends on it") {
-  const TempDir folder;
-  ClusterArray array = array_of(job_in(folder.path()));
-  ClusterJob& job = array.jobs.front();
-  job.options.partition = "long; rm";
-  job.options.cpus = 8;
-  job.options.memory = std::uint64_t{4} << 30;
-  job.options.time = "2:00:00";
-  job.options.max_parallel = 2;
-  job.options.options = {"--nice=100"};
-  const FakeSlurm slurm("echo $((41 + $(wc -l < \"$(dirname \"$0\")/noted\")))';cluster'");
-  const auto submitted = submit_to_slurm(array, {0, 1, 3}, "/opt/gguf mill/bin/ggufmill");
-  REQUIRE(submitted);
-  CHECK(submitted.value().parts_id == "42");
-  CHECK(submitted.value().seal_id == "43");
-  const std::string noted = slurm.noted();
-  for (const char* word :
-       {"--array=0-1,3%2", "--partition=long; rm", "--cpus-per-task=8", "--mem=4096M", "--time=2:00:00", "--nice=100",
-        "--signal=B:USR1@60", "--requeue", "--chdir=/shared/work here", "--dependency=afterok:42",
-        "--kill-on-invalid-dep=yes", "--export=HOME,PATH,LD_LIBRARY_PATH"}) {
-    CAPTURE(word);
-    CHECK(noted.find(word) != std::string::npos);
-  }
-  CHECK(read_text(job.file("part.sh")).find("'/opt/gguf mill/bin/ggufmill' part --quiet") != std::string::npos);
-  const auto again = submit_to_slurm(array, {}, "ggufmill");  // only the seal
-  REQUIRE(again);
-  CHECK(again.value().parts_id.empty());
-  const auto submissions = read_submissions(array);
-  REQUIRE(submissions);
-  REQUIRE(submissions.value().size() == 2);
-  CHECK(submissions.value()[0].indices == "0-1,3");
-  CHECK(submissions.value()[1].seal_id == "44");
-}
-
-TEST_CASE("the parts of a matrix are one array, and the seal waits for their end") {
-  const TempDir folder;
-  ClusterArray array = array_of(job_in(folder.file("0-a")));
-  array.folder = folder.path();
+TEST_CASE("the parts of a matrix are one Job of Kubernetes") {
+  ClusterArray array = array_of(job_in("/shared/jobs/0-a"));
+  array.folder = "/shared/jobs";
   array.is_matrix = true;
-  array.jobs.push_back(job_in(folder.file("1-b")));
+  array.jobs.push_back(job_in("/shared/jobs/1-b"));
   array.jobs.back().first_part = array.jobs.front().parts();
-  const FakeSlurm slurm("echo $((41 + $(wc -l < \"$(dirname \"$0\")/noted\")))");
-  REQUIRE(submit_to_slurm(array, {0, 1, 2, 3, 4, 5, 6, 7}, "ggufmill"));
-  const std::string noted = slurm.noted();
-  CHECK(noted.find("--array=0-7 ") != std::string::npos);
-  CHECK(noted.find("--dependency=afterany:42 ") != std::string::npos);
-  CHECK(noted.find("--kill-on-invalid-dep") == std::string::npos);
-  CHECK(std::ranges::count(noted, '\n') == 2);  // nothing else is submitted
-  for (const char* script : {"part.sh", "seal.sh"})
-    CHECK(read_text(array.file(script)).find("--plan " + array.file("matrix.json") + " ") != std::string::npos);
   KubernetesOptions options;
   options.claim = "models";
   options.mount = "/shared";
-  for (ClusterJob& job : array.jobs) job.folder = "/shared/jobs/" + job.name;
   const json::value list = json::parse(kubernetes_manifest(array, options).value());
   check_object(list, "List");
   CHECK(list.at("items").at(0).at("spec").at("completions") == 8);
-}
-
-TEST_CASE("where Slurm takes the parts and not the seal, the parts are taken back") {
-  const TempDir folder;
-  const ClusterArray array = array_of(job_in(folder.path()));
-  const FakeSlurm slurm("case \"$*\" in *afterok*) echo 'no such partition' >&2; exit 1;; *) echo 7;; esac");
-  const auto submitted = submit_to_slurm(array, {0}, "ggufmill");
-  REQUIRE(!submitted);
-  CHECK(submitted.error().code == ExitCode::kIo);
-  CHECK(submitted.error().detail == "no such partition\n");
-  CHECK(slurm.noted().ends_with("scancel 7\n"));
 }
 
 TEST_CASE("manifests of Kubernetes have fields that it knows") {
@@ -257,18 +157,4 @@ TEST_CASE("a volume is mounted at a path of its own, with all folders of the job
   CHECK(refusal("") == "the job folder '/shared/jobs/llama.job' is not on a volume mounted at a path of its own");
   CHECK(mount_point_of("/proc/self/task") == "/proc");
   CHECK(mount_point_of("/no/such/folder") == "/");
-}
-
-TEST_CASE("a program's output, its errors, and words for a shell") {
-  const auto echoed = run_command({"sh", "-c", "echo out; echo err >&2; exit 3"});
-  REQUIRE(echoed);
-  CHECK(echoed.value().out == "out\n");
-  CHECK(echoed.value().err == "err\n");
-  CHECK(echoed.value().exit_code == 3);
-  CHECK(run_command({"sh", "-c", "kill -9 $$"}).value().exit_code == 137);
-  CHECK(run_command({"no-such-program-of-ggufmill"}).error().code == ExitCode::kIo);
-  const std::string large =
-      run_command({"sh", "-c", "head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2"}).value().err;
-  CHECK(large.size() == 300000);
-  CHECK(shell_words({"a b", "c", "it's", ""}) == "'a b' c 'it'\\''s' ''");
 }
