@@ -210,7 +210,7 @@ TEST_CASE("the output records the importance file") {
   CHECK(bench.run(", record: false").value().metadata.entries().size() == 2);
 }
 
-TEST_CASE("a missing file is an error") {
+TEST_CASE("an importance file that does not exist is an error") {
   const Bench bench;
   const auto model = bench.run();
   REQUIRE_FALSE(model);

@@ -96,7 +96,7 @@ TEST_CASE("impossible lengths of names are refused") {
         "a string of 65535 bytes, but only 20 are left, at byte 0x8, in entry 1 of 1");
 }
 
-TEST_CASE("impossible names are refused") {
+TEST_CASE("impossible names of entries are refused") {
   using namespace std::string_literals;
   const std::string reason = "the name is not valid UTF-8 without zero bytes, at byte 0x4, in entry 1 of 1";
   CHECK(fault(legacy_importance({legacy_entry("a\0b"s, 1, {1})})) == reason);

@@ -148,7 +148,7 @@ TEST_CASE("an adapter for another architecture is refused") {
   CHECK(bench.fault() == "the adapter is for the architecture 'x', but the model has 'y'");
 }
 
-TEST_CASE("half of a pair is refused") {
+TEST_CASE("half of a pair of low-rank factors is refused") {
   Bench bench;
   bench.adapter.tensors.pop_back();
   CHECK(bench.fault() == "x.weight.lora_b is missing");

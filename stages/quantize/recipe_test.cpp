@@ -135,7 +135,7 @@ TEST_CASE("a model group has conditions on models only") {
   CHECK(folder.error("{type: Q4_K, models: {big: [{model: big}]}}").what == "unknown key 'model'");
 }
 
-TEST_CASE("a missing file is an error") {
+TEST_CASE("a recipe file that does not exist is an error") {
   const auto recipe = find("no/such/recipe.yaml");
   REQUIRE_FALSE(recipe);
   CHECK(recipe.error().where == "no/such/recipe.yaml");

@@ -65,7 +65,7 @@ TEST_CASE("two tensors with the same name are refused") {
   CHECK(refusal(R"([{match: '^a$', to: 'b'}])", {"a", "b"}).what == "tensors 'a' and 'b' would both be named 'b'");
 }
 
-TEST_CASE("impossible names are refused") {
+TEST_CASE("impossible new names are refused") {
   CHECK(refusal(R"([{match: '^a$', to: ''}])", {"a"}).what == "the new name of 'a' is empty");
   CHECK(refusal(R"([{match: '^.', to: ''}])", {"\xc3\xa4"}).what == "the new name of '\xc3\xa4' is not UTF-8: '\\xa4'");
   CHECK(refusal(R"([{match: a, to: "b\0"}])", {"a"}).what == "a name must be UTF-8 without zero bytes");

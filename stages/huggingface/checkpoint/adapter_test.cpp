@@ -128,7 +128,7 @@ TEST_CASE("halves of a pair must be matrices of floats with values") {
         "'" + kQ + "lora_A.weight' is F32 of 4 x 2 x 1, not a matrix of F32, F16, or BF16");
 }
 
-TEST_CASE("half of a pair is refused") {
+TEST_CASE("half of a pair in an adapter is refused") {
   CHECK(fault_with({tensor(kQ + "lora_A.weight", {4, 2})}) ==
         "lora_B of 'model.layers.0.self_attn.q_proj.weight' is missing");
 }
