@@ -1,0 +1,54 @@
+// The program without a verb, and the verbs that print reference material.
+
+#include <boost/json.hpp>
+
+#include "pipeline/cli/test_program.h"
+#include "pipeline/cli/verb.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+
+using namespace ggufmill;
+using namespace ggufmill::testing;
+
+TEST_CASE("every verb has a help text, which names the verb") {
+  for (const Verb* verb : verbs()) {
+    const std::string name(verb->name);
+    CAPTURE(name);
+    CHECK(has(run_verb({name, "--help"}).out, "ggufmill " + name));
+  }
+}
+
+TEST_CASE("an unknown verb is an error that suggests a similar one") {
+  const Printed printed = run_verb({"inspct"});
+  CHECK(printed.exit_code == static_cast<int>(ExitCode::kUsage));
+  CHECK(has(printed.err, "did you mean 'inspect'?"));
+}
+
+TEST_CASE("the program prints its version") { CHECK(run_verb({"--version"}).out == "ggufmill " GGUFMILL_VERSION "\n"); }
+
+TEST_CASE("types lists types with their bits") {
+  CHECK(has(run_verb({"types"}).out, "Q4_0      2           4.5000     32           18"));
+}
+
+TEST_CASE("kernels lists those that are built in") { CHECK(has(run_verb({"kernels"}).out, "(built in)")); }
+
+TEST_CASE("architectures lists the maps") { CHECK(has(run_verb({"architectures"}).out, "granite")); }
+
+TEST_CASE("every schema is JSON") {
+  for (const char* name : {"pipeline", "recipe", "architecture"}) {
+    const std::string text = run_verb({"schema", name}).out;
+    CAPTURE(name);
+    CHECK(boost::json::parse(text).is_object());
+  }
+}
+
+TEST_CASE("manual writes a page for the program and one for each verb") {
+  const VerbFolder folder;
+  REQUIRE(run_verb({"manual", "--folder", folder.path("man")}).exit_code == 0);
+  CHECK(names_in(folder.path("man")).size() == verbs().size() + 1);
+}
+
+TEST_CASE("completion knows every verb") {
+  const std::string text = run_verb({"completion", "bash"}).out;
+  for (const Verb* verb : verbs()) CHECK(has(text, verb->name));
+}
