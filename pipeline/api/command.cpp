@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -108,13 +108,44 @@ class Environment {
   std::vector<char*> pointers_;
 };
 
+// Becomes the program; returns errno. Called between fork() and exec(), where little is allowed.
+int become(const std::vector<char*>& arguments, const Environment& environment, pid_t parent, const Pipe& out,
+           const Pipe& err) {
+  // The program ends with this process, however that ends.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno;
+  if (::getppid() != parent) return ESRCH;  // it has ended before that
+  const int input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (input < 0 || ::dup2(input, STDIN_FILENO) < 0) return errno;
+  if (::dup2(out.write.get(), STDOUT_FILENO) < 0 || ::dup2(err.write.get(), STDERR_FILENO) < 0) return errno;
+  ::execvpe(arguments[0], arguments.data(), environment.get());
+  return errno;
+}
+
+// Starts a program that writes to the pipes.
+Result<pid_t> start(const std::vector<char*>& arguments, const Environment& environment, const Pipe& out,
+                    const Pipe& err) {
+  BOOST_OUTCOME_TRY(Pipe problems, Pipe::open(arguments[0]));
+  const pid_t parent = ::getpid(), child = ::fork();
+  if (child < 0) return io_error(arguments[0], "run the program", errno);
+  if (child == 0) {
+    const int problem = become(arguments, environment, parent, out, err);
+    (void)!::write(problems.write.get(), &problem, sizeof problem);
+    ::_exit(127);
+  }
+  problems.write = Descriptor();
+  int problem = 0;
+  if (retry([&] { return ::read(problems.read.get(), &problem, sizeof problem); }) <= 0) return child;
+  retry([&] { return ::waitpid(child, nullptr, 0); });
+  return io_error(arguments[0], "run the program", problem);
+}
+
 }  // namespace
 
 std::optional<std::string> find_program(const std::string& word) {
   const auto is_program = [](const std::string& path) { return ::access(path.c_str(), X_OK) == 0 && !is_folder(path); };
   if (word.find('/') != word.npos) return is_program(word) ? std::optional(word) : std::nullopt;
   const char* path = std::getenv("PATH");
-  std::string_view left = path ? path : "/bin:/usr/bin";  // as posix_spawnp searches
+  std::string_view left = path ? path : "/bin:/usr/bin";  // as execvp searches
   while (true) {
     const std::string_view folder = left.substr(0, left.find(':'));
     const std::string program = (folder.empty() ? "." : std::string(folder)) + "/" + word;
@@ -127,20 +158,12 @@ std::optional<std::string> find_program(const std::string& word) {
 Result<CommandResult> run_command(const std::vector<std::string>& words, const CommandOptions& options) {
   BOOST_OUTCOME_TRY(Pipe out, Pipe::open(words[0]));
   BOOST_OUTCOME_TRY(Pipe err, Pipe::open(words[0]));
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out.write.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, err.write.get(), STDERR_FILENO);
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const Environment environment(options.environment);
-  pid_t child = 0;
-  const int problem = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environment.get());
-  posix_spawn_file_actions_destroy(&actions);
-  if (problem != 0) return io_error(words[0], "run the program", problem);
+  BOOST_OUTCOME_TRY(const pid_t child, start(arguments, environment, out, err));
   out.write = Descriptor();
   err.write = Descriptor();
   CommandResult result;
@@ -169,7 +192,13 @@ Result<std::string> run_and_capture(const std::vector<std::string>& words, const
   std::string printed = result.out + result.err;
   if (result.exit_code == 0) return printed;
   const std::string end = printed.size() > 400 ? printed.substr(printed.size() - 400) : printed;
-  return Error{ExitCode::kIo, words.front(), fmt::format("failed with exit code {}", result.exit_code), end, ""};
+  Error error{ExitCode::kIo, words.front(), fmt::format("failed with exit code {}", result.exit_code), end,
+              options.help};
+  if (const int signal = result.exit_code - 128; signal > 0)  // shells return such codes, too
+    error.what = fmt::format("was ended by signal {}", signal);
+  if (result.exit_code == 128 + SIGKILL)
+    error.help = "often the memory is used up; run the same command again to resume";
+  return error;
 }
 
 std::string shell_words(const std::vector<std::string>& words) {

@@ -24,10 +24,13 @@ struct CommandOptions {
   std::vector<std::pair<std::string, std::string>> environment{};  // added to that of this process
   // Receives what the program prints, on either stream, as it arrives.
   std::function<void(std::string_view text)> printed{};
+  // What the user can do if the program fails, for the error of run_and_capture().
+  std::string help{};
 };
 
-// Runs `words[0]`, searched for in PATH, with the remaining words as arguments and /dev/null as standard input. Fails
-// with exit code 6 if the program does not exist or cannot be started.
+// Runs `words[0]`, searched for in PATH, with the remaining words as arguments and /dev/null as standard input. If this
+// process is killed meanwhile, the program is killed, too. Fails with exit code 6 if the program does not exist or cannot
+// be started.
 Result<CommandResult> run_command(const std::vector<std::string>& words, const CommandOptions& options = {});
 // Returns the path of the program that run_command() would start for `word`; none if there is no such program.
 std::optional<std::string> find_program(const std::string& word);

@@ -1,8 +1,14 @@
 #include "pipeline/api/command.h"
 
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "tests/support/catch.h"
@@ -50,6 +56,30 @@ TEST_CASE("a stopped program is not waited for if another that it started holds 
   stopper.join();
   REQUIRE(!result);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(25));
+}
+
+TEST_CASE("a program ends when the process that runs it is killed") {
+  const TempDir folder;
+  const pid_t runner = ::fork();
+  if (runner == 0) {
+    (void)run_command({"sh", "-c", "echo $$ > '" + folder.file("new") + "'; mv '" + folder.file("new") + "' '" +
+                                       folder.file("runs") + "'; exec sleep 600"});
+    ::_exit(1);
+  }
+  REQUIRE(runner > 0);
+  while (!std::filesystem::exists(folder.file("runs"))) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const pid_t program = std::stoi(read_text(folder.file("runs")));
+  REQUIRE(::kill(program, 0) == 0);
+  ::kill(runner, SIGKILL);
+  ::waitpid(runner, nullptr, 0);
+  // It may be a zombie for as long as its new parent likes.
+  const auto runs = [&] {
+    std::ifstream stat(fmt::format("/proc/{}/stat", program));
+    std::string text;
+    return std::getline(stat, text) && text.find(") Z ") == text.npos;
+  };
+  for (int i = 0; i < 2000 && runs(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK_FALSE(runs());
 }
 
 TEST_CASE("a program gets variables in addition to those of this process") {
