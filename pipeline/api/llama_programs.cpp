@@ -15,7 +15,12 @@ namespace {
 // The programs log from a thread of their own, which may lose the last lines of a short run.
 constexpr int kMostTries = 10;
 
-Result<std::string> run(const std::vector<std::string>& words, const ProgramOptions& options) {
+// Length of the header of a file of predictions: a word of eight bytes, then the numbers of tokens of a chunk, of the
+// vocabulary, and of chunks (llama.cpp, tools/perplexity/perplexity.cpp).
+constexpr std::uint64_t kPredictionsHeader = 20;
+
+// Runs a program with a text in chunks of `context` tokens.
+Result<std::string> run(const std::vector<std::string>& words, unsigned context, const ProgramOptions& options) {
   ChunkCounter counter;
   CommandOptions how;
   how.stop = options.stop;
@@ -23,6 +28,7 @@ Result<std::string> run(const std::vector<std::string>& words, const ProgramOpti
     how.printed = [&](std::string_view text) {
       if (counter.read(text)) options.progress(counter.done(), counter.total());
     };
+  how.help = fmt::format("if it gives no reason, the text may be too short: it needs {} tokens", least_tokens(context));
   return run_and_capture(words, how);
 }
 
@@ -43,12 +49,14 @@ std::vector<std::string> command_of(const QualityOptions& quality, const std::st
   return words;
 }
 
-// Fails unless a program that has succeeded has written its file.
-Status check_result(const std::string& program, const std::string& path, const char* what) {
+// Fails unless a program that has succeeded has written more than `least` bytes to its file.
+Status check_result(const std::string& program, const std::string& path, const char* what, unsigned context,
+                    std::uint64_t least) {
   std::error_code error;
-  if (is_file(path) && std::filesystem::file_size(path, error) != 0 && !error) return ok();
+  if (is_file(path) && std::filesystem::file_size(path, error) > least && !error) return ok();
   return input_error(program, fmt::format("wrote no {}", what),
-                     "the text may be too short for one chunk, or this may be another program");
+                     fmt::format("the text may be too short: it needs {} tokens; or this may be another program",
+                                 least_tokens(context)));
 }
 
 // Returns the number that follows `name` and a colon or equals sign. The name also stands in headings of tables.
@@ -101,14 +109,14 @@ Status compute_importance(const ImportanceComputation& computation, const std::s
       command_of(computation.program, model, computation.text, computation.chunks, computation.context, options);
   words.insert(words.end(), {"-o", into});
   words.insert(words.end(), computation.options.begin(), computation.options.end());
-  BOOST_OUTCOME_TRY(run(words, options));
-  return check_result(computation.program, into, "importance matrix");
+  BOOST_OUTCOME_TRY(run(words, computation.context, options));
+  return check_result(computation.program, into, "importance matrix", computation.context, 0);
 }
 
 Status write_predictions(const QualityOptions& quality, const std::string& model, const std::string& into,
                          const ProgramOptions& options) {
-  BOOST_OUTCOME_TRY(run(command_of(quality, model, into, options), options));
-  return check_result(quality.program, into, "predictions of the base model");
+  BOOST_OUTCOME_TRY(run(command_of(quality, model, into, options), quality.context, options));
+  return check_result(quality.program, into, "predictions of the base model", quality.context, kPredictionsHeader);
 }
 
 Result<MeasuredQuality> measure_quality(const QualityOptions& quality, const std::string& model,
@@ -116,7 +124,7 @@ Result<MeasuredQuality> measure_quality(const QualityOptions& quality, const std
   std::vector<std::string> words = command_of(quality, model, predictions, options);
   words.emplace_back("--kl-divergence");
   for (int i = 1;; ++i) {
-    BOOST_OUTCOME_TRY(const std::string printed, run(words, options));
+    BOOST_OUTCOME_TRY(const std::string printed, run(words, quality.context, options));
     Result<MeasuredQuality> measured = read_quality(printed);
     if (measured) return measured;
     if (i == kMostTries)

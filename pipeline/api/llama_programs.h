@@ -2,6 +2,7 @@
 // The programs of llama.cpp that jobs with steps and probes run: llama-imatrix and llama-perplexity.
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -18,6 +19,10 @@ struct ProgramOptions {
   // Receives the number of chunks of the text that are done, and their total, as the program prints them.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
 };
+
+// The programs refuse a text that has fewer tokens than this, for chunks of `context` tokens (llama.cpp,
+// tools/imatrix/imatrix.cpp and tools/perplexity/perplexity.cpp), and lose the message that says so.
+constexpr std::uint64_t least_tokens(unsigned context) { return std::uint64_t{2} * context; }
 
 // Runs llama-imatrix on the model at `model`, which writes the file `into`. Fails with exit code 6 if the program
 // fails, and 4 if it writes nothing.

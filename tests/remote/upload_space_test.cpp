@@ -20,7 +20,7 @@ class SmallDisk : public Hub {
     for (int t = 0; t < 4; ++t)
       add_entry(importance, fmt::format("blk.{}.ffn_down.weight", t), std::vector<float>(256, 1), {1});
     importance.write(place_.file("prepared.gguf"));
-    write_text(place_.file("text.txt"), "some text");
+    write_text(place_.file("text.txt"), std::string(2000, 'a'));
     script("imatrix", kImatrix);
     script("perplexity", kPerplexity);
     script("list", "#!/bin/sh\n{}echo $(cd out && ls *.gguf) >> listed.txt\n");

@@ -28,7 +28,7 @@ Maximum KLD:   1.250000
 Same top p: 91.250 ± 0.100 %
 END
 ;;
-*) while [ $# -gt 1 ]; do [ "$1" = --kl-divergence-base ] && echo predictions > "$2"; shift; done ;;
+*) while [ $# -gt 1 ]; do [ "$1" = --kl-divergence-base ] && echo predictions of the base model > "$2"; shift; done ;;
 esac
 )";
 

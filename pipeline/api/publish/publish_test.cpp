@@ -54,7 +54,7 @@ class PublishFolder {
     GgufBuilder importance = gguf_importance();
     add_entry(importance, "blk.0.ffn_down.weight", std::vector<float>(256, 1), {1});
     importance.write("prepared.gguf");
-    write_text("text.txt", "some text");
+    write_text("text.txt", std::string(2000, 'a'));
     script("imatrix", kImatrix);
     script("perplexity", kPerplexity);
     script("command", kCommand);
@@ -208,6 +208,33 @@ TEST_CASE("a program that fails stops the job, which resumes at its step") {
   CHECK(folder.steps_left().empty());
 }
 
+TEST_CASE("a program that is killed stops the job, which resumes at its step") {
+  const PublishFolder folder;
+  folder.script("imatrix", kImatrix, failing_once("kill -9 $$"));
+  const auto failed = folder.run();
+  REQUIRE(!failed);
+  CHECK(failed.error().code == ExitCode::kIo);
+  CHECK(render(failed.error()).find("was ended by signal 9") != std::string::npos);
+  CHECK(!fs::exists("out/imatrix.gguf"));
+  REQUIRE(folder.run());
+  CHECK(folder.steps_left().empty());
+}
+
+TEST_CASE("a text that is too short for the program is an error of its step") {
+  const PublishFolder folder;
+  const auto [script, text, message] = GENERATE(table<const char*, const char*, const char*>(
+      {{"imatrix", kImatrix, "wrote no importance matrix"},
+       {"perplexity", kPerplexity, "wrote no predictions of the base model"}}));
+  CAPTURE(script);
+  folder.script(script, text, "exit 0");
+  const auto failed = folder.run();
+  REQUIRE(!failed);
+  CHECK(failed.error().code == ExitCode::kBadInput);
+  CHECK(render(failed.error()).find(message) != std::string::npos);
+  CHECK(render(failed.error()).find("the text may be too short") != std::string::npos);
+  CHECK(!fs::exists("out/README.md"));
+}
+
 TEST_CASE("a job whose program is killed at any step resumes and gives the same files") {
   const PublishFolder folder;
   REQUIRE(folder.run());
@@ -231,9 +258,14 @@ TEST_CASE("a job whose program is killed at any step resumes and gives the same 
 
 TEST_CASE("everything that is known is checked before the first step") {
   const PublishFolder folder;
+  write_text("short.txt", std::string(1000, 'a'));
   const auto [set, message] = GENERATE(table<const char*, const char*>(
       {{"stages.0.importance.compute.program=./missing", "there is no program './missing'"},
        {"stages.0.importance.compute.text=missing.txt", "there is no text 'missing.txt'"},
+       {"stages.0.importance.compute.text=short.txt",
+        "the text 'short.txt' is too short: it has 1000 bytes, but chunks of 512 tokens need at least 1024 tokens"},
+       {"quality.text=short.txt", "the text 'short.txt' is too short"},
+       {"quality.context=1001", "the text 'text.txt' is too short: it has 2000 bytes"},
        {"quality.program=missing-program", "there is no program 'missing-program'"},
        {"quality.text=missing.txt", "there is no text 'missing.txt'"},
        {"quality.against=out/other.gguf", "no output of this job is 'out/other.gguf'"},

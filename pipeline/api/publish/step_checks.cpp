@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "pipeline/api/command.h"
 #include "pipeline/api/context.h"
+#include "pipeline/api/llama_programs.h"
 #include "pipeline/api/publish/card_facts.h"
 #include "pipeline/api/publish/quality.h"
 #include "pipeline/api/publish/result_file.h"
@@ -70,13 +72,22 @@ class StepChecks {
     if (!job_.after.command.empty()) check_program(job_.after.command.front(), job_.after.origin, kCommand);
   }
 
+  // A token has at least one byte of the text.
   void check_texts() const {
-    const auto check_text = [&](const std::string& path, const Origin& origin) {
+    const auto check_text = [&](const std::string& path, unsigned context, const Origin& origin) {
       if (!is_file(path))
-        errors_.add(error_at(origin, fmt::format("there is no text {}", quoted_name(path)), "`text` is a file"));
+        return errors_.add(error_at(origin, fmt::format("there is no text {}", quoted_name(path)), "`text` is a file"));
+      std::error_code unknown;
+      const std::uint64_t bytes = std::filesystem::file_size(path, unknown), least = least_tokens(context);
+      if (!unknown && bytes < least)
+        errors_.add(error_at(origin,
+                             fmt::format("the text {} is too short: it has {} bytes, but chunks of {} tokens need at "
+                                         "least {} tokens",
+                                         quoted_name(path), bytes, context, least),
+                             "use a longer text, or shorter chunks: `context`"));
     };
-    for (const ImportanceComputation& each : outputs_.computations()) check_text(each.text, each.origin);
-    if (job_.quality) check_text(job_.quality->text, job_.quality->origin);
+    for (const ImportanceComputation& each : outputs_.computations()) check_text(each.text, each.context, each.origin);
+    if (job_.quality) check_text(job_.quality->text, job_.quality->context, job_.quality->origin);
   }
 
   // Refuses patterns for the outputs to compare that match none.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Stands for llama-perplexity: the divergence that it says follows from the size of the model.
 for word; do
-  case $word in *.base.part) echo answers > "$word" ;; esac
+  case $word in *.base.part) echo answers of the base model > "$word" ;; esac
 done
 echo "$2" >> calls.txt
 [ -e fails ] && { echo "error: out of memory" >&2; exit 3; }
