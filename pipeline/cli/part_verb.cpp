@@ -70,8 +70,9 @@ Result<PartOutcome> run(const po::variables_map& values) {
   if (outcome.value().was_done)
     print_note(fmt::format("part {} was already done", part));
   else
-    print_note(fmt::format("part {}: {} units of work in {:.2f} s, {} of them by an earlier attempt", part,
-                           outcome.value().units, outcome.value().run.seconds, outcome.value().units_kept));
+    print_note(fmt::format("part {}: {} unit{} of work in {:.2f} s, {} of them by an earlier attempt", part,
+                           outcome.value().units, outcome.value().units == 1 ? "" : "s", outcome.value().run.seconds,
+                           outcome.value().units_kept));
   return outcome;
 }
 
