@@ -79,6 +79,14 @@ Strings matches_of(const std::string& pattern) {
   return paths;
 }
 
+// Returns true for a checkpoint: a folder, or a model of the hub, hf://ORG/NAME@REVISION. No server is asked.
+bool is_checkpoint(const std::string& path) {
+  constexpr std::string_view kHub = "hf://";
+  std::error_code ignored;
+  if (!path.starts_with(kHub)) return fs::is_directory(path, ignored);
+  return std::count(path.begin() + kHub.size(), path.end(), '/') == 1;
+}
+
 // Returns true if the path is a shard other than the first, which refers to the others.
 bool is_further_shard(const std::string& path) {
   static const boost::regex kShard(".*-([0-9]{5})-of-[0-9]{5}\\.gguf");
@@ -129,9 +137,8 @@ class Expansion {
     std::vector<ConfigNode> sources;
     for (std::string& path : matches_of(item.scalar)) {
       if (is_further_shard(path)) continue;
-      std::error_code ignored;
-      const bool is_folder = fs::is_directory(path, ignored);
-      sources.push_back(map_of(is_folder ? "huggingface" : "gguf", scalar_like(item, std::move(path))));
+      const char* const kind = is_checkpoint(path) ? "huggingface" : "gguf";
+      sources.push_back(map_of(kind, scalar_like(item, std::move(path))));
     }
     if (sources.empty())
       errors_.add(error_at(item, fmt::format("no file matches {}", quoted_name(item.scalar)),
@@ -218,7 +225,9 @@ Form<Matrix> matrix_form(const Registry& registry) {
     source.fields.back().group = "source";
   }
   const FieldSpec path{.kind = FieldKind::kPath,
-                       .doc = "A file, a checkpoint folder, or a pattern for them: 'models/*.gguf'.",
+                       .doc =
+                           "A GGUF file, a checkpoint folder, a pattern for them: 'models/*.gguf'; or "
+                           "a model on the hub: 'hf://ORG/NAME'.",
                        .example = "models/*.gguf"};
   Form<ConfigNode> path_or_source = any_value();
   path_or_source.spec = {.kind = FieldKind::kOneOf, .doc = "One or more sources.", .alternatives = {path, source}};

@@ -65,6 +65,31 @@ TEST_CASE("a pattern of sources, each with all outputs, in the order of names; f
         Cells{"out/a-x.gguf", "a", "out/b-x.gguf", "b", "out/c-x.gguf", "c"});
 }
 
+TEST_CASE("a folder and a model on the hub are checkpoints, other paths are GGUF files") {
+  const Models models;
+  Registry registry = testing::make_registry();
+  registry.sources.push_back(registry.sources.front());
+  registry.sources.back().field.name = "huggingface";
+  registry.sources.back().make = [](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {
+    return std::make_unique<testing::NamedSource>("checkpoint " + value.scalar);
+  };
+  const auto opened = [&](const std::string& source) {
+    Diagnostics errors;
+    const auto batch = parse_batch(
+        fmt::format("version: 1\nmatrix: {{sources: ['{}']}}\noutputs: [{{gguf: '{{name}}.gguf'}}]\n", source),
+        "a.yaml", registry, {}, errors);
+    REQUIRE(batch);
+    return testing::path_of(*batch->jobs.at(0).job.source);
+  };
+  const std::string folder = models.path("folder");
+  std::filesystem::create_directory(folder);
+  for (const std::string& source : {folder, std::string("hf://org/name"), std::string("hf://org/name@main")})
+    CHECK(opened(source) == "checkpoint " + source);
+  for (const std::string& source :
+       {models.path("a.gguf"), std::string("hf://org/name@main/a.gguf"), std::string("s3://bucket/a.gguf")})
+    CHECK(opened(source) == source);
+}
+
 TEST_CASE("an output with {recipe} is created once for each recipe that is not excluded") {
   const Models models;
   CHECK(models.cells(fmt::format("matrix:\n  sources: [{}, {{gguf: {}}}]\n  recipes: [Q4_K, Q8_0]\n"
