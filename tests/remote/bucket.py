@@ -52,10 +52,14 @@ class Faults:
             if len(words) < 2 or (len(words) > 3 and words[3] != kind):
                 return ""
             self.count += 1
-            first = int(words[1])
-            last = first + (int(words[2]) if len(words) > 2 else 1)
-            if not first <= self.count < last:
-                return ""
+            if words[1].startswith("%"):  # every k-th request
+                if self.count % int(words[1][1:]) != 0:
+                    return ""
+            else:
+                first = int(words[1])
+                last = first + (int(words[2]) if len(words) > 2 else 1)
+                if not first <= self.count < last:
+                    return ""
             with open(os.path.join(os.path.dirname(self.path), "happened"), "w"):
                 return words[0]
 

@@ -123,6 +123,37 @@ TEST_CASE("whichever request fails once, the outputs are complete and nothing is
   CHECK_FALSE(uploads.tells());
 }
 
+TEST_CASE("whenever every k-th request fails, the outputs are complete and nothing is left") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  uploads.local();
+  const std::string fault = GENERATE("503", "lost");
+  bool happened = true;
+  for (int k = 2; happened; ++k) {
+    CAPTURE(fault, k);
+    uploads.set_fault(fmt::format("{} %{}", fault, k));
+    uploads.place().run_job(Uploads::job("s3://models/a"));
+    happened = fs::exists(uploads.server().file("happened"));
+    fs::remove(uploads.server().file("happened"));
+    uploads.check_same("a");
+    uploads.check_clean();
+    uploads.remove_objects();
+    CHECK((happened || k > 10));
+  }
+}
+
+TEST_CASE("while every request fails, a run gives up, and the next one writes the outputs") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  uploads.set_fault("reset %1");
+  CHECK(has(uploads.place().run_job(Uploads::job("s3://models/a"), 75), "run the same command again"));
+  CHECK(fs::is_empty(uploads.bucket()));
+  uploads.set_fault("");
+  uploads.place().run_job(Uploads::job("s3://models/a"));
+  uploads.check_same("a");
+  uploads.check_clean();
+}
+
 TEST_CASE("a run that is killed at any time is resumed, and nothing is left") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   Uploads uploads;
