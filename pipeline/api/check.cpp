@@ -18,9 +18,29 @@
 namespace ggufmill {
 namespace {
 
-std::vector<TypeModule> modules_of(const std::string& type, const Kernels& kernels) {
-  const TypeInfo* const known = kernels.types().find(type);
-  return known ? kernels.modules_of({&known, 1}) : std::vector<TypeModule>();
+// Returns the modules here that serve what a module of a plan serves.
+std::vector<TypeModule> modules_here(const TypeModule& planned, const Kernels& kernels) {
+  const TypeInfo* const type = kernels.types().find(planned.type);
+  const EncoderMethod* const method = kernels.types().find_encoder(planned.encoder);
+  if (!type || (!planned.encoder.empty() && !method)) return {};
+  const ForeignUse use{type, method};
+  return kernels.modules_of({&use, 1});
+}
+
+std::string name_of_use(const TypeModule& module) {
+  return module.encoder.empty() ? fmt::format("type '{}'", module.type)
+                                : fmt::format("encoder '{}' of type '{}'", module.encoder, module.type);
+}
+
+// Returns the first module that serves something which other modules serve here; null if there is none.
+const TypeModule* changed(const std::vector<TypeModule>& modules, const Kernels& kernels) {
+  for (const TypeModule& module : modules) {
+    std::vector<TypeModule> alike;
+    std::ranges::copy_if(modules, std::back_inserter(alike),
+                         [&](const TypeModule& other) { return other.serves_the_same(module); });
+    if (alike != modules_here(module, kernels)) return &module;
+  }
+  return nullptr;
 }
 
 // Asks the store of the outputs.
@@ -40,10 +60,10 @@ void check_memory(const Plan& plan, Diagnostics& errors) {
               "", fmt::format("set limits.memory to {}MiB or more", (plan.least_memory >> 20) + 1)});
 }
 
-std::string describe_modules(const std::vector<TypeModule>& modules, const std::string& type) {
+std::string describe_modules(const std::vector<TypeModule>& modules, const TypeModule& wanted) {
   std::string text;
   for (const TypeModule& module : modules)
-    if (module.type == type)
+    if (module.serves_the_same(wanted))
       text += fmt::format("{}'{} {}' (XXH3 {})", text.empty() ? "" : " and ", module.name, module.version, module.xxh3);
   return text.empty() ? "none" : text;
 }
@@ -51,10 +71,11 @@ std::string describe_modules(const std::vector<TypeModule>& modules, const std::
 // A plan made on another machine or by an earlier process, with a different kernel module, would yield different bytes
 // here.
 void check_modules(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
-  if (const std::string type = changed_module(plan.modules, kernels); !type.empty())
-    errors.add({ExitCode::kKernel, "", fmt::format("the kernel module for type '{}' is not the one in the plan", type),
-                fmt::format("in the plan: {}\nhere: {}", describe_modules(plan.modules, type),
-                            describe_modules(modules_of(type, kernels), type)),
+  if (const TypeModule* module = changed(plan.modules, kernels))
+    errors.add({ExitCode::kKernel, "",
+                fmt::format("the kernel module for {} is not the one in the plan", name_of_use(*module)),
+                fmt::format("in the plan: {}\nhere: {}", describe_modules(plan.modules, *module),
+                            describe_modules(modules_here(*module, kernels), *module)),
                 "use the same module file on all machines, or recreate the plan"});
 }
 
@@ -69,27 +90,20 @@ void check_kernels(const Plan& plan, const Kernels& kernels, Diagnostics& errors
 
 }  // namespace
 
-std::string changed_module(const std::vector<TypeModule>& modules, const Kernels& kernels) {
-  for (const TypeModule& module : modules) {
-    std::vector<TypeModule> of_type;
-    std::ranges::copy_if(modules, std::back_inserter(of_type),
-                         [&](const TypeModule& other) { return other.type == module.type; });
-    if (of_type != modules_of(module.type, kernels)) return module.type;
-  }
-  return {};
-}
-
 Status check_measured(const Job& job, const Kernels& kernels) {
   for (const JobOutput& output : job.outputs)
     for (const auto& stage : output.stages) {
       const TargetOptions* target = target_of(*stage);
       if (!target || !target->measurement) continue;
       const std::vector<TypeModule>& measured = target->measurement->modules;
-      std::string type = changed_module(measured, kernels);
-      for (const TypeModule& module : kernels.modules_of(target->candidates))
-        if (type.empty() && std::ranges::count(measured, module) == 0) type = module.type;
-      if (!type.empty())
-        return error_at(target->origin, fmt::format("type '{}' was measured with another kernel module", type),
+      const TypeModule* const other = changed(measured, kernels);
+      std::string use = other ? name_of_use(*other) : "";
+      std::vector<ForeignUse> candidates;
+      for (const TypeInfo* type : target->candidates) candidates.push_back({type});
+      for (const TypeModule& module : kernels.modules_of(candidates))
+        if (use.empty() && std::ranges::count(measured, module) == 0) use = name_of_use(module);
+      if (!use.empty())
+        return error_at(target->origin, fmt::format("{} was measured with another kernel module", use),
                         "measure again with `ggufmill measure`");
     }
   return ok();

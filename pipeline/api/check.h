@@ -11,8 +11,6 @@
 
 namespace ggufmill {
 
-// Returns the first type whose modules here differ from those of a plan or measurement; empty if there is none.
-std::string changed_module(const std::vector<TypeModule>& modules, const Kernels& kernels);
 // Fails with exit code 2 if a measurement used by the job was made with a different module for one of its candidate
 // types.
 Status check_measured(const Job& job, const Kernels& kernels);

@@ -105,7 +105,7 @@ Result<Plan> Context::plan(const Job& planned) const {
   Diagnostics errors;
   Result<Plan> plan = value_or_errors(make_plan(job, errors), errors);
   if (plan) {
-    plan.value().modules = kernels().modules_of(foreign_types_of(plan.value()));
+    plan.value().modules = kernels().modules_of(foreign_uses_of(plan.value()));
     look_at_sources(plan.value());
   }
   for (std::size_t i = 0; plan && i < job.outputs.size(); ++i)

@@ -22,6 +22,14 @@ std::string importance_text(const TypeInfo& type, const KernelChoice* encode,
   return encode->kernel->flags & GGUFMILL_ACCEPTS_IMPORTANCE ? "used" : "not used";
 }
 
+// Returns the names of the encoders that are available for a type.
+json::array encoders_of(const TypeInfo& type, const Kernels& kernels) {
+  json::array names;
+  for (const EncoderMethod* method : kernels.types().encoders())
+    if (kernels.encode(type.id, *method)) names.emplace_back(method->name);
+  return names;
+}
+
 // Returns the type to which llama.cpp converts activations that are multiplied with rows of the given type (ggml-cpu,
 // vec_dot_type); empty for types that it does not multiply with.
 std::string_view partner_of(const TypeInfo& type) {
@@ -79,6 +87,7 @@ Result<json::array> describe_types(const Context& context) {
                      {"row_header_bytes", type->row_header_bytes},
                      {"read", kernels.decode(type->id) != nullptr},
                      {"write", kernels.encode(type->id) != nullptr},
+                     {"encoders", encoders_of(*type, kernels)},
                      {"importance", importance_text(*type, kernels.encode(type->id), wanting)},
                      {"times", partner_of(*type)}});
   return types;
@@ -86,6 +95,14 @@ Result<json::array> describe_types(const Context& context) {
 
 std::string kernel_text(const KernelChoice* choice) {
   return choice ? fmt::format("{} ({})", choice->module->isa, choice->module->name) : "-";
+}
+
+std::vector<std::pair<std::string, std::string>> other_encoders(const TypeInfo& type, const Kernels& kernels) {
+  std::vector<std::pair<std::string, std::string>> encoders;
+  for (const EncoderMethod* method : kernels.types().encoders())
+    if (const KernelChoice* choice = kernels.encode(type.id, *method); choice && method != &reference_method())
+      encoders.emplace_back(method->name, kernel_text(choice));
+  return encoders;
 }
 
 json::object describe_kernels(const Kernels& kernels) {
@@ -99,10 +116,14 @@ json::object describe_kernels(const Kernels& kernels) {
                        {"refusal", report.refusal},
                        {"kernels", report.kernels}});
   json::array types;
-  for (const TypeInfo* type : kernels.types().all())
+  for (const TypeInfo* type : kernels.types().all()) {
+    json::object encoders;
+    for (const auto& [name, kernel] : other_encoders(*type, kernels)) encoders[name] = kernel;
     types.push_back({{"type", type->name},
                      {"decode", kernel_text(kernels.decode(type->id))},
-                     {"encode", kernel_text(kernels.encode(type->id))}});
+                     {"encode", kernel_text(kernels.encode(type->id))},
+                     {"encoders", std::move(encoders)}});
+  }
   return {{"modules", modules}, {"types", types}};
 }
 

@@ -17,11 +17,14 @@
 
 namespace ggufmill {
 
-// Returns [{name, id, bits_per_weight, block_elements, block_bytes, row_header_bytes, read, write, importance, times}],
-// one for each type.
+// Returns [{name, id, bits_per_weight, block_elements, block_bytes, row_header_bytes, read, write, encoders,
+// importance, times}], one for each type.
 Result<boost::json::array> describe_types(const Context& context);
-// Returns {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, decode, encode}]}.
+// Returns {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, decode, encode,
+// encoders}]}.
 boost::json::object describe_kernels(const Kernels& kernels);
+// Returns the encoders of a type besides the default one, each with its kernel.
+std::vector<std::pair<std::string, std::string>> other_encoders(const TypeInfo& type, const Kernels& kernels);
 // Returns the ISA and the name of a kernel's module: "x86-64-v3 (ggufmill)"; "-" for null.
 std::string kernel_text(const KernelChoice* choice);
 

@@ -189,14 +189,15 @@ void keep_part(std::size_t part, std::size_t parts, std::vector<Measured>& tenso
   tensors = std::move(kept);
 }
 
-// Returns the modules of the foreign types that a measurement of all tensors decodes and of all candidate types.
+// Returns the modules of the foreign types and encoders that a measurement of all tensors uses, and of all candidate
+// types.
 std::vector<TypeModule> modules_of(const Plan& measurement, const Job& job, const Kernels& kernels) {
-  std::vector<const TypeInfo*> types = foreign_types_of(measurement);
+  std::vector<ForeignUse> uses = foreign_uses_of(measurement);
   for (const JobOutput& output : job.outputs)
     for (const auto& stage : output.stages)
       if (const TargetOptions* target = target_of(*stage))
-        types.insert(types.end(), target->candidates.begin(), target->candidates.end());
-  return kernels.modules_of(types);
+        for (const TypeInfo* candidate : target->candidates) uses.push_back({candidate});
+  return kernels.modules_of(uses);
 }
 
 // Measures what the cache does not contain, in batches, and adds each batch to it.
@@ -211,7 +212,7 @@ class Measurer {
         options_(options),
         cache_(options.cache),
         plan_(make_measurement(model, wanted.tensors, limits)) {
-    plan_.modules = kernels.modules_of(foreign_types_of(plan_));
+    plan_.modules = kernels.modules_of(foreign_uses_of(plan_));
     for (const Step& step : plan_.steps) {
       std::vector<Cell>& cells = cells_.emplace_back();
       for (const Encoding& encoding : step.encodings)

@@ -145,7 +145,7 @@ void read_arguments(Options& options, std::span<const Argument<Values>> argument
     std::visit([&](auto member) { options.read(argument.name, into.*member); }, argument.member);
 }
 
-Result<Translated> from_quantize(const char* text) {
+Result<Translated> from_quantize(const Context& context, const char* text) {
   QuantizeOptions it;
   Strings words;
   Options options(text);
@@ -156,7 +156,7 @@ Result<Translated> from_quantize(const char* text) {
   BOOST_OUTCOME_TRY(read_positional(words, it, translated.warnings));
   BOOST_OUTCOME_TRY(add_tensor_types_of_files(it));
   translated.inputs = it.tensor_type_files;
-  BOOST_OUTCOME_TRY(translated.pipeline, pipeline_of(it, translated.warnings));
+  BOOST_OUTCOME_TRY(translated.pipeline, pipeline_of(it, translated.warnings, context.recipes()));
   return translated;
 }
 
@@ -203,8 +203,8 @@ Result<Translated> from_split(const char* text) {
   return translated;
 }
 
-Result<Translated> translate(const std::string& tool, const char* options) {
-  if (tool == "llama-quantize") return from_quantize(options);
+Result<Translated> translate(const Context& context, const std::string& tool, const char* options) {
+  if (tool == "llama-quantize") return from_quantize(context, options);
   if (tool == "convert_hf_to_gguf.py")
     return from_conversion(options, "folder", &ConvertOptions::folder, convert_arguments());
   if (tool == "convert_lora_to_gguf.py")
@@ -245,7 +245,7 @@ ggufmill_status ggufmill_pipeline_of(const ggufmill_context* context, const char
                                      char** json, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"context", context}, {"tool", tool}, {"json", json}}));
-    BOOST_OUTCOME_TRY(const auto translated, translate(tool, options));
+    BOOST_OUTCOME_TRY(const auto translated, translate(*context->context, tool, options));
     *json = copy_of(to_json_text(boost::json::object{{"pipeline", translated.pipeline},
                                                      {"inputs", json_texts(translated.inputs)},
                                                      {"warnings", json_texts(translated.warnings)}}));

@@ -141,9 +141,10 @@ GGUFMILL_API ggufmill_status ggufmill_context_create(const char* options, ggufmi
 GGUFMILL_API void ggufmill_context_free(ggufmill_context* context);
 
 /* Describe the tensor types and the kernels, as `ggufmill types --json` and `ggufmill kernels --json`:
- *   [{name, id, bits_per_weight, block_elements, block_bytes, row_header_bytes, read, write, importance, times}]
- *   {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, decode, encode}], isa, warnings},
- *   where `isa` is the forced ISA, or the best one loaded */
+ *   [{name, id, bits_per_weight, block_elements, block_bytes, row_header_bytes, read, write, encoders, importance,
+ *     times}]
+ *   {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, decode, encode, encoders}], isa,
+ *    warnings}, where `isa` is the forced ISA, or the best one loaded */
 GGUFMILL_API ggufmill_status ggufmill_types(const ggufmill_context* context, char** json, ggufmill_error** error);
 GGUFMILL_API ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error);
 

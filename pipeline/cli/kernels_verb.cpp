@@ -1,6 +1,7 @@
 // `ggufmill kernels`: lists the kernel modules, loaded and rejected, and the kernel used for each type.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 
@@ -31,7 +32,7 @@ CommandSpec kernels_command() {
   add("isa", boost::program_options::value<std::string>(), "use only kernels for this ISA");
   add("json",
       "print one JSON object: {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, "
-      "decode, encode}]}");
+      "decode, encode, encoders}]}");
   return spec;
 }
 
@@ -54,11 +55,14 @@ void print_text(const Kernels& kernels) {
     for (const std::string& refusal : report.kernel_refusals)
       fmt::print("{}\n", printable(report.path + ": " + refusal));
   rows.clear();
-  for (const TypeInfo* type : kernels.types().all())
-    if (kernels.decode(type->id) || kernels.encode(type->id))
-      rows.push_back(
-          {std::string(type->name), kernel_text(kernels.decode(type->id)), kernel_text(kernels.encode(type->id))});
-  fmt::print("\n{}", render_table({whole_column("type"), {"decode"}, {"encode"}}, rows));
+  for (const TypeInfo* type : kernels.types().all()) {
+    if (!kernels.decode(type->id) && !kernels.encode(type->id)) continue;
+    Strings others;
+    for (const auto& [name, kernel] : other_encoders(*type, kernels)) others.push_back(name + ": " + kernel);
+    rows.push_back({std::string(type->name), kernel_text(kernels.decode(type->id)),
+                    kernel_text(kernels.encode(type->id)), fmt::format("{}", fmt::join(others, ", "))});
+  }
+  fmt::print("\n{}", render_table({whole_column("type"), {"decode"}, {"encode"}, {"other encoders"}}, rows));
 }
 
 int kernels_verb(const Parsed& parsed) {

@@ -100,7 +100,7 @@ int quantize_verb(const Parsed& parsed) {
   if (!options) return fail(options.error());
   auto context = open_context(parsed.values);
   if (!context) return fail(context.error());
-  const auto pipeline = pipeline_of(options.value(), warnings);
+  const auto pipeline = pipeline_of(options.value(), warnings, context.value().recipes());
   if (!pipeline) return fail(pipeline.error());
   for (const std::string& warning : warnings) print_warning(warning);
   if (parsed.values.count("emit-pipeline")) {

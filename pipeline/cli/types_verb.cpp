@@ -29,7 +29,7 @@ CommandSpec types_command() {
   spec.options.add_options()(
       "json",
       "print a JSON array: [{name, id, bits_per_weight, block_elements, block_bytes, row_header_bytes, read, "
-      "write, importance, times}]");
+      "write, encoders, importance, times}]");
   return spec;
 }
 

@@ -114,6 +114,15 @@ Form<const TypeInfo*> tensor_type(Types types, std::vector<std::string> words) {
   return form;
 }
 
+Form<const EncoderMethod*> encoder_name(Types types) {
+  Form<const EncoderMethod*> form;
+  form.spec.kind = FieldKind::kEncoderName;
+  form.read_with([types = std::move(types)](const ConfigNode& node) -> Result<const EncoderMethod*> {
+    return types.find_encoder(node.scalar);
+  });
+  return form;
+}
+
 Form<ConfigNode> any_value() {
   Form<ConfigNode> form;
   form.spec.kind = FieldKind::kAny;

@@ -166,6 +166,8 @@ Form<Pattern> regex();
 Form<double> number();
 // The name of a type, or one of `words`, for which the value is null. Types are found among `types`.
 Form<const TypeInfo*> tensor_type(Types types, std::vector<std::string> words = {});
+// The name of an encoder, found among `types`.
+Form<const EncoderMethod*> encoder_name(Types types);
 // A value that is read later.
 Form<ConfigNode> any_value();
 

@@ -23,15 +23,16 @@ enum class FieldKind {
   kBool,
   kInteger,  // decimal; not negative unless `minimum` is
   kNumber,
-  kBytes,       // "512MiB", "20G", "1000000": decimal K M G T, binary KiB MiB GiB TiB
-  kRegex,       // Boost.Regex, Perl syntax; compiled by the lint
-  kTypeName,    // name of a tensor type, or one of `choices`
-  kEnum,        // one of `choices`
-  kAny,         // any value; checked by the stage
-  kList,        // items are `item`
-  kMap,         // exactly `fields`
-  kDictionary,  // any keys; each value is an `item`
-  kOneOf,       // one of `alternatives`: one whose node kind (scalar, list, map) matches and whose lint passes
+  kBytes,        // "512MiB", "20G", "1000000": decimal K M G T, binary KiB MiB GiB TiB
+  kRegex,        // Boost.Regex, Perl syntax; compiled by the lint
+  kTypeName,     // name of a tensor type, or one of `choices`
+  kEncoderName,  // name of an encoder
+  kEnum,         // one of `choices`
+  kAny,          // any value; checked by the stage
+  kList,         // items are `item`
+  kMap,          // exactly `fields`
+  kDictionary,   // any keys; each value is an `item`
+  kOneOf,        // one of `alternatives`: one whose node kind (scalar, list, map) matches and whose lint passes
 };
 
 // Every member has an initializer, so that tables can set only the members they need: {.name = "x", .doc = "..."}.

@@ -107,6 +107,10 @@ TEST_CASE("each kind of scalar has its message") {
       {of(FieldKind::kTypeName), scalar("IQ4_KS"),
        "unknown quantization type 'IQ4_KS' | the kernel module ik (package ggufmill-ik) adds types of ik_llama.cpp; "
        "`ggufmill types` lists what is available\n"},
+      {of(FieldKind::kEncoderName), scalar("search"), ""},
+      {of(FieldKind::kEncoderName), scalar("serch"),
+       "unknown encoder 'serch' | did you mean 'search'? encoders here: reference, search; kernel modules can add "
+       "others\n"},
       {of(FieldKind::kTypeName), scalar("half"), "unknown quantization type 'half' | `ggufmill types` lists them\n"},
       {type_or_keep, scalar("keep"), ""},
       {type_or_keep, scalar("Q6_K"), ""},

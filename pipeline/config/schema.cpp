@@ -37,7 +37,7 @@ json::value json_of(const ConfigNode& node) {
 
 bool is_text(const FieldSpec& spec) {
   return spec.kind == FieldKind::kString || spec.kind == FieldKind::kPath || spec.kind == FieldKind::kRegex ||
-         spec.kind == FieldKind::kTypeName || spec.kind == FieldKind::kEnum;
+         spec.kind == FieldKind::kTypeName || spec.kind == FieldKind::kEncoderName || spec.kind == FieldKind::kEnum;
 }
 
 // Formats a value on one line, with numbers in their natural form, which boost::json does not use.
@@ -110,8 +110,20 @@ json::object tensor_type() {
   return out;
 }
 
+// Lists the names for completion; any other text may be an encoder of a kernel module.
+json::object encoder_name() {
+  json::array names;
+  for (const std::string_view name :
+       {std::string_view(reference_method().name), std::string_view(search_method().name), kIkEncoder})
+    names.emplace_back(json::string_view(name.data(), name.size()));
+  json::object out;
+  out["anyOf"] = json::array{json::object{{"enum", std::move(names)}}, json::object{{"type", "string"}}};
+  return out;
+}
+
 constexpr const char* kParameterReference = "#/$defs/parameter";
 constexpr const char* kTypeReference = "#/$defs/tensor_type";
+constexpr const char* kEncoderReference = "#/$defs/encoder";
 
 json::object or_parameter(json::object schema) {
   json::object out;
@@ -209,6 +221,8 @@ json::object form_of(const FieldSpec& spec) {
       return bytes(spec);
     case FieldKind::kTypeName:
       return type_name(spec);
+    case FieldKind::kEncoderName:
+      return {{"$ref", kEncoderReference}};
     case FieldKind::kEnum:
       return choices(spec);
     case FieldKind::kAny:
@@ -239,7 +253,7 @@ json::object schema_of(const FieldSpec& spec) {
 std::string json_schema(const FieldSpec& fields) {
   json::object root{{"$schema", "https://json-schema.org/draft/2020-12/schema"}};
   for (auto& [key, value] : schema_of(fields)) root[key] = value;
-  root["$defs"] = json::object{{"parameter", parameter()}, {"tensor_type", tensor_type()}};
+  root["$defs"] = json::object{{"parameter", parameter()}, {"tensor_type", tensor_type()}, {"encoder", encoder_name()}};
   return pretty(root) + "\n";
 }
 

@@ -14,7 +14,7 @@ namespace {
 std::string body(const FieldSpec& spec) {
   boost::json::object schema = boost::json::parse(json_schema(spec)).as_object();
   CHECK(schema.at("$schema").as_string() == "https://json-schema.org/draft/2020-12/schema");
-  CHECK(schema.at("$defs").as_object().size() == 2);
+  CHECK(schema.at("$defs").as_object().size() == 3);
   schema.erase("$schema");
   schema.erase("$defs");
   // erase() moves the last member into the gap; restores the order of keys for the comparison.
@@ -39,6 +39,7 @@ TEST_CASE("each kind of field has its schema") {
   CHECK(body({.kind = FieldKind::kEnum, .choices = {"a", "b"}}) ==
         "anyOf [{\"enum\":[\"a\",\"b\"]}," + reference + "]\n");
   CHECK(body({.kind = FieldKind::kTypeName}) == "$ref \"#/$defs/tensor_type\"\n");
+  CHECK(body({.kind = FieldKind::kEncoderName}) == "$ref \"#/$defs/encoder\"\n");
   CHECK(body({.kind = FieldKind::kTypeName, .choices = {"keep"}}) ==
         "anyOf [{\"anyOf\":[{\"enum\":[\"keep\"]}," + reference + "]},{\"$ref\":\"#/$defs/tensor_type\"}]\n");
   CHECK(body({.kind = FieldKind::kAny, .doc = "D."}) == "description \"D.\"\n");

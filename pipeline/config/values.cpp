@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "pipeline/config/fields.h"
+#include "pipeline/core/encoder.h"
 #include "pipeline/core/text.h"
 #include "pipeline/core/types.h"
 
@@ -116,6 +117,12 @@ Fault lint_type(const ConfigNode& node, const FieldSpec& spec, const Types& type
                   (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) + "`ggufmill types` lists them");
 }
 
+Fault lint_encoder(const ConfigNode& node, const Types& types) {
+  if (types.find_encoder(node.scalar)) return {};
+  return error_at(node, fmt::format("unknown encoder {}", quoted_name(node.scalar)),
+                  unknown_encoder_help(node.scalar, types));
+}
+
 Fault lint_enum(const ConfigNode& node, const FieldSpec& spec) {
   if (is_choice(node, spec)) return {};
   const std::string meant = did_you_mean(node.scalar, spec.choices);
@@ -174,6 +181,8 @@ std::string describe_value(const FieldSpec& spec) {
       return "a regular expression";
     case FieldKind::kTypeName:
       return spec.choices.empty() ? "a tensor type" : "a tensor type or " + describe_choices(spec.choices);
+    case FieldKind::kEncoderName:
+      return "the name of an encoder";
     case FieldKind::kEnum:
       return describe_choices(spec.choices);
     case FieldKind::kAny:
@@ -210,6 +219,8 @@ std::optional<Error> lint_scalar(const ConfigNode& node, const FieldSpec& spec, 
       return lint_regex(node);
     case FieldKind::kTypeName:
       return lint_type(node, spec, types);
+    case FieldKind::kEncoderName:
+      return lint_encoder(node, types);
     case FieldKind::kEnum:
       return lint_enum(node, spec);
     default:

@@ -1,5 +1,6 @@
 #include "pipeline/core/byte_order.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -21,8 +22,22 @@ void swap_all(std::byte* at, std::size_t count) {
   }
 }
 
-void swap_field(const WordField& field, std::byte* block) {
-  swap_words(field.width, {block + field.offset, std::size_t{field.count} * field.width});
+// Swaps the words of one block, or of one header of a row.
+void swap_part(const TypeInfo& type, bool is_header, std::byte* part) {
+  for (const BlockField& field : type.fields)
+    if (field.count != 0 && field.in_header == is_header)
+      swap_words(field.width(), {part + field.offset, field.bytes()});
+}
+
+void swap_blocks(const TypeInfo& type, std::span<std::byte> blocks) {
+  const BlockField& first = type.fields[0];
+  if (first.count != 0 && first.width() == type.block_bytes)
+    return swap_words(type.block_bytes, blocks);  // plain elements such as F32: one run
+  const bool has_words = std::ranges::any_of(
+      type.fields, [](const BlockField& field) { return field.count != 0 && !field.in_header && field.width() > 1; });
+  if (!has_words) return;
+  for (; blocks.size() >= type.block_bytes; blocks = blocks.subspan(type.block_bytes))
+    swap_part(type, false, blocks.data());
 }
 
 }  // namespace
@@ -40,15 +55,15 @@ void swap_words(std::size_t width, std::span<std::byte> bytes) {
   }
 }
 
-void swap_words(const TypeInfo& type, std::span<std::byte> blocks) {
-  if (type.words[0].width == type.block_bytes)
-    return swap_words(type.block_bytes, blocks);  // plain elements such as F32: one run
-  if (type.words[0].count == 0) return;           // only single bytes
-  for (; blocks.size() >= type.block_bytes; blocks = blocks.subspan(type.block_bytes))
-    for (const WordField& field : type.words)
-      if (field.count != 0) swap_field(field, blocks.data());
+void swap_words(const TypeInfo& type, std::uint64_t columns, std::span<std::byte> rows) {
+  if (type.row_header_bytes == 0) return swap_blocks(type, rows);
+  const std::size_t bytes = row_bytes(type, columns);
+  for (; rows.size() >= bytes; rows = rows.subspan(bytes)) {
+    swap_part(type, true, rows.data());
+    swap_blocks(type, rows.subspan(type.row_header_bytes, bytes - type.row_header_bytes));
+  }
 }
 
-bool can_swap(const TypeInfo& type) { return type.type_class != TypeClass::kForeign; }
+bool can_swap(const TypeInfo& type) { return type.is_described(); }
 
 }  // namespace ggufmill

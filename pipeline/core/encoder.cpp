@@ -1,8 +1,11 @@
 #include "pipeline/core/encoder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -31,28 +34,58 @@ std::string names_of(bool (*has)(const TypeInfo&)) {
 
 Encoder reference_encoder() { return {}; }
 
-Encoder search_encoder() { return {EncoderMethod::kSearch, Gain::kRow, 2, {}, Lattice::kAuto}; }
+Encoder search_encoder() { return {&search_method(), Gain::kRow, 2, {}, Lattice::kAuto}; }
 
-bool has_search(const TypeInfo& type) { return std::ranges::count(kSearched, type.name) != 0; }
+bool has_method(const EncoderMethod& method, const TypeInfo& type) {
+  if (&method == &reference_method()) return true;
+  if (&method == &search_method()) return has_search(type);
+  return std::ranges::count(method.types, &type) != 0;
+}
+
+bool has_search(const TypeInfo& type) {
+  if (type.type_class == TypeClass::kForeign) return type.has_own_search;
+  return std::ranges::count(kSearched, type.name) != 0;
+}
 
 bool has_gain(const TypeInfo& type) {
-  const bool has_halves = type.scales.format == ScaleFormat::kF16 || type.scales.format == ScaleFormat::kIq1m;
+  const FieldFormat format = type.scales().format;
+  const bool has_halves = format == FieldFormat::kF16 || format == FieldFormat::kIq1m;
   return type.type_class == TypeClass::kQuantized && has_halves && std::ranges::count(kUnshrunk, type.name) == 0 &&
          std::ranges::count(kUnmeasured, type.name) == 0;
 }
 
 bool has_lattice(const TypeInfo& type) { return std::ranges::count(kRecognised, type.name) != 0; }
 
-std::string types_with_search() { return names_of(has_search); }
+std::string noun_of(const EncoderMethod& method) {
+  return &method == &search_method() ? method.name : fmt::format("encoder '{}'", method.name);
+}
+
+std::string types_with(const EncoderMethod& method) {
+  if (&method == &search_method()) return names_of(has_search);
+  std::string names;
+  for (const TypeInfo* type : method.types) names += fmt::format("{}{}", names.empty() ? "" : ", ", type->name);
+  return names;
+}
+
+std::string unknown_encoder_help(std::string_view name, const Types& types) {
+  if (name == kIkEncoder)
+    return "the kernel module ik (package ggufmill-ik) adds this encoder, which quantizes types of llama.cpp as "
+           "ik_llama.cpp does; `ggufmill kernels` lists the modules that are loaded";
+  std::vector<std::string> names;
+  for (const EncoderMethod* method : types.encoders()) names.push_back(method->name);
+  const std::string meant = did_you_mean(name, names);
+  return (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) +
+         fmt::format("encoders here: {}; kernel modules can add others", fmt::join(names, ", "));
+}
+
 std::string types_with_gain() { return names_of(has_gain); }
 std::string types_with_lattice() { return names_of(has_lattice); }
 
 Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance) {
+  if (!has_method(*wanted.method, type)) return reference_encoder();
   Encoder encoder = wanted;
-  if (wanted.method == EncoderMethod::kSearch) {
-    if (!has_search(type)) return reference_encoder();
-    if (!encoder.weights) encoder.weights = importance ? SearchWeights::kQuarter : SearchWeights::kPlain;
-  }
+  if (wanted.is_search() && !encoder.weights)
+    encoder.weights = importance ? SearchWeights::kQuarter : SearchWeights::kPlain;
   if (!has_gain(type)) encoder.gain = Gain::kNone;
   if (!has_lattice(type)) encoder.lattice = Lattice::kOff;
   return encoder;
@@ -61,14 +94,13 @@ Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance
 std::string describe(const Encoder& encoder) {
   std::string options;
   const auto add = [&](const std::string& option) { options += (options.empty() ? "" : ", ") + option; };
-  if (encoder.method == EncoderMethod::kSearch) add(fmt::format("effort {}", encoder.effort));
+  if (encoder.is_search()) add(fmt::format("effort {}", encoder.effort));
   if (encoder.weights) add(fmt::format("{} weights", kSearchWeightWords[static_cast<std::size_t>(*encoder.weights)]));
   if (encoder.gain == Gain::kRow) add("row gain");
   if (encoder.lattice == Lattice::kAuto) add("lattice");
-  const std::string_view name = kEncoderWords[static_cast<std::size_t>(encoder.method)];
-  if (options.empty()) return std::string(name);
-  return encoder.method == EncoderMethod::kReference ? fmt::format("{} with {}", name, options)
-                                                     : fmt::format("{} ({})", name, options);
+  const std::string& name = encoder.method->name;
+  if (options.empty()) return name;
+  return encoder.is_default() ? fmt::format("{} with {}", name, options) : fmt::format("{} ({})", name, options);
 }
 
 }  // namespace ggufmill

@@ -21,15 +21,15 @@ TEST_CASE("a type without a search gets the reference") {
 
 TEST_CASE("a type that a gain does not help gets none") {
   CHECK(encoder_for(search_encoder(), type_named("Q6_K"), true).gain == Gain::kNone);
-  CHECK(encoder_for(search_encoder(), type_named("Q6_K"), true).method == EncoderMethod::kSearch);
+  CHECK(encoder_for(search_encoder(), type_named("Q6_K"), true).is_search());
 }
 
 TEST_CASE("every type with a gain has at most two scales, which are halves") {
   for (const TypeInfo& type : built_in_types()) {
     if (!has_gain(type)) continue;
     INFO(type.name);
-    CHECK((type.scales.format == ScaleFormat::kF16 || type.scales.format == ScaleFormat::kIq1m));
-    CHECK(type.scales.count <= 2);
+    CHECK((type.scales().format == FieldFormat::kF16 || type.scales().format == FieldFormat::kIq1m));
+    CHECK(type.scales().count <= 2);
     CHECK(1024 % type.block_elements == 0);
   }
 }
@@ -41,6 +41,6 @@ TEST_CASE("a type whose lattice is not recognised has none") {
 
 TEST_CASE("an encoder is described with the options that it has") {
   CHECK(describe(reference_encoder()) == "reference");
-  CHECK(describe({EncoderMethod::kReference, Gain::kRow, 0, {}, Lattice::kAuto}) == "reference with row gain, lattice");
+  CHECK(describe({&reference_method(), Gain::kRow, 0, {}, Lattice::kAuto}) == "reference with row gain, lattice");
   CHECK(describe(search_encoder()) == "search (effort 2, row gain, lattice)");
 }

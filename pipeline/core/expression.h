@@ -33,6 +33,8 @@ std::string describe(const Shape& shape);  // "4096 x 128"
 // Returns the size of a tensor in bytes. Fails if its rows do not form complete blocks or if the size overflows 64
 // bits.
 Result<std::uint64_t> bytes_of(const TypeInfo& type, const Shape& shape);
+// Returns the bytes of a row of `shape` in `type`.
+inline std::uint64_t row_bytes(const TypeInfo& type, const Shape& shape) { return row_bytes(type, shape.columns()); }
 // Returns the shape without trailing dimensions of 1, but with at least one dimension: the way ggml counts dimensions.
 Shape without_trailing_ones(Shape shape);
 
@@ -116,7 +118,8 @@ struct Expression {
   const RepackFunction* repack = nullptr;
   std::vector<float> values;  // kConstant, F32
 
-  std::uint64_t row_bytes() const { return ggufmill::row_bytes(*type, shape.columns()); }
+  std::uint64_t row_bytes() const { return ggufmill::row_bytes(*type, shape); }
+  std::uint64_t grain_bytes() const { return ggufmill::grain_bytes(*type, shape.columns()); }
   std::uint64_t bytes() const { return row_bytes() * shape.rows(); }
   // Returns the single extent that holds the entire tensor; null if the tensor has to be assembled.
   const Extent* as_extent() const { return operation == Operation::kExtent ? &extent : nullptr; }

@@ -1,5 +1,6 @@
 #include "pipeline/core/finite.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -51,26 +52,54 @@ std::size_t first_bad_dense(const std::byte* words, std::size_t count) {
   return i + first_bad_strided<Word, kExponent>(words + i * sizeof(Word), count - i, sizeof(Word));
 }
 
-// Each block has `type.scales.count` words.
+// Returns the first of `count` parts, `stride` bytes apart, in which a scale of the field is bad.
 template <class Word, Word kExponent>
-std::size_t first_bad(const TypeInfo& type, const std::byte* blocks, std::size_t count) {
+std::size_t first_bad(const BlockField& field, std::size_t stride, const std::byte* parts, std::size_t count) {
   if constexpr (kExponent >> (8 * sizeof(Word) - 1) == 0)  // E8M0 has no sign bit to carry into
-    if (type.block_bytes == sizeof(Word)) return first_bad_dense<Word, kExponent>(blocks, count);
+    if (stride == sizeof(Word)) return first_bad_dense<Word, kExponent>(parts, count);
   std::size_t first = count;
-  for (std::size_t scale = 0; scale < type.scales.count; ++scale)
-    first =
-        first_bad_strided<Word, kExponent>(blocks + type.scales.offset + scale * sizeof(Word), first, type.block_bytes);
+  for (std::size_t scale = 0; scale < field.count; ++scale)
+    first = first_bad_strided<Word, kExponent>(parts + field.offset + scale * sizeof(Word), first, stride);
   return first;
 }
 
 // The scale is an F16 whose nibbles are the high nibbles of four 16-bit words; only the last two contain the exponent.
-std::size_t first_bad_iq1m(const TypeInfo& type, const std::byte* blocks, std::size_t count) {
+std::size_t first_bad_iq1m(const BlockField& field, std::size_t stride, const std::byte* parts, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    const std::byte* words = blocks + i * type.block_bytes + type.scales.offset;
+    const std::byte* words = parts + i * stride + field.offset;
     const auto nibble = [&](int word) { return load<std::uint16_t>(words + 2 * word) >> 12; };
     if (is_bad<std::uint16_t, 0x7c00>(static_cast<std::uint16_t>(nibble(3) << 12 | nibble(2) << 8))) return i;
   }
   return count;
+}
+
+std::size_t first_bad(const BlockField& field, std::size_t stride, const std::byte* parts, std::size_t count) {
+  switch (field.format) {
+    case FieldFormat::kF16:
+      return first_bad<std::uint16_t, 0x7c00>(field, stride, parts, count);
+    case FieldFormat::kBf16:
+      return first_bad<std::uint16_t, 0x7f80>(field, stride, parts, count);
+    case FieldFormat::kF32:
+      return first_bad<std::uint32_t, 0x7f800000>(field, stride, parts, count);
+    case FieldFormat::kF64:
+      return first_bad<std::uint64_t, 0x7ff0000000000000>(field, stride, parts, count);
+    case FieldFormat::kE8m0:
+      return first_bad<std::uint8_t, 0xff>(field, stride, parts, count);
+    case FieldFormat::kE4m3:
+      return first_bad<std::uint8_t, 0x7f>(field, stride, parts, count);
+    case FieldFormat::kE5m2:
+      return first_bad<std::uint8_t, 0x7c>(field, stride, parts, count);
+    case FieldFormat::kIq1m:
+      return first_bad_iq1m(field, stride, parts, count);
+    default:
+      return count;
+  }
+}
+
+bool is_bad_header(const TypeInfo& type, const std::byte* header) {
+  return std::ranges::any_of(type.fields, [&](const BlockField& field) {
+    return field.in_header && first_bad(field, type.row_header_bytes, header, 1) == 0;
+  });
 }
 
 }  // namespace
@@ -80,42 +109,49 @@ std::size_t first_not_finite(std::span<const float> values) {
 }
 
 std::size_t first_bad_block(const TypeInfo& type, const std::byte* blocks, std::size_t count) {
-  switch (type.scales.format) {
-    case ScaleFormat::kNone:
-      return count;
-    case ScaleFormat::kF16:
-      return first_bad<std::uint16_t, 0x7c00>(type, blocks, count);
-    case ScaleFormat::kBf16:
-      return first_bad<std::uint16_t, 0x7f80>(type, blocks, count);
-    case ScaleFormat::kF32:
-      return first_bad<std::uint32_t, 0x7f800000>(type, blocks, count);
-    case ScaleFormat::kF64:
-      return first_bad<std::uint64_t, 0x7ff0000000000000>(type, blocks, count);
-    case ScaleFormat::kE8m0:
-      return first_bad<std::uint8_t, 0xff>(type, blocks, count);
-    case ScaleFormat::kE4m3:
-      return first_bad<std::uint8_t, 0x7f>(type, blocks, count);
-    case ScaleFormat::kE5m2:
-      return first_bad<std::uint8_t, 0x7c>(type, blocks, count);
-    case ScaleFormat::kIq1m:
-      return first_bad_iq1m(type, blocks, count);
-  }
+  for (const BlockField& field : type.fields)
+    if (is_scale(field.format) && !field.in_header) count = first_bad(field, type.block_bytes, blocks, count);
   return count;
+}
+
+std::size_t next_bad_block(const TypeInfo& type, std::uint64_t columns, std::span<const std::byte> rows,
+                           std::size_t from) {
+  if (type.row_header_bytes == 0)
+    return from + first_bad_block(type, rows.data() + from * type.block_bytes, rows.size() / type.block_bytes - from);
+  const std::size_t blocks = columns / type.block_elements, bytes = row_bytes(type, columns);
+  const std::size_t end = rows.size() / bytes * blocks;
+  for (std::size_t at = from; at < end; at = (at / blocks + 1) * blocks) {
+    const std::byte* const row = rows.data() + at / blocks * bytes;
+    const std::size_t first = at % blocks;
+    if (first == 0 && is_bad_header(type, row)) return at;
+    const std::byte* const block = row + type.row_header_bytes + first * type.block_bytes;
+    if (const std::size_t bad = first_bad_block(type, block, blocks - first); bad != blocks - first) return at + bad;
+  }
+  return end;
+}
+
+std::span<std::byte> bytes_of_bad_block(const TypeInfo& type, std::uint64_t columns, std::span<std::byte> rows,
+                                        std::size_t block) {
+  if (type.row_header_bytes == 0) return rows.subspan(block * type.block_bytes, type.block_bytes);
+  const std::size_t blocks = columns / type.block_elements, bytes = row_bytes(type, columns);
+  const std::span<std::byte> row = rows.subspan(block / blocks * bytes, bytes);
+  if (is_bad_header(type, row.data())) return row;
+  return row.subspan(type.row_header_bytes + block % blocks * type.block_bytes, type.block_bytes);
 }
 
 const char* describe_bad_block(const TypeInfo& type, const std::byte* block) {
   if (type.block_elements != 1) return "a scale that is not finite";
   const auto is_infinite = [&]() -> bool {  // all bits of the fraction are zero
-    switch (type.scales.format) {
-      case ScaleFormat::kF16:
+    switch (type.scales().format) {
+      case FieldFormat::kF16:
         return (load<std::uint16_t>(block) & 0x3ff) == 0;
-      case ScaleFormat::kBf16:
+      case FieldFormat::kBf16:
         return (load<std::uint16_t>(block) & 0x7f) == 0;
-      case ScaleFormat::kF32:
+      case FieldFormat::kF32:
         return (load<std::uint32_t>(block) & 0x7fffff) == 0;
-      case ScaleFormat::kE4m3:
+      case FieldFormat::kE4m3:
         return false;
-      case ScaleFormat::kE5m2:
+      case FieldFormat::kE5m2:
         return (load<std::uint8_t>(block) & 3) == 0;
       default:
         return (load<std::uint64_t>(block) & 0xfffffffffffff) == 0;

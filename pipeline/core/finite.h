@@ -15,9 +15,19 @@ namespace ggufmill {
 std::size_t first_not_finite(std::span<const float> values);
 
 // Returns the index of the first of `count` little-endian blocks with a scale that is NaN or infinite; `count` if there
-// is none. type.scales describes the position of the scales. For F16 and other types with one element per block, the
-// element itself is checked.
+// is none. type.fields describes the position of the scales. For F16 and other types with one element per block, the
+// element itself is checked. Headers of rows are not.
 std::size_t first_bad_block(const TypeInfo& type, const std::byte* blocks, std::size_t count);
+
+// Does the same for little-endian rows of `columns` elements, or, for types without row headers, any number of blocks.
+// Counts blocks from the first of `rows`, and looks from block `from` on. The first block of a row is bad as well if a
+// scale of the row's header is.
+std::size_t next_bad_block(const TypeInfo& type, std::uint64_t columns, std::span<const std::byte> rows,
+                           std::size_t from = 0);
+
+// Returns the bytes of `rows` that such a block makes unusable: those of the block, or of the row if its header is bad.
+std::span<std::byte> bytes_of_bad_block(const TypeInfo& type, std::uint64_t columns, std::span<std::byte> rows,
+                                        std::size_t block);
 
 // Describes such a block: "NaN" or "infinity" for a number, "a scale that is not finite" for other types.
 const char* describe_bad_block(const TypeInfo& type, const std::byte* block);

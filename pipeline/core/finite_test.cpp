@@ -24,6 +24,28 @@ std::size_t first_bad_with(const char* name, std::size_t count, std::size_t at, 
 
 }  // namespace
 
+TEST_CASE("a row is bad where its header or one of its blocks is") {
+  TypeInfo type{0x10100, "TEST_ROWS", TypeClass::kForeign, 4, 3, {{FieldFormat::kE8m0, 2, 1}}};
+  type.fields[1] = {FieldFormat::kF32, 1, 1, true};
+  type.row_header_bytes = 5;
+  constexpr std::size_t kColumns = 12, kRow = 5 + 3 * 3, kRows = 4;
+  std::vector<std::byte> rows(kRows * kRow);
+  const auto next = [&](std::size_t from) { return next_bad_block(type, kColumns, rows, from); };
+  CHECK(next(0) == 12);
+  std::memcpy(&rows[kRow + 1], &kInfinity, sizeof kInfinity);
+  rows[kRow + 5 + 3 + 2] = std::byte{0xff};
+  rows[3 * kRow + 5 + 2 * 3 + 2] = std::byte{0xff};
+  CHECK(next(0) == 3);
+  CHECK(next(4) == 4);
+  CHECK(next(5) == 11);
+  CHECK(next(12) == 12);
+  const auto bad = [&](std::size_t block) { return bytes_of_bad_block(type, kColumns, rows, block); };
+  CHECK(bad(3).data() == &rows[kRow]);
+  CHECK(bad(3).size() == kRow);
+  CHECK(bad(11).data() == &rows[3 * kRow + 5 + 2 * 3]);
+  CHECK(bad(11).size() == 3);
+}
+
 TEST_CASE("the first value that is not finite is found at any position") {
   const std::size_t count = GENERATE(1, 127, 128, 129, 300);
   for (const float bad : {kNan, -kNan, kInfinity, -kInfinity}) {

@@ -2,68 +2,100 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <deque>
 
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
 
+using enum FieldFormat;
+
 // clang-format off
 constexpr TypeInfo kBuiltIn[] = {
-    {0, "F32", TypeClass::kFloat, 1, 4, {ScaleFormat::kF32, 0, 1}, {{0, 1, 4}}},
-    {1, "F16", TypeClass::kFloat, 1, 2, {ScaleFormat::kF16, 0, 1}, {{0, 1, 2}}},
-    {2, "Q4_0", TypeClass::kQuantized, 32, 18, {ScaleFormat::kF16, 0, 1}, {{0, 1, 2}}},
-    {3, "Q4_1", TypeClass::kQuantized, 32, 20, {ScaleFormat::kF16, 0, 2}, {{0, 2, 2}}},
-    {6, "Q5_0", TypeClass::kQuantized, 32, 22, {ScaleFormat::kF16, 0, 1}, {{0, 1, 2}}},
-    {7, "Q5_1", TypeClass::kQuantized, 32, 24, {ScaleFormat::kF16, 0, 2}, {{0, 2, 2}}},
-    {8, "Q8_0", TypeClass::kQuantized, 32, 34, {ScaleFormat::kF16, 0, 1}, {{0, 1, 2}}},
-    {9, "Q8_1", TypeClass::kQuantized, 32, 36, {ScaleFormat::kF16, 0, 2}, {{0, 2, 2}}},
-    {10, "Q2_K", TypeClass::kQuantized, 256, 84, {ScaleFormat::kF16, 80, 2}, {{80, 2, 2}}},
-    {11, "Q3_K", TypeClass::kQuantized, 256, 110, {ScaleFormat::kF16, 108, 1}, {{108, 1, 2}}},
-    {12, "Q4_K", TypeClass::kQuantized, 256, 144, {ScaleFormat::kF16, 0, 2}, {{0, 2, 2}}},
-    {13, "Q5_K", TypeClass::kQuantized, 256, 176, {ScaleFormat::kF16, 0, 2}, {{0, 2, 2}}},
-    {14, "Q6_K", TypeClass::kQuantized, 256, 210, {ScaleFormat::kF16, 208, 1}, {{208, 1, 2}}},
-    {15, "Q8_K", TypeClass::kQuantized, 256, 292, {ScaleFormat::kF32, 0, 1}, {{0, 1, 4}, {260, 16, 2}}},
-    {16, "IQ2_XXS", TypeClass::kQuantized, 256, 66, {ScaleFormat::kF16, 0, 1}, {{0, 33, 2}}},
-    {17, "IQ2_XS", TypeClass::kQuantized, 256, 74, {ScaleFormat::kF16, 0, 1}, {{0, 33, 2}}},
-    {18, "IQ3_XXS", TypeClass::kQuantized, 256, 98, {ScaleFormat::kF16, 0, 1}, {{0, 1, 2}}},
-    {19, "IQ1_S", TypeClass::kQuantized, 256, 50, {ScaleFormat::kF16, 0, 1}, {{0, 1, 2}, {34, 8, 2}}},
-    {20, "IQ4_NL", TypeClass::kQuantized, 32, 18, {ScaleFormat::kF16, 0, 1}, {{0, 1, 2}}},
-    {21, "IQ3_S", TypeClass::kQuantized, 256, 110, {ScaleFormat::kF16, 0, 1}, {{0, 1, 2}}},
-    {22, "IQ2_S", TypeClass::kQuantized, 256, 82, {ScaleFormat::kF16, 0, 1}, {{0, 1, 2}}},
-    {23, "IQ4_XS", TypeClass::kQuantized, 256, 136, {ScaleFormat::kF16, 0, 1}, {{0, 2, 2}}},
-    {24, "I8", TypeClass::kInteger, 1, 1, {}, {}},
-    {25, "I16", TypeClass::kInteger, 1, 2, {}, {{0, 1, 2}}},
-    {26, "I32", TypeClass::kInteger, 1, 4, {}, {{0, 1, 4}}},
-    {27, "I64", TypeClass::kInteger, 1, 8, {}, {{0, 1, 8}}},
-    {28, "F64", TypeClass::kFloat, 1, 8, {ScaleFormat::kF64, 0, 1}, {{0, 1, 8}}},
-    {29, "IQ1_M", TypeClass::kQuantized, 256, 56, {ScaleFormat::kIq1m, 48, 1}, {{48, 4, 2}}},
-    {30, "BF16", TypeClass::kFloat, 1, 2, {ScaleFormat::kBf16, 0, 1}, {{0, 1, 2}}},
-    {34, "TQ1_0", TypeClass::kQuantized, 256, 54, {ScaleFormat::kF16, 52, 1}, {{52, 1, 2}}},
-    {35, "TQ2_0", TypeClass::kQuantized, 256, 66, {ScaleFormat::kF16, 64, 1}, {{64, 1, 2}}},
-    {39, "MXFP4", TypeClass::kQuantized, 32, 17, {ScaleFormat::kE8m0, 0, 1}, {}},
-    {40, "NVFP4", TypeClass::kQuantized, 64, 36, {}, {}},
-    {41, "Q1_0", TypeClass::kQuantized, 128, 18, {ScaleFormat::kF16, 0, 1}, {{0, 1, 2}}},
-    {42, "Q2_0", TypeClass::kQuantized, 64, 18, {ScaleFormat::kF16, 0, 1}, {{0, 1, 2}}},
+    {0, "F32", TypeClass::kFloat, 1, 4, {{kF32, 0, 1}}},
+    {1, "F16", TypeClass::kFloat, 1, 2, {{kF16, 0, 1}}},
+    {2, "Q4_0", TypeClass::kQuantized, 32, 18, {{kF16, 0, 1}}},
+    {3, "Q4_1", TypeClass::kQuantized, 32, 20, {{kF16, 0, 2}}},
+    {6, "Q5_0", TypeClass::kQuantized, 32, 22, {{kF16, 0, 1}}},
+    {7, "Q5_1", TypeClass::kQuantized, 32, 24, {{kF16, 0, 2}}},
+    {8, "Q8_0", TypeClass::kQuantized, 32, 34, {{kF16, 0, 1}}},
+    {9, "Q8_1", TypeClass::kQuantized, 32, 36, {{kF16, 0, 2}}},
+    {10, "Q2_K", TypeClass::kQuantized, 256, 84, {{kF16, 80, 2}}},
+    {11, "Q3_K", TypeClass::kQuantized, 256, 110, {{kF16, 108, 1}}},
+    {12, "Q4_K", TypeClass::kQuantized, 256, 144, {{kF16, 0, 2}}},
+    {13, "Q5_K", TypeClass::kQuantized, 256, 176, {{kF16, 0, 2}}},
+    {14, "Q6_K", TypeClass::kQuantized, 256, 210, {{kF16, 208, 1}}},
+    {15, "Q8_K", TypeClass::kQuantized, 256, 292, {{kF32, 0, 1}, {kWord16, 260, 16}}},
+    {16, "IQ2_XXS", TypeClass::kQuantized, 256, 66, {{kF16, 0, 1}, {kWord16, 2, 32}}},
+    {17, "IQ2_XS", TypeClass::kQuantized, 256, 74, {{kF16, 0, 1}, {kWord16, 2, 32}}},
+    {18, "IQ3_XXS", TypeClass::kQuantized, 256, 98, {{kF16, 0, 1}}},
+    {19, "IQ1_S", TypeClass::kQuantized, 256, 50, {{kF16, 0, 1}, {kWord16, 34, 8}}},
+    {20, "IQ4_NL", TypeClass::kQuantized, 32, 18, {{kF16, 0, 1}}},
+    {21, "IQ3_S", TypeClass::kQuantized, 256, 110, {{kF16, 0, 1}}},
+    {22, "IQ2_S", TypeClass::kQuantized, 256, 82, {{kF16, 0, 1}}},
+    {23, "IQ4_XS", TypeClass::kQuantized, 256, 136, {{kF16, 0, 1}, {kWord16, 2, 1}}},
+    {24, "I8", TypeClass::kInteger, 1, 1, {}},
+    {25, "I16", TypeClass::kInteger, 1, 2, {{kWord16, 0, 1}}},
+    {26, "I32", TypeClass::kInteger, 1, 4, {{kWord32, 0, 1}}},
+    {27, "I64", TypeClass::kInteger, 1, 8, {{kWord64, 0, 1}}},
+    {28, "F64", TypeClass::kFloat, 1, 8, {{kF64, 0, 1}}},
+    {29, "IQ1_M", TypeClass::kQuantized, 256, 56, {{kIq1m, 48, 1}}},
+    {30, "BF16", TypeClass::kFloat, 1, 2, {{kBf16, 0, 1}}},
+    {34, "TQ1_0", TypeClass::kQuantized, 256, 54, {{kF16, 52, 1}}},
+    {35, "TQ2_0", TypeClass::kQuantized, 256, 66, {{kF16, 64, 1}}},
+    {39, "MXFP4", TypeClass::kQuantized, 32, 17, {{kE8m0, 0, 1}}},
+    {40, "NVFP4", TypeClass::kQuantized, 64, 36, {}},
+    {41, "Q1_0", TypeClass::kQuantized, 128, 18, {{kF16, 0, 1}}},
+    {42, "Q2_0", TypeClass::kQuantized, 64, 18, {{kF16, 0, 1}}},
 };
 
 constexpr TypeInfo kSource[] = {
-    {kFirstSourceType + 0, "F8_E4M3", TypeClass::kFloat, 1, 1, {ScaleFormat::kE4m3, 0, 1}, {}},
-    {kFirstSourceType + 1, "F8_E5M2", TypeClass::kFloat, 1, 1, {ScaleFormat::kE5m2, 0, 1}, {}},
-    {kFirstSourceType + 2, "BOOL", TypeClass::kInteger, 1, 1, {}, {}},
-    {kFirstSourceType + 3, "U8", TypeClass::kInteger, 1, 1, {}, {}},
-    {kFirstSourceType + 4, "U16", TypeClass::kInteger, 1, 2, {}, {{0, 1, 2}}},
-    {kFirstSourceType + 5, "U32", TypeClass::kInteger, 1, 4, {}, {{0, 1, 4}}},
-    {kFirstSourceType + 6, "U64", TypeClass::kInteger, 1, 8, {}, {{0, 1, 8}}},
-    {kFirstSourceType + 7, "U4", TypeClass::kInteger, 2, 1, {}, {}},
-    {kFirstSourceType + 8, "U2", TypeClass::kInteger, 4, 1, {}, {}},
+    {kFirstSourceType + 0, "F8_E4M3", TypeClass::kFloat, 1, 1, {{kE4m3, 0, 1}}},
+    {kFirstSourceType + 1, "F8_E5M2", TypeClass::kFloat, 1, 1, {{kE5m2, 0, 1}}},
+    {kFirstSourceType + 2, "BOOL", TypeClass::kInteger, 1, 1, {}},
+    {kFirstSourceType + 3, "U8", TypeClass::kInteger, 1, 1, {}},
+    {kFirstSourceType + 4, "U16", TypeClass::kInteger, 1, 2, {{kWord16, 0, 1}}},
+    {kFirstSourceType + 5, "U32", TypeClass::kInteger, 1, 4, {{kWord32, 0, 1}}},
+    {kFirstSourceType + 6, "U64", TypeClass::kInteger, 1, 8, {{kWord64, 0, 1}}},
+    {kFirstSourceType + 7, "U4", TypeClass::kInteger, 2, 1, {}},
+    {kFirstSourceType + 8, "U2", TypeClass::kInteger, 4, 1, {}},
 };
 // clang-format on
 
 constexpr std::size_t kMaxForeign = 256;
 
 }  // namespace
+
+struct Types::Foreign {
+  std::string name, module;
+  TypeInfo info;
+};
+
+struct Types::Added {  // deques, as the addresses must be stable
+  std::deque<Foreign> types;
+  std::deque<EncoderMethod> encoders;
+};
+
+std::size_t BlockField::width() const {
+  switch (format) {
+    case kWord16:
+    case kF16:
+    case kBf16:
+    case kIq1m:
+      return 2;
+    case kWord32:
+    case kF32:
+      return 4;
+    case kWord64:
+    case kF64:
+      return 8;
+    default:
+      return 1;
+  }
+}
 
 std::span<const TypeInfo> built_in_types() { return kBuiltIn; }
 
@@ -91,16 +123,16 @@ const TypeInfo& type_named(std::string_view name) {
 std::vector<const TypeInfo*> Types::all() const {
   std::vector<const TypeInfo*> types;
   for (const TypeInfo& type : kBuiltIn) types.push_back(&type);
-  if (foreign_)
-    for (const Foreign& type : *foreign_) types.push_back(&type.info);
+  if (added_)
+    for (const Foreign& type : added_->types) types.push_back(&type.info);
   return types;
 }
 
 const TypeInfo* Types::find(TypeId id) const {
   for (const TypeInfo& type : kBuiltIn)
     if (type.id == id) return &type;
-  if (foreign_)
-    for (const Foreign& type : *foreign_)
+  if (added_)
+    for (const Foreign& type : added_->types)
       if (type.info.id == id) return &type.info;
   return nullptr;
 }
@@ -118,40 +150,96 @@ std::span<const IkType> ik_types() {
 const TypeInfo* Types::find(std::string_view name) const {
   for (const TypeInfo& type : kBuiltIn)
     if (same_word(type.name, name)) return &type;
-  if (foreign_)
-    for (const Foreign& type : *foreign_)
+  if (added_)
+    for (const Foreign& type : added_->types)
       if (same_word(type.name, name)) return &type.info;
   return nullptr;
 }
 
+const EncoderMethod& reference_method() {
+  static const EncoderMethod method{"reference"};
+  return method;
+}
+
+const EncoderMethod& search_method() {
+  static const EncoderMethod method{"search"};
+  return method;
+}
+
+std::vector<const EncoderMethod*> Types::encoders() const {
+  std::vector<const EncoderMethod*> all{&reference_method(), &search_method()};
+  if (added_)
+    for (const EncoderMethod& method : added_->encoders) all.push_back(&method);
+  return all;
+}
+
+const EncoderMethod* Types::find_encoder(std::string_view name) const {
+  for (const EncoderMethod* method : encoders())
+    if (method->name == name) return method;
+  return nullptr;
+}
+
+Types::Added& Types::added() {
+  if (!added_) added_ = std::make_shared<Added>();
+  return *added_;
+}
+
 std::string Types::definer_of(const TypeInfo& type) const {
-  if (foreign_)
-    for (const Foreign& each : *foreign_)
+  if (added_)
+    for (const Foreign& each : added_->types)
       if (&each.info == &type) return fmt::format("the module {}", quoted_name(each.module));
   return "ggufmill";
 }
 
-Status Types::add(TypeId id, std::string name, std::uint32_t block_elements, std::uint32_t block_bytes,
-                  const std::string& module, std::uint32_t row_header_bytes) {
-  const TypeInfo* by_id = find(id);
-  const TypeInfo* by_name = find(name);
-  if (by_id && by_id == by_name && by_id->block_elements == block_elements && by_id->block_bytes == block_bytes &&
-      by_id->row_header_bytes == row_header_bytes)
+Status Types::add(const TypeInfo& type, const std::string& module) {
+  const TypeInfo* by_id = find(type.id);
+  const TypeInfo* by_name = find(type.name);
+  if (by_id && by_id == by_name && by_id->block_elements == type.block_elements &&
+      by_id->block_bytes == type.block_bytes && by_id->row_header_bytes == type.row_header_bytes &&
+      std::ranges::equal(by_id->fields, type.fields))
     return ok();
   if (by_id || by_name)
     return Error{ExitCode::kKernel, "",
-                 fmt::format("the module {} defines type '{}' (id {}) differently than {}", quoted_name(module), name,
-                             id, definer_of(by_id ? *by_id : *by_name)),
+                 fmt::format("the module {} defines type '{}' (id {}) differently than {}", quoted_name(module),
+                             type.name, type.id, definer_of(by_id ? *by_id : *by_name)),
                  "", ""};
-  if (name.empty() || block_elements == 0 || block_bytes == 0)
-    return Error{ExitCode::kKernel, "", fmt::format("type id {}: empty name or block", id), "", ""};
-  if (!foreign_) foreign_ = std::make_shared<std::deque<Foreign>>();
-  if (foreign_->size() == kMaxForeign)
+  if (type.name.empty() || type.block_elements == 0 || type.block_bytes == 0)
+    return Error{ExitCode::kKernel, "", fmt::format("type id {}: empty name or block", type.id), "", ""};
+  std::deque<Foreign>& types = added().types;
+  if (types.size() == kMaxForeign)
     return Error{ExitCode::kKernel, "", fmt::format("more than {} foreign types", kMaxForeign), "", ""};
-  Foreign& type = foreign_->emplace_back(Foreign{
-      std::move(name), module, {id, {}, TypeClass::kForeign, block_elements, block_bytes, {}, {}, row_header_bytes}});
-  type.info.name = type.name;
+  Foreign& foreign = types.emplace_back(Foreign{std::string(type.name), module, type});
+  foreign.info.name = foreign.name;
+  foreign.info.type_class = TypeClass::kForeign;
+  foreign.info.has_own_search = false;
   return ok();
+}
+
+void Types::add_encoder(std::string_view name, TypeId id) {
+  const TypeInfo* const type = find(id);
+  if (!type || name == reference_method().name) return;
+  if (name == search_method().name) {
+    if (added_)
+      for (Foreign& foreign : added_->types)
+        if (&foreign.info == type) foreign.info.has_own_search = true;
+    return;
+  }
+  std::deque<EncoderMethod>& encoders = added().encoders;
+  auto method = std::ranges::find(encoders, name, &EncoderMethod::name);
+  if (method == encoders.end()) method = encoders.insert(method, EncoderMethod{std::string(name)});
+  if (std::ranges::count(method->types, type) == 0) method->types.push_back(type);
+}
+
+std::uint64_t row_bytes(const TypeInfo& type, std::uint64_t columns) {
+  std::uint64_t bytes = 0;
+  if (__builtin_mul_overflow(columns / type.block_elements, std::uint64_t{type.block_bytes}, &bytes) ||
+      __builtin_add_overflow(bytes, std::uint64_t{type.row_header_bytes}, &bytes))
+    return UINT64_MAX;
+  return bytes;
+}
+
+std::uint64_t grain_bytes(const TypeInfo& type, std::uint64_t columns) {
+  return type.row_header_bytes == 0 ? type.block_bytes : row_bytes(type, columns);
 }
 
 Result<std::uint64_t> bytes_of(const TypeInfo& type, std::uint64_t elements) {

@@ -3,7 +3,6 @@
 // Source of the numbers: ggml, include/ggml.h and src/ggml-common.h (MIT).
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,9 +22,13 @@ enum class TypeClass : std::uint8_t {
   kForeign,    // provided by an external kernel module
 };
 
-// Format of the scales of a block, used to check that the output is finite.
-enum class ScaleFormat : std::uint8_t {
-  kNone,  // every byte is valid
+// Format of a field of a type. Words have a byte order; scales have one as well, and must be finite.
+enum class FieldFormat : std::uint8_t {
+  kNone,
+  kWord8,
+  kWord16,
+  kWord32,
+  kWord64,
   kF16,
   kBf16,
   kF32,
@@ -35,19 +38,19 @@ enum class ScaleFormat : std::uint8_t {
   kE5m2,  // 8-bit float with the exponent range of F16
   kIq1m,  // an F16 in the high nibbles of four 16-bit words
 };
+inline bool is_scale(FieldFormat format) { return format >= FieldFormat::kF16; }
 
-// `count` consecutive scales, starting at byte `offset` of a block. Floating-point elements count as their own scales.
-struct ScaleField {
-  ScaleFormat format = ScaleFormat::kNone;
-  std::uint16_t offset = 0;
-  std::uint16_t count = 0;
-};
+// `count` consecutive words or scales, starting at byte `offset` of a block, or of the header of a row. Floating-point
+// elements count as their own scales.
+struct BlockField {
+  FieldFormat format = FieldFormat::kNone;
+  std::uint32_t offset = 0;
+  std::uint32_t count = 0;
+  bool in_header = false;
 
-// `count` consecutive words of `width` bytes, starting at byte `offset` of a block. These differ between byte orders.
-struct WordField {
-  std::uint16_t offset = 0;
-  std::uint16_t count = 0;
-  std::uint16_t width = 0;
+  std::size_t width() const;  // bytes of a word
+  bool operator==(const BlockField&) const = default;
+  std::size_t bytes() const { return (format == FieldFormat::kIq1m ? 4 : std::size_t{count}) * width(); }
 };
 
 struct TypeInfo {
@@ -56,14 +59,23 @@ struct TypeInfo {
   TypeClass type_class;
   std::uint32_t block_elements;        // at least 1
   std::uint32_t block_bytes;           // at least 1
-  ScaleField scales;                   // values of a block that must be finite
-  WordField words[2];                  // words that are byte-swapped
+  BlockField fields[8]{};              // the used ones first; bytes in no field are words of 8 bits
   std::uint32_t row_header_bytes = 0;  // in front of the blocks of each row; only foreign types have headers
+  bool has_own_search = false;         // a module has a search for this foreign type
   // Alignment in bytes that kernels require of the values in memory.
   std::uint32_t alignment() const { return block_elements == 1 ? block_bytes : 1; }
   double bits_per_weight() const { return 8.0 * block_bytes / block_elements; }
   bool is_f32() const { return name == "F32"; }
   bool is_quantized() const { return type_class == TypeClass::kQuantized || type_class == TypeClass::kForeign; }
+  // Returns false for foreign types whose module does not describe their fields.
+  bool is_described() const { return type_class != TypeClass::kForeign || fields[0].format != FieldFormat::kNone; }
+  // Returns the first field with scales, or a field without format.
+  BlockField scales() const {
+    for (const BlockField& field : fields)
+      if (is_scale(field.format)) return field;
+    return {};
+  }
+  bool has_scales() const { return scales().count != 0; }
 };
 
 // Types known to every program, in order of id. They are constants, so pointers to them are the same everywhere.
@@ -90,11 +102,23 @@ struct IkType {
   std::string_view name;
 };
 std::span<const IkType> ik_types();
+inline constexpr std::string_view kIkEncoder = "ik";  // of llama.cpp's types, as ik_llama.cpp encodes them
 inline constexpr std::string_view kIkHelp =
     "the kernel module ik (package ggufmill-ik) adds types of ik_llama.cpp; `ggufmill types` lists what is available";
 
-// Types known to a context: the built-in ones and those of its kernel modules. Copies share them, and pointers to them
-// stay valid while any copy exists. Thread-safe, except for add().
+// A way to encode values, by the name that users give it: `reference`, `search`, or one that kernel modules add to
+// types that exist.
+struct EncoderMethod {
+  std::string name;
+  std::vector<const TypeInfo*> types{};  // those that have it; empty for `reference` and `search`, see has_method()
+};
+// The methods of every program. They are constants, so pointers to them are the same everywhere.
+const EncoderMethod& reference_method();
+const EncoderMethod& search_method();
+
+// Types known to a context, the built-in ones and those of its kernel modules, and the encoders that modules add.
+// Copies share them, and pointers to them stay valid while any copy exists. Thread-safe, except for the functions that
+// add.
 class Types {
  public:
   // Returns all types: built-in ones by id, then foreign ones in the order added.
@@ -103,25 +127,33 @@ class Types {
   const TypeInfo* find(TypeId id) const;
   const TypeInfo* find(std::string_view name) const;  // ignores letter case
 
+  // Returns all ways to encode: `reference`, `search`, then those of modules in the order added.
+  std::vector<const EncoderMethod*> encoders() const;
+  // Returns null if there is no such encoder.
+  const EncoderMethod* find_encoder(std::string_view name) const;
+
   // Adds a foreign type of a kernel module; must be called before copies exist. Adding the same type again is allowed;
-  // adding a different type under a known id or name is an error with exit code 5 that names the modules.
-  Status add(TypeId id, std::string name, std::uint32_t block_elements, std::uint32_t block_bytes,
-             const std::string& module = {}, std::uint32_t row_header_bytes = 0);
+  // adding a different type under a known id or name is an error with exit code 5 that names the modules. Ignores the
+  // class and the encoders of `type`.
+  Status add(const TypeInfo& type, const std::string& module = {});
+  // Adds an encoder to a known type; must be called before copies exist. A built-in type gets no `search`.
+  void add_encoder(std::string_view name, TypeId type);
 
  private:
-  struct Foreign {
-    std::string name, module;
-    TypeInfo info;
-  };
+  struct Foreign;
+  struct Added;
   // Returns who defined the type, as text for a message.
   std::string definer_of(const TypeInfo& type) const;
-  std::shared_ptr<std::deque<Foreign>> foreign_;  // addresses are stable; null: none
+  Added& added();
+  std::shared_ptr<Added> added_;  // null: nothing was added
 };
 
-// Returns the size in bytes of a row of `columns` elements, which form complete blocks.
-inline std::uint64_t row_bytes(const TypeInfo& type, std::uint64_t columns) {
-  return type.row_header_bytes + columns / type.block_elements * type.block_bytes;
-}
+// Returns the size in bytes of a row of `columns` elements, which form complete blocks: the header, then the blocks. At
+// most 2^64 - 1. Everything that divides tensors asks this function or grain_bytes().
+std::uint64_t row_bytes(const TypeInfo& type, std::uint64_t columns);
+// Returns the size of the smallest part of such rows that can be copied, checked or swapped separately: a block, or a
+// row if rows have headers.
+std::uint64_t grain_bytes(const TypeInfo& type, std::uint64_t columns);
 // Returns the size in bytes of `elements` consecutive elements, with one header if the type has any: those of a row, or
 // of several rows of a type without headers. Fails if they do not form complete blocks or if the size overflows 64
 // bits.

@@ -7,6 +7,14 @@
 
 using namespace ggufmill;
 
+namespace {
+
+TypeInfo foreign(TypeId id, std::string_view name, std::uint32_t elements, std::uint32_t bytes) {
+  return {id, name, TypeClass::kForeign, elements, bytes, {}};
+}
+
+}  // namespace
+
 TEST_CASE("every type is found by id and by name in any letter case") {
   for (const TypeInfo& type : built_in_types()) {
     REQUIRE(Types().find(type.id) == &type);
@@ -28,9 +36,10 @@ TEST_CASE("ids and names are unique") {
 TEST_CASE("scales and words are inside the block") {
   for (const TypeInfo& type : built_in_types()) {
     INFO(type.name);
-    for (const WordField& words : type.words)
-      CHECK(words.offset + words.count * words.width <= static_cast<int>(type.block_bytes));
-    CHECK(type.scales.offset + type.scales.count <= static_cast<int>(type.block_bytes));
+    for (const BlockField& field : type.fields) {
+      CHECK(field.offset + field.bytes() <= type.block_bytes);
+      CHECK((field.count != 0) == (field.format != FieldFormat::kNone));
+    }
   }
 }
 
@@ -66,19 +75,56 @@ TEST_CASE("bytes_of counts blocks") { CHECK(bytes_of(type_named("Q4_K"), 512).va
 
 TEST_CASE("a foreign type can be added again only unchanged") {
   Types types;
-  REQUIRE(types.add(0x10100, "TEST_A", 4, 3));
+  REQUIRE(types.add(foreign(0x10100, "TEST_A", 4, 3)));
   CHECK(types.find("test_a")->block_bytes == 3);
   CHECK(types.find(0x10100) == types.find("TEST_A"));
   CHECK(types.all().size() == built_in_types().size() + 1);
-  CHECK(types.add(0x10100, "TEST_A", 4, 3));
-  CHECK_FALSE(types.add(0x10100, "TEST_A", 4, 2));
-  CHECK_FALSE(types.add(0x10101, "q4_k", 4, 2));
+  CHECK(types.add(foreign(0x10100, "TEST_A", 4, 3)));
+  CHECK_FALSE(types.add(foreign(0x10100, "TEST_A", 4, 2)));
+  CHECK_FALSE(types.add(foreign(0x10101, "q4_k", 4, 2)));
+}
+
+TEST_CASE("types with other fields are other types") {
+  Types types;
+  TypeInfo type = foreign(0x10100, "TEST_A", 4, 3);
+  REQUIRE(types.add(type));
+  type.fields[0] = {FieldFormat::kWord16, 0, 1};
+  CHECK_FALSE(types.add(type));
+}
+
+TEST_CASE("a row has its header and its blocks, up to 2^64 bytes") {
+  TypeInfo type = foreign(0x10100, "TEST_A", 4, 3);
+  CHECK(row_bytes(type, 8) == 6);
+  CHECK(grain_bytes(type, 8) == 3);
+  type.row_header_bytes = 2;
+  CHECK(row_bytes(type, 8) == 8);
+  CHECK(grain_bytes(type, 8) == 8);
+  CHECK(row_bytes(type, UINT64_MAX - 3) == UINT64_MAX / 4 * 3 + 2);
+  type.block_bytes = 5;
+  CHECK(row_bytes(type, UINT64_MAX - 3) == UINT64_MAX);
+}
+
+TEST_CASE("encoders of modules are found by name, with the types that have them") {
+  Types types;
+  REQUIRE(types.add(foreign(0x10100, "TEST_A", 4, 3)));
+  const TypeInfo &q4_0 = type_named("Q4_0"), &own = *types.find(0x10100);
+  CHECK(types.find_encoder("reference") == &reference_method());
+  CHECK(types.find_encoder("search") == &search_method());
+  CHECK(types.find_encoder("ik") == nullptr);
+  for (const TypeInfo* type : {&q4_0, &own, &q4_0}) types.add_encoder("ik", type->id);
+  REQUIRE(types.find_encoder("ik") != nullptr);
+  CHECK(types.find_encoder("ik")->types == std::vector<const TypeInfo*>{&q4_0, &own});
+  CHECK(types.encoders().size() == 3);
+  types.add_encoder("search", own.id);
+  CHECK(own.has_own_search);
+  CHECK(types.encoders().size() == 3);
+  CHECK(Types().find_encoder("ik") == nullptr);
 }
 
 TEST_CASE("types added in one context are not visible in another; the built-in ones are the same") {
   Types a, b;
-  REQUIRE(a.add(0x10100, "TEST_A", 4, 3));
-  REQUIRE(b.add(0x10100, "TEST_B", 8, 5));
+  REQUIRE(a.add(foreign(0x10100, "TEST_A", 4, 3)));
+  REQUIRE(b.add(foreign(0x10100, "TEST_B", 8, 5)));
   CHECK(a.find(0x10100)->name == "TEST_A");
   CHECK(b.find(0x10100)->name == "TEST_B");
   CHECK(b.find("TEST_A") == nullptr);

@@ -69,18 +69,17 @@ Status assemble(const Expression& expression, const Box& box, const ReadRanges& 
   return put_rows(expression, box, into.data(), packed_layout(*expression.type, box), material);
 }
 
-Status kernel_status(std::int32_t status, std::string_view type, std::string_view module, const std::string& tensor) {
+Status run_kernel(const KernelChoice& choice, const KernelCall& call, const std::string& tensor) {
+  const std::int32_t status = call_kernel(choice, call);
   if (status == GGUFMILL_OK) return ok();
   if (status == GGUFMILL_CANNOT_REPRESENT)
-    return Error{ExitCode::kBadInput, "", fmt::format("tensor '{}': values are too large for {}", tensor, type),
+    return Error{ExitCode::kBadInput, "",
+                 fmt::format("tensor '{}': values are too large for {}", tensor, choice.kernel->name),
                  "nothing was written", "choose a type with a greater range for this tensor, such as BF16 or F32"};
   return Error{ExitCode::kInternal, "",
-               fmt::format("tensor '{}': kernel {} of module '{}' failed with status {}", tensor, type, module, status),
+               fmt::format("tensor '{}': kernel {} of module '{}' failed with status {}", tensor, choice.kernel->name,
+                           choice.module->name, status),
                "", ""};
-}
-
-Status run_kernel(const KernelChoice& choice, const ggufmill_call& call, const std::string& tensor) {
-  return kernel_status(choice.kernel->run(&call), choice.kernel->name, choice.module->name, tensor);
 }
 
 }  // namespace ggufmill

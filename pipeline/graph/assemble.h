@@ -40,10 +40,7 @@ class ReadRanges {
 Status assemble(const Expression& expression, const Box& box, const ReadRanges& read, const Kernels& kernels,
                 const std::string& tensor, std::span<std::byte> into);
 
-// Returns the error of a kernel's status: exit code 4 if values are too large for its type, 1 if the kernel failed.
-Status kernel_status(std::int32_t status, std::string_view type, std::string_view module, const std::string& tensor);
-
 // Runs a kernel. Fails with exit code 4 if values are too large for its type, 1 if the kernel fails.
-Status run_kernel(const KernelChoice& choice, const ggufmill_call& call, const std::string& tensor);
+Status run_kernel(const KernelChoice& choice, const KernelCall& call, const std::string& tensor);
 
 }  // namespace ggufmill

@@ -41,7 +41,7 @@ struct World {
       const auto number = static_cast<std::int32_t>(below(limit));
       std::memcpy(place.data() + i * sizeof number, &number, sizeof number);
     }
-    if (leaf->extent.big_endian) swap_words(*leaf->type, place);
+    if (leaf->extent.big_endian) swap_words(*leaf->type, leaf->shape.columns(), place);
     return leaf;
   }
   ExpressionRef leaf(const TypeInfo& type, const Shape& shape) {
@@ -168,7 +168,7 @@ Bytes plainly(const Expression& node, const World& world) {
   if (const Extent* extent = node.as_extent()) {
     Bytes bytes(world.bytes.begin() + static_cast<std::ptrdiff_t>(extent->offset),
                 world.bytes.begin() + static_cast<std::ptrdiff_t>(extent->offset + extent->bytes));
-    if (extent->big_endian) swap_words(*node.type, bytes);
+    if (extent->big_endian) swap_words(*node.type, node.shape.columns(), bytes);
     return bytes;
   }
   if (node.operation == Operation::kConstant) {

@@ -7,8 +7,9 @@
 namespace ggufmill {
 namespace {
 
-Error no_kernel(const std::string& tensor, std::uint32_t operation, const TypeInfo& type, const Kernels& kernels) {
-  Error error = kernels.missing(operation, type.id);
+Error no_kernel(const std::string& tensor, std::uint32_t operation, const TypeInfo& type, const Kernels& kernels,
+                const EncoderMethod& method = reference_method()) {
+  Error error = kernels.missing(operation, type.id, method);
   error.what = fmt::format("tensor '{}': {}", tensor, error.what);
   return error;
 }
@@ -21,9 +22,10 @@ Result<KernelChoice> decoder_of(const TypeInfo& type, const std::string& tensor,
   return *decode;
 }
 
-Result<KernelChoice> encoder_of(const TypeInfo& type, const std::string& tensor, const Kernels& kernels) {
-  const KernelChoice* encode = kernels.encode(type.id);
-  if (!encode) return no_kernel(tensor, GGUFMILL_ENCODE, type, kernels);
+Result<KernelChoice> encoder_of(const TypeInfo& type, const std::string& tensor, const Kernels& kernels,
+                                const EncoderMethod& method = reference_method()) {
+  const KernelChoice* encode = kernels.encode(type.id, method);
+  if (!encode) return no_kernel(tensor, GGUFMILL_ENCODE, type, kernels, method);
   return *encode;
 }
 
@@ -85,15 +87,12 @@ class StepBinder {
 
   Status bind_encoder(BoundEncoding& bound) {
     const TypeInfo& type = *bound.encoding->type;
-    BOOST_OUTCOME_TRY(bound.encode, encoder_of(type, *bound.name, kernels_));
+    const Encoder& encoder = bound.encoding->encoder;
+    BOOST_OUTCOME_TRY(bound.encode, encoder_of(type, *bound.name, kernels_, *encoder.method));
     const std::uint32_t flags = bound.encode.kernel->flags;
     const auto& importance = bound.encoding->importance;
-    const Encoder& encoder = bound.encoding->encoder;
-    if (encoder.method == EncoderMethod::kSearch) bound.search = kernels_.search(type.id);
     if (encoder.lattice == Lattice::kAuto) bound.lattice = Kernels::lattice(type.id);
-    if (importance && bound.search)
-      bound.importance = index_of(importance);
-    else if (importance && flags & (GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE))
+    if (importance && flags & (GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE))
       bound.importance = index_of(importance);
     if (!importance && flags & GGUFMILL_NEEDS_IMPORTANCE)
       return usage_error(fmt::format("tensor '{}': {} needs importance weights", *bound.name, type.name),

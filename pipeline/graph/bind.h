@@ -20,8 +20,7 @@ struct BoundEncoding {
   const EncodingLayout* layout = nullptr;
   const Encoding* encoding = nullptr;
   const std::string* name = nullptr;                 // of the tensor at the first of its places
-  KernelChoice encode;                               // set if its work is kEncode
-  const SearchChoice* search = nullptr;              // used in place of `encode`; null if the encoder is the reference
+  KernelChoice encode;                               // the kernel of its encoder; set if its work is kEncode
   const ggufmill_lattice_kernel* lattice = nullptr;  // null if lattices are not recognised
   std::optional<std::size_t> importance;             // index into BoundStep::importances; none: unweighted
   KernelChoice decode;                               // set if it is measured, has a gain, or recognises lattices

@@ -88,25 +88,26 @@ Status make_values(const Tile& tile, PartValues& values) {
   const Expression& expression = *values.expression;
   const std::span<std::byte> bytes = tile.values_of(values);
   if (values.is_read) {
-    if (expression.extent.big_endian) swap_words(*expression.type, bytes);
+    if (expression.extent.big_endian) swap_words(*expression.type, expression.shape.columns(), bytes);
     return ok();
   }
   const Box box = box_of_rows(expression.shape, tile.row_in_tensor(0), tile.rows);
   return assemble(expression, box, values.read, tile.kernels, tile.step.step->name, bytes);
 }
 
-// Checks values even if they are only copied. `bytes` are whole blocks, starting at byte `first_byte` of the tensor.
+// Checks values even if they are only copied. `bytes` are whole blocks (whole rows if those have headers), starting at
+// byte `first_byte` of the tensor.
 Status check_blocks(const BoundStep& step, std::span<std::byte> bytes, std::uint64_t first_byte) {
-  const TypeInfo& type = *step.step->expression->type;
-  if (!step.looks_for_nonfinite() || type.scales.count == 0) return ok();
-  const std::uint64_t blocks = step.step->expression->shape.columns() / type.block_elements;
-  const std::size_t count = bytes.size() / type.block_bytes;
-  for (std::size_t i = 0; i < count; ++i) {
-    i += first_bad_block(type, bytes.data() + i * type.block_bytes, count - i);
-    if (i == count) return ok();
-    const std::uint64_t block = first_byte / type.block_bytes + i;
+  const Expression& values = *step.step->expression;
+  const TypeInfo& type = *values.type;
+  if (!step.looks_for_nonfinite() || !type.has_scales()) return ok();
+  const std::uint64_t columns = values.shape.columns(), blocks = columns / type.block_elements;
+  const std::uint64_t grain = values.grain_bytes(), blocks_a_grain = type.row_header_bytes == 0 ? 1 : blocks;
+  const std::size_t count = bytes.size() / grain * blocks_a_grain;
+  for (std::size_t i = 0; (i = next_bad_block(type, columns, bytes, i)) != count; ++i) {
+    const std::uint64_t block = first_byte / grain * blocks_a_grain + i;
     const std::uint64_t row = block / blocks, column = block % blocks * type.block_elements;
-    const auto bad = bytes.subspan(i * type.block_bytes, type.block_bytes);
+    const auto bad = bytes_of_bad_block(type, columns, bytes, i);
     if (step.nonfinite == Nonfinite::kError) return not_finite(step, row, column, describe_bad_block(type, bad.data()));
     step.nonfinite_count->add(row, column);
     if (step.nonfinite == Nonfinite::kZero) std::ranges::fill(bad, std::byte{0});
@@ -182,8 +183,8 @@ class TileConversion {
     const ProfiledStep profiled(ProfileStep::kCheck, tile_.slab, tile_.part);
     // A 16-bit number is finite exactly if its decoded value is, and has fewer bytes to check.
     const TypeInfo& type = *step_.step->expression->type;
-    const bool half = type.block_elements == 1 &&
-                      (type.scales.format == ScaleFormat::kF16 || type.scales.format == ScaleFormat::kBf16);
+    const FieldFormat format = type.scales().format;
+    const bool half = type.block_elements == 1 && (format == FieldFormat::kF16 || format == FieldFormat::kBf16);
     const std::size_t bad = half ? first_bad_block(type, bytes().data(), values.size()) : first_not_finite(values);
     if (bad == values.size()) return ok();
     Error error = not_finite(step_, tile_.row_in_tensor(bad / tile_.columns()), bad % tile_.columns(),
@@ -209,13 +210,12 @@ class TileConversion {
         std::ranges::copy(std::as_bytes(values), into.begin());
       return ok();
     }
-    const ggufmill_call call{values.data(), into.data(), tile_.rows, tile_.columns(), weights(encoding.importance)};
+    const KernelCall call{values.data(), into.data(), tile_.rows, tile_.columns(), weights(encoding.importance)};
     if (const Status made = encode_rows(encoding, call, weights(encoding.weights)); !made)
       return failed(made.error(), type);
-    const std::size_t blocks = type.scales.count == 0 ? 0 : into.size() / type.block_bytes;
-    for (std::size_t i = 0; i < blocks; ++i) {
-      i += first_bad_block(type, into.data() + i * type.block_bytes, blocks - i);
-      if (i == blocks) break;
+    if (!type.has_scales()) return ok();
+    const std::size_t blocks = tile_.rows * (tile_.columns() / type.block_elements);
+    for (std::size_t i = 0; (i = next_bad_block(type, tile_.columns(), into, i)) != blocks; ++i) {
       const bool kept = step_.nonfinite == Nonfinite::kKeep && type.block_elements == 1 && !std::isfinite(values[i]);
       if (!kept) return too_large(tile_, encoding, i);
     }
@@ -260,8 +260,7 @@ class TileConversion {
     for (std::uint64_t row = first; row < first + count; row += step) {
       const std::uint64_t rows = std::min(step, first + count - row);
       const std::span<float> decoded = second_place().first(rows * columns);
-      const ggufmill_call call{encoded.data() + row * encoding.layout->row_bytes, decoded.data(), rows, columns,
-                               nullptr};
+      const KernelCall call{encoded.data() + row * encoding.layout->row_bytes, decoded.data(), rows, columns, nullptr};
       BOOST_OUTCOME_TRY(run_kernel(encoding.decode, call, *encoding.name));
       sums.add_rows(values.subspan(row * columns, rows * columns), decoded, columns, weights(encoding.weights));
     }
@@ -275,7 +274,7 @@ class TileConversion {
       if (!encoding.encoding->big_endian) continue;
       const std::span<std::byte> into = tile_.rows_of(tile_.part.encoded[i], encoding.layout->row_bytes);
       if (encoding.layout->work == Work::kSwap) std::ranges::copy(bytes(), into.begin());
-      swap_words(*encoding.encoding->type, into);
+      swap_words(*encoding.encoding->type, tile_.columns(), into);
     }
   }
 
@@ -311,14 +310,14 @@ class TileConversion {
 Status check_copy(Slab& slab, SlabPart& part, std::uint64_t first) {
   const ProfiledStep profiled(ProfileStep::kCheck, slab, part);
   const Expression& expression = *part.values.expression;
-  const std::uint64_t block = expression.type->block_bytes;
-  // A tile starts at the first block boundary at or after its first byte; a block that started earlier belongs to the
-  // tile before.
-  const std::uint64_t begin = (first + block - 1) / block * block;
-  const std::uint64_t end = std::min((first + kTileBytes + block - 1) / block * block, part.rows.bytes);
+  const std::uint64_t grain = expression.grain_bytes();
+  // A tile starts at the first block (or row) at or after its first byte; one that started earlier belongs to the tile
+  // before.
+  const std::uint64_t begin = ceil_div(first, grain) * grain;
+  const std::uint64_t end = std::min(ceil_div(first + kTileBytes, grain) * grain, part.rows.bytes);
   if (begin >= end) return ok();
   const std::span<std::byte> bytes = part.values.bytes.subspan(begin, end - begin);
-  if (expression.extent.big_endian) swap_words(*expression.type, bytes);
+  if (expression.extent.big_endian) swap_words(*expression.type, expression.shape.columns(), bytes);
   return check_blocks(*part.step, bytes, part.rows.first_byte + begin);
 }
 

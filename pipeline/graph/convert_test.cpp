@@ -34,8 +34,8 @@ std::int32_t encode(const ggufmill_call* call) {
   return calls.status;
 }
 
-constexpr ggufmill_kernel kDecode{GGUFMILL_DECODE, 1, 1, 2, 0, 0, "F16", decode};
-constexpr ggufmill_kernel kEncode{GGUFMILL_ENCODE, 8, 32, 34, 0, 0, "Q8_0", encode};
+constexpr ggufmill_kernel kDecode{GGUFMILL_DECODE, 1, 1, 2, 0, 0, "F16", decode, nullptr, nullptr, 0, 0};
+constexpr ggufmill_kernel kEncode{GGUFMILL_ENCODE, 8, 32, 34, 0, 0, "Q8_0", encode, nullptr, nullptr, 0, 0};
 constexpr ggufmill_module kModule{0, 0, 0, 0, 0, 0, "test", "", "", "", nullptr};
 
 // Binds the only step of a plan to the kernels above.

@@ -40,7 +40,7 @@ struct GainSums {
 class RowGain {
  public:
   RowGain(const TypeInfo& type, const KernelChoice& decode, const HalfKernels& f16, const std::string& tensor)
-      : type_(type), decode_(decode), f16_(f16), tensor_(tensor) {}
+      : type_(type), scales_(type.scales()), decode_(decode), f16_(f16), tensor_(tensor) {}
 
   Status apply(const float* x, const float* weights, std::byte* row, std::uint64_t columns) const {
     GainSums sums;
@@ -62,10 +62,10 @@ class RowGain {
   Status scale(std::byte* row, std::uint64_t blocks, double factor) const {
     for (const bool writes : {false, true})
       for (std::uint64_t block = 0; block < blocks; ++block) {
-        std::byte* scales = row + block * type_.block_bytes + type_.scales.offset;
+        std::byte* scales = row + block * type_.block_bytes + scales_.offset;
         Halves halves = load(scales);
         std::array<float, kMostScales> values;
-        const std::uint64_t count = type_.scales.count;
+        const std::uint64_t count = scales_.count;
         BOOST_OUTCOME_TRY(run_kernel(f16_.decode, {halves.data(), values.data(), 1, count, nullptr}, tensor_));
         for (std::uint64_t i = 0; i < count; ++i) {
           values[i] = static_cast<float>(double{values[i]} * factor);
@@ -83,7 +83,7 @@ class RowGain {
 
   // The nibbles of the scale of IQ1_M are the upper ones of four words, lowest first.
   static constexpr std::size_t kNibbles = 4;
-  bool is_in_nibbles() const { return type_.scales.format == ScaleFormat::kIq1m; }
+  bool is_in_nibbles() const { return scales_.format == FieldFormat::kIq1m; }
 
   Halves load(const std::byte* scales) const {
     Halves halves{};
@@ -91,7 +91,7 @@ class RowGain {
       for (std::size_t i = 0; i < kNibbles; ++i)
         halves[0] |= static_cast<std::uint16_t>(std::to_integer<unsigned>(scales[2 * i + 1]) >> 4 << (4 * i));
     else
-      std::memcpy(halves.data(), scales, type_.scales.count * sizeof(std::uint16_t));
+      std::memcpy(halves.data(), scales, scales_.count * sizeof(std::uint16_t));
     return halves;
   }
   void store(const Halves& halves, std::byte* scales) const {
@@ -100,27 +100,26 @@ class RowGain {
         scales[2 * i + 1] =
             (scales[2 * i + 1] & std::byte{15}) | static_cast<std::byte>((halves[0] >> (4 * i) & 15) << 4);
     else
-      std::memcpy(scales, halves.data(), type_.scales.count * sizeof(std::uint16_t));
+      std::memcpy(scales, halves.data(), scales_.count * sizeof(std::uint16_t));
   }
 
   static constexpr float kMostHalf = 65504;
 
   const TypeInfo& type_;
+  const BlockField scales_;
   const KernelChoice& decode_;
   const HalfKernels& f16_;
   const std::string& tensor_;
 };
 
-Status run_search(const BoundEncoding& encoding, const ggufmill_call& call) {
+Status encode_plainly(const BoundEncoding& encoding, KernelCall call, const float* weights) {
   const Encoder& encoder = encoding.encoding->encoder;
-  const ggufmill_search_call search{call, encoder.effort, static_cast<std::uint32_t>(encoder.weights.value())};
-  const SearchChoice& choice = *encoding.search;
-  return kernel_status(choice.kernel->run(&search), encoding.encoding->type->name, choice.module->name, *encoding.name);
-}
-
-Status encode_plainly(const BoundEncoding& encoding, const ggufmill_call& call, const float* weights) {
-  BOOST_OUTCOME_TRY(encoding.search ? run_search(encoding, call) : run_kernel(encoding.encode, call, *encoding.name));
-  if (encoding.encoding->encoder.gain == Gain::kNone) return ok();
+  if (encoder.is_search()) {
+    call.effort = encoder.effort;
+    call.weights = static_cast<std::uint32_t>(encoder.weights.value());
+  }
+  BOOST_OUTCOME_TRY(run_kernel(encoding.encode, call, *encoding.name));
+  if (encoder.gain == Gain::kNone) return ok();
   const HalfKernels f16{encoding.decode_half, encoding.encode_half};
   return apply_row_gain(*encoding.encoding->type, encoding.decode, f16, call, weights, *encoding.name);
 }
@@ -128,7 +127,7 @@ Status encode_plainly(const BoundEncoding& encoding, const ggufmill_call& call, 
 // Rows of a call, those that are recognised encoded by the lattice kernel.
 class LatticeRows {
  public:
-  LatticeRows(const BoundEncoding& encoding, const ggufmill_call& call, const float* weights)
+  LatticeRows(const BoundEncoding& encoding, const KernelCall& call, const float* weights)
       : encoding_(encoding), type_(*encoding.encoding->type), call_(call), weights_(weights) {}
 
   Status encode() const {
@@ -190,14 +189,14 @@ class LatticeRows {
 
   const BoundEncoding& encoding_;
   const TypeInfo& type_;
-  const ggufmill_call& call_;
+  const KernelCall& call_;
   const float* weights_;
 };
 
 }  // namespace
 
-Status apply_row_gain(const TypeInfo& type, const KernelChoice& decode, const HalfKernels& f16,
-                      const ggufmill_call& call, const float* weights, const std::string& tensor) {
+Status apply_row_gain(const TypeInfo& type, const KernelChoice& decode, const HalfKernels& f16, const KernelCall& call,
+                      const float* weights, const std::string& tensor) {
   const RowGain gain(type, decode, f16, tensor);
   const auto* x = static_cast<const float*>(call.src);
   auto* row = static_cast<std::byte*>(call.dst);
@@ -207,7 +206,7 @@ Status apply_row_gain(const TypeInfo& type, const KernelChoice& decode, const Ha
   return ok();
 }
 
-Status encode_rows(const BoundEncoding& encoding, const ggufmill_call& call, const float* weights) {
+Status encode_rows(const BoundEncoding& encoding, const KernelCall& call, const float* weights) {
   return encoding.lattice ? LatticeRows(encoding, call, weights).encode() : encode_plainly(encoding, call, weights);
 }
 

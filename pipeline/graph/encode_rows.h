@@ -14,7 +14,7 @@ struct HalfKernels {
 // recognises as near is written by it if its error, the sum of w (x - y)^2, is less than that of the encoder.
 // `call.importance` is used by the kernel or the search if `encoding.importance` is set; `weights` are those of the
 // gain, or null for none. Fails with exit code 4 for values that are too large for the type, 1 if a kernel fails.
-Status encode_rows(const BoundEncoding& encoding, const ggufmill_call& call, const float* weights);
+Status encode_rows(const BoundEncoding& encoding, const KernelCall& call, const float* weights);
 
 // Multiplies the scales of each encoded row of `call.dst` by sum(w x x) / sum(w x y), where x are the values in
 // `call.src`, y the encoded ones, and w the weights (1 if null): then sum(w x y) is sum(w x x), up to the rounding of
@@ -22,7 +22,7 @@ Status encode_rows(const BoundEncoding& encoding, const ggufmill_call& call, con
 // depend only on the row and the weights. A row remains as it is if the factor is not between 1/2 and 2, or if a scale
 // would not be finite: then its values are not those of a usual encoding, and stretching them does not help.
 // The type must have a gain, see has_gain().
-Status apply_row_gain(const TypeInfo& type, const KernelChoice& decode, const HalfKernels& f16,
-                      const ggufmill_call& call, const float* weights, const std::string& tensor);
+Status apply_row_gain(const TypeInfo& type, const KernelChoice& decode, const HalfKernels& f16, const KernelCall& call,
+                      const float* weights, const std::string& tensor);
 
 }  // namespace ggufmill

@@ -26,7 +26,7 @@ class GainBench {
   }
   void correct(const float* weights, std::uint64_t first = 0, std::uint64_t rows = kRows) {
     const HalfKernels f16{*kernels_->decode(type_named("F16").id), *kernels_->encode(type_named("F16").id)};
-    const ggufmill_call call{x_ + first * kColumns, bytes_.data() + first * row_bytes(), rows, kColumns, nullptr};
+    const KernelCall call{x_ + first * kColumns, bytes_.data() + first * row_bytes(), rows, kColumns, nullptr};
     REQUIRE(apply_row_gain(type_, *kernels_->decode(type_.id), f16, call, weights, "test"));
   }
   // Returns sum(w x y) / sum(w x x) of a row.
@@ -46,8 +46,8 @@ class GainBench {
 
  private:
   std::uint64_t row_bytes() const { return kColumns / type_.block_elements * type_.block_bytes; }
-  static void run(const KernelChoice& choice, const ggufmill_call& call) {
-    REQUIRE(choice.kernel->run(&call) == GGUFMILL_OK);
+  static void run(const KernelChoice& choice, const KernelCall& call) {
+    REQUIRE(call_kernel(choice, call) == GGUFMILL_OK);
   }
 
   const TypeInfo& type_;
@@ -92,14 +92,13 @@ class LatticeBench {
     const std::string name = "test";
     bound.encoding = &encoding;
     bound.name = &name;
-    bound.encode = *kernels_->encode(type_.id);
+    bound.encode = *kernels_->encode(type_.id, *encoding.encoder.method);
     bound.decode = *kernels_->decode(type_.id);
-    bound.search = kernels_->search(type_.id);
     bound.lattice = lattice == Lattice::kAuto ? Kernels::lattice(type_.id) : nullptr;
     bound.decode_half = *kernels_->decode(type_named("F16").id);
     bound.encode_half = *kernels_->encode(type_named("F16").id);
     std::vector<std::byte> bytes(rows * row_bytes());
-    const ggufmill_call call{x_.data() + first * kColumns, bytes.data(), rows, kColumns, weights_};
+    const KernelCall call{x_.data() + first * kColumns, bytes.data(), rows, kColumns, weights_};
     REQUIRE(encode_rows(bound, call, weights_));
     return bytes;
   }
@@ -117,8 +116,8 @@ class LatticeBench {
   std::uint64_t row_bytes() const { return kColumns / type_.block_elements * type_.block_bytes; }
 
  private:
-  static void run(const KernelChoice& choice, const ggufmill_call& call) {
-    REQUIRE(choice.kernel->run(&call) == GGUFMILL_OK);
+  static void run(const KernelChoice& choice, const KernelCall& call) {
+    REQUIRE(call_kernel(choice, call) == GGUFMILL_OK);
   }
 
   const TypeInfo& type_;
@@ -170,7 +169,7 @@ TEST_CASE("the searches are those of the types that have one") {
   const auto kernels = Kernels::load({}).value();
   for (const TypeInfo& type : built_in_types()) {
     INFO(type.name);
-    CHECK((kernels->search(type.id) != nullptr) == has_search(type));
+    CHECK((kernels->encode(type.id, search_method()) != nullptr) == has_search(type));
   }
 }
 

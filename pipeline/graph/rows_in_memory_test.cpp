@@ -51,9 +51,9 @@ Bytes by_kernel(const char* type, const std::vector<float>& values, std::uint64_
   Bytes into(values.size() / to.block_elements * to.block_bytes);
   const std::size_t parts = std::max<std::size_t>(importance.size() / columns, 1), rows = values.size() / columns;
   for (std::size_t part = 0; part < parts; ++part) {
-    const ggufmill_call call{values.data() + part * (values.size() / parts), into.data() + part * (into.size() / parts),
-                             rows / parts, columns, importance.empty() ? nullptr : importance.data() + part * columns};
-    REQUIRE(reference_kernels().encode(to.id)->kernel->run(&call) == GGUFMILL_OK);
+    const KernelCall call{values.data() + part * (values.size() / parts), into.data() + part * (into.size() / parts),
+                          rows / parts, columns, importance.empty() ? nullptr : importance.data() + part * columns};
+    REQUIRE(call_kernel(*reference_kernels().encode(to.id), call) == GGUFMILL_OK);
   }
   return into;
 }
@@ -81,8 +81,8 @@ TEST_CASE("rows are decoded, however long they are, and what is not finite stays
   const std::vector<float> values = numbers(256 * 4000);
   const Bytes rows = encoded("Q4_K", values, 256);
   std::vector<float> expected(values.size()), decoded(values.size());
-  const ggufmill_call call{rows.data(), expected.data(), 4000, 256, nullptr};
-  REQUIRE(reference_kernels().decode(type_named("Q4_K").id)->kernel->run(&call) == GGUFMILL_OK);
+  const KernelCall call{rows.data(), expected.data(), 4000, 256, nullptr};
+  REQUIRE(call_kernel(*reference_kernels().decode(type_named("Q4_K").id), call) == GGUFMILL_OK);
   for (const std::uint64_t columns : {std::uint64_t{256}, std::uint64_t{256 * 4000}}) {
     REQUIRE(convert_rows(
         {&type_named("Q4_K"), rows, &type_named("F32"), std::as_writable_bytes(std::span(decoded)), columns},

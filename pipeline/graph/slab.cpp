@@ -170,7 +170,7 @@ std::uint64_t SlabPart::checksum(const Unit& unit, std::size_t index) const {
   const Expression& expression = *step->step->expression;
   const std::uint64_t first_byte = rows.first_byte - unit.first_row * expression.row_bytes();
   if (rows.rows == 0) {
-    const std::uint64_t piece = copied_piece_bytes(*expression.type);
+    const std::uint64_t piece = copied_piece_bytes(expression);
     return ggufmill::checksum(encoded_bytes(index), piece, first_byte / piece);
   }
   return ggufmill::checksum(encoded_bytes(index), step->encodings[index].layout->row_bytes,

@@ -25,7 +25,7 @@ Result<bool> is_held(const Plan& plan, const FileReader& read, const JournalText
   for (std::size_t i = 0; i < step.encodings.size(); ++i) {
     const Encoding& encoding = step.encodings[i];
     const std::uint64_t row = row_bytes(*encoding.type, step.expression->shape), bytes = unit.rows * row;
-    const std::uint64_t piece = is_copied ? copied_piece_bytes(*encoding.type) : row;
+    const std::uint64_t piece = is_copied ? copied_piece_bytes(*step.expression) : row;
     const std::uint64_t at_once = std::max<std::uint64_t>(kReadBytes / piece, 1) * piece;
     for (const Place& place : encoding.places) {
       std::uint64_t sum = 0;

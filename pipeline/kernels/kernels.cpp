@@ -12,7 +12,6 @@
 
 // The linked-in reference kernels (plugins/reference). The host knows nothing of them but these symbols.
 extern "C" const ggufmill_module ggufmill_reference_module;
-extern "C" const ggufmill_search_table ggufmill_reference_searches;
 extern "C" const ggufmill_lattice_table ggufmill_reference_lattices;
 
 namespace ggufmill {
@@ -20,12 +19,14 @@ namespace ggufmill {
 struct Kernels::State {
   ModuleSet set{cpu_features()};
   KernelTable table;
-  SearchTable searches;
   std::string forced;
   std::vector<std::string> warnings;
 };
 
 namespace {
+
+// Returns the name of an encoder in KernelKey.
+std::string key_name(const EncoderMethod& method) { return &method == &reference_method() ? "" : method.name; }
 
 std::vector<std::string> loaded_isas(const ModuleSet& set) {
   std::vector<std::string> names;
@@ -102,7 +103,7 @@ Kernels::~Kernels() = default;
 Result<std::shared_ptr<const Kernels>> Kernels::load(const KernelOptions& options) {
   auto kernels = std::make_shared<Kernels>();
   State& state = *kernels->state_;
-  state.set.add_built_in(ggufmill_reference_module, ggufmill_reference_searches);
+  state.set.add_built_in(ggufmill_reference_module);
   const std::string own = own_data_folder();
   if (std::error_code error; std::filesystem::exists(own, error)) state.set.add_directory(own, Trial::kNone);
   for (const std::string& directory : options.directories) {
@@ -111,24 +112,18 @@ Result<std::shared_ptr<const Kernels>> Kernels::load(const KernelOptions& option
   BOOST_OUTCOME_TRY(check_forced(state.set, options.isa));
   state.forced = options.isa;
   state.table = choose(state.set.modules(), options.isa);
-  state.searches = choose_searches(state.set.modules(), options.isa);
   for (const auto& [key, chosen] : state.table) ++state.set.reports()[chosen.report].chosen;
   return std::shared_ptr<const Kernels>(std::move(kernels));
 }
 
 const KernelChoice* Kernels::decode(TypeId type) const {
-  const auto found = state_->table.find({GGUFMILL_DECODE, type});
+  const auto found = state_->table.find({GGUFMILL_DECODE, type, ""});
   return found == state_->table.end() ? nullptr : &found->second.choice;
 }
 
-const KernelChoice* Kernels::encode(TypeId type) const {
-  const auto found = state_->table.find({GGUFMILL_ENCODE, type});
+const KernelChoice* Kernels::encode(TypeId type, const EncoderMethod& method) const {
+  const auto found = state_->table.find({GGUFMILL_ENCODE, type, key_name(method)});
   return found == state_->table.end() ? nullptr : &found->second.choice;
-}
-
-const SearchChoice* Kernels::search(TypeId type) const {
-  const auto found = state_->searches.find(type);
-  return found == state_->searches.end() ? nullptr : &found->second;
 }
 
 const ggufmill_lattice_kernel* Kernels::lattice(TypeId type) {
@@ -137,26 +132,28 @@ const ggufmill_lattice_kernel* Kernels::lattice(TypeId type) {
   return found == kernels.end() ? nullptr : &*found;
 }
 
-std::vector<SearchChoice> Kernels::searches(TypeId type) const {
-  std::vector<SearchChoice> choices;
+std::vector<KernelChoice> Kernels::encoders(TypeId type, const EncoderMethod& method) const {
+  const KernelKey key{GGUFMILL_ENCODE, type, key_name(method)};
+  std::vector<KernelChoice> choices;
   for (const LoadedModule* module : ranked(state_->set.modules()))
-    for (const ggufmill_search_kernel* kernel : module->searches)
-      if (kernel->type_id == type) choices.push_back({kernel, module->module});
+    for (const ggufmill_kernel& kernel : module->kernels)
+      if (key_of(kernel) == key) choices.push_back({&kernel, module->module});
   return choices;
 }
 
-Error Kernels::missing(std::uint32_t operation, TypeId type) const {
+Error Kernels::missing(std::uint32_t operation, TypeId type, const EncoderMethod& method) const {
+  const KernelKey key{operation, type, key_name(method)};
   const TypeInfo* info = types().find(type);
   if (!info) info = find_source_type(type);
   std::vector<std::string> have;
   for (const LoadedModule* module : ranked(state_->set.modules()))
-    for (const ggufmill_kernel* kernel : module->kernels)
-      if (kernel->operation == operation && kernel->type_id == type)
-        have.push_back(fmt::format("{} ({})", module->module->name, module->isa->name));
+    for (const ggufmill_kernel& kernel : module->kernels)
+      if (key_of(kernel) == key) have.push_back(fmt::format("{} ({})", module->module->name, module->isa->name));
   Error error{ExitCode::kKernel, "", "", "",
               "`ggufmill types` lists what can be read and written, `ggufmill kernels` the modules"};
   error.what = fmt::format("no kernel {} type '{}'", operation == GGUFMILL_ENCODE ? "encodes" : "decodes",
                            info ? std::string(info->name) : std::to_string(type));
+  if (&method != &reference_method()) error.what += fmt::format(" with the encoder '{}'", method.name);
   if (!state_->forced.empty()) error.what += fmt::format(" for the forced ISA '{}'", state_->forced);
   if (!have.empty()) error.detail = fmt::format("modules that have one: {}", fmt::join(have, ", "));
   return error;
@@ -164,17 +161,19 @@ Error Kernels::missing(std::uint32_t operation, TypeId type) const {
 
 const Types& Kernels::types() const { return state_->set.types(); }
 
-std::vector<TypeModule> Kernels::modules_of(std::span<const TypeInfo* const> types) const {
+std::vector<TypeModule> Kernels::modules_of(std::span<const ForeignUse> uses) const {
   std::vector<TypeModule> modules;
-  for (const TypeInfo* type : types) {
-    if (type->type_class != TypeClass::kForeign) continue;
-    for (const std::uint32_t operation : {GGUFMILL_DECODE, GGUFMILL_ENCODE}) {
-      const auto chosen = state_->table.find({operation, type->id});
-      if (chosen == state_->table.end()) continue;
-      const ModuleReport& report = reports()[chosen->second.report];
-      TypeModule module{std::string(type->name), report.name, report.version, report.xxh3};
-      if (std::find(modules.begin(), modules.end(), module) == modules.end()) modules.push_back(std::move(module));
-    }
+  const auto add = [&](const ForeignUse& use, std::uint32_t operation) {
+    const std::string encoder = use.method ? key_name(*use.method) : "";
+    const auto chosen = state_->table.find({operation, use.type->id, encoder});
+    if (chosen == state_->table.end() || !is_foreign_kernel(*chosen->second.choice.kernel)) return;
+    const ModuleReport& report = reports()[chosen->second.report];
+    TypeModule module{std::string(use.type->name), encoder, report.name, report.version, report.xxh3};
+    if (std::ranges::find(modules, module) == modules.end()) modules.push_back(std::move(module));
+  };
+  for (const ForeignUse& use : uses) {
+    if (!use.method) add(use, GGUFMILL_DECODE);
+    add(use, GGUFMILL_ENCODE);
   }
   return modules;
 }

@@ -13,31 +13,34 @@
 //   or is damaged; the symbol is missing; magic, ABI or sizes are wrong; the ISA is unknown; or a CPU feature (of the
 //   ISA or requested by the module) is missing.
 // - A child process that loads it crashes or does not terminate. The host's own modules are not tried in this way.
-// - After loading: a kernel or search breaks the rules of the ABI; two kernels have the same operation and type; a name
+// - After loading: a kernel breaks the rules of the ABI; two kernels have the same operation, type and encoder; a name
 //   or block does not match the type; or a file with a module of the same name and ISA was loaded before. (The
 //   linked-in reference and its twin, reference.so, are both loaded.)
 // A module is loaded completely or not at all, except for kernels that this host has no place for: those with an
-// unknown type id (below GGUFMILL_FIRST_FOREIGN_TYPE), and those of a foreign type whose id or name is taken by another
-// module. Only these kernels are skipped.
+// unknown type id (below GGUFMILL_FIRST_FOREIGN_TYPE); those of a foreign type whose id or name is taken by another
+// module; foreign kernels that a module of another name has as well; and searches of types for which this host has
+// none. Only these kernels are skipped.
 //
-// For each operation and type, the kernel of the best ISA (isa.h) is chosen; among equals, that of the module found
-// first, with the linked-in reference last of all.
+// For each operation, type and encoder, the kernel of the best ISA (isa.h) is chosen; among equals, that of the module
+// found first, with the linked-in reference last of all.
 //
 // If an ISA is forced (KernelOptions::isa), only modules of that ISA are considered. A kernel that they do not have is
-// an error when it is requested, and is not silently replaced by another ISA's. Only foreign types are served by any
-// module that has them, since no choice of ISAs exists for them.
+// an error when it is requested, and is not silently replaced by another ISA's. Only foreign kernels are served by any
+// module that has them, since no choice of ISAs exists for them, and searches by the linked-in reference, which has all
+// of them.
 
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/core/error.h"
 #include "pipeline/core/type_module.h"
 #include "pipeline/core/types.h"
 #include "plugins/abi/ggufmill_kernels.h"
-#include "plugins/abi/ggufmill_search.h"
+#include "plugins/abi/ggufmill_lattice.h"
 
 namespace ggufmill {
 
@@ -51,7 +54,7 @@ struct ModuleReport {
   std::string path;                // "(built in)" for the linked-in reference; a directory that was refused as a whole
   std::string name, version, isa;  // empty if it was refused before they could be read
   std::string cpu_features;        // required by the module itself, in addition to those of its ISA
-  std::string xxh3;                // of the file, 32 hexadecimal digits, if it adds a type; else empty
+  std::string xxh3;                // of the file, 32 hexadecimal digits, if it has foreign kernels; else empty
   bool loaded = false;
   std::string refusal;                       // reason; empty if loaded
   std::size_t kernels = 0;                   // number of its kernels, without those skipped
@@ -65,11 +68,24 @@ struct KernelChoice {
   const ggufmill_module* module = nullptr;
 };
 
-// One search kernel of a loaded module.
-struct SearchChoice {
-  const ggufmill_search_kernel* kernel = nullptr;
-  const ggufmill_module* module = nullptr;
+// A call of a kernel, as ggufmill_call describes it.
+struct KernelCall {
+  const void* src = nullptr;
+  void* dst = nullptr;
+  std::uint64_t rows = 0;
+  std::uint64_t cols = 0;
+  const float* importance = nullptr;
+  std::uint32_t effort = 0;   // of a search
+  std::uint32_t weights = 0;  // of a search
+
+  ggufmill_call abi() const { return {src, dst, rows, cols, importance, sizeof(ggufmill_call), effort, weights, 0}; }
 };
+
+// Runs a kernel. Returns its status.
+inline std::int32_t call_kernel(const KernelChoice& choice, const KernelCall& call) {
+  const ggufmill_call abi = call.abi();
+  return choice.kernel->run(&abi);
+}
 
 // The kernels available to a program. Immutable after load; all methods are thread-safe. Keeps the modules loaded while
 // it exists.
@@ -80,31 +96,28 @@ class Kernels {
   // not an error.
   static Result<std::shared_ptr<const Kernels>> load(const KernelOptions& options);
 
-  // Return the chosen kernel; null if there is none, see missing().
+  // Return the chosen kernel; null if there is none, see missing(). `method` is found in types().
   const KernelChoice* decode(TypeId type) const;
-  const KernelChoice* encode(TypeId type) const;
-  // Returns the search kernel of a type; null for types without one. It is chosen as other kernels are, but if an ISA
-  // is forced whose modules do not have it, the linked-in reference's, which has all of them, is used.
-  const SearchChoice* search(TypeId type) const;
+  const KernelChoice* encode(TypeId type, const EncoderMethod& method = reference_method()) const;
   // Returns the lattice kernel of a type, which is the linked-in reference's; null for types without one.
   static const ggufmill_lattice_kernel* lattice(TypeId type);
   // Returns the error for a kernel for which decode() or encode() returned null (`operation`: GGUFMILL_DECODE or
   // GGUFMILL_ENCODE); it lists the loaded modules that are not used because an ISA is forced. Exit code 5.
-  Error missing(std::uint32_t operation, TypeId type) const;
+  Error missing(std::uint32_t operation, TypeId type, const EncoderMethod& method = reference_method()) const;
 
   // Returns the built-in types and those added by modules.
   const Types& types() const;
-  // Returns the modules whose kernels decode and encode foreign types, each once; nothing for other types, for which
-  // all modules produce the same bytes.
-  std::vector<TypeModule> modules_of(std::span<const TypeInfo* const> types) const;
+  // Returns the modules that serve foreign types and encoders, each once; nothing for others, for which all modules
+  // produce the same bytes.
+  std::vector<TypeModule> modules_of(std::span<const ForeignUse> uses) const;
   // Reports in the order in which the modules were found.
   const std::vector<ModuleReport>& reports() const;
   // Paths of the modules that were examined: the files that a run reads in addition to those of its plan.
   std::vector<std::string> files() const;
   // Warnings for the user, one line each: directories of the options in which all modules were refused.
   const std::vector<std::string>& warnings() const;
-  // Returns the search kernels of every loaded module for a type, best first, for benchmarks.
-  std::vector<SearchChoice> searches(TypeId type) const;
+  // Returns the encoders of a name that loaded modules have for a type, best first, for benchmarks.
+  std::vector<KernelChoice> encoders(TypeId type, const EncoderMethod& method) const;
   // Returns every loaded module, best first, for tests and benchmarks that run each of them.
   std::vector<const ggufmill_module*> modules() const;
   std::string isa() const;  // the forced ISA, or the best one loaded

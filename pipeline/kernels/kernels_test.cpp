@@ -33,13 +33,13 @@ bool has_v2() { return missing_features(find_isa("x86-64-v2")->cpu_features, cpu
 // own modules.
 ModuleSet set_of(const std::vector<std::string>& names) {
   ModuleSet set(cpu_features());
-  set.add_built_in(ggufmill_reference_module, ggufmill_reference_searches);
+  set.add_built_in(ggufmill_reference_module);
   for (const std::string& name : names) REQUIRE(set.add_directory(folder_of(name)));
   return set;
 }
 
 std::string isa_of(const KernelTable& table, std::uint32_t operation, TypeId type) {
-  const auto found = table.find({operation, type});
+  const auto found = table.find({operation, type, ""});
   return found == table.end() ? "none" : found->second.choice.module->isa;
 }
 
@@ -54,13 +54,13 @@ TEST_CASE("the linked-in reference alone serves every type that it has") {
 TEST_CASE("a module of the same ISA takes precedence over the linked-in reference") {
   const ModuleSet set = set_of({"plain"});
   const KernelTable table = choose(set.modules(), "");
-  CHECK(table.at({GGUFMILL_DECODE, kF32}).choice.module->name == std::string("variant"));
+  CHECK(table.at({GGUFMILL_DECODE, kF32, ""}).choice.module->name == std::string("variant"));
   CHECK(ranked(set.modules()).back()->module == &ggufmill_reference_module);
 }
 
 TEST_CASE("among equals the module that was found first is chosen") {
   const ModuleSet set = set_of({"plain", "other_name"});
-  CHECK(choose(set.modules(), "").at({GGUFMILL_DECODE, kF32}).choice.module->name == std::string("variant"));
+  CHECK(choose(set.modules(), "").at({GGUFMILL_DECODE, kF32, ""}).choice.module->name == std::string("variant"));
 }
 
 TEST_CASE("the better ISA is chosen, type by type") {
@@ -171,10 +171,10 @@ TEST_CASE("a module in plain C adds a type of its own, there and back") {
   std::vector<float> values(kRows * kCols), back(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 16) - 127.0f;
   std::vector<std::byte> blocks(bytes_of(*type, values.size()).value());
-  const ggufmill_call encode{values.data(), blocks.data(), kRows, kCols, nullptr};
-  const ggufmill_call decode{blocks.data(), back.data(), kRows, kCols, nullptr};
-  REQUIRE(kernels->encode(kExample)->kernel->run(&encode) == GGUFMILL_OK);
-  REQUIRE(kernels->decode(kExample)->kernel->run(&decode) == GGUFMILL_OK);
+  const KernelCall encode{values.data(), blocks.data(), kRows, kCols, nullptr};
+  const KernelCall decode{blocks.data(), back.data(), kRows, kCols, nullptr};
+  REQUIRE(call_kernel(*kernels->encode(kExample), encode) == GGUFMILL_OK);
+  REQUIRE(call_kernel(*kernels->decode(kExample), decode) == GGUFMILL_OK);
   CHECK(blocks.size() == 6 * 20);
   CHECK(back == values);  // the largest magnitude of each block is 127, so its scale is 1
 }

@@ -111,11 +111,6 @@ const ggufmill_module* module_in(void* library, std::string& reason) {
   return module;
 }
 
-// Returns null if the module has no searches.
-const ggufmill_search_table* searches_in(void* library) {
-  return static_cast<const ggufmill_search_table*>(::dlsym(library, GGUFMILL_SEARCH_SYMBOL));
-}
-
 // Runs everything that reads the module's memory and executes its code before its first kernel. Returns why it cannot
 // be loaded, else an empty string: errors in its description are reported by the calling process, which performs the
 // same checks.
@@ -125,19 +120,12 @@ std::string load_and_unload(const std::string& path) {
   const ggufmill_module* module = library ? module_in(library.get(), reason) : nullptr;
   ModuleWords words;
   Types types;
-  std::vector<const ggufmill_kernel*> usable;
+  KernelOwners owners;
+  std::vector<ggufmill_kernel> usable;
   std::vector<std::string> passed_over;
-  std::vector<const ggufmill_search_kernel*> usable_searches;
   if (module && check_abi(*module).empty() && copy_words(*module, words).empty())
-    check_kernels(*module, types, usable, passed_over);
-  const ggufmill_search_table* searches = module ? searches_in(library.get()) : nullptr;
-  if (searches) check_searches(*searches, usable_searches);
+    check_kernels(*module, types, owners, usable, passed_over);
   return reason;
-}
-
-bool brings_types(const LoadedModule& module) {
-  return std::any_of(module.kernels.begin(), module.kernels.end(),
-                     [](const ggufmill_kernel* kernel) { return is_foreign_type(kernel->type_id); });
 }
 
 // Sets `hash` to the XXH3 (128 bits) of a file's bytes; returns an error message if it cannot be read.
@@ -170,10 +158,10 @@ std::string try_to_load(const std::string& path) {
 
 }  // namespace
 
-void ModuleSet::add_built_in(const ggufmill_module& module, const ggufmill_search_table& searches) {
+void ModuleSet::add_built_in(const ggufmill_module& module) {
   ModuleReport report;
   report.path = "(built in)";
-  std::string refusal = accept(module, &searches, nullptr, report);
+  std::string refusal = accept(module, nullptr, report);
   record(std::move(report), std::move(refusal));
 }
 
@@ -212,16 +200,14 @@ std::string ModuleSet::load_file(const std::string& path, Trial trial, ModuleRep
   std::shared_ptr<void> library = open_library(path, reason);
   const ggufmill_module* module = library ? module_in(library.get(), reason) : nullptr;
   if (!module) return reason;
-  const ggufmill_search_table* searches = searches_in(library.get());
-  reason = accept(*module, searches, std::move(library), report);
-  if (!reason.empty() || !brings_types(modules_.back())) return reason;
+  reason = accept(*module, std::move(library), report);
+  if (!reason.empty() || std::ranges::none_of(modules_.back().kernels, is_foreign_kernel)) return reason;
   reason = hash_file(path, report.xxh3);
   if (!reason.empty()) modules_.pop_back();
   return reason;
 }
 
-std::string ModuleSet::accept(const ggufmill_module& module, const ggufmill_search_table* searches,
-                              std::shared_ptr<void> library, ModuleReport& report) {
+std::string ModuleSet::accept(const ggufmill_module& module, std::shared_ptr<void> library, ModuleReport& report) {
   ModuleWords words;
   std::string reason = check_abi(module);
   if (reason.empty()) reason = copy_words(module, words);
@@ -233,9 +219,8 @@ std::string ModuleSet::accept(const ggufmill_module& module, const ggufmill_sear
       return fmt::format("module '{}' for {} is already loaded from {}", words.name, words.isa,
                          reports_[other.report].path);
 
-  LoadedModule loaded{std::move(library), &module, find_isa(words.isa), {}, {}, reports_.size()};
-  if (searches) reason = check_searches(*searches, loaded.searches);
-  if (reason.empty()) reason = check_kernels(module, types_, loaded.kernels, report.kernel_refusals);
+  LoadedModule loaded{std::move(library), &module, find_isa(words.isa), {}, reports_.size()};
+  reason = check_kernels(module, types_, owners_, loaded.kernels, report.kernel_refusals);
   if (!reason.empty()) return reason;
   report.kernels = loaded.kernels.size();
   modules_.push_back(std::move(loaded));
@@ -259,23 +244,15 @@ std::vector<const LoadedModule*> ranked(std::span<const LoadedModule> modules) {
 KernelTable choose(std::span<const LoadedModule> modules, std::string_view isa) {
   const std::vector<const LoadedModule*> order = ranked(modules);
   KernelTable table;
-  const auto choose_from = [&](const LoadedModule& module, bool foreign_alone) {
-    for (const ggufmill_kernel* kernel : module.kernels)
-      if (!foreign_alone || is_foreign_type(kernel->type_id))
-        table.try_emplace({kernel->operation, kernel->type_id}, Chosen{{kernel, module.module}, module.report});
+  const auto is_search = [](const ggufmill_kernel& kernel) {
+    return kernel.encoder && kernel.encoder == search_method().name;
   };
-  for (const LoadedModule* module : order)
-    if (isa.empty() || module->isa->name == isa) choose_from(*module, false);
-  for (const LoadedModule* module : order) choose_from(*module, true);
-  return table;
-}
-
-SearchTable choose_searches(std::span<const LoadedModule> modules, std::string_view isa) {
-  SearchTable table;
-  for (const LoadedModule* module : ranked(modules))
-    if (isa.empty() || module->isa->name == isa || !module->library)
-      for (const ggufmill_search_kernel* kernel : module->searches)
-        table.try_emplace(kernel->type_id, SearchChoice{kernel, module->module});
+  for (const bool is_asked : {true, false})
+    for (const LoadedModule* module : order)
+      for (const ggufmill_kernel& kernel : module->kernels)
+        if (is_asked ? isa.empty() || module->isa->name == isa
+                     : is_foreign_kernel(kernel) || (!module->library && is_search(kernel)))
+          table.try_emplace(key_of(kernel), Chosen{{&kernel, module->module}, module->report});
   return table;
 }
 

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "pipeline/kernels/isa.h"
@@ -21,9 +20,8 @@ struct LoadedModule {
   std::shared_ptr<void> library;  // null for the linked-in reference
   const ggufmill_module* module = nullptr;
   const Isa* isa = nullptr;
-  std::vector<const ggufmill_kernel*> kernels;  // those that this host has a place for
-  std::vector<const ggufmill_search_kernel*> searches;
-  std::size_t report = 0;  // index into ModuleSet::reports()
+  std::vector<ggufmill_kernel> kernels;  // copies of those that this host has a place for; never changed
+  std::size_t report = 0;                // index into ModuleSet::reports()
 };
 
 // Decides whether a module is first loaded by a child process: a damaged library can crash any process that loads it.
@@ -39,7 +37,7 @@ class ModuleSet {
   explicit ModuleSet(CpuFeatures features) : features_(std::move(features)) {}
 
   // Adds one module; problems with it are recorded in its report.
-  void add_built_in(const ggufmill_module& module, const ggufmill_search_table& searches);
+  void add_built_in(const ggufmill_module& module);
   void add_file(const std::string& path, Trial trial = Trial::kInChild);
   // Adds all `*.so` of a directory, sorted by name. Returns false and adds a report for the directory itself if it is
   // missing or not safe.
@@ -54,30 +52,26 @@ class ModuleSet {
 
  private:
   std::string load_file(const std::string& path, Trial trial, ModuleReport& report);
-  std::string accept(const ggufmill_module& module, const ggufmill_search_table* searches,
-                     std::shared_ptr<void> library, ModuleReport& report);
+  std::string accept(const ggufmill_module& module, std::shared_ptr<void> library, ModuleReport& report);
   void record(ModuleReport report, std::string refusal);
 
   CpuFeatures features_;
   Types types_;
+  KernelOwners owners_;
   std::vector<LoadedModule> modules_;
   std::vector<ModuleReport> reports_;
 };
 
-using KernelKey = std::pair<std::uint32_t, TypeId>;  // operation, type
 struct Chosen {
   KernelChoice choice;
   std::size_t report = 0;  // of the module
 };
 using KernelTable = std::map<KernelKey, Chosen>;
 
-using SearchTable = std::map<TypeId, SearchChoice>;
-
 // Returns the modules, best first: by the rank of the ISA, then in the order found, the linked-in reference last.
 std::vector<const LoadedModule*> ranked(std::span<const LoadedModule> modules);
 
 // Chooses the kernels; `isa` is the forced ISA or empty. The rules are those of kernels.h.
 KernelTable choose(std::span<const LoadedModule> modules, std::string_view isa);
-SearchTable choose_searches(std::span<const LoadedModule> modules, std::string_view isa);
 
 }  // namespace ggufmill

@@ -60,7 +60,12 @@ constexpr BadModule kBadModules[] = {
     {"long_header", "the kernel that decodes type id 0 has a row header of 4097 bytes; the limit is 4096"},
     {"block", "has 1 elements in 2 bytes for a block of 'F32'; expected 1 in 4"},
     {"type_name", "calls type id 0 'F16', but it is 'F32'"},
-    {"disagreeing", "do not agree on its name and block"},
+    {"disagreeing", "do not agree on its name, block and fields"},
+    {"many_fields", "the kernel that decodes type id 0 describes 9 fields; the limit is 8"},
+    {"uncounted_fields", "has a table of fields without a count, or a count without a table"},
+    {"unknown_field", "describes field 0 with an unknown format or part, or with no words"},
+    {"field_outside", "describes field 0 up to byte 5 of a block of 4 bytes"},
+    {"field_of_header", "describes field 0 up to byte 2 of a header of 0 bytes"},
     {"taken_type", "has no kernel for a type that this program supports"},
     {"not_elf", "is not an ELF file"},
 };
@@ -138,10 +143,23 @@ TEST_CASE("kernels of types that the host does not know are skipped individually
         "type 'Q9_Z' (id 999) is unknown to this version; a module's own types have ids from 65536");
 }
 
-TEST_CASE("a module of version 1.0 is loaded") {
-  const ModuleReport report = load_alone(path_of("version_0"));
-  CHECK(report.loaded);
-  CHECK(report.kernels == 2);
+TEST_CASE("a module of version 1.0 is loaded, without what that version does not have") {
+  ModuleSet set(cpu_features());
+  set.add_file(path_of("own_type_0"));
+  REQUIRE(set.modules().size() == 1);
+  REQUIRE(set.modules()[0].kernels.size() == 2);
+  for (const ggufmill_kernel& kernel : set.modules()[0].kernels) {
+    CHECK(kernel.name == std::string("X_OWN_0"));
+    CHECK(kernel.encoder == nullptr);
+    CHECK(kernel.field_count == 0);
+  }
+  CHECK_FALSE(set.types().find("X_OWN_0")->is_described());
+  const KernelChoice encode{&set.modules()[0].kernels[1], set.modules()[0].module};
+  const float x[] = {1, -2, 3};
+  float y[3];
+  REQUIRE(call_kernel(encode, {x, y, 1, 3, nullptr}) == GGUFMILL_OK);
+  CHECK((y[0] == -1 && y[1] == 2 && y[2] == -3));
+  CHECK(load_alone(path_of("version_0")).kernels == 2);
 }
 
 TEST_CASE("ids that belong to another project are those of modules of version 1.1") {

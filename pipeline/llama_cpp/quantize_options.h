@@ -9,6 +9,7 @@
 
 #include "pipeline/core/error.h"
 #include "pipeline/llama_cpp/arguments.h"
+#include "stages/quantize/recipe.h"
 
 namespace ggufmill {
 
@@ -63,7 +64,9 @@ Status add_tensor_types_of_files(QuantizeOptions& options);
 std::string recipe_of_word(const std::string& word);
 
 // Returns the equivalent pipeline file. Opens the importance file, whose size and origin are recorded as in the
-// reference, and the input if layers are pruned. Adds warnings as read_positional() does.
-Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std::string>& warnings);
+// reference, and the input if layers are pruned. Adds warnings as read_positional() does. `catalog` supplies the
+// recipes and the types that options can name.
+Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std::string>& warnings,
+                                const RecipeCatalog& catalog = RecipeCatalog());
 
 }  // namespace ggufmill

@@ -126,8 +126,8 @@ Result<std::string> head_rule(const QuantizeOptions& options, bool mixed) {
 }
 
 Result<std::string> quantize_text(const QuantizeOptions& options, const std::string& recipe_name,
-                                  std::vector<std::string>& warnings) {
-  BOOST_OUTCOME_TRY(const Recipe recipe, RecipeCatalog().find(recipe_name));
+                                  const RecipeCatalog& catalog, std::vector<std::string>& warnings) {
+  BOOST_OUTCOME_TRY(const Recipe recipe, catalog.find(recipe_name));
   const bool mixed = is_mixed(recipe);
   warn_of_unused_types(options, recipe, warnings);
   BOOST_OUTCOME_TRY(const auto tensors, tensor_rules(options, mixed, warnings));
@@ -136,7 +136,7 @@ Result<std::string> quantize_text(const QuantizeOptions& options, const std::str
       fmt::format("    quantize:\n      recipe: {}\n      requantize: {}\n",
                   names_file(recipe_name) ? yaml_quoted(recipe_name) : recipe_name, options.allow_requantize);
   if (!options.encoder.empty()) {
-    BOOST_OUTCOME_TRY(parse_option("--encoder", encoder_form(), options.encoder));
+    BOOST_OUTCOME_TRY(parse_option("--encoder", encoder_form(catalog.types()), options.encoder));
     text += fmt::format("      encoder: {}\n", options.encoder);
   }
   if (options.pure) text += "      pure: true\n";
@@ -170,7 +170,8 @@ std::string_view source_of(const std::string& input) {
 
 }  // namespace
 
-Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std::string>& warnings) {
+Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std::string>& warnings,
+                                const RecipeCatalog& catalog) {
   if (!options.include_weights.empty() && !options.exclude_weights.empty())
     return usage_error("--include-weights and --exclude-weights cannot be used together", "give one of them");
   const std::string_view source = source_of(options.input);
@@ -187,7 +188,7 @@ Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std:
     const std::string path = yaml_quoted(output.path);
     text += options.keep_split ? fmt::format("  - gguf: {{path: {}, shards: source}}\n", path)
                                : fmt::format("  - gguf: {}\n", path);
-    BOOST_OUTCOME_TRY(const auto quantize, quantize_text(options, output.recipe, warnings));
+    BOOST_OUTCOME_TRY(const auto quantize, quantize_text(options, output.recipe, catalog, warnings));
     text += quantize + metadata;
   }
   if (options.threads) text += fmt::format("limits: {{threads: {}}}\n", *options.threads);

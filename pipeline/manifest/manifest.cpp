@@ -168,12 +168,6 @@ std::string write_manifest(const Manifest& manifest) {
                                    {"modified", source.modified},
                                    {"changed", i < manifest.inode_times.size() ? manifest.inode_times[i] : 0}});
   }
-  json::array modules;
-  for (const TypeModule& module : manifest.modules)
-    modules.push_back(json::object{{"type", text_json(module.type)},
-                                   {"name", text_json(module.name)},
-                                   {"version", text_json(module.version)},
-                                   {"xxh3", module.xxh3}});
   for (const ManifestFile& file : manifest.files) {
     json::array tensors;
     for (const ManifestTensor& tensor : file.tensors) {
@@ -197,7 +191,7 @@ std::string write_manifest(const Manifest& manifest) {
                                       {"identity", manifest.identity},
                                       {"recipe", text_json(manifest.recipe)},
                                       {"sources", std::move(sources)},
-                                      {"modules", std::move(modules)},
+                                      {"modules", modules_json(manifest.modules)},
                                       {"files", std::move(files)}}) +
          "\n";
 }
@@ -233,9 +227,7 @@ Result<Manifest> read_manifest(std::string_view text, const std::string& path) {
       manifest.inode_times.push_back(json_member(source, "changed") ? time_of(source, "changed") : 0);
     }
     if (json_member(root, "modules"))  // absent in manifests of earlier versions
-      for (const json::value& module : needed_list(root, "modules"))
-        manifest.modules.push_back({needed_text(module, "type"), needed_text(module, "name"),
-                                    needed_text(module, "version"), needed_text(module, "xxh3")});
+      manifest.modules = read_modules(needed_list(root, "modules"));
     for (const json::value& file : needed_list(root, "files")) manifest.files.push_back(read_file(file));
     if (manifest.files.empty()) throw InvalidJson{"it lists no files"};
     return manifest;

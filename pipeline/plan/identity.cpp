@@ -52,8 +52,8 @@ class Hasher {
   std::unique_ptr<XXH3_state_t, Free> state_;
 };
 
-// Collects the foreign types whose kernels are needed for the steps and encodings added.
-class ForeignTypes {
+// Collects the foreign types and encoders that are needed for the steps and encodings added.
+class ForeignUses {
  public:
   void add(const Step& step) {
     if (step.compared) add(*step.expression, *step.compared);
@@ -61,14 +61,18 @@ class ForeignTypes {
   }
   void add(const Step& step, const Encoding& encoding) {
     add(*step.expression);
-    if (converts(work_of(step, encoding))) add({step.expression->type, encoding.type});
+    const Work work = work_of(step, encoding);
+    if (converts(work)) add({step.expression->type, encoding.type});
+    const EncoderMethod& method = *encoding.encoder.method;
+    if (work == Work::kEncode && is_foreign(method, *encoding.type))
+      uses_.try_emplace({encoding.type->name, method.name}, ForeignUse{encoding.type, &method});
   }
-  std::vector<const TypeInfo*> types() const {
-    std::vector<const TypeInfo*> types;
-    for (const auto& [name, type] : types_) types.push_back(type);
-    return types;
+  std::vector<ForeignUse> all() const {
+    std::vector<ForeignUse> uses;
+    for (const auto& [name, use] : uses_) uses.push_back(use);
+    return uses;
   }
-  bool has(std::string_view name) const { return types_.contains(name); }
+  bool has(const TypeModule& module) const { return uses_.contains({module.type, module.encoder}); }
 
  private:
   void add(const Expression& values, const Expression& compared) {
@@ -85,10 +89,10 @@ class ForeignTypes {
   }
   void add(std::initializer_list<const TypeInfo*> types) {
     for (const TypeInfo* type : types)
-      if (type->type_class == TypeClass::kForeign) types_.emplace(type->name, type);
+      if (type->type_class == TypeClass::kForeign) uses_.try_emplace({type->name, ""}, ForeignUse{type});
   }
 
-  std::map<std::string_view, const TypeInfo*> types_;
+  std::map<std::pair<std::string_view, std::string_view>, ForeignUse> uses_;  // by the names of type and encoder
   std::unordered_set<const Expression*> nodes_;
 };
 
@@ -101,10 +105,10 @@ class Identity {
     add(*step.expression);
     add(encoding);
     if (!plan.modules.empty()) {
-      ForeignTypes types;
-      types.add(step, encoding);
+      ForeignUses uses;
+      uses.add(step, encoding);
       for (const TypeModule& module : plan.modules)
-        if (types.has(module.type)) add(module);
+        if (uses.has(module)) add(module);
     }
     return hash_.digest();
   }
@@ -160,7 +164,8 @@ class Identity {
   }
 
   void add(const TypeModule& module) {
-    for (const std::string& text : {module.type, module.name, module.version, module.xxh3}) hash_.add(text);
+    for (const std::string& text : {module.type, module.encoder, module.name, module.version, module.xxh3})
+      hash_.add(text);
   }
 
   void add(const Encoding& encoding) {
@@ -229,22 +234,22 @@ class Identity {
 
 }  // namespace
 
-std::vector<const TypeInfo*> foreign_types_of(const Plan& plan) {
-  ForeignTypes types;
-  for (const Step& step : plan.steps) types.add(step);
-  return types.types();
+std::vector<ForeignUse> foreign_uses_of(const Plan& plan) {
+  ForeignUses uses;
+  for (const Step& step : plan.steps) uses.add(step);
+  return uses.all();
 }
 
 std::vector<TypeModule> modules_of(const Plan& plan, std::size_t output) {
   std::vector<TypeModule> modules;
   if (plan.modules.empty()) return modules;
-  ForeignTypes types;
+  ForeignUses uses;
   for (const Step& step : plan.steps)
     for (const Encoding& encoding : step.encodings)
       if (std::ranges::any_of(encoding.places, [&](const Place& place) { return place.output == output; }))
-        types.add(step, encoding);
+        uses.add(step, encoding);
   std::ranges::copy_if(plan.modules, std::back_inserter(modules),
-                       [&](const TypeModule& module) { return types.has(module.type); });
+                       [&](const TypeModule& module) { return uses.has(module); });
   return modules;
 }
 

@@ -74,8 +74,9 @@ std::string why_of(const Tensor& tensor) {
     add(fmt::format("{} adapter{} merged", adapters, adapters == 1 ? "" : "s"));
   if (!tensor.encoder.is_reference() && tensor.converted() && tensor.type->is_quantized()) {
     const Encoder encoder = encoder_of(tensor);
-    const bool lacks = tensor.encoder.method == EncoderMethod::kSearch && encoder.method != EncoderMethod::kSearch;
-    add(describe(encoder) + (lacks ? fmt::format(": {} has no search", tensor.type->name) : ""));
+    const EncoderMethod& asked = *tensor.encoder.method;
+    add(describe(encoder) +
+        (has_method(asked, *tensor.type) ? "" : fmt::format(": {} has no {}", tensor.type->name, noun_of(asked))));
   }
   if (tensor.importance && tensor.converted() && !tensor.importance->note.empty()) add(tensor.importance->note);
   return why;

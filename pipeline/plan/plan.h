@@ -111,7 +111,7 @@ struct Plan {
   std::vector<PlannedOutput> outputs;
   std::vector<Step> steps;          // in the order of the sources' bytes
   std::vector<Unit> units;          // ordered by step, then row
-  std::vector<TypeModule> modules;  // of the foreign types that affect bytes: see foreign_types_of()
+  std::vector<TypeModule> modules;  // of what affects bytes and is foreign: see foreign_uses_of()
   Limits limits;
   ReportRequest report;  // with its paths; empty paths: no report is written
   Nonfinite nonfinite = Nonfinite::kError;
@@ -131,10 +131,10 @@ struct Plan {
   std::vector<std::string> input_paths() const;  // of the sources and the other inputs
 };
 
-// Returns the foreign types that kernels decode or encode in a run of the plan, without duplicates, sorted by name.
-// Bytes that are copied need no kernel.
-std::vector<const TypeInfo*> foreign_types_of(const Plan& plan);
-// Returns the modules of the foreign types that affect the bytes of one output.
+// Returns the foreign types and encoders that a run of the plan uses, without duplicates, sorted by name. Bytes that
+// are copied need no kernel.
+std::vector<ForeignUse> foreign_uses_of(const Plan& plan);
+// Returns the modules of the foreign types and encoders that affect the bytes of one output.
 std::vector<TypeModule> modules_of(const Plan& plan, std::size_t output);
 
 // Returns the files of all outputs, in order. The plan must outlive them.

@@ -14,6 +14,7 @@
 
 #include "pipeline/core/byte_order.h"
 #include "pipeline/core/importance.h"
+#include "pipeline/core/json.h"
 #include "pipeline/core/text.h"
 #include "pipeline/plan/written.h"
 
@@ -23,6 +24,11 @@ namespace {
 namespace json = boost::json;
 
 // Describes an error in a written plan; caught in read_plan().
+// The plan is valid, but a kernel module that it was made with is not loaded.
+struct MissingKernel {
+  Error error;
+};
+
 struct InvalidPlan : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -39,6 +45,7 @@ class Reader {
   Reader(const json::object& root, const Types& types) : root_(root), types_(types) {}
 
   Plan read() {
+    read_plan_modules();
     for (const json::value& source : array_of(root_, "sources")) plan_.sources.push_back(source_of(source.as_object()));
     const json::object& source = object_of(root_, "source");
     plan_.source = {text_of(source, "name"),      text_of(source, "architecture"), {},
@@ -60,6 +67,25 @@ class Reader {
   }
 
  private:
+  void read_plan_modules() {
+    try {
+      plan_.modules = read_modules(array_of(root_, "modules"));
+    } catch (const InvalidJson& invalid) {
+      throw InvalidPlan(invalid.what);
+    }
+  }
+
+  // Throws an error that names the module of the plan, if `what` is missing because that module is.
+  void refuse_without_module(std::string_view type, std::string_view encoder, const std::string& what,
+                             const std::string& help) const {
+    const auto found = std::ranges::find_if(
+        plan_.modules, [&](const TypeModule& each) { return each.type == type && each.encoder == encoder; });
+    if (found == plan_.modules.end()) return;
+    throw MissingKernel{{ExitCode::kKernel, "", what,
+                         fmt::format("the plan was made with the kernel module '{} {}'", found->name, found->version),
+                         help}};
+  }
+
   static const json::array& array_of(const json::object& object, std::string_view key) {
     return object.at(key).as_array();
   }
@@ -107,8 +133,11 @@ class Reader {
     const json::string& name = object.at(key).as_string();
     const TypeInfo* type = types_.find(name);
     if (!type) type = find_source_type(name);
-    if (!type) throw InvalidPlan(fmt::format("unknown type {}", quoted_name(object.at(key).as_string())));
-    return *type;
+    if (type) return *type;
+    const std::string what = fmt::format("unknown type {}", quoted_name(name));
+    const bool is_of_ik = std::ranges::count(ik_types(), std::string_view(name), &IkType::name) != 0;
+    refuse_without_module(name, "", what, is_of_ik ? std::string(kIkHelp) : "load it with --kernel-dir");
+    throw InvalidPlan(what);
   }
 
   static Shape shape_of(const json::object& object) {
@@ -323,12 +352,24 @@ class Reader {
     return step;
   }
 
+  // Returns the encoder of a name, or throws with the module that the plan was made with.
+  const EncoderMethod& method_of(const json::object& object, const TypeInfo& type) const {
+    const std::string name = text_of(object, "method");
+    const EncoderMethod* const method = types_.find_encoder(name);
+    if (method && has_method(*method, type)) return *method;
+    const std::string what = fmt::format("{} has no encoder {}", type.name, quoted_name(name));
+    refuse_without_module(
+        type.name, name, what,
+        method ? "use the same module file on all machines, or recreate the plan" : unknown_encoder_help(name, types_));
+    throw InvalidPlan(what);
+  }
+
   Encoder encoder_of(const json::object& object, const TypeInfo& type, bool importance) const {
     Encoder encoder;
-    encoder.method = word_of<EncoderMethod>(object, "method", kEncoderWords);
+    encoder.method = &method_of(object, type);
     encoder.gain = word_of<Gain>(object, "gain", kGainWords);
     encoder.lattice = word_of<Lattice>(object, "lattice", kLatticeWords);
-    if (encoder.method == EncoderMethod::kSearch) {
+    if (encoder.is_search()) {
       const std::uint64_t effort = number_of(object, "effort");
       if (effort < Encoder::kLeastEffort || effort > Encoder::kMostEffort)
         throw InvalidPlan(fmt::format("the effort {} of a search does not exist", effort));
@@ -383,11 +424,6 @@ class Reader {
     plan_.report = {report.at("error").as_bool(), text_of(report, "json"), text_of(report, "html")};
     plan_.file = text_of(root_, "file");
     plan_.trace = text_of(root_, "trace");
-    for (const json::value& value : array_of(root_, "modules")) {
-      const json::object& module = value.as_object();
-      plan_.modules.push_back(
-          {text_of(module, "type"), text_of(module, "name"), text_of(module, "version"), text_of(module, "xxh3")});
-    }
     plan_.other_inputs = texts_of(root_, "other_inputs");
     plan_.warnings = texts_of(root_, "warnings");
   }
@@ -417,6 +453,10 @@ Result<Plan> read_plan(std::string_view text, const std::string& name, const Typ
   return plan;
 } catch (const std::bad_alloc&) {
   throw;
+} catch (const MissingKernel& missing) {
+  Error error = missing.error;
+  error.where = name;
+  return error;
 } catch (const std::exception& error) {
   return invalid_plan(name, error.what());
 }

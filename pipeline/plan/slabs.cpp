@@ -25,8 +25,9 @@ std::uint64_t checksum(std::span<const std::byte> encoded, std::uint64_t piece_b
   return all;
 }
 
-std::uint64_t copied_piece_bytes(const TypeInfo& type) {
-  return std::max<std::uint64_t>(kPageBytes / type.block_bytes, 1) * type.block_bytes;
+std::uint64_t copied_piece_bytes(const Expression& copied) {
+  const std::uint64_t grain = copied.grain_bytes();
+  return std::max<std::uint64_t>(kPageBytes / grain, 1) * grain;
 }
 
 std::uint64_t SlabCutter::unit_bytes() const {
@@ -36,7 +37,7 @@ std::uint64_t SlabCutter::unit_bytes() const {
 
 SlabRows SlabCutter::next_copy(const Unit& unit, const StepLayout& layout) {
   const Expression& expression = *layout.step().expression;
-  const std::uint64_t piece = copied_piece_bytes(*expression.type), row = expression.row_bytes();
+  const std::uint64_t piece = copied_piece_bytes(expression), row = expression.row_bytes();
   const std::uint64_t most = std::max<std::uint64_t>(layout.bytes_within(slab_bytes_) / piece, 1);
   const std::uint64_t bytes = even_piece(ceil_div(unit_bytes(), piece), most) * piece;
   SlabRows slab{unit_, unit.step, 0, 0, unit.first_row * row + done_bytes_, 0, 0};

@@ -23,11 +23,11 @@ struct SlabRows {
 
 // Returns the contribution of some encoded bytes to the checksum of their unit. That is the sum (modulo 2^64) of the
 // 64-bit XXH3 of its pieces, each seeded with the piece's number in the unit. Slabs contain whole pieces, so they can
-// be added in any order and size. Pieces are rows or, if the step only copies bytes, runs of whole blocks of about a
-// page.
+// be added in any order and size. Pieces are rows or, if the step only copies bytes, runs of whole blocks (or of rows,
+// if those have headers) of about a page.
 std::uint64_t checksum(std::span<const std::byte> encoded, std::uint64_t piece_bytes, std::uint64_t first_piece);
 // Returns the piece size of a copy.
-std::uint64_t copied_piece_bytes(const TypeInfo& type);
+std::uint64_t copied_piece_bytes(const Expression& copied);
 
 // Cuts a plan into slabs and returns them one at a time, in order. Stores only a position, not the slabs. The plan and
 // the layouts of its steps must outlive it. Not thread-safe.

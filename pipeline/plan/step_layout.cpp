@@ -23,10 +23,6 @@ std::uint64_t cost_of_reading(const Expression& assembled, std::uint64_t rows) {
 
 std::uint64_t whole_pages(std::uint64_t bytes) { return capped_sum(bytes, kPageBytes - 1) / kPageBytes * kPageBytes; }
 
-std::uint64_t row_bytes(const TypeInfo& type, const Shape& shape) {
-  return capped_sum(capped_product(shape.columns() / type.block_elements, type.block_bytes), type.row_header_bytes);
-}
-
 bool is_direct(const Plan& plan) { return plan.limits.io == IoMode::kDirect; }
 
 Work work_of(const Step& step, const Encoding& encoding) {
@@ -134,13 +130,13 @@ std::uint64_t StepLayout::rows_of_slab(std::uint64_t usual, std::uint64_t most) 
 }
 
 std::uint64_t StepLayout::bytes_within(std::uint64_t limit) const {
-  const std::uint64_t block = step_->expression->type->block_bytes;
+  const std::uint64_t grain = step_->expression->grain_bytes();
   const std::uint64_t pages = (limit - std::min(limit, fixed_)) / kPageBytes;
-  return std::max<std::uint64_t>(pages * kPageBytes / block, 1) * block;
+  return std::max<std::uint64_t>(pages * kPageBytes / grain, 1) * grain;
 }
 
 std::uint64_t StepLayout::least() const {
-  return copies_only_ ? of_bytes(step_->expression->type->block_bytes) : of_rows(1);
+  return copies_only_ ? of_bytes(step_->expression->grain_bytes()) : of_rows(1);
 }
 
 std::vector<StepLayout> layouts_of(const Plan& plan) {

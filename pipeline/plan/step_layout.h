@@ -25,9 +25,6 @@ std::uint64_t whole_pages(std::uint64_t bytes);  // saturates near 2^64
 // Bookkeeping memory per range, if many ranges are read.
 inline constexpr std::uint64_t kRangeCost = 64;
 
-// Returns the bytes of a row of `shape` in `type`; saturates at the largest 64-bit number.
-std::uint64_t row_bytes(const TypeInfo& type, const Shape& shape);
-
 // Returns true if the limits request direct I/O. Its buffers have the same offset in a memory page as in a disk block,
 // so each may need one more page.
 bool is_direct(const Plan& plan);

@@ -144,10 +144,10 @@ class Writer {
   }
 
   static json::object encoder_json(const Encoder& encoder) {
-    json::object object{{"method", kEncoderWords[static_cast<std::size_t>(encoder.method)]},
+    json::object object{{"method", encoder.method->name},
                         {"gain", kGainWords[static_cast<std::size_t>(encoder.gain)]},
                         {"lattice", kLatticeWords[static_cast<std::size_t>(encoder.lattice)]}};
-    if (encoder.method != EncoderMethod::kSearch) return object;
+    if (!encoder.is_search()) return object;
     object["effort"] = encoder.effort;
     object["weights"] = kSearchWeightWords[static_cast<std::size_t>(encoder.weights.value())];
     return object;
@@ -235,11 +235,7 @@ class Writer {
     all["file"] = text_json(plan.file);
     all["other_inputs"] = std::move(inputs);
     all["trace"] = text_json(plan.trace);
-    json::array modules;
-    for (const TypeModule& module : plan.modules)
-      modules.push_back(
-          {{"type", module.type}, {"name", module.name}, {"version", module.version}, {"xxh3", module.xxh3}});
-    all["modules"] = std::move(modules);
+    all["modules"] = modules_json(plan.modules);
     all["warnings"] = std::move(warnings);
   }
 

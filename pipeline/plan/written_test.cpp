@@ -103,7 +103,7 @@ TEST_CASE("a plan with encoders is written and read back to an equal one") {
   Encoding& encoding = searched.steps[0].encodings[0];
   encoding.encoder = encoder_for(search_encoder(), *encoding.type, encoding.importance != nullptr);
   check_round(searched);
-  encoding.encoder = {EncoderMethod::kReference, Gain::kRow, 0, {}};
+  encoding.encoder = {&reference_method(), Gain::kRow, 0, {}};
   check_round(searched);
 }
 
@@ -135,10 +135,10 @@ TEST_CASE("the encoder is a part of the identity") {
   const Plan plan = sample();
   Plan other = plan;
   Encoder& encoder = other.steps[0].encodings[0].encoder;
-  encoder = {EncoderMethod::kReference, Gain::kRow, 0, {}};
+  encoder = {&reference_method(), Gain::kRow, 0, {}};
   const std::string with_gain = identity_of(other);
   CHECK(with_gain != identity_of(plan));
-  encoder = {EncoderMethod::kSearch, Gain::kRow, 2, SearchWeights::kPlain};
+  encoder = {&search_method(), Gain::kRow, 2, SearchWeights::kPlain};
   const std::string searched = identity_of(other);
   CHECK(searched != with_gain);
   encoder.effort = 3;

@@ -46,28 +46,70 @@ enum {
   GGUFMILL_CANNOT_REPRESENT = 1 /* the type cannot represent the weights, for example because their squares overflow */
 };
 
-/* One call: `rows` complete rows of one tensor, with `cols` elements each.
+/* Weights of the squared errors that a search minimizes. s is the mean square of the block, x the value. Since 1.1. */
+enum {
+  GGUFMILL_WEIGHTS_GGML = 0,       /* those of the type's default encoder */
+  GGUFMILL_WEIGHTS_QUARTER = 1,    /* importance (1 without it) times the fourth root of 2 s + x x */
+  GGUFMILL_WEIGHTS_IMPORTANCE = 2, /* importance, 1 without it */
+  GGUFMILL_WEIGHTS_PLAIN = 3       /* 1 */
+};
+
+/* One call: `rows` complete rows of one tensor, with `cols` elements each. A row of a type is its header, if it has one
+ * (`row_header_bytes`), and its blocks; nothing is between two rows.
  *
- * src         Input: `rows` times the row size of the source type, in bytes: `row_header_bytes`, then the blocks.
- * Aligned only to the elements of the source type (2 for F16, 4 for F32, 1 for blocks). Never overlaps dst. For
- * encoding, the host guarantees that all values are finite. dst         Output: `rows` times the row size of the target
- * type, in bytes. Aligned to the elements of the target type in the same way. The kernel must write all of it, and
- * nothing outside it. rows        At least 1. cols        A positive multiple of the block elements of the type.
- * importance  `cols` weights, all finite and non-negative, shared by all rows of the call; or null.
- *
- * The output bytes of a row must depend only on that row, `cols` and `importance`: not on `rows`, the thread, earlier
- * calls or the ISA. */
+ * The output bytes of a row must depend only on that row, `cols`, `importance`, `effort` and `weights`: not on `rows`,
+ * the thread, earlier calls or the ISA. */
 typedef struct ggufmill_call {
+  /* Input. Aligned only to the elements of the source type (2 bytes for F16, 4 for F32, 1 for blocks). Never overlaps
+   * dst. For encoding, the host guarantees that all values are finite. */
   const void* src;
+  /* Output, aligned to the elements of the target type in the same way. The kernel must write all of it, and nothing
+   * outside it. */
   void* dst;
-  uint64_t rows;
-  uint64_t cols;
-  const float* importance;
+  uint64_t rows;           /* at least 1 */
+  uint64_t cols;           /* a positive multiple of the type's block elements */
+  const float* importance; /* `cols` weights, all finite and non-negative, shared by all rows; or null */
+
+  /* Since version 1.1: */
+
+  /* sizeof(ggufmill_call) of the host. A host has at least the members of the module's minor version. A module may use
+   * members of later versions if the size includes them. */
+  uint32_t size;
+  uint32_t effort;   /* of the encoder `search`: 1 to 3; more finds smaller errors and takes longer. Else 0 */
+  uint32_t weights;  /* of the encoder `search`: GGUFMILL_WEIGHTS_*. Else 0 */
+  uint32_t reserved; /* 0 */
 } ggufmill_call;
 
 /* Executes one call. Must be reentrant. Must not leave an allocation behind after the call, perform I/O, throw
  * exceptions, raise signals or change the floating-point environment. Returns GGUFMILL_OK or another status. */
 typedef int32_t (*ggufmill_run)(const ggufmill_call* call);
+
+/* Formats of the fields of a type. Words have a byte order, but any value. Scales have a byte order as well, and must
+ * be finite: the host checks the output of encoders and the input of copies. Since version 1.1. */
+enum {
+  GGUFMILL_WORD_8 = 1,
+  GGUFMILL_WORD_16 = 2,
+  GGUFMILL_WORD_32 = 3,
+  GGUFMILL_WORD_64 = 4,
+  GGUFMILL_SCALE_F16 = 16,
+  GGUFMILL_SCALE_BF16 = 17,
+  GGUFMILL_SCALE_F32 = 18,
+  GGUFMILL_SCALE_F64 = 19,
+  GGUFMILL_SCALE_E8M0 = 20, /* 0xff is NaN */
+  GGUFMILL_SCALE_E4M3 = 21, /* without infinities: 0x7f and 0xff are NaN */
+  GGUFMILL_SCALE_E5M2 = 22
+};
+
+/* Part that a field belongs to. */
+enum { GGUFMILL_IN_BLOCK = 0, GGUFMILL_IN_ROW_HEADER = 1 };
+
+/* `count` consecutive words or scales of one format. Since version 1.1. */
+typedef struct ggufmill_field {
+  uint32_t format; /* GGUFMILL_WORD_* or GGUFMILL_SCALE_* */
+  uint32_t part;   /* GGUFMILL_IN_BLOCK or GGUFMILL_IN_ROW_HEADER */
+  uint32_t offset; /* of the first, in bytes from the start of the part */
+  uint32_t count;  /* at least 1 */
+} ggufmill_field;
 
 typedef struct ggufmill_kernel {
   uint32_t operation;      /* GGUFMILL_DECODE or GGUFMILL_ENCODE */
@@ -78,7 +120,25 @@ typedef struct ggufmill_kernel {
   uint32_t row_header_bytes; /* bytes in front of the blocks of each row; 0 before version 1.1 */
   const char* name;          /* name of the type, as users write it: "Q4_K" */
   ggufmill_run run;
+
+  /* Since version 1.1: */
+
+  /* Name of the encoder, as users write it (`encoder: NAME`): lower-case letters, digits, '-', '_'. Null for decoders
+   * and for the type's default encoder, which users call `reference`. The encoder `search` looks for a smaller error
+   * than the default one, and receives an effort and weights. A module must produce the bytes of the program's own
+   * encoder of a type if there is one, so a module may bring a search only for its own types, or a faster one with the
+   * same bytes. Any other name is the module's own. */
+  const char* encoder;
+  /* Words and scales of a type that the module defines, at most GGUFMILL_MAX_FIELDS; all its kernels have the same.
+   * Bytes in no field are words of 8 bits. Null if the module does not describe the type: then scales are not checked,
+   * and files of the other byte order are refused. Types of GGUF and those below GGUFMILL_FIRST_FOREIGN_TYPE that the
+   * program knows are described by the program. */
+  const ggufmill_field* fields;
+  uint32_t field_count; /* 0 if `fields` is null */
+  uint32_t reserved;    /* 0 */
 } ggufmill_kernel;
+
+#define GGUFMILL_MAX_FIELDS 8
 
 typedef struct ggufmill_module {
   uint32_t magic;           /* GGUFMILL_MAGIC */
@@ -99,8 +159,13 @@ typedef struct ggufmill_module {
  * elements per byte, and U2, with four, the first element in the low bits. */
 #define GGUFMILL_FIRST_SOURCE_TYPE UINT32_C(0x8000)
 
-/* First id for types that a module defines itself. When the host loads the module, it adds the type, with the name and
- * the block of the kernel. A kernel whose id or name another module defines differently is refused. */
+/* First id for types that a module defines itself. When the host loads the module, it adds the type, with the name, the
+ * block, the row header and the fields of the kernel.
+ *
+ * Collisions: the module that is found first has a type, and each encoder that is not the program's own. Kernels of
+ * another module that define the type's id or name differently, and kernels of a module of another name for the same
+ * operation, type and encoder, are refused, and the report names both modules. Builds of one module for several ISAs
+ * have the same name. */
 #define GGUFMILL_FIRST_FOREIGN_TYPE UINT32_C(0x10000)
 
 /* Ids that another project uses in its GGUF files, which a module of version 1.1 may define as well. The ranges have no

@@ -4,7 +4,19 @@
 #include <cstdint>
 #include <cstring>
 
+#include "plugins/abi/ggufmill_kernels.h"
+
 namespace ggufmill::ik {
+
+// Descriptions of fields for the kernel ABI.
+constexpr ggufmill_field half_in_block(std::uint32_t offset) {
+  return {GGUFMILL_SCALE_F16, GGUFMILL_IN_BLOCK, offset, 1};
+}
+constexpr ggufmill_field words_in_block(std::uint32_t offset, std::uint32_t count) {
+  return {GGUFMILL_WORD_16, GGUFMILL_IN_BLOCK, offset, count};
+}
+inline constexpr ggufmill_field kHalfInHeader{GGUFMILL_SCALE_F16, GGUFMILL_IN_ROW_HEADER, 0, 1};
+inline constexpr ggufmill_field kFloatInHeader{GGUFMILL_SCALE_F32, GGUFMILL_IN_ROW_HEADER, 0, 1};
 
 inline int nibble(const std::uint8_t* bytes, int i) { return bytes[i / 2] >> (4 * (i % 2)) & 15; }
 inline void add_nibble(std::uint8_t* bytes, int i, unsigned value) {

@@ -16,6 +16,7 @@ inline constexpr int kSuperBlock = 256, kSubBlock = 16, kSubBlocks = 16;
 struct IQ2_K {
   static constexpr std::uint32_t kTypeId = 137, kElements = kSuperBlock, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ2_K";
+  static constexpr ggufmill_field kFields[] = {half_in_block(0), words_in_block(2, 1)};
   struct Block {
     StoredHalf d;
     StoredWord extra;        // bit b: sub-block b uses the shifted table
@@ -30,6 +31,7 @@ struct IQ2_K {
 struct IQ3_K {
   static constexpr std::uint32_t kTypeId = 138, kElements = kSuperBlock, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ3_K";
+  static constexpr ggufmill_field kFields[] = {half_in_block(0), words_in_block(2, 2)};
   struct Block {
     StoredHalf d;
     StoredWord extra, negative;  // bit b: of sub-block b
@@ -45,6 +47,7 @@ struct IQ3_K {
 struct IQ4_K {
   static constexpr std::uint32_t kTypeId = 139, kElements = kSuperBlock, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ4_K";
+  static constexpr ggufmill_field kFields[] = {half_in_block(0), words_in_block(2, 1)};
   struct Block {
     StoredHalf d;
     StoredWord extra;
@@ -60,6 +63,7 @@ struct IQ4_K {
 struct IQ5_K {
   static constexpr std::uint32_t kTypeId = 140, kElements = kSuperBlock, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ5_K";
+  static constexpr ggufmill_field kFields[] = {half_in_block(0), words_in_block(2, 1)};
   struct Block {
     StoredHalf d;
     StoredWord extra;
@@ -76,6 +80,7 @@ struct IQ5_K {
 struct IQ6_K {
   static constexpr std::uint32_t kTypeId = 141, kElements = kSuperBlock, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ6_K";
+  static constexpr ggufmill_field kFields[] = {half_in_block(0), words_in_block(2, 1)};
   struct Block {
     StoredHalf d;
     StoredWord extra;

@@ -14,6 +14,7 @@ namespace ggufmill::ik {
 struct IQ2_KS {
   static constexpr std::uint32_t kTypeId = 145, kElements = 256, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ2_KS";
+  static constexpr ggufmill_field kFields[] = {kHalfInHeader, words_in_block(0, 1)};
   struct Header {
     reference::StoredHalf d;
   };
@@ -30,6 +31,7 @@ struct IQ2_KS {
 struct IQ3_KS {
   static constexpr std::uint32_t kTypeId = 156, kElements = 256, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ3_KS";
+  static constexpr ggufmill_field kFields[] = {kHalfInHeader, words_in_block(0, 1)};
   struct Header {
     reference::StoredHalf d;
   };
@@ -47,6 +49,7 @@ struct IQ3_KS {
 struct IQ4_KS {
   static constexpr std::uint32_t kTypeId = 144, kElements = 256, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ4_KS";
+  static constexpr ggufmill_field kFields[] = {kFloatInHeader};
   struct Header {
     StoredFloat d;
   };
@@ -62,6 +65,7 @@ struct IQ4_KS {
 struct IQ5_KS {
   static constexpr std::uint32_t kTypeId = 152, kElements = 256, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ5_KS";
+  static constexpr ggufmill_field kFields[] = {kFloatInHeader};
   struct Header {
     StoredFloat d;
   };
@@ -79,6 +83,7 @@ struct IQ5_KS {
 struct IQ4_KSS {
   static constexpr std::uint32_t kTypeId = 146, kElements = 256, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ4_KSS";
+  static constexpr ggufmill_field kFields[] = {kFloatInHeader, words_in_block(0, 64)};
   struct Header {
     StoredFloat d;
   };
@@ -95,6 +100,7 @@ struct IQ4_KSS {
 struct IQ2_KL {
   static constexpr std::uint32_t kTypeId = 157, kElements = 256, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ2_KL";
+  static constexpr ggufmill_field kFields[] = {kHalfInHeader, words_in_block(0, 1)};
   struct Header {
     reference::StoredHalf d;
   };

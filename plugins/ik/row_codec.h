@@ -4,6 +4,7 @@
 //   struct IQ4_KS {
 //     static constexpr std::uint32_t kTypeId, kElements, kFlags;        // as in plugins/reference/codec.h
 //     static constexpr const char* kName;
+//     static constexpr ggufmill_field kFields[] = ...;
 //     using Header = ...;                                               // bytes only
 //     using Block = ...;                                                // bytes only
 //     static void decode_row(const Header& header, const Block* blocks, std::uint64_t count, float* x);
@@ -16,7 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plugins/abi/ggufmill_kernels.h"
+#include "plugins/reference/codec.h"
 
 namespace ggufmill::ik {
 
@@ -49,14 +50,12 @@ int32_t encode_rows(const ggufmill_call* call) {
 template <class Codec>
 constexpr ggufmill_kernel row_kernel_of(std::uint32_t operation, std::uint32_t flags, ggufmill_run run) {
   static_assert(alignof(typename Codec::Block) == 1 && alignof(typename Codec::Header) == 1);
-  return {operation,
-          Codec::kTypeId,
-          Codec::kElements,
-          sizeof(typename Codec::Block),
-          flags,
-          sizeof(typename Codec::Header),
-          Codec::kName,
-          run};
+  ggufmill_kernel kernel = reference::plain_kernel(operation, Codec::kTypeId, Codec::kElements,
+                                                   sizeof(typename Codec::Block), Codec::kName, run);
+  kernel.flags = flags;
+  kernel.row_header_bytes = sizeof(typename Codec::Header);
+  reference::describe_fields<Codec>(kernel);
+  return kernel;
 }
 
 // Returns a decoder and an encoder for each codec.

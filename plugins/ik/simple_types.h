@@ -13,6 +13,7 @@ namespace ggufmill::ik {
 struct Q6_0 {
   static constexpr std::uint32_t kTypeId = 133, kElements = 32, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "Q6_0";
+  static constexpr ggufmill_field kFields[] = {half_in_block(0)};
   struct Block {
     reference::StoredHalf d;
     std::uint8_t qh[8];   // the high two bits of q[j]: bits 4 * (j / 8 % 2) + 2 * (j / 16) of byte j % 8
@@ -27,6 +28,7 @@ struct Q6_0 {
 struct Q8_KV {
   static constexpr std::uint32_t kTypeId = 151, kElements = 32, kFlags = 0;
   static constexpr const char* kName = "Q8_KV";
+  static constexpr ggufmill_field kFields[] = {kFloatInHeader, {GGUFMILL_WORD_32, GGUFMILL_IN_ROW_HEADER, 4, 1}};
   struct Header {
     StoredFloat d;
     std::uint8_t sum[4];  // little-endian
@@ -42,6 +44,7 @@ struct Q8_KV {
 struct IQ1_BN {
   static constexpr std::uint32_t kTypeId = 134, kElements = 64, kFlags = 0;
   static constexpr const char* kName = "IQ1_BN";
+  static constexpr ggufmill_field kFields[] = {kHalfInHeader};
   struct Header {
     reference::StoredHalf d;
   };
@@ -55,6 +58,7 @@ struct IQ1_BN {
 struct IQ2_BN {
   static constexpr std::uint32_t kTypeId = 135, kElements = 64, kFlags = 0;
   static constexpr const char* kName = "IQ2_BN";
+  static constexpr ggufmill_field kFields[] = {kFloatInHeader};
   struct Header {
     StoredFloat d;
   };

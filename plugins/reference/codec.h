@@ -18,6 +18,10 @@
 // An encode(x, importance, block) that can fail returns a status as std::int32_t; a status other than GGUFMILL_OK ends
 // the call.
 //
+// A codec of a type that the program does not know itself also describes its words and scales:
+//
+//     static constexpr ggufmill_field kFields[] = {{GGUFMILL_SCALE_F16, GGUFMILL_IN_BLOCK, 0, 1}, ...};
+//
 // kernels_of<Codec...>() builds the kernels. The header of each type family keeps them in a constexpr array, and
 // module.cpp concatenates these arrays.
 
@@ -89,10 +93,28 @@ int32_t encode_rows(const ggufmill_call* call) {
   return status;
 }
 
+// Returns a kernel without flags, and an encoder that is its type's default one.
+constexpr ggufmill_kernel plain_kernel(std::uint32_t operation, std::uint32_t type_id, std::uint32_t elements,
+                                       std::uint32_t bytes, const char* name, ggufmill_run run) {
+  return {operation, type_id, elements, bytes, 0, 0, name, run, nullptr, nullptr, 0, 0};
+}
+
+template <class Codec>
+constexpr void describe_fields(ggufmill_kernel& kernel) {
+  if constexpr (requires { Codec::kFields; }) {
+    kernel.fields = Codec::kFields;
+    kernel.field_count = sizeof Codec::kFields / sizeof Codec::kFields[0];
+  }
+}
+
 template <class Codec>
 constexpr ggufmill_kernel kernel_of(std::uint32_t operation, std::uint32_t flags, ggufmill_run run) {
   static_assert(alignof(typename Codec::Block) == 1);
-  return {operation, Codec::kTypeId, Codec::kElements, sizeof(typename Codec::Block), flags, 0, Codec::kName, run};
+  ggufmill_kernel kernel =
+      plain_kernel(operation, Codec::kTypeId, Codec::kElements, sizeof(typename Codec::Block), Codec::kName, run);
+  kernel.flags = flags;
+  describe_fields<Codec>(kernel);
+  return kernel;
 }
 
 // Returns a decoder and an encoder for each codec.

@@ -11,7 +11,7 @@
 #include <array>
 #include <cstddef>
 
-#include "plugins/abi/ggufmill_search.h"
+#include "plugins/abi/ggufmill_lattice.h"
 
 namespace ggufmill::reference {
 

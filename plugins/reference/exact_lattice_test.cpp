@@ -48,7 +48,7 @@ std::vector<unsigned char> room_for(std::uint32_t type) {
 
 Row decoded_row(std::uint32_t type, const std::vector<unsigned char>& bytes) {
   Row row(kCount);
-  const ggufmill_call call{bytes.data(), row.data(), 1, kCount, nullptr};
+  const ggufmill_call call{bytes.data(), row.data(), 1, kCount, nullptr, sizeof(ggufmill_call), 0, 0, 0};
   REQUIRE(codec(GGUFMILL_DECODE, type).run(&call) == GGUFMILL_OK);
   return row;
 }
@@ -77,7 +77,7 @@ Row quantized_row(std::uint32_t type, unsigned seed) {
   Row row(kCount);
   for (float& value : row) value = static_cast<float>(any_number(random) - 0.4);
   std::vector<unsigned char> bytes = room_for(type);
-  const ggufmill_call call{row.data(), bytes.data(), 1, kCount, nullptr};
+  const ggufmill_call call{row.data(), bytes.data(), 1, kCount, nullptr, sizeof(ggufmill_call), 0, 0, 0};
   REQUIRE(codec(GGUFMILL_ENCODE, type).run(&call) == GGUFMILL_OK);
   return decoded_row(type, bytes);
 }

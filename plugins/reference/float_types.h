@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "plugins/abi/ggufmill_kernels.h"
+#include "plugins/reference/codec.h"
 
 namespace ggufmill::reference {
 
@@ -17,14 +17,14 @@ int32_t decode_f64(const ggufmill_call* call);
 int32_t encode_f64(const ggufmill_call* call);
 
 inline constexpr std::array kFloatKernels = {
-    ggufmill_kernel{GGUFMILL_DECODE, 0, 1, 4, 0, 0, "F32", copy_f32},
-    ggufmill_kernel{GGUFMILL_ENCODE, 0, 1, 4, 0, 0, "F32", copy_f32},
-    ggufmill_kernel{GGUFMILL_DECODE, 1, 1, 2, 0, 0, "F16", decode_f16},
-    ggufmill_kernel{GGUFMILL_ENCODE, 1, 1, 2, 0, 0, "F16", encode_f16},
-    ggufmill_kernel{GGUFMILL_DECODE, 28, 1, 8, 0, 0, "F64", decode_f64},
-    ggufmill_kernel{GGUFMILL_ENCODE, 28, 1, 8, 0, 0, "F64", encode_f64},
-    ggufmill_kernel{GGUFMILL_DECODE, 30, 1, 2, 0, 0, "BF16", decode_bf16},
-    ggufmill_kernel{GGUFMILL_ENCODE, 30, 1, 2, 0, 0, "BF16", encode_bf16},
+    plain_kernel(GGUFMILL_DECODE, 0, 1, 4, "F32", copy_f32),
+    plain_kernel(GGUFMILL_ENCODE, 0, 1, 4, "F32", copy_f32),
+    plain_kernel(GGUFMILL_DECODE, 1, 1, 2, "F16", decode_f16),
+    plain_kernel(GGUFMILL_ENCODE, 1, 1, 2, "F16", encode_f16),
+    plain_kernel(GGUFMILL_DECODE, 28, 1, 8, "F64", decode_f64),
+    plain_kernel(GGUFMILL_ENCODE, 28, 1, 8, "F64", encode_f64),
+    plain_kernel(GGUFMILL_DECODE, 30, 1, 2, "BF16", decode_bf16),
+    plain_kernel(GGUFMILL_ENCODE, 30, 1, 2, "BF16", encode_bf16),
 };
 
 }  // namespace ggufmill::reference

@@ -27,7 +27,7 @@ std::vector<ggufmill_kernel> kernels_for(std::uint32_t operation) {
 // Encodes 256 values as blocks of the kernel's type. Returns no bytes if the kernel fails.
 std::vector<std::uint8_t> encode(const ggufmill_kernel& kernel, const std::vector<float>& x, const float* importance) {
   std::vector<std::uint8_t> bytes(x.size() / kernel.block_elements * kernel.block_bytes);
-  const ggufmill_call call{x.data(), bytes.data(), 1, x.size(), importance};
+  const ggufmill_call call{x.data(), bytes.data(), 1, x.size(), importance, sizeof(ggufmill_call), 0, 0, 0};
   if (kernel.run(&call) != GGUFMILL_OK) bytes.clear();
   return bytes;
 }
@@ -75,7 +75,7 @@ TEST_CASE("any bytes decode within the tables", "[iq]") {
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
     std::fill_n(bytes.begin(), kernel.block_bytes, std::uint8_t{0xff});
     std::vector<float> x(200 * kernel.block_elements);
-    const ggufmill_call call{bytes.data(), x.data(), 1, x.size(), nullptr};
+    const ggufmill_call call{bytes.data(), x.data(), 1, x.size(), nullptr, sizeof(ggufmill_call), 0, 0, 0};
     CHECK(kernel.run(&call) == GGUFMILL_OK);
   }
 }
@@ -91,7 +91,7 @@ TEST_CASE("any floats are encoded or refused", "[iq]") {
       std::vector<float> x(256), importance(256, 1.0f);
       std::memcpy(x.data(), bits.data(), 1024);
       std::vector<std::uint8_t> bytes(256 / kernel.block_elements * kernel.block_bytes);
-      const ggufmill_call call{x.data(), bytes.data(), 1, 256, importance.data()};
+      const ggufmill_call call{x.data(), bytes.data(), 1, 256, importance.data(), sizeof(ggufmill_call), 0, 0, 0};
       const std::int32_t status = kernel.run(&call);
       other += status != GGUFMILL_OK && status != kNoBookPoint;
     }

@@ -1,6 +1,5 @@
-// The module description and its single tables of kernels and searches, all constant data. Compiled twice: into the
-// program, as ggufmill_reference_module and ggufmill_reference_searches, and into the loadable module, as
-// ggufmill_kernels_v1 and ggufmill_searches_v1.
+// The module description and its single table of kernels, all constant data. Compiled twice: into the program, as
+// ggufmill_reference_module, and into the loadable module, as ggufmill_kernels_v1.
 
 #include <array>
 #include <cstddef>
@@ -34,20 +33,18 @@ constexpr auto join(const std::array<ggufmill_kernel, kCounts>&... families) {
 }
 
 constexpr auto kKernels = join(kFloatKernels, kSimpleKernels, kKKernels, kIq1Kernels, kLatticeKernels, kIq4Kernels,
-                               kTernaryKernels, kFp4Kernels, kBitKernels, kNumberKernels);
+                               kTernaryKernels, kFp4Kernels, kBitKernels, kNumberKernels, kSearchKernels);
 
 }  // namespace
 }  // namespace ggufmill::reference
 
 #ifdef GGUFMILL_LOADABLE
 #define GGUFMILL_MODULE ggufmill_kernels_v1
-#define GGUFMILL_SEARCHES ggufmill_searches_v1
 #else
 #define GGUFMILL_MODULE ggufmill_reference_module
-#define GGUFMILL_SEARCHES ggufmill_reference_searches
 #endif
 
-extern "C" __attribute__((visibility("default"))) constinit const ggufmill_module GGUFMILL_MODULE = {
+extern "C" GGUFMILL_EXPORT constinit const ggufmill_module GGUFMILL_MODULE = {
     GGUFMILL_MAGIC,
     sizeof(ggufmill_module),
     GGUFMILL_ABI_MAJOR,
@@ -59,13 +56,6 @@ extern "C" __attribute__((visibility("default"))) constinit const ggufmill_modul
     "reference",
     "",
     ggufmill::reference::kKernels.data(),
-};
-
-extern "C" __attribute__((visibility("default"))) constinit const ggufmill_search_table GGUFMILL_SEARCHES = {
-    sizeof(ggufmill_search_table),
-    sizeof(ggufmill_search_kernel),
-    ggufmill::reference::kSearches.size(),
-    ggufmill::reference::kSearches.data(),
 };
 
 #ifndef GGUFMILL_LOADABLE

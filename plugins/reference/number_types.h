@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "plugins/abi/ggufmill_kernels.h"
+#include "plugins/reference/codec.h"
 
 namespace ggufmill::reference {
 
@@ -29,23 +29,23 @@ int32_t decode_u4(const ggufmill_call* call);
 int32_t decode_u2(const ggufmill_call* call);
 
 inline constexpr std::array kNumberKernels = {
-    ggufmill_kernel{GGUFMILL_DECODE, 24, 1, 1, 0, 0, "I8", decode_i8},
-    ggufmill_kernel{GGUFMILL_ENCODE, 24, 1, 1, 0, 0, "I8", encode_i8},
-    ggufmill_kernel{GGUFMILL_DECODE, 25, 1, 2, 0, 0, "I16", decode_i16},
-    ggufmill_kernel{GGUFMILL_ENCODE, 25, 1, 2, 0, 0, "I16", encode_i16},
-    ggufmill_kernel{GGUFMILL_DECODE, 26, 1, 4, 0, 0, "I32", decode_i32},
-    ggufmill_kernel{GGUFMILL_ENCODE, 26, 1, 4, 0, 0, "I32", encode_i32},
-    ggufmill_kernel{GGUFMILL_DECODE, 27, 1, 8, 0, 0, "I64", decode_i64},
-    ggufmill_kernel{GGUFMILL_ENCODE, 27, 1, 8, 0, 0, "I64", encode_i64},
-    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 0, 1, 1, 0, 0, "F8_E4M3", decode_e4m3},
-    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 1, 1, 1, 0, 0, "F8_E5M2", decode_e5m2},
-    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 2, 1, 1, 0, 0, "BOOL", decode_bool},
-    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 3, 1, 1, 0, 0, "U8", decode_u8},
-    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 4, 1, 2, 0, 0, "U16", decode_u16},
-    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 5, 1, 4, 0, 0, "U32", decode_u32},
-    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 6, 1, 8, 0, 0, "U64", decode_u64},
-    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 7, 2, 1, 0, 0, "U4", decode_u4},
-    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 8, 4, 1, 0, 0, "U2", decode_u2},
+    plain_kernel(GGUFMILL_DECODE, 24, 1, 1, "I8", decode_i8),
+    plain_kernel(GGUFMILL_ENCODE, 24, 1, 1, "I8", encode_i8),
+    plain_kernel(GGUFMILL_DECODE, 25, 1, 2, "I16", decode_i16),
+    plain_kernel(GGUFMILL_ENCODE, 25, 1, 2, "I16", encode_i16),
+    plain_kernel(GGUFMILL_DECODE, 26, 1, 4, "I32", decode_i32),
+    plain_kernel(GGUFMILL_ENCODE, 26, 1, 4, "I32", encode_i32),
+    plain_kernel(GGUFMILL_DECODE, 27, 1, 8, "I64", decode_i64),
+    plain_kernel(GGUFMILL_ENCODE, 27, 1, 8, "I64", encode_i64),
+    plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 0, 1, 1, "F8_E4M3", decode_e4m3),
+    plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 1, 1, 1, "F8_E5M2", decode_e5m2),
+    plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 2, 1, 1, "BOOL", decode_bool),
+    plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 3, 1, 1, "U8", decode_u8),
+    plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 4, 1, 2, "U16", decode_u16),
+    plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 5, 1, 4, "U32", decode_u32),
+    plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 6, 1, 8, "U64", decode_u64),
+    plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 7, 2, 1, "U4", decode_u4),
+    plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 8, 4, 1, "U2", decode_u2),
 };
 
 }  // namespace ggufmill::reference

@@ -15,7 +15,7 @@ namespace {
 template <class T>
 std::vector<float> decoded(ggufmill_run run, const std::vector<T>& codes) {
   std::vector<float> values(codes.size());
-  const ggufmill_call call{codes.data(), values.data(), 1, codes.size(), nullptr};
+  const ggufmill_call call{codes.data(), values.data(), 1, codes.size(), nullptr, sizeof(ggufmill_call), 0, 0, 0};
   CHECK(run(&call) == GGUFMILL_OK);
   return values;
 }
@@ -23,7 +23,7 @@ std::vector<float> decoded(ggufmill_run run, const std::vector<T>& codes) {
 template <class T>
 std::vector<T> encoded(ggufmill_run run, const std::vector<float>& values) {
   std::vector<T> numbers(values.size());
-  const ggufmill_call call{values.data(), numbers.data(), 1, values.size(), nullptr};
+  const ggufmill_call call{values.data(), numbers.data(), 1, values.size(), nullptr, sizeof(ggufmill_call), 0, 0, 0};
   CHECK(run(&call) == GGUFMILL_OK);
   return numbers;
 }
@@ -31,7 +31,7 @@ std::vector<T> encoded(ggufmill_run run, const std::vector<float>& values) {
 template <class T>
 int32_t status(ggufmill_run run, float value) {
   T number{};
-  const ggufmill_call call{&value, &number, 1, 1, nullptr};
+  const ggufmill_call call{&value, &number, 1, 1, nullptr, sizeof(ggufmill_call), 0, 0, 0};
   return run(&call);
 }
 

@@ -4,9 +4,8 @@
 // from the same sources.
 
 #include "plugins/abi/ggufmill_kernels.h"
-#include "plugins/abi/ggufmill_search.h"
+#include "plugins/abi/ggufmill_lattice.h"
 
-extern "C" const ggufmill_module ggufmill_reference_module;
 // Every type that has a search has one here.
-extern "C" const ggufmill_search_table ggufmill_reference_searches;
+extern "C" const ggufmill_module ggufmill_reference_module;
 extern "C" const ggufmill_lattice_table ggufmill_reference_lattices;

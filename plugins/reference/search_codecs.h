@@ -2,6 +2,9 @@
 // The types that have a search: for each, its codec, the weights of its reference encoder, the format that the search
 // sees, and how what is found is packed.
 
+#include <array>
+#include <cstddef>
+
 #include "plugins/reference/fp4_types.h"
 #include "plugins/reference/iq4_types.h"
 #include "plugins/reference/k_types.h"
@@ -157,5 +160,36 @@ struct SearchedMxfp4 : MXFP4 {
 struct SearchedNvfp4 : NVFP4 {
   static constexpr GgmlWeights kGgml{GgmlWeights::kNever, GgmlWeights::kOne};
 };
+
+// The functions of the searches of a module.
+using SearchRun = int32_t(const ggufmill_call* call);
+struct SearchRuns {
+  SearchRun *q4_0, *q4_1, *q5_0, *q5_1, *q8_0, *q2_k, *q3_k, *q4_k, *q5_k, *q6_k, *iq4_nl, *iq4_xs, *iq3_s, *iq2_s,
+      *iq3_xxs, *iq2_xs, *iq2_xxs, *iq1_s, *iq1_m, *mxfp4, *nvfp4;
+};
+
+template <class Codec>
+constexpr ggufmill_kernel search_kernel_of(SearchRun* run) {
+  // A search always uses importance; types that need it get no file without it.
+  ggufmill_kernel kernel =
+      plain_kernel(GGUFMILL_ENCODE, Codec::kTypeId, Codec::kElements, sizeof(typename Codec::Block), Codec::kName, run);
+  kernel.flags = Codec::kFlags == GGUFMILL_NEEDS_IMPORTANCE ? GGUFMILL_NEEDS_IMPORTANCE : GGUFMILL_ACCEPTS_IMPORTANCE;
+  kernel.encoder = "search";
+  return kernel;
+}
+
+constexpr auto search_kernels_of(const SearchRuns& runs) {
+  return std::array{search_kernel_of<SearchedQ4_0>(runs.q4_0),      search_kernel_of<SearchedQ4_1>(runs.q4_1),
+                    search_kernel_of<SearchedQ5_0>(runs.q5_0),      search_kernel_of<SearchedQ5_1>(runs.q5_1),
+                    search_kernel_of<SearchedQ8_0>(runs.q8_0),      search_kernel_of<SearchedQ2_K>(runs.q2_k),
+                    search_kernel_of<SearchedQ3_K>(runs.q3_k),      search_kernel_of<SearchedQ4_K>(runs.q4_k),
+                    search_kernel_of<SearchedQ5_K>(runs.q5_k),      search_kernel_of<SearchedQ6_K>(runs.q6_k),
+                    search_kernel_of<SearchedIq4Nl>(runs.iq4_nl),   search_kernel_of<SearchedIq4Xs>(runs.iq4_xs),
+                    search_kernel_of<SearchedIq3S>(runs.iq3_s),     search_kernel_of<SearchedIq2S>(runs.iq2_s),
+                    search_kernel_of<SearchedIq3Xxs>(runs.iq3_xxs), search_kernel_of<SearchedIq2Xs>(runs.iq2_xs),
+                    search_kernel_of<SearchedIq2Xxs>(runs.iq2_xxs), search_kernel_of<SearchedIq1S>(runs.iq1_s),
+                    search_kernel_of<SearchedIq1M>(runs.iq1_m),     search_kernel_of<SearchedMxfp4>(runs.mxfp4),
+                    search_kernel_of<SearchedNvfp4>(runs.nvfp4)};
+}
 
 }  // namespace ggufmill::reference

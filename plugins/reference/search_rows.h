@@ -39,8 +39,8 @@ double error_of_block(const float* x, const float* weights, const typename Codec
 }
 
 template <class Codec, BlockSearch<Codec> kSearch>
-int32_t search_rows(const ggufmill_search_call* call) {
-  const ggufmill_call& rows = call->rows;
+int32_t search_rows(const ggufmill_call* call) {
+  const ggufmill_call& rows = *call;
   const std::uint64_t blocks_a_row = rows.cols / Codec::kElements;
   for (std::uint64_t row = 0; row < rows.rows; ++row) {
     const float* x = static_cast<const float*>(rows.src) + row * rows.cols;
@@ -65,11 +65,6 @@ int32_t search_rows(const ggufmill_search_call* call) {
     }
   }
   return GGUFMILL_OK;
-}
-
-template <class Codec, BlockSearch<Codec> kSearch>
-constexpr ggufmill_search_kernel search_of() {
-  return {Codec::kTypeId, 0, search_rows<Codec, kSearch>};
 }
 
 }  // namespace ggufmill::reference

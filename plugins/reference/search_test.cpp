@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plugins/reference/reference.h"
+#include "plugins/reference/search_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/synth.h"
 
@@ -15,14 +16,12 @@ constexpr std::uint64_t kColumns = 512, kRows = 24;
 
 using Floats = std::vector<float>;
 
-std::span<const ggufmill_search_kernel> searches() {
-  return {ggufmill_reference_searches.kernels, ggufmill_reference_searches.count};
-}
+std::span<const ggufmill_kernel> searches() { return ggufmill::reference::kSearchKernels; }
 
 const ggufmill_kernel& kernel_of(std::uint32_t operation, std::uint32_t type) {
   for (std::uint32_t i = 0; i < ggufmill_reference_module.kernel_count; ++i) {
     const ggufmill_kernel& kernel = ggufmill_reference_module.kernels[i];
-    if (kernel.operation == operation && kernel.type_id == type) return kernel;
+    if (kernel.operation == operation && kernel.type_id == type && !kernel.encoder) return kernel;
   }
   throw std::string("no kernel");
 }
@@ -62,17 +61,18 @@ std::uint64_t row_bytes(std::uint32_t type) {
 
 Floats decoded(std::uint32_t type, const std::vector<unsigned char>& bytes, std::uint64_t rows) {
   Floats values(rows * kColumns);
-  const ggufmill_call call{bytes.data(), values.data(), rows, kColumns, nullptr};
+  const ggufmill_call call{bytes.data(), values.data(), rows, kColumns, nullptr, sizeof(ggufmill_call), 0, 0, 0};
   REQUIRE(kernel_of(GGUFMILL_DECODE, type).run(&call) == GGUFMILL_OK);
   return values;
 }
 
-Encoded searched(const ggufmill_search_kernel& kernel, const Floats& x, const float* importance, std::uint32_t effort,
+Encoded searched(const ggufmill_kernel& kernel, const Floats& x, const float* importance, std::uint32_t effort,
                  std::uint32_t weights) {
   const std::uint64_t rows = x.size() / kColumns;
   Encoded encoded;
   encoded.bytes.resize(rows * row_bytes(kernel.type_id));
-  const ggufmill_search_call call{{x.data(), encoded.bytes.data(), rows, kColumns, importance}, effort, weights};
+  const ggufmill_call call{
+      x.data(), encoded.bytes.data(), rows, kColumns, importance, sizeof(ggufmill_call), effort, weights, 0};
   REQUIRE(kernel.run(&call) == GGUFMILL_OK);
   encoded.values = decoded(kernel.type_id, encoded.bytes, rows);
   return encoded;
@@ -81,7 +81,7 @@ Encoded searched(const ggufmill_search_kernel& kernel, const Floats& x, const fl
 Floats by_reference(std::uint32_t type, const Floats& x, const float* importance) {
   const std::uint64_t rows = x.size() / kColumns;
   std::vector<unsigned char> bytes(rows * row_bytes(type));
-  const ggufmill_call call{x.data(), bytes.data(), rows, kColumns, importance};
+  const ggufmill_call call{x.data(), bytes.data(), rows, kColumns, importance, sizeof(ggufmill_call), 0, 0, 0};
   REQUIRE(kernel_of(GGUFMILL_ENCODE, type).run(&call) == GGUFMILL_OK);
   return decoded(type, bytes, rows);
 }
@@ -93,12 +93,12 @@ double error_of(const Floats& x, const Floats& y, const float* importance) {
   return sum;
 }
 
-bool needs_importance(const ggufmill_search_kernel& kernel) {
+bool needs_importance(const ggufmill_kernel& kernel) {
   return kernel_of(GGUFMILL_ENCODE, kernel.type_id).flags & GGUFMILL_NEEDS_IMPORTANCE;
 }
 
-const ggufmill_search_kernel& search_for(std::uint32_t type) {
-  for (const ggufmill_search_kernel& kernel : searches())
+const ggufmill_kernel& search_for(std::uint32_t type) {
+  for (const ggufmill_kernel& kernel : searches())
     if (kernel.type_id == type) return kernel;
   throw std::string("no search");
 }
@@ -108,11 +108,11 @@ Floats row_of(const Floats& values, std::size_t row) {
   return {begin, begin + kColumns};
 }
 
-std::string name_of(const ggufmill_search_kernel& kernel) { return kernel_of(GGUFMILL_ENCODE, kernel.type_id).name; }
+std::string name_of(const ggufmill_kernel& kernel) { return kernel_of(GGUFMILL_ENCODE, kernel.type_id).name; }
 
 void check_errors(Tails tails, const float* importance, std::uint32_t weights) {
   const Floats x = random_rows(tails, kRows, 1);
-  for (const ggufmill_search_kernel& kernel : searches()) {
+  for (const ggufmill_kernel& kernel : searches()) {
     if (needs_importance(kernel) && !importance) continue;
     const bool takes_importance = kernel_of(GGUFMILL_ENCODE, kernel.type_id).flags != 0;
     const double reference =
@@ -143,7 +143,7 @@ TEST_CASE("a search has at most the reference's weighted error for values with h
 
 TEST_CASE("more effort finds smaller errors") {
   const Floats x = random_rows(Tails::kHeavy, kRows, 2);
-  for (const ggufmill_search_kernel& kernel : searches()) {
+  for (const ggufmill_kernel& kernel : searches()) {
     double before = INFINITY;
     for (const std::uint32_t effort : {1u, 2u, 3u}) {
       const double error = error_of(x, searched(kernel, x, nullptr, effort, GGUFMILL_WEIGHTS_PLAIN).values, nullptr);
@@ -156,7 +156,7 @@ TEST_CASE("more effort finds smaller errors") {
 
 TEST_CASE("a searched row does not depend on the other rows of the call") {
   const Floats x = random_rows(Tails::kHeavy, 3, 3), importance = random_importance();
-  for (const ggufmill_search_kernel& kernel : searches())
+  for (const ggufmill_kernel& kernel : searches())
     for (const std::uint32_t weights : {0u, 1u, 2u, 3u}) {
       const Encoded all = searched(kernel, x, importance.data(), 2, weights);
       const std::uint64_t bytes = row_bytes(kernel.type_id);
@@ -171,7 +171,7 @@ TEST_CASE("a searched row does not depend on the other rows of the call") {
 
 TEST_CASE("a search encodes zeros as zeros") {
   const Floats zeros(kColumns);
-  for (const ggufmill_search_kernel& kernel : searches()) {
+  for (const ggufmill_kernel& kernel : searches()) {
     INFO(name_of(kernel));
     CHECK(searched(kernel, zeros, nullptr, 2, GGUFMILL_WEIGHTS_PLAIN).values == zeros);
   }
@@ -179,7 +179,7 @@ TEST_CASE("a search encodes zeros as zeros") {
 
 TEST_CASE("a search of values without weights has the reference's bytes") {
   const Floats x = random_rows(Tails::kLight, 1, 4), none(kColumns);
-  for (const ggufmill_search_kernel& kernel : searches()) {
+  for (const ggufmill_kernel& kernel : searches()) {
     if (kernel_of(GGUFMILL_ENCODE, kernel.type_id).flags == 0) continue;
     INFO(name_of(kernel));
     CHECK(searched(kernel, x, none.data(), 2, GGUFMILL_WEIGHTS_IMPORTANCE).values ==
@@ -188,14 +188,15 @@ TEST_CASE("a search of values without weights has the reference's bytes") {
 }
 
 TEST_CASE("a search of values that no scale can hold has the reference's bytes or failure") {
-  for (const ggufmill_search_kernel& kernel : searches())
+  for (const ggufmill_kernel& kernel : searches())
     for (const float size : {1e30f, 1e-30f}) {
       if (needs_importance(kernel)) continue;
       const Floats x(kColumns, size);
       std::vector<unsigned char> bytes(row_bytes(kernel.type_id)), expected(bytes.size());
-      const ggufmill_call reference{x.data(), expected.data(), 1, kColumns, nullptr};
+      const ggufmill_call reference{x.data(), expected.data(), 1, kColumns, nullptr, sizeof(ggufmill_call), 0, 0, 0};
       const std::int32_t status = kernel_of(GGUFMILL_ENCODE, kernel.type_id).run(&reference);
-      const ggufmill_search_call call{{x.data(), bytes.data(), 1, kColumns, nullptr}, 2, GGUFMILL_WEIGHTS_PLAIN};
+      const ggufmill_call call{x.data(), bytes.data(),           1, kColumns, nullptr, sizeof(ggufmill_call),
+                               2,        GGUFMILL_WEIGHTS_PLAIN, 0};
       INFO(name_of(kernel) << ", " << size);
       CHECK(kernel.run(&call) == status);
       if (status == GGUFMILL_OK) CHECK(bytes == expected);

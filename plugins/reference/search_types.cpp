@@ -47,33 +47,41 @@ bool search_book(const float* x, const float* weights, std::uint32_t effort, typ
 }
 
 template <class Codec, class Codes>
-constexpr ggufmill_search_kernel search_for() {
-  return search_of<Codec, search_block<Codec, Codes>>();
+int32_t search_codes(const ggufmill_call* call) {
+  return search_rows<Codec, search_block<Codec, Codes>>(call);
+}
+
+template <class Codec, template <class> class Points>
+int32_t search_points(const ggufmill_call* call) {
+  return search_rows<Codec, search_book<Codec, Points>>(call);
 }
 
 }  // namespace
 
-constinit const std::array<ggufmill_search_kernel, kSearchCount> kSearches = {
-    search_for<SearchedQ4_0, ScaleCodes>(),
-    search_for<SearchedQ4_1, LineCodes>(),
-    search_for<SearchedQ5_0, ScaleCodes>(),
-    search_for<SearchedQ5_1, LineCodes>(),
-    search_for<SearchedQ8_0, ScaleCodes>(),
-    search_for<SearchedQ2_K, AffineCodes>(),
-    search_for<SearchedQ3_K, ScaleCodes>(),
-    search_for<SearchedQ4_K, AffineCodes>(),
-    search_for<SearchedQ5_K, AffineCodes>(),
-    search_for<SearchedQ6_K, ScaleCodes>(),
-    search_for<SearchedIq4Nl, ScaleCodes>(),
-    search_for<SearchedIq4Xs, ScaleCodes>(),
-    search_of<SearchedIq3S, search_book<SearchedIq3S, AllPoints>>(),
-    search_of<SearchedIq2S, search_book<SearchedIq2S, AllPoints>>(),
-    search_of<SearchedIq3Xxs, search_book<SearchedIq3Xxs, EvenPoints>>(),
-    search_of<SearchedIq2Xs, search_book<SearchedIq2Xs, EvenPoints>>(),
-    search_of<SearchedIq2Xxs, search_book<SearchedIq2Xxs, EvenPoints>>(),
-    search_of<SearchedIq1S, search_book<SearchedIq1S, ShiftedPoints>>(),
-    search_of<SearchedIq1M, search_book<SearchedIq1M, ShiftedPoints>>(),
-    search_of<SearchedMxfp4, search_mxfp4>(),
-    search_of<SearchedNvfp4, search_nvfp4>()};
+int32_t search_q4_0(const ggufmill_call* call) { return search_codes<SearchedQ4_0, ScaleCodes>(call); }
+int32_t search_q4_1(const ggufmill_call* call) { return search_codes<SearchedQ4_1, LineCodes>(call); }
+int32_t search_q5_0(const ggufmill_call* call) { return search_codes<SearchedQ5_0, ScaleCodes>(call); }
+int32_t search_q5_1(const ggufmill_call* call) { return search_codes<SearchedQ5_1, LineCodes>(call); }
+int32_t search_q8_0(const ggufmill_call* call) { return search_codes<SearchedQ8_0, ScaleCodes>(call); }
+int32_t search_q2_k(const ggufmill_call* call) { return search_codes<SearchedQ2_K, AffineCodes>(call); }
+int32_t search_q3_k(const ggufmill_call* call) { return search_codes<SearchedQ3_K, ScaleCodes>(call); }
+int32_t search_q4_k(const ggufmill_call* call) { return search_codes<SearchedQ4_K, AffineCodes>(call); }
+int32_t search_q5_k(const ggufmill_call* call) { return search_codes<SearchedQ5_K, AffineCodes>(call); }
+int32_t search_q6_k(const ggufmill_call* call) { return search_codes<SearchedQ6_K, ScaleCodes>(call); }
+int32_t search_iq4_nl(const ggufmill_call* call) { return search_codes<SearchedIq4Nl, ScaleCodes>(call); }
+int32_t search_iq4_xs(const ggufmill_call* call) { return search_codes<SearchedIq4Xs, ScaleCodes>(call); }
+int32_t search_iq3_s(const ggufmill_call* call) { return search_points<SearchedIq3S, AllPoints>(call); }
+int32_t search_iq2_s(const ggufmill_call* call) { return search_points<SearchedIq2S, AllPoints>(call); }
+int32_t search_iq3_xxs(const ggufmill_call* call) { return search_points<SearchedIq3Xxs, EvenPoints>(call); }
+int32_t search_iq2_xs(const ggufmill_call* call) { return search_points<SearchedIq2Xs, EvenPoints>(call); }
+int32_t search_iq2_xxs(const ggufmill_call* call) { return search_points<SearchedIq2Xxs, EvenPoints>(call); }
+int32_t search_iq1_s(const ggufmill_call* call) { return search_points<SearchedIq1S, ShiftedPoints>(call); }
+int32_t search_iq1_m(const ggufmill_call* call) { return search_points<SearchedIq1M, ShiftedPoints>(call); }
+int32_t search_mxfp4(const ggufmill_call* call) {
+  return search_rows<SearchedMxfp4, ggufmill::reference::search_mxfp4>(call);
+}
+int32_t search_nvfp4(const ggufmill_call* call) {
+  return search_rows<SearchedNvfp4, ggufmill::reference::search_nvfp4>(call);
+}
 
 }  // namespace ggufmill::reference

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "plugins/abi/ggufmill_search.h"
+#include "plugins/abi/ggufmill_kernels.h"
 #include "plugins/reference/weights.h"
 
 namespace ggufmill::reference {

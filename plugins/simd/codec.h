@@ -154,7 +154,10 @@ int32_t encode_rows(const ggufmill_call* call) {
 template <class Codec>
 constexpr ggufmill_kernel kernel_of(std::uint32_t operation, std::uint32_t flags, ggufmill_run run) {
   static_assert(alignof(typename Codec::Block) == 1);
-  return {operation, Codec::kTypeId, Codec::kElements, sizeof(typename Codec::Block), flags, 0, Codec::kName, run};
+  ggufmill_kernel kernel = reference::plain_kernel(operation, Codec::kTypeId, Codec::kElements,
+                                                   sizeof(typename Codec::Block), Codec::kName, run);
+  kernel.flags = flags;
+  return kernel;
 }
 
 // Returns a decoder and an encoder for each codec.

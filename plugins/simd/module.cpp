@@ -1,4 +1,4 @@
-// The module description and its single tables of kernels and searches, all constant data. Built once per instruction
+// The module description and its single table of kernels, all constant data. Built once per instruction
 // set, which the build specifies (GGUFMILL_SIMD_ISA).
 
 #include <array>
@@ -43,13 +43,14 @@ constexpr auto kKernels = join(  //
     kTernaryKernels,             //
     kFp4Kernels,                 //
     kBitKernels,                 //
-    reference::kNumberKernels    //
+    reference::kNumberKernels,   //
+    kSearchKernels               //
 );
 
 }  // namespace
 }  // namespace ggufmill::simd
 
-extern "C" __attribute__((visibility("default"))) constinit const ggufmill_module ggufmill_kernels_v1 = {
+extern "C" GGUFMILL_EXPORT constinit const ggufmill_module ggufmill_kernels_v1 = {
     GGUFMILL_MAGIC,
     sizeof(ggufmill_module),
     GGUFMILL_ABI_MAJOR,
@@ -61,11 +62,4 @@ extern "C" __attribute__((visibility("default"))) constinit const ggufmill_modul
     GGUFMILL_SIMD_ISA,
     "",  // nothing beyond the instruction set itself
     ggufmill::simd::kKernels.data(),
-};
-
-extern "C" __attribute__((visibility("default"))) constinit const ggufmill_search_table ggufmill_searches_v1 = {
-    sizeof(ggufmill_search_table),
-    sizeof(ggufmill_search_kernel),
-    ggufmill::simd::kSearches.size(),
-    ggufmill::simd::kSearches.data(),
 };

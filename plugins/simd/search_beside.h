@@ -13,12 +13,12 @@ namespace ggufmill::simd {
 template <class Codec, class Encoder, reference::BlockSearch<Codec> kSearch>
 class SearchBeside {
  public:
-  explicit SearchBeside(const ggufmill_search_call& call) : call_(call) {
+  explicit SearchBeside(const ggufmill_call& call) : call_(call) {
     static_assert(Codec::kGgml.weighted != reference::GgmlWeights::kRootOfRow);
   }
 
   std::int32_t run() {
-    const ggufmill_call& rows = call_.rows;
+    const ggufmill_call& rows = call_;
     const std::uint64_t blocks = rows.rows * (rows.cols / kElements);
     auto* block = static_cast<Block*>(rows.dst);
     for (std::uint64_t done = 0; done < blocks; done += kLanes) {
@@ -35,7 +35,7 @@ class SearchBeside {
 
   // Makes a block of the call that of a lane.
   void take(std::uint64_t lane, std::uint64_t at) {
-    const ggufmill_call& rows = call_.rows;
+    const ggufmill_call& rows = call_;
     const std::uint64_t blocks_a_row = rows.cols / kElements, column = at % blocks_a_row * kElements;
     const float* const x = static_cast<const float*>(rows.src) + at / blocks_a_row * rows.cols + column;
     const float* const importance = rows.importance ? rows.importance + column : nullptr;
@@ -70,7 +70,7 @@ class SearchBeside {
            reference::error_of_block<Codec>(batch_.x[lane], weights_[lane], other);
   }
 
-  const ggufmill_search_call& call_;
+  const ggufmill_call& call_;
   Batch<1> batch_{};
   float weights_[kLanes][kElements];
 };

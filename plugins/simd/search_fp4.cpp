@@ -127,11 +127,11 @@ void search_nvfp4_lanes(const SearchLanes<64>& lanes, const float* const* x, std
 
 }  // namespace
 
-std::int32_t search_mxfp4(const ggufmill_search_call* call) {
+std::int32_t search_mxfp4(const ggufmill_call* call) {
   return BlockStream<Mxfp4Block, Mxfp4Block::Block>(*call, search_mxfp4_lanes).run();
 }
 
-std::int32_t search_nvfp4(const ggufmill_search_call* call) {
+std::int32_t search_nvfp4(const ggufmill_call* call) {
   return BlockStream<Nvfp4Block, Nvfp4Block::Block>(*call, search_nvfp4_lanes).run();
 }
 

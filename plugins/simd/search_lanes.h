@@ -116,10 +116,10 @@ class BlockStream {
   using Block = typename Codec::Block;
   static constexpr std::uint32_t kElements = Codec::kElements;
 
-  BlockStream(const ggufmill_search_call& call, LaneSearch<Codec, Codes> search) : call_(call), search_(search) {}
+  BlockStream(const ggufmill_call& call, LaneSearch<Codec, Codes> search) : call_(call), search_(search) {}
 
   std::int32_t run() {
-    const ggufmill_call& rows = call_.rows;
+    const ggufmill_call& rows = call_;
     const std::uint64_t blocks = rows.rows * (rows.cols / kElements);
     auto* block = static_cast<Block*>(rows.dst);
     for (std::uint64_t done = 0; done < blocks; done += kLanes) {
@@ -136,7 +136,7 @@ class BlockStream {
  private:
   // Moves on to a block.
   void read(std::uint64_t at) {
-    const ggufmill_call& rows = call_.rows;
+    const ggufmill_call& rows = call_;
     const std::uint64_t blocks_a_row = rows.cols / kElements, column = at % blocks_a_row * kElements;
     const float* row = static_cast<const float*>(rows.src) + at / blocks_a_row * rows.cols;
     const bool needs_mean = Codec::kGgml.weighted == reference::GgmlWeights::kRootOfRow && rows.importance;
@@ -156,8 +156,8 @@ class BlockStream {
   std::int32_t encode(Block* block, std::uint64_t count) {
     rows_to_lanes(x_, kElements, lanes_.x);
     weigh();
-    lanes_.is_plain = call_.weights == GGUFMILL_WEIGHTS_PLAIN ||
-                      (call_.weights == GGUFMILL_WEIGHTS_IMPORTANCE && !call_.rows.importance);
+    lanes_.is_plain =
+        call_.weights == GGUFMILL_WEIGHTS_PLAIN || (call_.weights == GGUFMILL_WEIGHTS_IMPORTANCE && !call_.importance);
     Codes codes[kLanes];
     bool found[kLanes];
     search_(lanes_, x_, call_.effort, codes, found);
@@ -184,7 +184,7 @@ class BlockStream {
       rows_to_lanes(weights, kElements, lanes_.weights);
       return;
     }
-    const bool is_given = call_.rows.importance && call_.weights != GGUFMILL_WEIGHTS_PLAIN;
+    const bool is_given = call_.importance && call_.weights != GGUFMILL_WEIGHTS_PLAIN;
     if (is_given)
       rows_to_lanes(importance_, kElements, lanes_.weights);
     else
@@ -203,7 +203,7 @@ class BlockStream {
     }
   }
 
-  const ggufmill_search_call& call_;
+  const ggufmill_call& call_;
   LaneSearch<Codec, Codes> search_;
   float mean_square_ = 0;  // of the row, if needed
   const float* next_x_ = nullptr;

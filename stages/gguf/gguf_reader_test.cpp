@@ -174,7 +174,7 @@ TEST_CASE("names too long for llama.cpp are read with one warning") {
 
 TEST_CASE("types of kernel modules are read if their bytes need no swapping") {
   GgufBuilder builder;
-  REQUIRE(builder.types.add(4242, "FOREIGN", 4, 3));
+  REQUIRE(builder.types.add({4242, "FOREIGN", TypeClass::kForeign, 4, 3, {}}));
   builder.add_tensor("t", {8}, "FOREIGN");
   const auto model = read_bytes(builder.build(), builder.types);
   REQUIRE(model);
@@ -187,9 +187,23 @@ TEST_CASE("types of kernel modules are read if their bytes need no swapping") {
         std::string::npos);
 }
 
+TEST_CASE("types that their module describes are read in both byte orders") {
+  GgufBuilder builder;
+  TypeInfo type{4242, "FOREIGN", TypeClass::kForeign, 4, 3, {{FieldFormat::kWord16, 1, 1}}};
+  type.fields[1] = {FieldFormat::kF32, 0, 1, true};
+  type.row_header_bytes = 4;
+  REQUIRE(builder.types.add(type));
+  builder.add_tensor("t", {8, 2}, "FOREIGN");
+  builder.big_endian = true;
+  const auto model = read_bytes(builder.build(), builder.types);
+  REQUIRE(model);
+  CHECK(model.value().tensors[0].source_bytes() == 2 * (4 + 2 * 3));
+  CHECK(model.value().tensors[0].expression->extent.big_endian);
+}
+
 TEST_CASE("a type of ik_llama.cpp without its module is named") {
   GgufBuilder builder;
-  REQUIRE(builder.types.add(144, "IQ4_KS", 4, 3));
+  REQUIRE(builder.types.add({144, "IQ4_KS", TypeClass::kForeign, 4, 3, {}}));
   builder.add_tensor("t", {8}, "IQ4_KS");
   const auto model = read_bytes(builder.build());
   REQUIRE_FALSE(model);

@@ -66,7 +66,7 @@ Encoder encoder_of(const EncoderSettings& settings) {
     encoder.gain = settings.reference->gain;
     encoder.lattice = settings.reference->lattice;
   } else if (settings.search) {
-    encoder.method = EncoderMethod::kSearch;
+    encoder.method = &search_method();
     encoder.effort = settings.search->effort;
     encoder.weights = settings.search->weights;
     encoder.gain = settings.search->gain;
@@ -75,11 +75,27 @@ Encoder encoder_of(const EncoderSettings& settings) {
   return encoder;
 }
 
+// The name of an encoder, with the options that the name stands for.
+Form<Encoder> name_form(const Types& types) {
+  const Form<const EncoderMethod*> method = encoder_name(types);
+  Form<Encoder> form;
+  form.spec = method.spec;
+  form.read_with([method](const ConfigNode& node) -> Result<Encoder> {
+    BOOST_OUTCOME_TRY(const EncoderMethod* found, method.read(node));
+    if (found == &search_method()) return search_encoder();
+    Encoder encoder;
+    encoder.method = found;
+    return encoder;
+  });
+  form.write_with(
+      [](const Encoder& encoder) { return encoder.is_reference() ? encoder.method->name : std::string(); });
+  return form;
+}
+
 }  // namespace
 
-Form<Encoder> encoder_form() {
-  const auto name = word<Encoder>({{"reference", reference_encoder()}, {"search", search_encoder()}});
-  return either<Encoder>({name, converted<Encoder>(settings_form(), encoder_of)});
+Form<Encoder> encoder_form(const Types& types) {
+  return either<Encoder>({name_form(types), converted<Encoder>(settings_form(), encoder_of)});
 }
 
 Form<EncodersByType> encoders_form(const Types& types) {
@@ -98,7 +114,7 @@ Form<EncodersByType> encoders_form(const Types& types) {
     if (!errors.empty()) return errors.together();
     return encoders;
   };
-  return converted<EncodersByType>(dictionary_of(encoder_form().doc("An encoder.")), convert);
+  return converted<EncodersByType>(dictionary_of(encoder_form(types).doc("An encoder.")), convert);
 }
 
 Result<const TypeInfo*> type_of_key(const Types& types, const ConfigNode& node, std::size_t i) {
@@ -109,13 +125,14 @@ Result<const TypeInfo*> type_of_key(const Types& types, const ConfigNode& node, 
 }
 
 Status check_encoder(const Encoder& encoder, const TypeInfo& type, const Origin& origin) {
-  if (encoder.method == EncoderMethod::kSearch && !has_search(type))
-    return error_at(origin, fmt::format("there is no search for {}", type.name),
-                    "use `encoder: reference` for it; types with a search: " + types_with_search());
-  if (encoder.method == EncoderMethod::kReference && encoder.gain != Gain::kNone && !has_gain(type))
+  if (const EncoderMethod& method = *encoder.method; !has_method(method, type))
+    return error_at(origin, fmt::format("there is no {} for {}", noun_of(method), type.name),
+                    fmt::format("use `encoder: reference` for it; types with {}: {}",
+                                encoder.is_search() ? "a search" : "this encoder", types_with(method)));
+  if (encoder.is_default() && encoder.gain != Gain::kNone && !has_gain(type))
     return error_at(origin, fmt::format("there is no gain for {}", type.name),
                     "use `encoder: reference` for it; types with a gain: " + types_with_gain());
-  if (encoder.method == EncoderMethod::kReference && encoder.lattice != Lattice::kOff && !has_lattice(type))
+  if (encoder.is_default() && encoder.lattice != Lattice::kOff && !has_lattice(type))
     return error_at(origin, fmt::format("there is no lattice for {}", type.name),
                     "use `encoder: reference` for it; types with a lattice: " + types_with_lattice());
   return ok();

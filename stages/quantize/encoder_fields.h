@@ -6,9 +6,9 @@
 
 namespace ggufmill {
 
-// Reads `reference`, `search`, `{reference: {gain: row, lattice: auto}}`, or `{search: {effort: 3, weights: plain,
-// gain: none, lattice: off}}`.
-Form<Encoder> encoder_form();
+// Reads `reference`, `search`, the name of another encoder of `types`, `{reference: {gain: row, lattice: auto}}`, or
+// `{search: {effort: 3, weights: plain, gain: none, lattice: off}}`.
+Form<Encoder> encoder_form(const Types& types);
 
 // Returns the type that the key of entry `i` of a dictionary names; the lint does not check such keys.
 Result<const TypeInfo*> type_of_key(const Types& types, const ConfigNode& node, std::size_t i);

@@ -179,10 +179,7 @@ std::string measured_identity(const Tensor& tensor, const EncodersByType& encode
 }
 
 std::string write_measurement(const Measurement& measurement) {
-  json::array sources, modules, tensors, matrices;
-  for (const TypeModule& module : measurement.modules)
-    modules.push_back(
-        json::object{{"type", module.type}, {"name", module.name}, {"version", module.version}, {"xxh3", module.xxh3}});
+  json::array sources, tensors, matrices;
   for (const SourceFile& source : measurement.sources)
     sources.push_back(json::object{{"path", source.path},
                                    {"bytes", source.bytes},
@@ -196,7 +193,7 @@ std::string write_measurement(const Measurement& measurement) {
                                       {"version", kVersion},
                                       {"ggufmill", measurement.ggufmill},
                                       {"sources", std::move(sources)},
-                                      {"modules", std::move(modules)},
+                                      {"modules", modules_json(measurement.modules)},
                                       {"tensors", std::move(tensors)},
                                       {"matrices", std::move(matrices)}}) +
          "\n";
@@ -214,9 +211,7 @@ Result<Measurement> read_measurement(const std::string& path) {
     Measurement measurement;
     measurement.ggufmill = needed_text(root, "ggufmill");
     if (json_member(root, "modules"))  // missing in measurements of earlier versions
-      for (const json::value& module : needed_list(root, "modules"))
-        measurement.modules.push_back({needed_text(module, "type"), needed_text(module, "name"),
-                                       needed_text(module, "version"), needed_text(module, "xxh3")});
+      measurement.modules = read_modules(needed_list(root, "modules"));
     for (const json::value& tensor : needed_list(root, "tensors")) measurement.tensors.push_back(read_tensor(tensor));
     if (json_member(root, "matrices"))  // missing in measurements of earlier versions
       read_matrices(needed_list(root, "matrices"), measurement.tensors);

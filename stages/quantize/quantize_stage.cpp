@@ -403,7 +403,8 @@ Form<std::vector<WrittenRule>> tensors_form(const Types& types) {
           .required()
           .example("Q5_K"),
       field("optional", &Rule::optional, "Whether the rule may match no tensor."),
-      field("encoder", &Rule::encoder, encoder_form(), "Overrides the stage's `encoder` and `encoders` for this rule.")
+      field("encoder", &Rule::encoder, encoder_form(types),
+            "Overrides the stage's `encoder` and `encoders` for this rule.")
           .example("search")
           .at(&Rule::encoder_origin),
   };
@@ -435,9 +436,11 @@ Fields<QuantizeSettings> settings_fields(const Types& types) {
           "What happens to a type named here where the row length is not a multiple of its block size: it is refused, "
           "or replaced according to the recipe's `fallback`. A recipe's own types always fall back.")
           .shown_default("refuse"),
-      field("encoder", &Settings::encoder, encoder_form(),
+      field("encoder", &Settings::encoder, encoder_form(types),
             "How values are encoded in their types: as llama-quantize does, or with better scales, minimums and levels "
-            "at the same size. Types without a search keep the reference's bytes, which `ggufmill plan` shows.")
+            "at the same size. Kernel modules can add encoders: the module `ik` has `ik`, which quantizes as "
+            "ik_llama.cpp "
+            "does. Types without the encoder keep the reference's bytes, which `ggufmill plan` shows.")
           .example("{search: {effort: 2}}")
           .at(&Settings::encoder_origin),
       field("encoders", &Settings::encoders, encoders_form(types),

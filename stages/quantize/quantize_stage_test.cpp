@@ -498,7 +498,7 @@ TEST_CASE("the encoders in use are recorded in the metadata") {
 TEST_CASE("the options of a search replace its defaults") {
   const auto model =
       StageBench().run("{type: Q4_K, encoder: {search: {effort: 3, weights: ggml, gain: none, lattice: off}}}");
-  CHECK(encoder(model, "token_embd.weight") == Encoder{EncoderMethod::kSearch, Gain::kNone, 3, SearchWeights::kGgml});
+  CHECK(encoder(model, "token_embd.weight") == Encoder{&search_method(), Gain::kNone, 3, SearchWeights::kGgml});
 }
 
 TEST_CASE("a rule's encoder overrides that of the stage") {

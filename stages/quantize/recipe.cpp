@@ -35,7 +35,7 @@ Form<std::vector<Rule>> rules_form(const Types& types, bool typed) {
     fields = std::move(fields) +
              Fields<Rule>{
                  field(kType, &Rule::type, tensor_type(types), "The type of such a tensor.").required().example("Q5_K"),
-                 field(kEncoder, &Rule::encoder, encoder_form(),
+                 field(kEncoder, &Rule::encoder, encoder_form(types),
                        "How such a tensor is encoded, regardless of the output's `encoder`.")
                      .example("search"),
              };

@@ -7,12 +7,13 @@
 #include <map>
 #include <span>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 namespace ggufmill::bench {
 namespace {
 
-using Key = std::pair<std::uint32_t, std::uint32_t>;  // type, operation
+using Key = std::tuple<std::uint32_t, std::uint32_t, std::string>;  // type, operation, encoder
 
 struct Kernel {
   const ggufmill_module* module;
@@ -43,7 +44,8 @@ std::map<Key, std::vector<Kernel>> kernels_by_job(const Kernels& kernels, const 
   for (const ggufmill_module* module : modules) {
     if (!isa.empty() && isa != module->isa && !is_reference(*module)) continue;
     for (const ggufmill_kernel& kernel : std::span(module->kernels, module->kernel_count)) {
-      std::vector<Kernel>& others = all[{kernel.type_id, kernel.operation}];
+      if (kernel.encoder && kernel.encoder == search_method().name) continue;
+      std::vector<Kernel>& others = all[{kernel.type_id, kernel.operation, kernel.encoder ? kernel.encoder : ""}];
       const auto is_twin = [&](const Kernel& other) { return name_of(*other.module) == name_of(*module); };
       if (std::none_of(others.begin(), others.end(), is_twin)) others.push_back({module, &kernel});
     }
@@ -65,31 +67,30 @@ Job job_of(const std::vector<Kernel>& found, bool importance, const GgmlLibrary*
 }
 
 // Searches with the weights that `search` uses by default.
-Job search_job(const ggufmill_kernel& encoder, std::span<const SearchChoice> choices, bool importance,
+Job search_job(const ggufmill_kernel& encoder, std::span<const KernelChoice> choices, bool importance,
                std::uint32_t effort, const GgmlLibrary* ggml) {
   Job job{&encoder, importance, effort, {}};
-  for (const SearchChoice& choice : choices)
+  for (const KernelChoice& choice : choices)
     job.contenders.push_back({name_of(*choice.module), choice.module->isa, [=](const ggufmill_call& rows) {
-                                const std::uint32_t weights =
-                                    rows.importance ? GGUFMILL_WEIGHTS_QUARTER : GGUFMILL_WEIGHTS_PLAIN;
-                                const ggufmill_search_call call{rows, effort, weights};
-                                if (choice.kernel->run(&call) != GGUFMILL_OK)
-                                  throw std::runtime_error("a search failed");
+                                ggufmill_call call = rows;
+                                call.effort = effort;
+                                call.weights = rows.importance ? GGUFMILL_WEIGHTS_QUARTER : GGUFMILL_WEIGHTS_PLAIN;
+                                run(*choice.kernel, call);
                               }});
   add_ggml(job, ggml);
   return job;
 }
 
 // Slowest ISA first; skips a second copy of the reference.
-std::vector<SearchChoice> searches_of(const Kernels& kernels, std::uint32_t type, const std::string& isa) {
-  std::vector<SearchChoice> choices = kernels.searches(type);
+std::vector<KernelChoice> searches_of(const Kernels& kernels, std::uint32_t type, const std::string& isa) {
+  std::vector<KernelChoice> choices = kernels.encoders(type, search_method());
   std::reverse(choices.begin(), choices.end());
-  const auto is_unwanted = [&](const SearchChoice& choice) {
+  const auto is_unwanted = [&](const KernelChoice& choice) {
     const bool is_first = &choice == choices.data();
     return !is_first && (is_reference(*choice.module) || (!isa.empty() && isa != choice.module->isa));
   };
-  std::vector<SearchChoice> wanted;
-  for (const SearchChoice& choice : choices)
+  std::vector<KernelChoice> wanted;
+  for (const KernelChoice& choice : choices)
     if (!is_unwanted(choice)) wanted.push_back(choice);
   return wanted;
 }
@@ -119,7 +120,8 @@ void* symbol(void* library, const std::string& path, const char* name) {
 
 std::string operation_of(const Job& job) {
   if (job.kernel->operation == GGUFMILL_DECODE) return "decode";
-  const std::string operation = job.effort == 0 ? "encode" : "search " + std::to_string(job.effort);
+  const std::string encode = job.kernel->encoder ? std::string("encode ") + job.kernel->encoder : "encode";
+  const std::string operation = job.effort == 0 ? encode : "search " + std::to_string(job.effort);
   return job.importance ? operation + ", importance" : operation;
 }
 
@@ -131,8 +133,8 @@ std::vector<Job> jobs_of(const Kernels& kernels, const std::string& isa, const G
     if (flags != 0) jobs.push_back(job_of(found, true, ggml));
   }
   for (const auto& [key, found] : kernels_by_job(kernels, isa)) {
-    const std::vector<SearchChoice> choices = searches_of(kernels, key.first, isa);
-    if (key.second != GGUFMILL_ENCODE || choices.empty()) continue;
+    const std::vector<KernelChoice> choices = searches_of(kernels, std::get<0>(key), isa);
+    if (std::get<1>(key) != GGUFMILL_ENCODE || !std::get<2>(key).empty() || choices.empty()) continue;
     for (const std::uint32_t effort : {1u, 2u, 3u})
       for (const bool importance : {false, true})
         if (importance || !(found.front().kernel->flags & GGUFMILL_NEEDS_IMPORTANCE))

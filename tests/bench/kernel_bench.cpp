@@ -57,7 +57,7 @@ Workspace::Workspace(std::span<const std::byte> source, std::size_t target_bytes
 
 ggufmill_call Workspace::next(const float* importance) {
   at_ = (at_ + 1) % windows_;
-  return {sources_.data() + at_ * source_bytes_, target().data(), kRows, kCols, importance};
+  return KernelCall{sources_.data() + at_ * source_bytes_, target().data(), kRows, kCols, importance}.abi();
 }
 
 constexpr double kDecoding = 0.8;  // of memcpy
@@ -127,8 +127,7 @@ Bytes packed_weights(const Kernels& kernels, const ggufmill_kernel& decoder) {
   Bytes packed(packed_bytes(decoder));
   if (const KernelChoice* encoder = kernels.encode(decoder.type_id)) {
     const bool weighted = encoder->kernel->flags & GGUFMILL_NEEDS_IMPORTANCE;
-    const ggufmill_call call{weights().data(), packed.data(), kRows, kCols, weighted ? importance().data() : nullptr};
-    encoder->kernel->run(&call);
+    call_kernel(*encoder, {weights().data(), packed.data(), kRows, kCols, weighted ? importance().data() : nullptr});
   }
   return packed;
 }

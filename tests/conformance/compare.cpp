@@ -13,12 +13,6 @@
 namespace ggufmill::conformance {
 namespace {
 
-struct SearchPair {
-  const ggufmill_search_kernel& expected;
-  const ggufmill_search_kernel& tested;
-  const ggufmill_kernel& encoder;
-};
-
 struct Pair {
   const ggufmill_kernel& expected;
   const ggufmill_kernel& tested;
@@ -45,7 +39,8 @@ class Comparison {
   // Runs one shape with all kinds of input.
   void run(const Pair& pair) {
     const std::uint64_t rows = 1 + random_.below(4);
-    const std::uint64_t most = pair.tested.block_elements == 1 ? 100 : pair.tested.block_elements <= 32 ? 24 : 6;
+    const bool is_small = pair.tested.block_elements <= 32 && !is_search(pair.tested);
+    const std::uint64_t most = pair.tested.block_elements == 1 ? 100 : is_small ? 24 : 6;
     const std::uint64_t cols = (1 + random_.below(most)) * pair.tested.block_elements;
     if (pair.tested.operation == GGUFMILL_DECODE || pair.tested.block_elements == 1)
       compare(pair, {random_bytes(random_, rows * source_row_bytes(pair.tested, cols)), rows, cols, {}}, "any bytes");
@@ -53,45 +48,23 @@ class Comparison {
     for (int kind = 0; kind < kInputKinds; ++kind) encode(pair, static_cast<InputKind>(kind), rows, cols);
   }
 
-  // Runs one shape with all kinds of input, every effort and all weights, with and without importance.
-  void run(const SearchPair& pair) {
-    const std::uint64_t rows = 1 + random_.below(4);
-    const std::uint64_t cols = (1 + random_.below(5)) * pair.encoder.block_elements;
-    for (int kind = 0; kind < kInputKinds; ++kind) {
-      const std::vector<float> values = hard_input(static_cast<InputKind>(kind), random_, rows * cols);
-      const std::vector<float> importance = hard_importance(random_, cols);
-      for (std::uint32_t effort = 1; effort <= 3; ++effort)
-        for (const std::uint32_t weights :
-             {GGUFMILL_WEIGHTS_GGML, GGUFMILL_WEIGHTS_QUARTER, GGUFMILL_WEIGHTS_IMPORTANCE, GGUFMILL_WEIGHTS_PLAIN})
-          for (const bool weighted : {false, true}) {
-            if (!weighted && pair.encoder.flags & GGUFMILL_NEEDS_IMPORTANCE) continue;
-            Work work{std::as_bytes(std::span(values)), rows, cols, {}};
-            if (weighted) work.importance = importance;
-            compare(pair, work, {effort, weights}, name_of(static_cast<InputKind>(kind)));
-          }
-    }
-  }
-
  private:
-  void compare(const SearchPair& pair, const Work& work, const SearchSettings& settings, const std::string& input) {
-    ++result_.calls;
-    const Outcome expected = try_search(pair.expected, pair.encoder, work, settings);
-    const Outcome tested = try_search(pair.tested, pair.encoder, work, settings);
-    const std::string found = difference(pair.encoder, expected, tested);
-    if (!found.empty())
-      result_.differences.push_back(
-          fmt::format("search {}, effort {}, weights {}, seed {}, input {}{}, {} rows of {}: {}", pair.encoder.name,
-                      settings.effort, settings.weights, seed_, input,
-                      work.importance.empty() ? "" : ", with importance", work.rows, work.cols, found));
-  }
-
   void encode(const Pair& pair, InputKind kind, std::uint64_t rows, std::uint64_t cols) {
     const std::vector<float> values = hard_input(kind, random_, rows * cols);
-    const auto bytes = std::as_bytes(std::span(values));
-    if (!(pair.tested.flags & GGUFMILL_NEEDS_IMPORTANCE)) compare(pair, {bytes, rows, cols, {}}, name_of(kind));
+    Work work{std::as_bytes(std::span(values)), rows, cols, {}};
+    if (!(pair.tested.flags & GGUFMILL_NEEDS_IMPORTANCE)) compare_all(pair, work, name_of(kind));
     if (pair.tested.flags == 0) return;
     const std::vector<float> importance = hard_importance(random_, cols);
-    compare(pair, {bytes, rows, cols, importance}, name_of(kind) + ", with importance");
+    work.importance = importance;
+    compare_all(pair, work, name_of(kind) + ", with importance");
+  }
+
+  // With all efforts and weights of a search.
+  void compare_all(const Pair& pair, Work work, const std::string& input) {
+    if (!is_search(pair.tested)) return compare(pair, work, input);
+    for (work.effort = 1; work.effort <= 3; ++work.effort)
+      for (work.weights = 0; work.weights <= GGUFMILL_WEIGHTS_PLAIN; ++work.weights)
+        compare(pair, work, fmt::format("{}, effort {}, weights {}", input, work.effort, work.weights));
   }
 
   void compare(const Pair& pair, const Work& work, const std::string& input) {
@@ -125,33 +98,17 @@ CompareResult compare_modules(const ggufmill_module& expected, const ggufmill_mo
   for (const ggufmill_kernel& kernel : kernels_of(tested)) {
     if (!options.type.empty() && options.type != kernel.name) continue;
     ++result.kernels;
-    const ggufmill_kernel* namesake = find_kernel(expected, kernel.operation, kernel.type_id);
+    const ggufmill_kernel* namesake = find_counterpart(expected, kernel);
     if (!namesake) {
       result.differences.push_back(fmt::format("{}: {} has no such kernel", describe(kernel), expected.name));
       continue;
     }
     // Each kernel starts from the seed, so that running it alone reproduces its inputs.
     Comparison comparison(options, result);
-    for (std::uint64_t round = 0; round < options.rounds; ++round) comparison.run({*namesake, kernel});
+    const std::uint64_t step = is_search(kernel) ? 5 : 1;
+    for (std::uint64_t round = 0; round < options.rounds; round += step) comparison.run({*namesake, kernel});
   }
   return result;
-}
-
-void compare_searches(const ggufmill_search_table& expected, const ggufmill_search_table& tested,
-                      const ggufmill_module& module, const CompareOptions& options, CompareResult& result) {
-  const std::span namesakes(expected.kernels, expected.count);
-  for (const ggufmill_search_kernel& search : std::span(tested.kernels, tested.count)) {
-    const ggufmill_kernel* encoder = find_kernel(module, GGUFMILL_ENCODE, search.type_id);
-    const auto namesake = std::ranges::find(namesakes, search.type_id, &ggufmill_search_kernel::type_id);
-    if (encoder && !options.type.empty() && options.type != encoder->name) continue;
-    ++result.kernels;
-    if (!encoder || namesake == namesakes.end()) {
-      result.differences.push_back(fmt::format("search of type id {}: has no counterpart", search.type_id));
-      continue;
-    }
-    Comparison comparison(options, result);
-    for (std::uint64_t round = 0; round < options.rounds; round += 5) comparison.run({*namesake, search, *encoder});
-  }
 }
 
 }  // namespace ggufmill::conformance

@@ -17,7 +17,7 @@ struct CompareOptions {
 };
 
 struct CompareResult {
-  std::uint64_t kernels = 0;  // of the tested module, searches included
+  std::uint64_t kernels = 0;  // of the tested module
   std::uint64_t calls = 0;
   std::vector<std::string> differences;  // one per call that differs: kernel, input, shape, seed, first byte
 };
@@ -28,15 +28,11 @@ std::string difference(const ggufmill_kernel& kernel, const Outcome& expected, c
 
 // Runs every kernel of `tested` and its counterpart in `expected`; a missing counterpart counts as a difference.
 // Encoders get finite values, with and without importance according to their flags; the float types get arbitrary bits.
+// Searches run with every effort and all weights, in every fifth round.
 // Decoders get arbitrary bytes, and all NaNs in their output count as equal: which NaN an invalid scale yields depends
 // only on the order of the operands. If one kernel fails, both must fail with the same status; the bytes are then
 // ignored.
 CompareResult compare_modules(const ggufmill_module& expected, const ggufmill_module& tested,
                               const CompareOptions& options);
-
-// Runs every search of `tested` and its counterpart in `expected` in the same way, with every effort and all weights in
-// every fifth round, and adds what was found to `result`. `module` has the encoders of the types.
-void compare_searches(const ggufmill_search_table& expected, const ggufmill_search_table& tested,
-                      const ggufmill_module& module, const CompareOptions& options, CompareResult& result);
 
 }  // namespace ggufmill::conformance

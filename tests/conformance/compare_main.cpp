@@ -63,11 +63,8 @@ int run(const Arguments& arguments) {
     return kSkippedExitCode;
   }
   fmt::print("seed {}\n", arguments.options.seed);
-  CompareResult result =
+  const CompareResult result =
       compare_modules(expected ? expected->module() : ggufmill_reference_module, tested.module(), arguments.options);
-  const ggufmill_search_table* searches = expected ? expected->searches() : &ggufmill_reference_searches;
-  if (searches && tested.searches())
-    compare_searches(*searches, *tested.searches(), ggufmill_reference_module, arguments.options, result);
   for (const std::string& line : result.differences) fmt::print("{}\n", line);
   fmt::print("{} kernels, {} calls, {} differences\n", result.kernels, result.calls, result.differences.size());
   return result.kernels > 0 && result.differences.empty() ? 0 : 1;

@@ -22,14 +22,16 @@ using namespace ggufmill;
 using namespace ggufmill::conformance;
 
 constexpr const char* kUsage =
-    "usage: kernel_conformance [--table FILE] [--complete] [--without TYPE ...] [MODULE.so ...]\n"
+    "usage: kernel_conformance [--table FILE] [--encoder NAME] [--complete] [--without TYPE ...] [MODULE.so ...]\n"
     "  --table FILE  the golden figures (tests/golden/kernels.tsv)\n"
+    "  --encoder     checks the encoders of that name instead of the default ones\n"
     "  --complete    a case whose type the module has no kernel for is a failure\n"
     "  --without     cases of TYPE are left out\n"
     "without a module: the reference that is linked in\n";
 
 struct Options {
   std::string table = "tests/golden/kernels.tsv";
+  std::string encoder;
   bool complete = false;
   std::vector<std::string> without;
   std::vector<std::string> modules;
@@ -45,6 +47,8 @@ Options parse(int count, char** words) {
       options.without.push_back(words[++i]);
     else if (word == "--table" && i + 1 < count)
       options.table = words[++i];
+    else if (word == "--encoder" && i + 1 < count)
+      options.encoder = words[++i];
     else if (word.starts_with("--"))
       throw std::runtime_error(kUsage);
     else
@@ -64,21 +68,22 @@ bool is_right(const Tally& tally, bool complete) {
   return tally.wrong.empty() && tally.cases > 0 && !(complete && tally.lacking > 0);
 }
 
-bool check(const ggufmill_module& module, const std::vector<GoldenRow>& rows, bool complete) {
+bool check(const ggufmill_module& module, const std::vector<GoldenRow>& rows, const Options& options) {
   fmt::print("{} {} ({}), {} kernels\n", module.name, module.version, module.isa, module.kernel_count);
-  const GoldenResult golden = check_golden(module, ggufmill_reference_module, rows);
+  const GoldenResult golden = check_golden(module, ggufmill_reference_module, rows, options.encoder);
   print_tally("quantized", golden.quantized);
   print_tally("dequantized", golden.dequantized);
   const ContractResult contract = check_contract(module, 7);
   fmt::print("  contract: {} of {}\n", contract.checks - contract.violations.size(), contract.checks);
   for (const std::string& line : contract.violations) fmt::print(stderr, "contract: {}\n", line);
-  return is_right(golden.quantized, complete) && is_right(golden.dequantized, complete) && contract.violations.empty();
+  return is_right(golden.quantized, options.complete) && is_right(golden.dequantized, options.complete) &&
+         contract.violations.empty();
 }
 
 int run(const Options& options) {
   std::vector<GoldenRow> rows = load_golden_table(options.table);
   std::erase_if(rows, [&](const GoldenRow& row) { return std::ranges::count(options.without, row.type) > 0; });
-  if (options.modules.empty()) return check(ggufmill_reference_module, rows, options.complete) ? 0 : 1;
+  if (options.modules.empty()) return check(ggufmill_reference_module, rows, options) ? 0 : 1;
   bool right = true, skipped = false;
   for (const std::string& path : options.modules) {
     const ModuleFile file(path);
@@ -87,7 +92,7 @@ int run(const Options& options) {
       skipped = true;
       continue;
     }
-    right = check(file.module(), rows, options.complete) && right;
+    right = check(file.module(), rows, options) && right;
   }
   return !right ? 1 : skipped ? kSkippedExitCode : 0;
 }

@@ -68,7 +68,7 @@ void check_statistics(const ggufmill_module& module, ContractResult& result) {
              kernel.run != nullptr,
          describe(kernel), "its figures are wrong", result);
     note(kernel.operation == GGUFMILL_ENCODE || kernel.flags == 0, describe(kernel), "a decoder has flags", result);
-    note(find_kernel(module, kernel.operation, kernel.type_id) == &kernel, describe(kernel), "is there twice", result);
+    note(find_counterpart(module, kernel) == &kernel, describe(kernel), "is there twice", result);
   }
 }
 

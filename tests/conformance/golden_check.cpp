@@ -37,10 +37,11 @@ Bytes quantize(const ggufmill_kernel& encoder, const GoldenRow& row) {
 }
 
 void check_row(const ggufmill_module& module, const ggufmill_module& fallback, const GoldenRow& row,
-               GoldenResult& result) {
-  const ggufmill_kernel* own = find_kernel(module, GGUFMILL_ENCODE, row.type);
+               std::string_view encoder_name, GoldenResult& result) {
+  const ggufmill_kernel* own = find_kernel(module, GGUFMILL_ENCODE, row.type, encoder_name);
   const ggufmill_kernel* encoder = own ? own : find_kernel(fallback, GGUFMILL_ENCODE, row.type);
   const ggufmill_kernel* decoder = find_kernel(module, GGUFMILL_DECODE, row.type);
+  if (!decoder && !encoder_name.empty()) decoder = find_kernel(fallback, GGUFMILL_DECODE, row.type);
   if (!own) ++result.quantized.lacking;
   if (!decoder || !encoder) ++result.dequantized.lacking;
   if (!encoder) return;
@@ -62,9 +63,9 @@ GoldenRow parse_row(const std::vector<std::string>& fields) {
 }  // namespace
 
 GoldenResult check_golden(const ggufmill_module& module, const ggufmill_module& fallback,
-                          const std::vector<GoldenRow>& rows) {
+                          const std::vector<GoldenRow>& rows, std::string_view encoder) {
   GoldenResult result;
-  for (const GoldenRow& row : rows) check_row(module, fallback, row, result);
+  for (const GoldenRow& row : rows) check_row(module, fallback, row, encoder, result);
   return result;
 }
 

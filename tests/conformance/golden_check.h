@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plugins/abi/ggufmill_kernels.h"
@@ -41,10 +42,10 @@ struct GoldenResult {
   Tally dequantized;
 };
 
-// Runs every row. The input of the decoders comes from the module's own encoder or, if it has none, from that of
-// `fallback`. Throws std::runtime_error if a kernel fails, or if an input does not match the table (then the kernels
-// are not at fault).
+// Runs every row with the module's encoders of a name; empty: the default ones. The input of the decoders comes from
+// the module's own encoder or, if it has none, from that of `fallback`. Throws std::runtime_error if a kernel fails, or
+// if an input does not match the table (then the kernels are not at fault).
 GoldenResult check_golden(const ggufmill_module& module, const ggufmill_module& fallback,
-                          const std::vector<GoldenRow>& rows);
+                          const std::vector<GoldenRow>& rows, std::string_view encoder = {});
 
 }  // namespace ggufmill::conformance

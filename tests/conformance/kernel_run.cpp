@@ -14,20 +14,28 @@ std::span<const ggufmill_kernel> kernels_of(const ggufmill_module& module) {
   return {module.kernels, module.kernel_count};
 }
 
-const ggufmill_kernel* find_kernel(const ggufmill_module& module, std::uint32_t operation, const std::string& type) {
+namespace {
+
+std::string_view encoder_of(const ggufmill_kernel& kernel) { return kernel.encoder ? kernel.encoder : ""; }
+
+}  // namespace
+
+const ggufmill_kernel* find_kernel(const ggufmill_module& module, std::uint32_t operation, std::string_view type,
+                                   std::string_view encoder) {
   for (const ggufmill_kernel& kernel : kernels_of(module))
-    if (kernel.operation == operation && kernel.name == type) return &kernel;
+    if (kernel.operation == operation && kernel.name == type && encoder_of(kernel) == encoder) return &kernel;
   return nullptr;
 }
 
-const ggufmill_kernel* find_kernel(const ggufmill_module& module, std::uint32_t operation, std::uint32_t type_id) {
-  for (const ggufmill_kernel& kernel : kernels_of(module))
-    if (kernel.operation == operation && kernel.type_id == type_id) return &kernel;
-  return nullptr;
+const ggufmill_kernel* find_counterpart(const ggufmill_module& module, const ggufmill_kernel& kernel) {
+  return find_kernel(module, kernel.operation, kernel.name, encoder_of(kernel));
 }
+
+bool is_search(const ggufmill_kernel& kernel) { return encoder_of(kernel) == "search"; }
 
 std::string describe(const ggufmill_kernel& kernel) {
-  return fmt::format("{} {}", kernel.operation == GGUFMILL_DECODE ? "decode" : "encode", kernel.name);
+  const std::string text = fmt::format("{} {}", kernel.operation == GGUFMILL_DECODE ? "decode" : "encode", kernel.name);
+  return kernel.encoder ? fmt::format("{} ({})", text, kernel.encoder) : text;
 }
 
 std::uint64_t packed_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols) {
@@ -42,12 +50,7 @@ std::uint64_t target_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols
   return kernel.operation == GGUFMILL_ENCODE ? packed_row_bytes(kernel, cols) : cols * sizeof(float);
 }
 
-namespace {
-
-// Runs a kernel or a search; `run` gets the call.
-template <class Run>
-Outcome try_run(const ggufmill_kernel& kernel, const Work& work, Placement placement, std::byte filler,
-                bool takes_importance, const Run& run) {
+Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement, std::byte filler) {
   const std::size_t packed = kernel.block_elements == 1 ? kernel.block_bytes : 1;  // alignment of the packed data
   const bool decodes = kernel.operation == GGUFMILL_DECODE;
   const auto gap = [&](std::size_t alignment) { return placement.one_element_away ? alignment : 0; };
@@ -57,30 +60,19 @@ Outcome try_run(const ggufmill_kernel& kernel, const Work& work, Placement place
   GuardedBuffer target(work.rows * target_row_bytes(kernel, work.cols), placement.side,
                        gap(decodes ? sizeof(float) : packed));
   target.fill(filler);
-  ggufmill_call call{source.bytes().data(), target.bytes().data(), work.rows, work.cols, nullptr};
+  ggufmill_call call{source.bytes().data(), target.bytes().data(), work.rows, work.cols, nullptr, sizeof call, 0, 0, 0};
+  if (is_search(kernel)) {
+    call.effort = work.effort;
+    call.weights = work.weights;
+  }
   std::optional<GuardedBuffer> weights;
-  if (!work.importance.empty() && takes_importance) {
+  if (!work.importance.empty() && kernel.flags != 0) {
     weights.emplace(work.importance.size_bytes(), placement.side, gap(sizeof(float)));
     weights->copy_from(std::as_bytes(work.importance));
     call.importance = reinterpret_cast<const float*>(weights->bytes().data());
   }
-  const std::int32_t status = run(call);
+  const std::int32_t status = kernel.run(&call);
   return {status, {target.bytes().begin(), target.bytes().end()}};
-}
-
-}  // namespace
-
-Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement, std::byte filler) {
-  return try_run(kernel, work, placement, filler, kernel.flags != 0,
-                 [&](const ggufmill_call& call) { return kernel.run(&call); });
-}
-
-Outcome try_search(const ggufmill_search_kernel& search, const ggufmill_kernel& encoder, const Work& work,
-                   const SearchSettings& settings) {
-  return try_run(encoder, work, {}, std::byte{0xa5}, true, [&](const ggufmill_call& rows) {
-    const ggufmill_search_call call{rows, settings.effort, settings.weights};
-    return search.run(&call);
-  });
 }
 
 Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement, std::byte filler) {

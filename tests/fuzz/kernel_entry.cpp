@@ -25,6 +25,7 @@ struct KernelInput {
   conformance::Placement placement;
   std::vector<std::byte> source;
   std::vector<float> importance;  // empty: none
+  std::uint32_t weights = 0;      // of a search
   bool finite = true;             // true if all weights are finite
 };
 
@@ -126,6 +127,7 @@ KernelInput kernel_input(const ggufmill_kernel& kernel, std::span<const std::byt
   const auto bytes = std::as_bytes(std::span(values));
   input.source.assign(bytes.begin(), bytes.end());
   input.finite = std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+  input.weights = (kinds & 0x7f) % (GGUFMILL_WEIGHTS_PLAIN + 1);
   const bool weighted = kernel.flags & GGUFMILL_NEEDS_IMPORTANCE || (kernel.flags != 0 && kinds & 0x80);
   if (weighted) input.importance = importance((kinds & 0x7f) % kWeightKinds, input.cols, stream);
   return input;
@@ -142,7 +144,8 @@ std::string describe(const ggufmill_kernel& kernel, const KernelInput& input) {
 }
 
 Outcome outcome(const ggufmill_kernel& kernel, const KernelInput& input) {
-  return conformance::try_kernel(kernel, {input.source, input.rows, input.cols, input.importance}, input.placement);
+  return conformance::try_kernel(kernel, {input.source, input.rows, input.cols, input.importance, 1, input.weights},
+                                 input.placement);
 }
 
 }  // namespace
@@ -177,7 +180,7 @@ std::string KernelFuzz::run(std::span<const std::byte> input) const {
   const KernelInput work = kernel_input(kernel, input.subspan<1, 3>(), input.subspan(kKernelFuzzHead));
   const Outcome expected = outcome(kernel, work);
   for (const ggufmill_module* module : modules_) {
-    const ggufmill_kernel* tested = conformance::find_kernel(*module, kernel.operation, kernel.type_id);
+    const ggufmill_kernel* tested = conformance::find_counterpart(*module, kernel);
     if (tested == nullptr) continue;
     const Outcome found = outcome(*tested, work);
     const std::string difference = work.finite ? conformance::difference(kernel, expected, found) : "";

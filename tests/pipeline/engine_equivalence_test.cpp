@@ -148,7 +148,7 @@ TEST_CASE("searched and corrected rows do not depend on the engine, the threads 
   });
   for (Step& step : fixture.plan.steps)
     for (Encoding& encoding : step.encodings)
-      encoding.encoder = encoder_for({EncoderMethod::kSearch, Gain::kRow, 1, {}, Lattice::kAuto}, *encoding.type,
+      encoding.encoder = encoder_for({&search_method(), Gain::kRow, 1, {}, Lattice::kAuto}, *encoding.type,
                                      encoding.importance != nullptr);
   fixture.plan.limits.memory = 64 << 20;
   fixture.plan.limits.threads = 1;

@@ -16,8 +16,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-void call(const KernelChoice& choice, const ggufmill_call& arguments) {
-  if (choice.kernel->run(&arguments) != GGUFMILL_OK) throw std::runtime_error("kernel failed");
+void call(const KernelChoice& choice, const KernelCall& arguments) {
+  if (call_kernel(choice, arguments) != GGUFMILL_OK) throw std::runtime_error("kernel failed");
 }
 
 std::vector<float> weights_of(const TensorRecipe& recipe, std::uint64_t matrix) {
@@ -78,7 +78,7 @@ std::string source_file(const std::vector<TensorRecipe>& tensors) {
   std::string file(described->bytes, '\0');
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     Bytes bytes = tensor_bytes(tensors, i);
-    if (tensors[i].big_endian) swap_words(type_named(tensors[i].from), bytes);
+    if (tensors[i].big_endian) swap_words(type_named(tensors[i].from), 0, bytes);
     put(file, model.tensors[i].expression->extent.offset, bytes);
     if (!tensors[i].importance) continue;
     for (std::uint64_t matrix = 0; matrix < tensors[i].shape.dims[2]; ++matrix) {

@@ -118,8 +118,8 @@ TEST_CASE("the figures are those of the values, computed plainly") {
   std::fseek(source, static_cast<long>(plain.source_offset(0)), SEEK_SET);
   REQUIRE(std::fread(a.data(), sizeof(float), a.size(), source) == a.size());
   std::fclose(source);
-  const ggufmill_call call{out.data() + plain.plan.steps[0].encodings[0].places[0].offset, b.data(), 50, 64, nullptr};
-  REQUIRE(testing::reference_kernels().decode(type_named("Q8_0").id)->kernel->run(&call) == GGUFMILL_OK);
+  const KernelCall call{out.data() + plain.plan.steps[0].encodings[0].places[0].offset, b.data(), 50, 64, nullptr};
+  REQUIRE(call_kernel(*testing::reference_kernels().decode(type_named("Q8_0").id), call) == GGUFMILL_OK);
   const std::vector<float> weights = [] {
     std::vector<float> all(64);
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = testing::importance_value(0, i);

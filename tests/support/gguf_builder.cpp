@@ -83,11 +83,18 @@ GgufBuilder& GgufBuilder::set_alignment(std::uint32_t value) {
   return *this;
 }
 
+namespace {
+
+// A number has no dimensions.
+std::uint64_t columns_of(const std::vector<std::uint64_t>& dims) { return dims.empty() ? 1 : dims.front(); }
+
+}  // namespace
+
 GgufBuilder& GgufBuilder::add_tensor(std::string name, std::vector<std::uint64_t> dims, std::string type,
                                      unsigned char first) {
-  std::uint64_t elements = 1;
-  for (const std::uint64_t dim : dims) elements *= dim;
-  std::string data(bytes_of(*types.find(type), elements).value(), '\0');
+  std::uint64_t bytes = row_bytes(*types.find(type), columns_of(dims));
+  for (std::size_t i = 1; i < dims.size(); ++i) bytes *= dims[i];
+  std::string data(bytes, '\0');
   for (char& c : data) c = static_cast<char>(first++);
   tensors.push_back({std::move(name), std::move(dims), std::move(type), std::move(data)});
   return *this;
@@ -105,7 +112,8 @@ std::string GgufBuilder::build() const {
   out.pad(alignment);
   for (const TensorSpec& tensor : tensors) {
     std::string data = tensor.data;
-    if (big_endian) swap_words(*types.find(tensor.type), std::as_writable_bytes(std::span(data)));
+    const auto bytes = std::as_writable_bytes(std::span(data));
+    if (big_endian) swap_words(*types.find(tensor.type), columns_of(tensor.dims), bytes);
     out.raw(data).pad(alignment);
   }
   return out.bytes();

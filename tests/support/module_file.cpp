@@ -12,7 +12,6 @@ ModuleFile::ModuleFile(const std::string& path) {
   // A path with a slash is used directly; other names would be searched for.
   library_ = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library_ == nullptr) throw std::runtime_error(dlerror());
-  searches_ = static_cast<const ggufmill_search_table*>(dlsym(library_, GGUFMILL_SEARCH_SYMBOL));
   module_ = static_cast<const ggufmill_module*>(dlsym(library_, GGUFMILL_SYMBOL));
   if (module_ != nullptr && module_->magic == GGUFMILL_MAGIC && module_->abi_major == GGUFMILL_ABI_MAJOR) return;
   dlclose(library_);

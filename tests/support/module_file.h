@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "plugins/abi/ggufmill_search.h"
+#include "plugins/abi/ggufmill_kernels.h"
 
 namespace ggufmill {
 
@@ -15,13 +15,10 @@ class ModuleFile {
   ModuleFile(const ModuleFile&) = delete;
   ModuleFile& operator=(const ModuleFile&) = delete;
   const ggufmill_module& module() const { return *module_; }
-  // Returns null if the module has none.
-  const ggufmill_search_table* searches() const { return searches_; }
 
  private:
   void* library_;
   const ggufmill_module* module_;
-  const ggufmill_search_table* searches_;
 };
 
 }  // namespace ggufmill

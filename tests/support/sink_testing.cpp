@@ -20,7 +20,8 @@ std::string assemble(const Model& model, const OutputFile& file) {
     const auto input = InputFile::open(source.source->path);
     const auto into = std::as_writable_bytes(std::span(out).subspan(place.offset, place.bytes));
     REQUIRE(input.value()->read(source.offset, into));
-    if (source.big_endian) swap_words(model.tensors[place.tensor].source_type(), into);
+    const Tensor& tensor = model.tensors[place.tensor];
+    if (source.big_endian) swap_words(tensor.source_type(), tensor.shape().columns(), into);
   }
   return out;
 }

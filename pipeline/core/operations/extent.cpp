@@ -45,7 +45,7 @@ class ExtentOperation final : public TensorOperation {
         const std::byte* row = from;
         if (node.extent.big_endian) {
           swapped.assign(from, from + row_bytes);
-          swap_words(type, swapped);
+          swap_words(type, box.count[0], swapped);
           row = swapped.data();
         }
         if (type.row_header_bytes != 0)

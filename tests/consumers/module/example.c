@@ -61,9 +61,30 @@ static int32_t decode(const ggufmill_call* call) {
   return GGUFMILL_OK;
 }
 
+/* What the host has to know to check and swap a block: where its scale is. */
+static const ggufmill_field fields[] = {{GGUFMILL_SCALE_F32, GGUFMILL_IN_BLOCK, 0, 1}};
+
 static const ggufmill_kernel kernels[] = {
-    {GGUFMILL_ENCODE, TYPE_ID, BLOCK_ELEMENTS, BLOCK_BYTES, 0, 0, "X3_EXAMPLE", encode},
-    {GGUFMILL_DECODE, TYPE_ID, BLOCK_ELEMENTS, BLOCK_BYTES, 0, 0, "X3_EXAMPLE", decode},
+    {
+        .operation = GGUFMILL_ENCODE,
+        .type_id = TYPE_ID,
+        .block_elements = BLOCK_ELEMENTS,
+        .block_bytes = BLOCK_BYTES,
+        .name = "X3_EXAMPLE",
+        .run = encode,
+        .fields = fields,
+        .field_count = sizeof fields / sizeof fields[0],
+    },
+    {
+        .operation = GGUFMILL_DECODE,
+        .type_id = TYPE_ID,
+        .block_elements = BLOCK_ELEMENTS,
+        .block_bytes = BLOCK_BYTES,
+        .name = "X3_EXAMPLE",
+        .run = decode,
+        .fields = fields,
+        .field_count = sizeof fields / sizeof fields[0],
+    },
 };
 
 extern const ggufmill_module ggufmill_kernels_v1;

@@ -43,9 +43,32 @@ static int32_t decode(const ggufmill_call* call) {
   return GGUFMILL_OK;
 }
 
+/* What the host has to know to check and swap a row: where its scale is. */
+static const ggufmill_field fields[] = {{GGUFMILL_SCALE_F32, GGUFMILL_IN_ROW_HEADER, 0, 1}};
+
 static const ggufmill_kernel kernels[] = {
-    {GGUFMILL_ENCODE, TYPE_ID, BLOCK, BLOCK, 0, HEADER_BYTES, "X8_ROW", encode},
-    {GGUFMILL_DECODE, TYPE_ID, BLOCK, BLOCK, 0, HEADER_BYTES, "X8_ROW", decode},
+    {
+        .operation = GGUFMILL_ENCODE,
+        .type_id = TYPE_ID,
+        .block_elements = BLOCK,
+        .block_bytes = BLOCK,
+        .row_header_bytes = HEADER_BYTES,
+        .name = "X8_ROW",
+        .run = encode,
+        .fields = fields,
+        .field_count = sizeof fields / sizeof fields[0],
+    },
+    {
+        .operation = GGUFMILL_DECODE,
+        .type_id = TYPE_ID,
+        .block_elements = BLOCK,
+        .block_bytes = BLOCK,
+        .row_header_bytes = HEADER_BYTES,
+        .name = "X8_ROW",
+        .run = decode,
+        .fields = fields,
+        .field_count = sizeof fields / sizeof fields[0],
+    },
 };
 
 extern const ggufmill_module ggufmill_kernels_v1;

@@ -56,11 +56,36 @@
 #ifndef ROW_HEADER
 #define ROW_HEADER 0
 #endif
+#ifndef BLOCK_ELEMENTS
+#define BLOCK_ELEMENTS 1
+#endif
 #ifndef BLOCK_BYTES
 #define BLOCK_BYTES 4
 #endif
 #ifndef ENCODE_BLOCK_BYTES
 #define ENCODE_BLOCK_BYTES BLOCK_BYTES
+#endif
+#ifndef ENCODER
+#define ENCODER 0
+#endif
+#ifndef FIELDS
+#define FIELDS 0
+#define FIELD_COUNT 0
+#endif
+#ifndef FIELD_COUNT
+#define FIELD_COUNT 1
+#endif
+#ifndef FIELD
+#define FIELD GGUFMILL_SCALE_F32, GGUFMILL_IN_BLOCK, 0, 1
+#endif
+
+/* The end of a kernel's description, which version 1.0 does not have. */
+#if GGUFMILL_ABI_MINOR == 0
+#define SINCE_1_1(encoder)
+#else
+#define SINCE_1_1(encoder) , encoder, FIELDS, FIELD_COUNT, 0
+extern const ggufmill_field fields[];
+const ggufmill_field fields[] = {{FIELD}};
 #endif
 
 #ifdef MODULE_CONSTRUCTOR_TRAPS
@@ -95,10 +120,11 @@ int32_t negate(const ggufmill_call* call) {
 
 extern const ggufmill_kernel variant_kernels[];
 const ggufmill_kernel variant_kernels[] = {
-    {GGUFMILL_DECODE, TYPE_ID, 1, BLOCK_BYTES, DECODE_FLAGS, ROW_HEADER, TYPE_NAME, copy},
-    {ENCODE_OPERATION, TYPE_ID, 1, ENCODE_BLOCK_BYTES, ENCODE_FLAGS, ROW_HEADER, TYPE_NAME, ENCODE_RUN},
+    {GGUFMILL_DECODE, TYPE_ID, BLOCK_ELEMENTS, BLOCK_BYTES, DECODE_FLAGS, ROW_HEADER, TYPE_NAME, copy SINCE_1_1(0)},
+    {ENCODE_OPERATION, TYPE_ID, BLOCK_ELEMENTS, ENCODE_BLOCK_BYTES, ENCODE_FLAGS, ROW_HEADER, TYPE_NAME,
+     ENCODE_RUN SINCE_1_1(ENCODER)},
 #ifdef WITH_UNKNOWN_TYPE
-    {GGUFMILL_DECODE, 999, 1, 1, 0, 0, "Q9_Z", copy},
+    {GGUFMILL_DECODE, 999, 1, 1, 0, 0, "Q9_Z", copy SINCE_1_1(0)},
 #endif
 };
 
