@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "plugins/ik/llama_fit.h"
 #include "plugins/ik/nonlinear.h"
 
 namespace ggufmill::ik {
@@ -19,97 +20,12 @@ float largest(const float* x, std::uint64_t count) {
 
 constexpr int kLimit = 32, kCount = 32;
 
-// Codes for values x ~ scale * code, in [-kLimit, kLimit - 1].
-class CodeSearch {
- public:
-  CodeSearch(const float* x, const float* weights, int* codes) : x_(x), weights_(weights), codes_(codes) {}
-
-  // Returns the scale.
-  float run() {
-    float magnitude = 0, extreme = 0;
-    for (int i = 0; i < kCount; ++i)
-      if (std::fabs(x_[i]) > magnitude) {
-        magnitude = std::fabs(x_[i]);
-        extreme = x_[i];
-      }
-    if (magnitude < 1e-15f) {
-      std::fill(codes_, codes_ + kCount, -kLimit);
-      return 0;
-    }
-    const float first = -kLimit / extreme;
-    choose(first);
-    sums_ = sums_of(first);
-    if (sums_.q2 != 0) best_.start(sums_);
-    for (int i = -9; i <= 9; ++i) {
-      take(-(kLimit + 0.1f * static_cast<float>(i)) / extreme);
-      take((kLimit - 1 + 0.1f * static_cast<float>(i)) / extreme);
-    }
-    for (int i = 0; i < kCount * (2 * kLimit - 1); ++i)
-      if (!step()) break;
-    return best_.scale;
-  }
-
- private:
-  int code_of(float inverse, int i) const { return std::clamp(nearest_int(inverse * x_[i]), -kLimit, kLimit - 1); }
-  void choose(float inverse) {
-    for (int i = 0; i < kCount; ++i) codes_[i] = code_of(inverse, i);
-  }
-  Sums sums_of(float inverse) const {
-    Sums sums;
-    for (int i = 0; i < kCount; ++i) {
-      const auto code = static_cast<float>(code_of(inverse, i));
-      sums.qx += weights_[i] * x_[i] * code;
-      sums.q2 += weights_[i] * code * code;
-    }
-    return sums;
-  }
-  void take(float inverse) {
-    const Sums sums = sums_of(inverse);
-    if (!best_.take(sums)) return;
-    sums_ = sums;
-    choose(inverse);
-  }
-  // Changes by one the code with the steepest gradient. Returns false if that does not help.
-  bool step() {
-    float steepest = 0, gradient = 0;
-    int changed = -1;
-    for (int i = 0; i < kCount; ++i) {
-      const float g = best_.scale * weights_[i] * (x_[i] - best_.scale * static_cast<float>(codes_[i]));
-      const bool may_change = (g > 0 && codes_[i] < kLimit - 1) || (g < 0 && codes_[i] > -kLimit);
-      if (!may_change || !(std::fabs(g) > steepest)) continue;
-      steepest = std::fabs(g);
-      gradient = g;
-      changed = i;
-    }
-    if (changed < 0) return false;
-    const float weight = weights_[changed], weighted = weight * x_[changed];
-    const int code = codes_[changed];
-    Sums sums = sums_;
-    if (gradient > 0) {
-      sums.qx += weighted;
-      sums.q2 += weight * static_cast<float>(2 * code + 1);
-    } else {
-      sums.qx -= weighted;
-      sums.q2 -= weight * static_cast<float>(2 * code - 1);
-    }
-    if (!best_.take(sums)) return false;
-    sums_ = sums;
-    codes_[changed] += gradient > 0 ? 1 : -1;
-    return true;
-  }
-
-  const float *x_, *weights_;
-  int* codes_;
-  Sums sums_;
-  Best best_;
-};
-
 void encode_q6_0(const float* x, const float* weights, Q6_0::Block& block) {
-  int codes[kCount];
+  std::uint8_t levels[kCount];
   std::memset(&block, 0, sizeof block);
-  block.d.store(CodeSearch(x, weights, codes).run());
+  block.d.store(fit_symmetric(kCount, kLimit, x, weights, levels));
   for (int j = 0; j < kCount; ++j) {
-    const auto q = static_cast<unsigned>(codes[j] + kLimit);
+    const unsigned q = levels[j];
     add_bits(block.qs, j % 16, 4 * (j / 16), q & 15);
     add_bits(block.qh, j % 8, 4 * (j / 8 % 2) + 2 * (j / 16), q >> 4);
   }

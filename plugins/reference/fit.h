@@ -21,7 +21,9 @@ float fit_symmetric_by_steps(int count, int limit, const float* x, std::uint8_t*
 
 // Fits x ~ scale * level, with levels in [0, limit], for non-negative x. Tries nine inverse scales, then improves one
 // level at a time. Levels are kept as bytes throughout, even if a value below zero wraps. Source: make_qp_quants.
-float fit_positive(int count, int limit, const float* x, const float* weights, std::uint8_t* levels);
+// Values below `zero` count as zero.
+float fit_positive(int count, int limit, const float* x, const float* weights, std::uint8_t* levels,
+                   float zero = kZeroGroup);
 
 // x ~ scale * level + minimum, with levels in [0, limit] and minimum <= 0.
 struct AffineFit {
@@ -38,6 +40,7 @@ struct AffineSearch {
   float step;
   int last;
   ErrorMeasure measure;
+  float least_range = 0;  // values that differ by less are all alike
 };
 
 // Search parameters used by all types with a minimum when importance is given.

@@ -72,7 +72,7 @@ AffineFit fit_affine(int count, int limit, const float* x, const float* weights,
                      std::uint8_t* levels) {
   const Group group(count, limit, x, weights);
   std::fill_n(levels, count, std::uint8_t{0});
-  if (group.high <= group.low) return {0, group.low};
+  if (group.high <= group.low || group.high - group.low < search.least_range) return {0, group.low};
 
   const float first_inverse = static_cast<float>(limit) / (group.high - group.low);
   AffineFit best = {1 / first_inverse, group.low};

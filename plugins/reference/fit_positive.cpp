@@ -64,10 +64,10 @@ bool improve_level(float weight, float x, int limit, std::uint8_t& level, Sums& 
 
 }  // namespace
 
-float fit_positive(int count, int limit, const float* x, const float* weights, std::uint8_t* levels) {
+float fit_positive(int count, int limit, const float* x, const float* weights, std::uint8_t* levels, float zero) {
   const float peak = greatest(count, x);
   std::fill_n(levels, count, std::uint8_t{0});
-  if (peak < kZeroGroup) return 0;
+  if (peak < zero) return 0;
   const float inverse = best_inverse(count, limit, x, weights, peak);
   Sums sums;
   for (int i = 0; i < count; ++i) {
