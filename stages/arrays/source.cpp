@@ -195,7 +195,7 @@ class ArraysReader {
     if (shape.columns() % type.block_elements != 0)
       return wrong_shape(fmt::format("rows of {} elements are not a multiple of the block size {} of {}",
                                      shape.columns(), type.block_elements, type.name));
-    const auto bytes = bytes_of(type, *elements);
+    const auto bytes = bytes_of(type, shape);
     if (!bytes) return wrong_shape(bytes.error().what);
     Extent data{nullptr, entry.offset.value_or(0), bytes.value(), entry.big_endian.value_or(false)};
     if (data.big_endian && !can_swap(type))

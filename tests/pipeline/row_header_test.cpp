@@ -107,6 +107,56 @@ TEST_CASE("files with row headers are read, copied, compared, and verified") {
   }
 }
 
+TEST_CASE("raw rows with headers are read") {
+  const RowFolder folder;
+  const std::string rows = rows_of(folder.made()).substr(0, kTensorBytes);
+  write_text(folder.file("rows.bin"), rows);
+  write_text(folder.file("raw.yaml"),
+             fmt::format("version: 1\nsource: {{arrays: {{tensors: [{{name: a, raw: rows.bin, type: X8_ROW, shape: [{}, "
+                         "{}]}}]}}}}\noutputs: [{{gguf: raw.gguf}}]\n",
+                         kRows, kColumns));
+  folder.run({"run", "raw.yaml"});
+  const std::string made = read_text(folder.file("raw.gguf"));
+  CHECK((made.substr(made.size() - kTensorBytes) == rows));
+}
+
+TEST_CASE("files of the other byte order have swapped headers, and are read back") {
+  const RowFolder folder;
+  const std::string rows = rows_of(folder.made());
+  write_text(folder.file("swap.yaml"),
+             "version: 1\nsource: {gguf: out.gguf}\noutputs: [{gguf: {path: big.gguf, byte_order: big}}]\n");
+  folder.run({"run", "swap.yaml"});
+  const std::string big = rows_of(read_text(folder.file("big.gguf")));
+  for (std::size_t row = 0; row < rows.size(); row += 4 + kColumns) {
+    for (std::size_t i = 0; i < 4; ++i) CHECK(big[row + i] == rows[row + 3 - i]);
+    CHECK(big.compare(row + 4, kColumns, rows, row + 4, kColumns) == 0);
+  }
+  write_text(folder.file("back.yaml"), "version: 1\nsource: {gguf: big.gguf}\noutputs: [{gguf: little.gguf}]\n");
+  folder.run({"run", "back.yaml"});
+  CHECK((rows_of(read_text(folder.file("little.gguf"))) == rows));
+  folder.run({"compare", "big.gguf", "out.gguf"});
+  folder.run({"verify", "big.gguf"});
+}
+
+TEST_CASE("a header that is not finite is found where it is copied") {
+  constexpr std::size_t kBad = 2 * kRows + 5;  // row of the model
+  const RowFolder folder;
+  std::string made = folder.made();
+  const std::string rows = rows_of(made);
+  const std::size_t at = made.size() - rows.size() + kBad * (4 + kColumns);
+  made.replace(at, 4, std::string("\x00\x00\x80\x7f", 4));  // infinity
+  write_text(folder.file("bad.gguf"), made);
+  const char* job = "version: 1\nsource: {gguf: bad.gguf}\noutputs: [{gguf: copy.gguf}]\n";
+  write_text(folder.file("copy.yaml"), job);
+  CHECK(folder.run({"run", "copy.yaml"}, 4).find("tensor 'blk.2.ffn_down.weight', row 5, column 0: a scale that is not "
+                                                 "finite") != std::string::npos);
+  write_text(folder.file("zero.yaml"), std::string(job) + "nonfinite: zero\n");
+  folder.run({"run", "zero.yaml"});
+  std::string expected = rows;
+  expected.replace(kBad * (4 + kColumns), 4 + kColumns, 4 + kColumns, '\0');
+  CHECK((rows_of(read_text(folder.file("copy.gguf"))) == expected));
+}
+
 TEST_CASE("shards have whole rows") {
   const RowFolder folder;
   const std::string whole = rows_of(folder.made());
