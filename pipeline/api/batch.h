@@ -29,10 +29,10 @@ std::string_view name_of(CellState state);  // for example "written"
 // One output of one source.
 struct BatchCell {
   std::string source, output;  // paths; `output` is the first file's, empty if unknown
-  std::string recipe;          // empty: none
+  std::string recipe{};        // empty: none
   CellState state = CellState::kNotRun;
-  std::optional<Error> error;  // set if kFailed
-  std::uint64_t bytes = 0;     // total size of its files
+  std::optional<Error> error{};  // set if kFailed
+  std::uint64_t bytes = 0;       // total size of its files
   std::uint64_t weights = 0, tensor_bytes = 0;
   double seconds = 0;  // duration of the run that wrote it, possibly together with others
 };

@@ -24,10 +24,10 @@ struct PartStatus {
   State state = State::kMissing;
   std::size_t units = 0, units_done = 0;
   double cost = 0;
-  std::string host;    // of the last attempt
-  std::string engine;  // state and reason reported by the engine: "PENDING (Resources)"
-  std::string error;   // of the last attempt that failed
-  std::string lost;    // why a part that was done must be redone; else empty
+  std::string host{};    // of the last attempt
+  std::string engine{};  // state and reason reported by the engine: "PENDING (Resources)"
+  std::string error{};   // of the last attempt that failed
+  std::string lost{};    // why a part that was done must be redone; else empty
 };
 inline constexpr std::string_view kPartStates[] = {"done", "running", "queued", "failed", "missing"};
 

@@ -1,7 +1,7 @@
-// golden back: converts every checkpoint of `golden checkpoints` to an F32 file and, with `names: huggingface`, back to a
-// checkpoint in the type of its weights. Compares the result for each checkpoint with tests/golden/back.tsv: how many
-// tensors are equal, differ, are not written or were missing before, or why converting back is impossible. `--update`
-// writes the table. Skipped with a message if ../shared is missing.
+// golden_tables back: converts every checkpoint of `golden_tables checkpoints` to an F32 file and, with `names:
+// huggingface`, back to a checkpoint in the type of its weights. Compares the result for each checkpoint with
+// tests/golden/back.tsv: how many tensors are equal, differ, are not written or were missing before, or why converting
+// back is impossible. `--update` writes the table. Skipped with a message if ../shared is missing.
 
 #include <fmt/format.h>
 
@@ -163,7 +163,7 @@ int check_back(const Words& arguments) {
   checker.check("tests/golden/checkpoints");
   if (update) std::ofstream(kTable) << checker.table();
   if (read_text(kTable) == checker.table()) return 0;
-  fmt::print("this is not what {} says; if it is right: golden back --update\n", kTable);
+  fmt::print("this is not what {} says; if it is right: golden_tables back --update\n", kTable);
   return 1;
 }
 

@@ -1,13 +1,13 @@
-// golden checkpoints: converts every line of ../shared/hf/expected.tsv and of
+// golden_tables checkpoints: converts every line of ../shared/hf/expected.tsv and of
 // tests/golden/{checkpoints,projectors}/expected.tsv (whose tokenizers are in ../shared as well) with `ggufmill convert
 // --defaults none`, every line of ../shared/hf-defaults/expected.tsv with `ggufmill convert`, including the names of
 // its outputs, and every refused checkpoint. Skipped with a message if ../shared is missing. Also reads the adapters in
 // tests/golden/checkpoints/adapters.tsv with `adapter` in the source of a pipeline file.
 //
-// golden parts: does the same for the projectors, drafts, and dense modules of ../shared/hf-more/expected.tsv. Not all
-// of them are supported: those must be refused, and the number of the others is in kParts.
+// golden_tables parts: does the same for the projectors, drafts, and dense modules of ../shared/hf-more/expected.tsv.
+// Not all of them are supported: those must be refused, and the number of the others is in kParts.
 //
-// golden adapters: does the same for its adapters, with `ggufmill convert-lora` and kAdapters.
+// golden_tables adapters: does the same for its adapters, with `ggufmill convert-lora` and kAdapters.
 
 #include <fmt/format.h>
 
@@ -291,9 +291,8 @@ int check_checkpoints(const Words& arguments) {
   Checker checker(fs::absolute(arguments[0]), *shared / "hf");
   const fs::path own = "tests/golden/checkpoints", projectors = "tests/golden/projectors",
                  with_classes = *shared / "hf-defaults";
-  std::vector<Table> tables{{*shared / "hf" / "expected.tsv", "none"},
-                            {own / "expected.tsv", "none"},
-                            {projectors / "expected.tsv", "none"}};
+  std::vector<Table> tables{
+      {*shared / "hf" / "expected.tsv", "none"}, {own / "expected.tsv", "none"}, {projectors / "expected.tsv", "none"}};
   if (fs::exists(with_classes)) tables.push_back({with_classes / "expected.tsv", "transformers"});
   checker.check_expected(tables, {*shared / "hf" / "specs", own, projectors, with_classes / "specs"});
   checker.check_stored_adapters(own);

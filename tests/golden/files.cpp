@@ -1,4 +1,5 @@
-// golden files: runs every line of tests/golden/files.tsv with `ggufmill quantize`, and again by running the output of
+// golden_tables files: runs every line of tests/golden/files.tsv with `ggufmill quantize`, and again by running the
+// output of
 // --emit-pipeline.
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// golden COMMAND: compares decisions and outputs with golden values (see README.md). Prints N of N.
+// golden_tables COMMAND: compares decisions and outputs with golden values (see README.md). Prints N of N.
 
 #include "tests/golden/golden.h"
 

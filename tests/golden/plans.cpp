@@ -1,6 +1,6 @@
-// golden plans: compares the types that `ggufmill plan` chooses for every tensor of models of real size (sparse files)
-// with golden values: digests of complete columns in the repository, and every cell of the larger set next to it.
-// Prints the time of each plan.
+// golden_tables plans: compares the types that `ggufmill plan` chooses for every tensor of models of real size (sparse
+// files) with golden values: digests of complete columns in the repository, and every cell of the larger set next to
+// it. Prints the time of each plan.
 
 #include <fmt/format.h>
 
