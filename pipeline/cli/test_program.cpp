@@ -59,11 +59,11 @@ VerbFolder::VerbFolder() {
   for (const char* name : {"a.weight", "b.weight"})
     spec.tensors.push_back({name, synth::WeightType::kF16, {256, 4}, synth::Distribution::kNormal, 1});
   synth::write_model(spec, path("model.gguf"));
-  write_text(path("job.yaml"),
-             "version: 1\n"
-             "source: {gguf: model.gguf}\n"
-             "outputs: [{gguf: out.gguf, quantize: {type: Q8_0}}]\n"
-             "cluster: {engine: none, parts: 2}\n");
+  write_text(path("job.yaml"), fmt::format("version: 1\n"
+                                           "source: {{gguf: '{}'}}\n"
+                                           "outputs: [{{gguf: '{}', quantize: {{type: Q8_0}}}}]\n"
+                                           "cluster: {{engine: none, parts: 2}}\n",
+                                           path("model.gguf"), path("out.gguf")));
 }
 
 }  // namespace ggufmill::testing

@@ -81,7 +81,7 @@ TEST_CASE("a limit above a part's memory is refused") {
   plan.limits.memory = std::uint64_t{2} << 30;
   SubmitOptions options;
   options.cluster.memory = std::uint64_t{1} << 30;
-  CHECK(refusal(plan, options) == "limits.memory is 2.0 GiB, but a part has 1.0 GiB (cluster.memory)");
+  CHECK(refusal(plan, options) == "limits.memory is 2.00 GiB, but a part has 1.00 GiB (cluster.memory)");
 }
 
 TEST_CASE("a row that does not fit into a part's memory is refused") {
@@ -90,7 +90,7 @@ TEST_CASE("a row that does not fit into a part's memory is refused") {
   plan.least_memory = 64 << 20;
   SubmitOptions options;
   options.cluster.memory = 64 << 20;
-  CHECK(refusal(plan, options) == "the longest row needs 64.0 MiB, but a part has 64.0 MiB (cluster.memory)");
+  CHECK(refusal(plan, options) == "the longest row needs 64.00 MiB, but a part has 64.00 MiB (cluster.memory)");
 }
 
 TEST_CASE("a job is created with its outputs, and removed without them") {
