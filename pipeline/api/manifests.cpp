@@ -53,6 +53,10 @@ Result<ManifestFiles> ManifestFiles::make(const Plan& plan, const RunReport* run
   return files;
 }
 
+void ManifestFiles::publish_with(OutputStore& outputs) {
+  if (store_) outputs.publish_with(*store_);
+}
+
 Status ManifestFiles::publish() { return store_ ? store_->publish() : ok(); }
 
 std::vector<std::string> ManifestFiles::warnings() const {

@@ -20,7 +20,9 @@ class ManifestFiles {
   // they are not known. Replaces unfinished manifests left by a killed run of this plan.
   static Result<ManifestFiles> make(const Plan& plan, const RunReport* run, const FileReader& read, bool overwrite,
                                     const std::atomic<bool>* stop);
-  // Gives the files their final names.
+  // Lets them appear together with `outputs`, which is sealed but not published yet, where that can be.
+  void publish_with(OutputStore& outputs);
+  // Gives the files their final names, unless the outputs have taken them along.
   Status publish();
   // Warnings for the user, one line each.
   std::vector<std::string> warnings() const;

@@ -206,6 +206,7 @@ Result<RunReport> run_resumably(const Plan& plan, const Kernels& kernels, const 
       return store.read(i, at, into);
     };
     BOOST_OUTCOME_TRY(manifests, ManifestFiles::make(plan, &results, read, options.overwrite, options.stop));
+    manifests.publish_with(store);
     has_manifests = true;
     return ok();
   };

@@ -209,8 +209,14 @@ Form<UploadOptions> upload_form() {
                      .example("['\\.gguf$']"),
                  field("message", &Options::message, "Message of the commit.").example("Add quantizations"),
                  field("create", &Options::create, "Create the repository if it does not exist.").example("true"),
-                 field("private", &Options::is_private, "Make a repository that is created private.").example("true"),
-                 field("space", &Options::space, bytes(),
+                 field("private", &Options::is_private,
+                       "Whether a repository that is created is private. Defaults to what the organization has set, "
+                       "usually public.")
+                     .example("true"),
+                 field("space", &Options::space,
+                       either<std::uint64_t>({word<std::uint64_t>({{"largest", std::uint64_t{0}}})
+                                                  .doc("That of the largest output: one output at a time."),
+                                              bytes().doc("Number of bytes.").at_least(1)}),
                        "Disk space for outputs. They are written, measured, and sent in groups of at most this size, "
                        "each with one read of the source, and removed when the hub has their content; the commit "
                        "follows at the end. Defaults to one group that stays.")

@@ -93,9 +93,9 @@ struct UploadOptions {
   std::vector<Pattern> files;         // of the file names that are uploaded; empty: all
   std::string message = "Add files";  // of the commit
   bool create = false;                // create the repository if it does not exist
-  bool is_private = false;            // of a repository that is created
-  std::optional<std::uint64_t>
-      space;  // bytes of disk for the outputs, which are removed when they are sent; none: stay
+  std::optional<bool> is_private{};   // of a repository that is created; none: as the organization has it
+  // Bytes of disk for the outputs, which are removed when they are sent; 0: one output at a time; none: they stay.
+  std::optional<std::uint64_t> space{};
   Origin origin{};
 };
 

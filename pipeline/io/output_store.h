@@ -71,6 +71,9 @@ class OutputStore {
   // renamed, the files before it get their temporary names back; if the file system cannot do that, the error lists the
   // files that stay. Exit code 6 if a file is not as it was left.
   virtual Status publish() = 0;
+  // Lets publish() publish the sealed files of `other` as well, in the same step, so that other.publish() has nothing
+  // left to do. `other` must outlive publish(). Returns false, and changes nothing, if the store cannot do that.
+  virtual bool publish_with(OutputStore& /*other*/) { return false; }
   // Keeps the files under their temporary names.
   virtual void keep() = 0;
   // Makes the written data durable and keeps the files under their temporary names, for a later attach().

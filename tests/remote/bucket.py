@@ -105,6 +105,11 @@ class Store:
 class BucketRequests:
     """Mixed into the handler of server.py; `self.store` is a Store."""
 
+    def reset(self):
+        """Resets the connection instead of answering."""
+        self.close_connection = True
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
     def fail(self, status, code):
         body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>no</Message></Error>".encode()
         self.reply(status, body, {"Content-Type": "application/xml"})
@@ -112,16 +117,13 @@ class BucketRequests:
     def reply(self, status, body=b"", headers=None):
         half = self.fault == "half"
         if self.fault == "lost":
-            self.close_connection = True
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            return
+            return self.reset()
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body) + (10 if half else 0)))
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body[:len(body) // 2] if half else body)
+        self.write_body(body[:len(body) // 2] if half else body)
         if half:
             self.close_connection = True
 
@@ -129,9 +131,7 @@ class BucketRequests:
         query = dict(urllib.parse.parse_qsl(self.query, keep_blank_values=True))
         self.fault = self.store.faults.next(kind_of(self.command, query))
         if self.fault == "reset":
-            self.close_connection = True
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            return
+            return self.reset()
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         bucket, _, key = self.name.lstrip("/").partition("/")
         problem = "" if bucket.startswith("public-") else self.signature_problem(body)

@@ -12,16 +12,20 @@ import json
 import os
 import re
 import shutil
-import socket
-import struct
 
 PART = 1 << 20  # larger files are sent in parts
 REGULAR = 4096  # smaller files are part of the commit itself, unless their names say otherwise
 MOST = 40 << 20  # largest file that is accepted
+SIGNED = "signature=vErYsEcReTsIgNaTuRe"  # the query of a URL that needs no token
+
+
+def card_errors(text):
+    return [{"message": '"license" must be one of [apache-2.0, mit, ...]'}] if "license: none-such" in text else []
 
 
 class HubRequests:
     """Mixed into the handler of server.py."""
+    is_lost = False  # the answer to the request
 
     def hub_upload(self):
         """Returns False for a request that is none of these."""
@@ -29,14 +33,16 @@ class HubRequests:
                  ("POST", r"/api/models/([^/]+/[^/]+)/preupload/([^/]+)", self.preupload),
                  ("POST", r"/api/models/([^/]+/[^/]+)/commit/([^/]+)", self.commit),
                  ("POST", r"/api/repos/create", self.create),
+                 ("POST", r"/api/validate-yaml", self.validate_card),
                  ("POST", r"/([^/]+/[^/]+)\.git/info/lfs/objects/batch", self.batch),
-                 ("POST", r"/lfs-parts/([0-9a-f]{64})", self.join_parts),
+                 ("POST", r"/api/complete_multipart/([0-9a-f]{64})", self.join_parts),
                  ("POST", r"/lfs-verify/([0-9a-f]{64})", self.verify)]
         for command, pattern, method in calls:
             match = re.fullmatch(pattern, self.name)
             if match and command == self.command:
                 self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                if not self.is_faulty("hub") and self.may_write():
+                is_signed = method == self.join_parts and self.query == SIGNED
+                if not self.is_faulty("hub") and (is_signed or self.may_write()):
                     method(*match.groups())
                 return True
         return False
@@ -44,7 +50,7 @@ class HubRequests:
     def do_lfs(self):
         """Content, or a part of it, sent to a signed URL: /lfs/SHA256 or /lfs/SHA256/PART."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if self.query != "signature=vErYsEcReTsIgNaTuRe" or "Authorization" in self.headers:
+        if self.query != SIGNED or "Authorization" in self.headers:
             return self.refuse(403)
         if self.is_faulty("lfs"):
             return None
@@ -65,6 +71,10 @@ class HubRequests:
             file.write(body)
         os.replace(self.lfs(name) + ".new", self.lfs(name))
 
+    def own(self, path):
+        """A URL of this port."""
+        return f"http://127.0.0.1:{self.server.server_address[1]}{path}"
+
     def repository(self, name):
         return os.path.join(os.path.dirname(self.store.root), "hub", name)
 
@@ -80,24 +90,28 @@ class HubRequests:
             return None
 
     def json(self, value, headers=None, status=200):
+        if self.is_lost:
+            return self.reset()
         body = json.dumps(value).encode()
         self.send_response(status)
         for header, text in (headers or {}).items():
             self.send_header(header, text)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        self.write_body(body)
 
     def is_faulty(self, kind):
         fault = self.store.faults.next(kind)
+        self.is_lost = fault == "lost"
         if fault in ("500", "503"):
             self.refuse(int(fault))
-        elif fault in ("reset", "lost"):
-            self.close_connection = True
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        elif fault == "reset":
+            self.reset()
         elif fault == "denied":
             self.json({"error": "You may not write here"}, status=403)
-        return bool(fault)
+        elif fault == "busy":
+            self.json({"error": "Cannot create repo: another conflicting operation is in progress"}, status=409)
+        return bool(fault) and not self.is_lost
 
     def may_write(self):
         if self.headers.get("Authorization", "").startswith("Bearer hf_"):
@@ -111,14 +125,22 @@ class HubRequests:
         wanted = json.loads(self.body)
         name = f"{wanted['organization']}/{wanted['name']}"
         if self.files(name, "main"):
-            return self.json({"error": "You already created this model repo"}, status=409)
+            return self.json({"error": "You already created this model repo", "url": self.own("/" + name)}, status=409)
         first = "0" * 40
         os.makedirs(os.path.join(self.repository(name), first))
         with open(os.path.join(self.repository(name), "refs.json"), "w") as file:
             json.dump({"main": first}, file)
-        with open(os.path.join(self.repository(name), "private"), "w") as file:
-            file.write(str(wanted["private"]))
-        self.json({"url": self.other("/" + name)})
+        with open(os.path.join(self.repository(name), "visibility"), "w") as file:
+            file.write(wanted.get("visibility", "default of the organization"))
+        self.json({"url": self.own("/" + name), "id": name})
+
+    def validate_card(self):
+        """The hub checks the front matter, and refuses a commit whose README.md it finds errors in."""
+        wanted = json.loads(self.body)
+        if wanted["repoType"] != "model":
+            return self.refuse(400)
+        errors = card_errors(wanted["content"])
+        self.json({"errors": errors, "warnings": []}, status=400 if errors else 200)
 
     def tree(self, name, revision):
         top = self.files(name, revision)
@@ -138,8 +160,7 @@ class HubRequests:
         begin = int(match.group(1)) if match else 0
         headers = {}
         if begin + 2 < len(entries):  # pages of two
-            port = self.server.server_address[1]
-            url = f"http://127.0.0.1:{port}{self.name}?recursive=true&cursor={begin + 2}"
+            url = self.own(f"{self.name}?recursive=true&cursor={begin + 2}")
             headers["Link"] = f'<{url}>; rel="next"'
         self.json(entries[begin:begin + 2], headers)
 
@@ -163,16 +184,14 @@ class HubRequests:
             if each["size"] > MOST:
                 one["error"] = {"code": 422, "message": "File too large"}
             elif not os.path.exists(self.lfs(each["oid"])):
-                signed = "?signature=vErYsEcReTsIgNaTuRe"
-                own = f"http://127.0.0.1:{self.server.server_address[1]}"
-                upload = {"href": self.other(f"/lfs/{each['oid']}{signed}")}
+                upload = {"href": self.other(f"/lfs/{each['oid']}?{SIGNED}")}
                 if each["size"] > PART and "multipart" in wanted.get("transfers", []):
                     parts = (each["size"] + PART - 1) // PART
-                    upload = {"href": f"{own}/lfs-parts/{each['oid']}",
+                    upload = {"href": self.own(f"/api/complete_multipart/{each['oid']}?{SIGNED}"),
                               "header": {"chunk_size": str(PART), **{
-                                  f"{part:05}": self.other(f"/lfs/{each['oid']}/{part}{signed}")
+                                  f"{part:05}": self.other(f"/lfs/{each['oid']}/{part}?{SIGNED}")
                                   for part in range(1, parts + 1)}}}
-                one["actions"] = {"upload": upload, "verify": {"href": f"{own}/lfs-verify/{each['oid']}"}}
+                one["actions"] = {"upload": upload, "verify": {"href": self.own(f"/lfs-verify/{each['oid']}")}}
             answer.append(one)
         self.json({"transfer": "basic", "objects": answer})
 
@@ -215,12 +234,15 @@ class HubRequests:
             if line["key"] == "lfsFile":
                 shutil.copyfile(self.lfs(value["oid"]), path)
             else:
+                content = base64.b64decode(value["content"])
+                if value["path"] == "README.md" and card_errors(content.decode()):
+                    return self.json({"error": "Invalid metadata in README.md"}, status=400)
                 with open(path, "wb") as file:
-                    file.write(base64.b64decode(value["content"]))
+                    file.write(content)
         refs = self.refs(name)
         refs[revision] = oid
         with open(os.path.join(self.repository(name), "refs.json"), "w") as file:
             json.dump(refs, file)
         with open(os.path.join(self.repository(name), "messages.txt"), "a") as file:
             file.write(lines[0]["value"]["summary"] + "\n")
-        self.json({"success": True, "commitOid": oid, "commitUrl": self.other(f"/{name}/commit/{oid}")})
+        self.json({"success": True, "commitOid": oid, "commitUrl": self.own(f"/{name}/commit/{oid}")})

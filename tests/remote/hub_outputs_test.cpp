@@ -55,6 +55,12 @@ TEST_CASE("outputs on the hub appear in one commit, and leave no local file") {
       CHECK(fs::exists(hub.commit() + "/" + file));
     check_outputs(hub);
   }
+  SECTION("manifests appear in the commit of their outputs") {
+    std::string job = outputs_on_hub("manifest: true\n");
+    job.replace(job.find("Q4_0"), 4, "Q4_1");
+    hub.place_.run_job(job, 0, {"--overwrite"});
+    CHECK(read_text(hub.repository() + "/messages.txt") == "Add 2 files\nAdd 6 files\n");
+  }
 }
 
 TEST_CASE("a run that could not upload its outputs keeps them, and resumes") {
@@ -113,6 +119,15 @@ TEST_CASE("outputs on the hub that cannot be written are refused before anything
     const Hub hub;
     CHECK(has(hub.place_.run_job(outputs_on_hub("", "hf://org/none"), 6), "does not exist"));
     CHECK(hub.requests("/lfs/") == 0);
+  }
+  SECTION("a file that is larger than the hub accepts") {
+    const Hub hub;
+    hub.place_.write_huge_model(60);
+    const std::string message = hub.place_.run_job(outputs_on_hub(), 2);
+    CHECK(has(message, "hf://org/model/f32.gguf: error: the output has 60.00 GiB, but the hub accepts"));
+    CHECK(has(message, "shard_size"));
+    CHECK(hub.requests("/lfs/") == 0);
+    CHECK_FALSE(fs::exists(hub.place_.home(".local/state/ggufmill/uploads")));
   }
   SECTION("a repository instead of a file") {
     const Hub hub;

@@ -146,7 +146,7 @@ TEST_CASE("while every request fails, a run gives up, and the next one writes th
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   Uploads uploads;
   uploads.set_fault("reset %1");
-  CHECK(has(uploads.place().run_job(Uploads::job("s3://models/a"), 75), "run the same command again"));
+  CHECK(has(uploads.place().run_job(Uploads::job("s3://models/a"), 75), "given up after 8 attempts"));
   CHECK(fs::is_empty(uploads.bucket()));
   uploads.set_fault("");
   uploads.place().run_job(Uploads::job("s3://models/a"));
@@ -321,6 +321,18 @@ TEST_CASE("what a server refuses is one clear error, and nothing is left") {
   uploads.set_fault("");
   uploads.check_clean();
   CHECK(fs::is_empty(uploads.bucket()));
+}
+
+TEST_CASE("an output that is too large for an object is refused before anything is sent") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  uploads.place().write_huge_model(6 << 10);
+  const std::string refused = uploads.place().run_job(
+      "version: 1\nsource: {gguf: model.gguf}\noutputs: [{gguf: 's3://models/a.gguf'}]\n", 2);
+  CHECK(has(refused, "s3://models/a.gguf: error: "));
+  CHECK(has(refused, "5.00 TiB"));
+  CHECK(uploads.requests("POST", "") == 0);
+  uploads.check_clean();
 }
 
 TEST_CASE("credentials that are wrong or missing are reported before the run") {

@@ -84,7 +84,12 @@ class Handler(hub.HubRequests, bucket.BucketRequests, http.server.BaseHTTPReques
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        self.write_body(body)
+
+    def write_body(self, body):
+        """An answer to HEAD has none."""
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def redirect(self, location, status=302, headers=()):
         self.refuse(status, [("Location", location), *headers])
@@ -137,6 +142,8 @@ class Handler(hub.HubRequests, bucket.BucketRequests, http.server.BaseHTTPReques
         count = last - first + 1
         self.send_header("Content-Length", str(length if length is not None else count))
         self.end_headers()
+        if self.command == "HEAD":
+            return
         left = count if send is None else min(send, count - 1)
         with open(path, "rb") as file:
             if not self.server.tls:
@@ -289,7 +296,7 @@ class Handler(hub.HubRequests, bucket.BucketRequests, http.server.BaseHTTPReques
         if self.hub_upload():
             return None
         is_signed = self.headers.get("Authorization", "").startswith("AWS4-HMAC-SHA256")
-        if is_signed or self.command != "GET" or self.name.startswith("/public-"):
+        if is_signed or self.command not in ("GET", "HEAD") or self.name.startswith("/public-"):
             return self.bucket()
         parts = self.name.lstrip("/").split("/")
         if parts[:2] == ["api", "models"] and parts[4:5] == ["revision"]:
@@ -324,7 +331,7 @@ class Handler(hub.HubRequests, bucket.BucketRequests, http.server.BaseHTTPReques
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        self.write_body(body)
 
     def resolve(self, organization, name, revision, file):
         if not self.is_let_in(organization):

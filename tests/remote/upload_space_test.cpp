@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
 
 #include "tests/remote/test_hub.h"
 #include "tests/support/llama_scripts.h"
@@ -85,22 +86,26 @@ void check_same(const SmallDisk& hub, const std::map<std::string, std::string>& 
 
 TEST_CASE("outputs that have no room together are written one after the other, and appear in one commit") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const auto [space, listed] = GENERATE(
+      table<const char*, const char*>({{", space: 4200000", "f32.gguf\nimatrix.gguf iq2.gguf q4.gguf\n"},
+                                       {", space: largest", "f32.gguf\nimatrix.gguf q4.gguf\n"}}));
+  CAPTURE(space);
   const auto expected = files_of_large_disk();
   const SmallDisk hub;
-  hub.place_.run_job(hub.job());
+  hub.place_.run_job(hub.job(space));
   check_same(hub, expected);
-  CHECK(read_text(hub.place_.file("listed.txt")) == "f32.gguf\nimatrix.gguf iq2.gguf q4.gguf\n");
+  CHECK(read_text(hub.place_.file("listed.txt")) == listed);
   CHECK(has(read_text(hub.place_.file("out/README.md")), "91.25 %"));
   const std::string status = hub.place_.run({"status", "job.yaml"}).out;
   CHECK(has(status, "sent"));
   CHECK_FALSE(has(status, "missing"));
   SECTION("a job that is complete does nothing") {
     const std::size_t before = hub.server_.requests().size();
-    CHECK(has(hub.place_.run_job(hub.job()), "all steps are done"));
+    CHECK(has(hub.place_.run_job(hub.job(space)), "all steps are done"));
     CHECK(hub.server_.requests().size() == before);
   }
   SECTION("another output is compared with the base, which is written again") {
-    std::string job = hub.job();
+    std::string job = hub.job(space);
     job.replace(job.find("IQ2_XS"), 6, "IQ3_S");
     hub.place_.run_job(job, 0, {"--overwrite"});
     CHECK(hub.commits() == 2);

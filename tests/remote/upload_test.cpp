@@ -48,11 +48,62 @@ TEST_CASE("a repository is created on request") {
     CHECK(has(message, "create: true"));
     CHECK_FALSE(fs::exists(hub.repository("org/new")));
   }
-  SECTION("private") {
-    hub.place_.run_job(hub.job(", create: true, private: true", "hf://org/new"));
+  SECTION("public or private") {
+    const auto [setting, visibility] = GENERATE(table<const char*, const char*>(
+        {{", private: true", "private"}, {", private: false", "public"}, {"", "default of the organization"}}));
+    hub.place_.run_job(hub.job(fmt::format(", create: true{}", setting), "hf://org/new"));
     hub.check_complete("org/new");
-    CHECK(read_text(hub.repository("org/new") + "/private") == "True");
+    CHECK(read_text(hub.repository("org/new") + "/visibility") == visibility);
   }
+  SECTION("although the answer to the request is lost, or the hub is busy with another") {
+    hub.set_fault(GENERATE("lost 4 1 hub", "busy 4 1 hub"));  // the fourth request, after two lists and a question
+    hub.place_.run_job(hub.job(", create: true", "hf://org/new"));
+    CHECK(fs::exists(hub.server_.file("happened")));
+    hub.check_complete("org/new");
+  }
+}
+
+TEST_CASE("a file of the repository that the job has not uploaded is replaced only on request") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  const std::string name = GENERATE("README.md", "q4.gguf");
+  CAPTURE(name);
+  write_text(hub.commit() + "/other.txt", "other");
+  write_text(hub.commit() + "/" + name, "something else");
+  for (const char* verb : {"check", "run"}) {
+    write_text(hub.place_.file("job.yaml"), hub.job());
+    const ProcessResult refused = hub.place_.run({verb, "job.yaml"});
+    CHECK(refused.exit_code == 2);
+    CHECK(has(refused.err, "hf://org/model/" + name + ": error: the output already exists"));
+  }
+  CHECK_FALSE(fs::exists(hub.place_.file("out")));
+  CHECK(hub.commits() == 0);
+  hub.place_.run_job(hub.job(), 0, {"--overwrite"});
+  hub.check_complete();
+  CHECK(read_text(hub.commit() + "/other.txt") == "other");
+  SECTION("what the job has uploaded may be replaced") {
+    write_text(hub.place_.file("card.md"), "Another card.\n");
+    hub.place_.run_job(hub.job(), 0, {"--set", "card.template=card.md"});
+    hub.check_complete();
+    CHECK(hub.commits() == 2);
+  }
+  SECTION("what somebody has changed since may not") {
+    write_text(hub.commit() + "/README.md", "changed on the hub");
+    write_text(hub.place_.file("card.md"), "Another card.\n");
+    CHECK(has(hub.place_.run_job(hub.job(), 2, {"--set", "card.template=card.md"}), "the output already exists"));
+    CHECK(read_text(hub.commit() + "/README.md") == "changed on the hub");
+  }
+}
+
+TEST_CASE("a card that the hub does not accept is refused before anything is sent") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  write_text(hub.place_.file("README.md"), "---\nlicense: none-such\n---\n");
+  const std::string message = hub.place_.run_job(hub.job(), 6);
+  CHECK(has(message, "out/README.md: error: the hub refuses the front matter of the card"));
+  CHECK(has(message, "\"license\" must be one of"));
+  CHECK(hub.requests("/lfs/") == 0);
+  CHECK(hub.commits() == 0);
 }
 
 TEST_CASE("a token that may not write is refused, and nothing is committed") {
@@ -83,6 +134,21 @@ TEST_CASE("a file that the hub does not accept is named") {
   CHECK(hub.commits() == 0);
 }
 
+TEST_CASE("a file that is larger than the hub accepts is refused before anything is written") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  hub.place_.write_huge_model(60);
+  for (const char* verb : {"check", "run"}) {
+    write_text(hub.place_.file("job.yaml"), hub.job());
+    const ProcessResult refused = hub.place_.run({verb, "job.yaml"});
+    CHECK(refused.exit_code != 0);  // 2; or 6 if the disk has too little space as well
+    CHECK(has(refused.err, "'out/f32.gguf' has 60.00 GiB, but the hub accepts files"));
+    CHECK(has(refused.err, "shard_size"));
+  }
+  CHECK_FALSE(fs::exists(hub.place_.file("out")));
+  CHECK(hub.requests("/lfs/") == 0);
+}
+
 TEST_CASE("every request may fail once") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const Hub hub;
@@ -101,6 +167,7 @@ TEST_CASE("every request may fail once") {
     CAPTURE(fault, kind, k);
     hub.place_.run_job(hub.job());
     hub.check_complete();
+    CHECK(hub.commits() == 1);
     happened = fs::exists(hub.server_.file("happened"));
   }
   CHECK(k > 5);

@@ -2,6 +2,7 @@
 // Runs the program in a folder of its own, with the credentials that a test gives it, and looks for secrets in all that
 // it writes.
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
+#include "tests/support/gguf_builder.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 
@@ -55,11 +57,24 @@ class Workplace {
     CHECK(result.exit_code == code);
     return result.err;
   }
+  // Writes model.gguf, whose single tensor, of F32, consists of this many GiB of zeros that take no space on the disk.
+  void write_huge_model(std::uint64_t gibibytes) const {
+    constexpr std::uint64_t kColumns = 1 << 20;
+    const std::string path = file("model.gguf");
+    const std::string header =
+        GgufBytes().head(1, 0).tensor("t.weight", {kColumns, gibibytes * 256}, 0, 0).pad().bytes();
+    write_text(path, header);
+    std::filesystem::resize_file(path, header.size() + (gibibytes << 30));
+  }
   std::string file(const std::string& name) const { return folder_.file(name); }
   std::string folder() const { return folder_.path(); }
   std::string home(const std::string& name) const { return home_.file(name); }
   // Returns true if a file written by the program, hidden or not, contains one of the secrets.
-  bool tells() const { return tells(folder_.path()); }
+  bool tells() const {
+    for (const char* folder : {".cache/ggufmill", ".local/state"})
+      if (std::filesystem::exists(home_.file(folder)) && tells(home_.file(folder))) return true;
+    return tells(folder_.path());
+  }
   static bool tells(const std::string& folder) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
       if (entry.is_regular_file() && has_secret(read_text(entry.path()))) return true;

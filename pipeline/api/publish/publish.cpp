@@ -70,7 +70,7 @@ class Publisher {
       if (task.shown.is_done) continue;
       // The upload itself finds out, and so does what comes after it.
       if (is_first && task.shown.kind == StepKind::kWrite && job_.upload) {
-        BOOST_OUTCOME_TRY(UploadStep(*job_.upload, outputs_).check_access(stop()));
+        BOOST_OUTCOME_TRY(UploadStep(*job_.upload, outputs_).check_access(options_.batch.run.overwrite, stop()));
       }
       is_first = false;
       if (options_.begun) options_.begun(task.shown, i, tasks_.size());
@@ -212,10 +212,11 @@ class Publisher {
   }
 
   void add_upload(const UploadOptions& upload) {
-    tasks_.push_back(
-        {{StepKind::kUpload, "to " + upload.to},
-         [this, &upload]() -> Result<bool> { return UploadStep(upload, outputs_).is_done(); },
-         [this, &upload](const JobStep& step) { return UploadStep(upload, outputs_).run(stop(), sending(step)); }});
+    tasks_.push_back({{StepKind::kUpload, "to " + upload.to},
+                      [this, &upload]() -> Result<bool> { return UploadStep(upload, outputs_).is_done(); },
+                      [this, &upload](const JobStep& step) {
+                        return UploadStep(upload, outputs_).run(options_.batch.run.overwrite, stop(), sending(step));
+                      }});
   }
 
   UploadStep::SendProgress sending(const JobStep& step) const {
@@ -338,6 +339,10 @@ std::vector<Error> check_steps(const Context& context, const BatchJob& job, cons
   Diagnostics errors;
   JobOutputs outputs(context, job.job);
   check_steps(context, job.source, outputs, options.batch, errors);
+  if (errors.empty() && outputs.job().upload)
+    if (UploadStep upload(*outputs.job().upload, outputs); !upload.is_done())
+      if (const Status access = upload.check_access(options.batch.run.overwrite, nullptr); !access)
+        errors.add(access.error());
   return errors.errors();
 }
 

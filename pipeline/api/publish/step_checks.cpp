@@ -141,6 +141,7 @@ class StepChecks {
       errors_.add(error_at(upload.origin, "a report is about outputs of one read, but `space` divides them",
                            "remove `report` or `space`"));
     for (const JobPart& part : outputs_.parts()) {
+      if (*upload.space == 0) break;
       const Result<const Plan*> plan = outputs_.plan_of(part);
       if (!plan) return;  // reported with the outputs
       for (const PlannedOutput& output : plan.value()->outputs) {
@@ -151,7 +152,7 @@ class StepChecks {
               error_at(upload.origin,
                        fmt::format("{} alone has {}, more than the space of {}", quoted_name(output.files.front().path),
                                    human_bytes(bytes), human_bytes(*upload.space)),
-                       "give the outputs more space"));
+                       "give the outputs more space, or one output at a time that of the largest: space: largest"));
       }
     }
   }

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/json.hpp>
 #include <filesystem>
-#include <map>
 
 #include "pipeline/api/publish/result_file.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/output_target.h"
 #include "pipeline/io/remote/hub.h"
 #include "pipeline/io/remote/hub_upload.h"
 #include "pipeline/io/source_path.h"
@@ -16,6 +17,7 @@ namespace ggufmill {
 namespace {
 
 namespace fs = std::filesystem;
+namespace json = boost::json;
 
 std::string hub_url() {
   const auto hub = remote::access_to_hub("");  // its own error is that of the upload
@@ -36,12 +38,17 @@ std::function<void(std::uint64_t)> counted(const std::vector<remote::HubFile>& f
 
 }  // namespace
 
-Status UploadStep::add_file(remote::HubFile file, std::vector<remote::HubFile>& files) const {
+Result<bool> UploadStep::is_uploaded(const std::string& name) const {
   bool is_wanted = options_.files.empty();
   for (const Pattern& pattern : options_.files) {
-    BOOST_OUTCOME_TRY(const bool matches, pattern.matches(file.name));
+    BOOST_OUTCOME_TRY(const bool matches, pattern.matches(name));
     is_wanted = is_wanted || matches;
   }
+  return is_wanted;
+}
+
+Status UploadStep::add_file(remote::HubFile file, std::vector<remote::HubFile>& files) const {
+  BOOST_OUTCOME_TRY(const bool is_wanted, is_uploaded(file.name));
   if (is_wanted) files.push_back(std::move(file));
   return ok();
 }
@@ -99,26 +106,65 @@ bool UploadStep::is_done() {
   return there && results_.find(key_of(there.value())).has_value();
 }
 
-Status UploadStep::check_access(const std::atomic<bool>* stop) const {
+Status UploadStep::check_access(bool overwrite, const std::atomic<bool>* stop) {
   BOOST_OUTCOME_TRY(const remote::HubUpload repository, target());
   remote::Settings settings;
   settings.stop = stop;
-  return remote::check_hub_access(repository, settings);
+  BOOST_OUTCOME_TRY(remote::check_hub_access(repository, settings));
+  if (overwrite) return ok();
+  BOOST_OUTCOME_TRY(const remote::HubContents present, remote::contents_on_hub(repository, settings));
+  Diagnostics errors;
+  BOOST_OUTCOME_TRY(const auto names, planned(errors));
+  for (const auto& [name, path] : names) {
+    BOOST_OUTCOME_TRY(const bool is_wanted, is_uploaded(name));
+    const auto found = present.find(name);
+    if (is_wanted && found != present.end() && std::ranges::count(committed(name), found->second) == 0)
+      errors.add(target_exists(options_.to + "/" + name));
+  }
+  return errors.empty() ? Status(ok()) : errors.together();
 }
 
-Status UploadStep::run(const std::atomic<bool>* stop, const SendProgress& progress) {
-  BOOST_OUTCOME_TRY(const std::vector<remote::HubFile> sent, files());
-  BOOST_OUTCOME_TRY(const remote::HubUpload repository, target());
+Status UploadStep::run(bool overwrite, const std::atomic<bool>* stop, const SendProgress& progress) {
+  BOOST_OUTCOME_TRY(std::vector<remote::HubFile> sent, files());
+  BOOST_OUTCOME_TRY(remote::HubUpload repository, target());
+  repository.replaces = overwrite;
+  // A run that is killed leaves the content that was there or the new one: both may be replaced by the next run.
+  for (remote::HubFile& file : sent) {
+    file.earlier = committed(file.name);
+    BOOST_OUTCOME_TRY(std::vector<std::string> either, remote::content_names(file));
+    either.insert(either.end(), file.earlier.begin(), file.earlier.end());
+    BOOST_OUTCOME_TRY(results_.add(key_of_name(file.name), {{"contents", json::value_from(either)}}));
+  }
   remote::Settings settings;
   settings.stop = stop;
   const auto commit = remote::upload_to_hub(repository, sent, settings, counted(sent, progress));
-  if (commit) return results_.add(key_of(sent), {{"commit", commit.value().id}});
+  if (commit) {
+    for (const remote::HubFile& file : sent) {
+      BOOST_OUTCOME_TRY(const auto names, remote::content_names(file));
+      BOOST_OUTCOME_TRY(results_.add(key_of_name(file.name), {{"contents", json::value_from(names)}}));
+    }
+    return results_.add(key_of(sent), {{"commit", commit.value().id}});
+  }
   Diagnostics errors;
   errors.add(commit.error());
   for (const Error& error : errors.errors())
     for (const remote::HubFile& file : sent)
       if (file.is_sent && file.path == error.where) results_.remove(key_of_content(file));
   return commit.error();
+}
+
+std::string UploadStep::key_of_name(const std::string& name) const {
+  return result_key(std::vector<std::string>{"committed", hub_url(), options_.to, name});
+}
+
+std::vector<std::string> UploadStep::committed(const std::string& name) const {
+  std::vector<std::string> contents;
+  const auto known = results_.find(key_of_name(name));
+  const json::value* list = known ? known->if_contains("contents") : nullptr;
+  if (list && list->is_array())
+    for (const json::value& each : list->get_array())
+      if (each.is_string()) contents.emplace_back(each.get_string());
+  return contents;
 }
 
 // ---- parts ----
@@ -168,33 +214,39 @@ Status UploadStep::send_part(const JobPart& part, const std::atomic<bool>* stop,
   return ok();
 }
 
-void UploadStep::check(Diagnostics& errors) {
-  if (const auto target = remote::parse_hub_target(options_.to); !target)
-    return errors.add(error_at(options_.origin, target.error().what, target.error().help));
-  std::map<std::string, std::string> paths;  // by name
+Result<std::map<std::string, std::string>> UploadStep::planned(Diagnostics& errors) {
+  std::map<std::string, std::string> paths;
   for (const JobPart& part : outputs_.parts()) {
-    const Result<const Plan*> plan = outputs_.plan_of(part);
-    if (!plan) return;  // reported with the outputs
-    for (const PlannedOutput& output : plan.value()->outputs)
-      for (const OutputFile& file : output.files) {
-        const std::string name = fs::path(file.path).filename().string();
-        if (const auto [known, is_new] = paths.emplace(name, file.path); !is_new)
+    BOOST_OUTCOME_TRY(const Plan* const plan, outputs_.plan_of(part));
+    for (const PlannedOutput& output : plan->outputs)
+      for (const OutputFile& file : output.files)
+        if (const auto [known, is_new] = paths.emplace(fs::path(file.path).filename().string(), file.path); !is_new)
           errors.add(error_at(options_.origin,
                               fmt::format("{} and {} have the same name in the repository", quoted_name(known->second),
                                           quoted_name(file.path)),
                               "give the outputs different file names"));
+  }
+  for (const ImportanceComputation& each : outputs_.computations())
+    paths.emplace(fs::path(each.result_path()).filename().string(), each.result_path());
+  if (outputs_.job().card) paths.emplace("README.md", outputs_.job().card->path);
+  return paths;
+}
+
+void UploadStep::check(Diagnostics& errors) {
+  if (const auto target = remote::parse_hub_target(options_.to); !target)
+    return errors.add(error_at(options_.origin, target.error().what, target.error().help));
+  const auto paths = planned(errors);
+  if (!paths) return;  // reported with the outputs
+  for (const JobPart& part : outputs_.parts())
+    for (const PlannedOutput& output : outputs_.plan_of(part).value()->outputs)
+      for (const OutputFile& file : output.files)
         if (file.bytes > remote::kMostHubBytes)
           errors.add(error_at(options_.origin,
                               fmt::format("{} has {}, but the hub accepts files of at most {}", quoted_name(file.path),
                                           human_bytes(file.bytes), human_bytes(remote::kMostHubBytes)),
                               "divide it: gguf: {path: .., shard_size: 45G}"));
-      }
-  }
-  for (const ImportanceComputation& each : outputs_.computations())
-    paths.emplace(fs::path(each.result_path()).filename().string(), each.result_path());
-  if (outputs_.job().card) paths.emplace("README.md", outputs_.job().card->path);
   for (const Pattern& pattern : options_.files)
-    if (std::ranges::none_of(paths, [&](const auto& each) {
+    if (std::ranges::none_of(paths.value(), [&](const auto& each) {
           const auto matches = pattern.matches(each.first);
           return !matches || matches.value();
         }))

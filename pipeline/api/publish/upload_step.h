@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,9 +23,10 @@ class UploadStep {
   UploadStep(const UploadOptions& options, JobOutputs& outputs) : options_(options), outputs_(outputs) {}
 
   bool is_done();
-  // Fails if the hub would not take the upload: it is asked before hours of work.
-  Status check_access(const std::atomic<bool>* stop) const;
-  Status run(const std::atomic<bool>* stop, const SendProgress& progress);
+  // Fails if the hub would not take the upload: it is asked before hours of work. Exit code 2 if the repository has a
+  // file of the same name that no earlier run of such a job has uploaded, and `overwrite` is not set.
+  Status check_access(bool overwrite, const std::atomic<bool>* stop);
+  Status run(bool overwrite, const std::atomic<bool>* stop, const SendProgress& progress);
 
   // ---- the content of a part, of a job that is_divided(); run() makes the commit ----
 
@@ -39,6 +41,12 @@ class UploadStep {
   void check(Diagnostics& errors);
 
  private:
+  // Returns the paths of the files that the repository will have, by name there. Adds errors for those of one name.
+  Result<std::map<std::string, std::string>> planned(Diagnostics& errors);
+  Result<bool> is_uploaded(const std::string& name) const;
+  // Return the key of what earlier runs have committed under a name, and that as contents_on_hub() names it.
+  std::string key_of_name(const std::string& name) const;
+  std::vector<std::string> committed(const std::string& name) const;
   Status add_file(remote::HubFile file, std::vector<remote::HubFile>& files) const;
   Status add_output(const WrittenOutput& written, std::vector<remote::HubFile>& files) const;
   Result<std::vector<remote::HubFile>> files_of(const JobPart& part);

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <map>
-#include <set>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_target.h"
@@ -85,16 +84,22 @@ class HubStore final : public OutputStore {
   Result<std::vector<FileId>> seal(std::span<const std::uint64_t> written) override { return local_->seal(written); }
   Result<bool> is_as_left() override { return local_->is_as_left(); }
   Status publish() override;
+  bool publish_with(OutputStore& other) override;
   void keep() override { local_->keep(); }
   Status leave() override { return local_->leave(); }
   std::vector<std::string> warnings() const override { return local_->warnings(); }
 
  private:
+  // By name and branch.
+  using Repositories = std::map<std::pair<std::string, std::string>, std::vector<HubFile>>;
+  Status add_files(Repositories& repositories) const;
   Result<HubFile> file_to_send(std::size_t file, const HubTarget& target) const;
 
   const std::vector<StoredFile> files_;
   const StoreOptions options_;
   std::unique_ptr<OutputStore> local_;
+  std::vector<HubStore*> others_;  // published by this store
+  bool is_published_ = false;
 };
 
 Result<HubFile> HubStore::file_to_send(std::size_t file, const HubTarget& target) const {
@@ -103,9 +108,7 @@ Result<HubFile> HubStore::file_to_send(std::size_t file, const HubTarget& target
   return sent;
 }
 
-// The files of one repository become visible together. The local files are removed with the store.
-Status HubStore::publish() {
-  std::map<std::pair<std::string, std::string>, std::vector<HubFile>> repositories;
+Status HubStore::add_files(Repositories& repositories) const {
   std::vector<std::optional<Result<HubFile>>> sent(files_.size());
   std::vector<HubTarget> targets;
   for (const StoredFile& file : files_) {
@@ -120,6 +123,24 @@ Status HubStore::publish() {
     const HubUpload& repository = targets[i].repository;
     repositories[{repository.repository, repository.revision}].push_back(std::move(file));
   }
+  return ok();
+}
+
+bool HubStore::publish_with(OutputStore& other) {
+  auto* const store = dynamic_cast<HubStore*>(&other);
+  if (!store || store->options_.overwrite != options_.overwrite) return false;
+  others_.push_back(store);
+  return true;
+}
+
+// The files of one repository become visible together. The local files are removed with the store.
+Status HubStore::publish() {
+  if (is_published_) return ok();
+  Repositories repositories;
+  BOOST_OUTCOME_TRY(add_files(repositories));
+  for (const HubStore* other : others_) {
+    BOOST_OUTCOME_TRY(other->add_files(repositories));
+  }
   for (const auto& [repository, files] : repositories) {
     HubUpload upload;
     upload.repository = repository.first;
@@ -133,6 +154,8 @@ Status HubStore::publish() {
       return error;
     }
   }
+  is_published_ = true;
+  for (HubStore* other : others_) other->is_published_ = true;
   return ok();
 }
 
@@ -148,8 +171,8 @@ class HubScheme final : public StoreScheme {
   }
   Status check_target(const std::string& path, bool overwrite) const override {
     BOOST_OUTCOME_TRY(const HubTarget target, target_of(path));
-    BOOST_OUTCOME_TRY(const auto names, names_on_hub(target.repository, {}));
-    if (names.contains(target.name) && !overwrite) return target_exists(path);
+    BOOST_OUTCOME_TRY(const HubContents present, contents_on_hub(target.repository, {}));
+    if (present.contains(target.name) && !overwrite) return target_exists(path);
     return ok();
   }
   void check_space(std::span<const StoredFile> files, const StoreOptions& options, Diagnostics& errors) const override {
@@ -183,8 +206,8 @@ class HubScheme final : public StoreScheme {
     const SealedFile place = local_store().find_sealed(local.value().front(), identity, id);
     const auto target = target_of(file.path);
     if (place != SealedFile::kUnfinished || !target) return place;
-    const auto names = names_on_hub(target.value().repository, {});
-    return names && names.value().contains(target.value().name) ? SealedFile::kPublished : place;
+    const auto present = contents_on_hub(target.value().repository, {});
+    return present && present.value().contains(target.value().name) ? SealedFile::kPublished : place;
   }
   Status finish_publishing(std::span<const StoredFile> files, std::span<const FileId> /*ids*/,
                            const StoreOptions& options) const override {

@@ -6,7 +6,6 @@
 #include <boost/json.hpp>
 #include <charconv>
 #include <map>
-#include <set>
 
 #include "pipeline/core/digest.h"
 #include "pipeline/core/json.h"
@@ -48,6 +47,13 @@ struct Call {
   std::vector<std::string> headers{};
   RequestBody body{};
   bool has_body = false;
+  // Called after a failure that may pass: returns true if the request was carried out although its answer was lost.
+  std::function<Result<bool>()> took_effect{};
+};
+
+struct PostOptions {
+  const char* type = "application/json";
+  long taken = 0;  // as in Upload::send_call()
 };
 
 RequestBody body_of(std::string text) {
@@ -70,12 +76,7 @@ class Upload {
     address_.text = fmt::format("hf://{}@{}", upload.repository, upload.revision);
   }
 
-  Result<std::set<std::string>> names() {
-    BOOST_OUTCOME_TRY(const Present present, list_files());
-    std::set<std::string> names;
-    for (const auto& [name, hash] : present) names.insert(name);
-    return names;
-  }
+  Result<HubContents> contents() { return list_files(false); }
 
   // The hub tells how to send a file only to those who may send it.
   Status check_access() {
@@ -92,22 +93,26 @@ class Upload {
                     body_of(json::serialize(json::object{{"files", json::array{file}}})),
                     true};
     std::string answer;
-    BOOST_OUTCOME_TRY(send_call(call, access, answer, upload_.creates));
+    BOOST_OUTCOME_TRY(send_call(call, access, answer, upload_.creates ? kNotFound : 0));
     return ok();
   }
 
   Result<HubCommit> run(std::span<const HubFile> files) {
     HubCommit commit;
-    BOOST_OUTCOME_TRY(const Present present, list_files());
+    BOOST_OUTCOME_TRY(const HubContents present, list_files(true));
     std::vector<const HubFile*> missing;
     for (const HubFile& file : files) {
       BOOST_OUTCOME_TRY(const bool is_there, is_present(file, present));
-      if (!is_there) missing.push_back(&file);
-      if (!is_there && !upload_.replaces && present.contains(file.name))
-        return target_exists(fmt::format("hf://{}/{}", upload_.repository, file.name));
+      if (is_there) continue;
+      BOOST_OUTCOME_TRY(check_replaced(file, present));
+      missing.push_back(&file);
     }
     commit.unchanged = files.size() - missing.size();
     if (missing.empty()) return commit;
+    for (const HubFile* file : missing)
+      if (file->name == "README.md") {
+        BOOST_OUTCOME_TRY(check_card(*file));
+      }
     std::vector<const HubFile*> large, small;
     BOOST_OUTCOME_TRY(ask_how(missing, large, small));
     BOOST_OUTCOME_TRY(send_all(large));
@@ -117,7 +122,7 @@ class Upload {
   }
 
   Result<std::vector<bool>> send_content(std::span<const HubFile> files) {
-    BOOST_OUTCOME_TRY(list_files());  // creates the repository
+    BOOST_OUTCOME_TRY(list_files(true));
     std::vector<const HubFile*> all, large, small;
     for (const HubFile& file : files) all.push_back(&file);
     BOOST_OUTCOME_TRY(ask_how(all, large, small));
@@ -128,12 +133,13 @@ class Upload {
   }
 
  private:
-  using Present = std::map<std::string, std::string>;  // hash of the content, by name
+  static constexpr long kNotFound = 404, kConflict = 409, kBadRequest = 400;
 
   // ---- requests ----
 
-  // Sends a request until it succeeds. `take_404` returns that answer as well.
-  Result<Answer> send_call(const Call& call, const Access& access, std::string& text, bool take_404 = false) {
+  // Sends a request until it succeeds. An answer with the status `taken` is returned as well; `text` is empty if the
+  // answer was lost.
+  Result<Answer> send_call(const Call& call, const Access& access, std::string& text, long taken = 0) {
     Attempts attempts(address_, settings_);
     while (true) {
       text.clear();
@@ -153,16 +159,27 @@ class Upload {
       if (text.size() > kMostAnswer) return input_error(address_.text, "the hub's answer is larger than 64 MiB");
       const bool is_answered = answer.outcome == Answer::Outcome::kAnswered;
       if (is_answered && answer.status >= 200 && answer.status < 300) return answer;
-      if (is_answered && answer.status == 404 && take_404) return answer;
-      if (is_answered && !may_pass(answer)) return refused(answer, access, text);
-      BOOST_OUTCOME_TRY(attempts.wait_after(answer, access));
+      // The hub creates only one repository of a user at a time.
+      const bool is_busy = is_answered && answer.status == kConflict && text.find("in progress") != text.npos;
+      if (is_answered && answer.status == taken && !is_busy) return answer;
+      if (is_answered && !is_busy && !may_pass(answer)) return refused(call, answer, access, text);
+      BOOST_OUTCOME_TRY(is_busy ? attempts.wait_after(answer) : attempts.wait_after(answer, access));
+      if (!call.took_effect) continue;
+      BOOST_OUTCOME_TRY(const bool is_done, call.took_effect());
+      text.clear();
+      if (is_done) return answer;
     }
   }
 
   // Adds the reason that the hub gives, which contains no secrets, to the refusal.
-  Error refused(const Answer& answer, const Access& access, const std::string& text) const {
+  Error refused(const Call& call, const Answer& answer, const Access& access, const std::string& text) const {
     Error error = refusal(address_, answer, access);
     error.code = ExitCode::kIo;
+    if (const auto own = access_to_hub(""); own && origin_of(own.value().url) != origin_of(call.url)) {
+      error.what = fmt::format("the storage to which the hub refers refuses the content ({})", answer.status);
+      error.help = "its addresses are valid for a limited time: run the same command again";
+      return error;
+    }
     if (answer.status == 404)
       error.what = "the repository or branch does not exist, or the token may not see it (404)",
       error.help = "create it on the hub, or set `create: true`";
@@ -173,13 +190,13 @@ class Upload {
     return error;
   }
 
-  // Sends JSON to a path of the hub, and returns its answer.
-  Result<json::value> post(const std::string& path, std::string text, const char* type = "application/json") {
+  // Sends a text to a path of the hub, and returns its answer.
+  Result<json::value> post(const std::string& path, std::string text, const PostOptions& options = {}) {
     BOOST_OUTCOME_TRY(const Access access, access_to_hub(path));
-    Call call{"POST", access.url, {fmt::format("Content-Type: {}", type)}, body_of(std::move(text)), true};
-    if (type == std::string_view(kLfs)) call.headers.push_back(fmt::format("Accept: {}", kLfs));
+    Call call{"POST", access.url, {fmt::format("Content-Type: {}", options.type)}, body_of(std::move(text)), true};
+    if (options.type == std::string_view(kLfs)) call.headers.push_back(fmt::format("Accept: {}", kLfs));
     std::string answer;
-    BOOST_OUTCOME_TRY(send_call(call, access, answer));
+    BOOST_OUTCOME_TRY(send_call(call, access, answer, options.taken));
     return parse_json(address_.text, answer);
   }
 
@@ -189,15 +206,18 @@ class Upload {
 
   // ---- what is there ----
 
-  Result<Present> list_files() {
-    Present present;
+  // `makes` creates the repository if it does not exist and the user wants that; without it, none has no files.
+  Result<HubContents> list_files(bool makes) {
+    HubContents present;
     BOOST_OUTCOME_TRY(Access access, access_to_hub(api("tree") + "?recursive=true"));
     const std::string origin = origin_of(access.url);
     for (Call call{"GET", access.url}; !call.url.empty();) {
       std::string text;
-      BOOST_OUTCOME_TRY(const Answer answer, send_call(call, access, text, upload_.creates));
-      if (answer.status == 404) {
-        BOOST_OUTCOME_TRY(create());
+      BOOST_OUTCOME_TRY(const Answer answer, send_call(call, access, text, upload_.creates ? kNotFound : 0));
+      if (answer.status == kNotFound) {
+        if (makes) {
+          BOOST_OUTCOME_TRY(create());
+        }
         return present;
       }
       BOOST_OUTCOME_TRY(const json::value document, parse_json(address_.text, text));
@@ -209,7 +229,7 @@ class Upload {
     return present;
   }
 
-  static void add(const json::value& entry, Present& present) {
+  static void add(const json::value& entry, HubContents& present) {
     const auto name = json_string(entry, "path"), blob = json_string(entry, "oid");
     const json::value* lfs = json_member(entry, "lfs");
     const auto content = lfs && lfs->is_object() ? json_string(*lfs, "oid") : blob;
@@ -226,21 +246,43 @@ class Upload {
 
   Status create() {
     const std::size_t slash = upload_.repository.find('/');
-    const json::object wanted{{"organization", upload_.repository.substr(0, slash)},
-                              {"name", upload_.repository.substr(slash + 1)},
-                              {"type", "model"},
-                              {"private", upload_.is_private}};
-    BOOST_OUTCOME_TRY(post("/api/repos/create", json::serialize(wanted)));
+    json::object wanted{{"organization", upload_.repository.substr(0, slash)},
+                        {"name", upload_.repository.substr(slash + 1)},
+                        {"type", "model"}};
+    if (upload_.is_private) wanted["visibility"] = *upload_.is_private ? "private" : "public";
+    // It is there if the answer to an earlier attempt was lost.
+    BOOST_OUTCOME_TRY(post("/api/repos/create", json::serialize(wanted), {.taken = kConflict}));
     return ok();
   }
 
-  Result<bool> is_present(const HubFile& file, const Present& present) const {
+  static Result<bool> is_present(const HubFile& file, const HubContents& present) {
     const auto found = present.find(file.name);
     if (found == present.end()) return false;
-    if (found->second == file.sha256) return true;
-    if (file.bytes > kMostRegular || file.is_sent) return false;
+    BOOST_OUTCOME_TRY(const auto names, content_names(file));
+    return std::ranges::count(names, found->second) != 0;
+  }
+
+  // Refuses to replace a file that is there.
+  Status check_replaced(const HubFile& file, const HubContents& present) const {
+    const auto found = present.find(file.name);
+    if (upload_.replaces || found == present.end() || std::ranges::count(file.earlier, found->second) != 0) return ok();
+    return target_exists(fmt::format("hf://{}/{}", upload_.repository, file.name));
+  }
+
+  // Asks whether the hub will accept the front matter of a card: it refuses the whole commit otherwise.
+  Status check_card(const HubFile& file) {
     BOOST_OUTCOME_TRY(const std::string content, read_start(file.path, file.bytes));
-    return found->second == git_blob(content);
+    const json::object wanted{{"repoType", "model"}, {"content", content}};
+    BOOST_OUTCOME_TRY(const json::value answer,
+                      post("/api/validate-yaml", json::serialize(wanted), {.taken = kBadRequest}));
+    const json::array* errors = json_array(answer, "errors");
+    if (!errors || errors->empty()) return ok();
+    std::string reasons;
+    for (const json::value& each : *errors)
+      if (const auto reason = json_string(each, "message"))
+        reasons += (reasons.empty() ? "the hub says: " : "; ") + quoted_name(*reason, 200);
+    return Error{ExitCode::kIo, file.path, "the hub refuses the front matter of the card", reasons,
+                 "change it in the card of the checkpoint, or in the template of the card"};
   }
 
   // ---- what is sent ----
@@ -291,7 +333,7 @@ class Upload {
                              {"ref", {{"name", upload_.revision}}},
                              {"objects", std::move(objects)}};
     BOOST_OUTCOME_TRY(const json::value answer, post(fmt::format("/{}.git/info/lfs/objects/batch", upload_.repository),
-                                                     json::serialize(batch), kLfs));
+                                                     json::serialize(batch), {.type = kLfs}));
     const json::array* answers = json_array(answer, "objects");
     if (!answers) return not_understood("where to send the files");
     Diagnostics errors;
@@ -363,7 +405,6 @@ class Upload {
       BOOST_OUTCOME_TRY(const Answer answer, send_call(call, Access{}, text));
       done.push_back(json::object{{"partNumber", number}, {"etag", std::string(answer.header("etag"))}});
     }
-    BOOST_OUTCOME_TRY(const Access access, access_for(completion));
     const json::object finished{{"oid", file.sha256}, {"parts", std::move(done)}};
     const Call call{"POST",
                     completion,
@@ -371,7 +412,7 @@ class Upload {
                     body_of(json::serialize(finished)),
                     true};
     std::string text;
-    BOOST_OUTCOME_TRY(send_call(call, access, text));
+    BOOST_OUTCOME_TRY(send_call(call, Access{}, text));  // its URL is signed, as those of the parts are
     return ok();
   }
 
@@ -409,7 +450,21 @@ class Upload {
     }
     for (const HubFile* file : large)
       text += line("lfsFile", {{"path", file->name}, {"algo", "sha256"}, {"oid", file->sha256}, {"size", file->bytes}});
-    BOOST_OUTCOME_TRY(const json::value answer, post(api("commit"), std::move(text), "application/x-ndjson"));
+    BOOST_OUTCOME_TRY(const Access access, access_to_hub(api("commit")));
+    Call call{"POST", access.url, {"Content-Type: application/x-ndjson"}, body_of(std::move(text)), true};
+    call.took_effect = [&]() -> Result<bool> {
+      BOOST_OUTCOME_TRY(const HubContents present, list_files(false));
+      for (const auto* files : {&large, &small})
+        for (const HubFile* file : *files) {
+          BOOST_OUTCOME_TRY(const bool is_there, is_present(*file, present));
+          if (!is_there) return false;
+        }
+      return true;
+    };
+    std::string said;
+    BOOST_OUTCOME_TRY(send_call(call, access, said));
+    if (said.empty()) return said;
+    BOOST_OUTCOME_TRY(const json::value answer, parse_json(address_.text, said));
     const auto id = json_string(answer, "commitOid");
     if (!id) return not_understood("the commit");
     return std::string(*id);
@@ -449,8 +504,16 @@ Status check_hub_access(const HubUpload& upload, const Settings& settings) {
   return Upload(upload, settings, {}).check_access();
 }
 
-Result<std::set<std::string>> names_on_hub(const HubUpload& repository, const Settings& settings) {
-  return Upload(repository, settings, {}).names();
+Result<HubContents> contents_on_hub(const HubUpload& repository, const Settings& settings) {
+  return Upload(repository, settings, {}).contents();
+}
+
+Result<std::vector<std::string>> content_names(const HubFile& file) {
+  std::vector<std::string> names{file.sha256};
+  if (file.bytes > kMostRegular || file.is_sent) return names;
+  BOOST_OUTCOME_TRY(const std::string content, read_start(file.path, file.bytes));
+  names.push_back(git_blob(content));
+  return names;
 }
 
 Result<std::string> sha256_of_file(const std::string& path, const std::atomic<bool>* stop) {

@@ -5,7 +5,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <set>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,19 +22,21 @@ struct HubFile {
   std::uint64_t bytes = 0;
   std::string sha256;    // 64 hexadecimal digits
   bool is_sent = false;  // by send_to_hub(); the local file may be missing
+  // Contents that may be replaced even if HubUpload::replaces is not set, as contents_on_hub() names them.
+  std::vector<std::string> earlier{};
 };
 
 struct HubUpload {
-  std::string repository;         // "ORG/NAME"
-  std::string revision = "main";  // a branch
-  std::string message;            // of the commit
-  bool creates = false;           // creates the repository if it does not exist
-  bool is_private = false;        // of a repository that is created
-  bool replaces = true;           // files with the same names
+  std::string repository;            // "ORG/NAME"
+  std::string revision = "main";     // a branch
+  std::string message;               // of the commit
+  bool creates = false;              // creates the repository if it does not exist
+  std::optional<bool> is_private{};  // of a repository that is created; none: as the organization has it
+  bool replaces = true;              // files with the same names
 };
 
 struct HubCommit {
-  std::string id;                           // empty: all files were there, so nothing was committed
+  std::string id;                           // empty: nothing was to be committed, or the hub's answer was lost
   std::size_t uploaded = 0, unchanged = 0;  // number of files
 };
 
@@ -59,8 +62,14 @@ Result<std::vector<bool>> send_to_hub(const HubUpload& upload, std::span<const H
 // sent. A repository that does not exist but is to be created counts as writable.
 Status check_hub_access(const HubUpload& upload, const Settings& settings);
 
-// Returns the names of the files of the repository. Exit code 6 if it does not exist, or the hub refuses access.
-Result<std::set<std::string>> names_on_hub(const HubUpload& repository, const Settings& settings);
+// Returns the files of the repository by name, with the names of their contents: the SHA-256 of one that is stored
+// apart from commits, else the SHA-1 of git. Exit code 6 if the repository does not exist, or the hub refuses access;
+// none if it is to be created.
+using HubContents = std::map<std::string, std::string>;
+Result<HubContents> contents_on_hub(const HubUpload& repository, const Settings& settings);
+
+// Returns the names that contents_on_hub() may have for the content of a file.
+Result<std::vector<std::string>> content_names(const HubFile& file);
 
 // Returns the SHA-256 of a file, in hexadecimal digits. Ends with interrupted() once `stop` is set.
 Result<std::string> sha256_of_file(const std::string& path, const std::atomic<bool>* stop);
