@@ -111,10 +111,11 @@ TEST_CASE("raw rows with headers are read") {
   const RowFolder folder;
   const std::string rows = rows_of(folder.made()).substr(0, kTensorBytes);
   write_text(folder.file("rows.bin"), rows);
-  write_text(folder.file("raw.yaml"),
-             fmt::format("version: 1\nsource: {{arrays: {{tensors: [{{name: a, raw: rows.bin, type: X8_ROW, shape: [{}, "
-                         "{}]}}]}}}}\noutputs: [{{gguf: raw.gguf}}]\n",
+  write_text(folder.file("arrays.yaml"),
+             fmt::format("metadata: {{general.architecture: llama}}\n"
+                         "tensors: [{{name: a, raw: rows.bin, type: X8_ROW, shape: [{}, {}]}}]\n",
                          kRows, kColumns));
+  write_text(folder.file("raw.yaml"), "version: 1\nsource: {arrays: arrays.yaml}\noutputs: [{gguf: raw.gguf}]\n");
   folder.run({"run", "raw.yaml"});
   const std::string made = read_text(folder.file("raw.gguf"));
   CHECK((made.substr(made.size() - kTensorBytes) == rows));
@@ -148,8 +149,9 @@ TEST_CASE("a header that is not finite is found where it is copied") {
   write_text(folder.file("bad.gguf"), made);
   const char* job = "version: 1\nsource: {gguf: bad.gguf}\noutputs: [{gguf: copy.gguf}]\n";
   write_text(folder.file("copy.yaml"), job);
-  CHECK(folder.run({"run", "copy.yaml"}, 4).find("tensor 'blk.2.ffn_down.weight', row 5, column 0: a scale that is not "
-                                                 "finite") != std::string::npos);
+  CHECK(folder.run({"run", "copy.yaml"}, 4)
+            .find("tensor 'blk.2.ffn_down.weight', row 5, column 0: a scale that is not "
+                  "finite") != std::string::npos);
   write_text(folder.file("zero.yaml"), std::string(job) + "nonfinite: zero\n");
   folder.run({"run", "zero.yaml"});
   std::string expected = rows;
