@@ -127,6 +127,38 @@ json::object describe_kernels(const Kernels& kernels) {
   return {{"modules", modules}, {"types", types}};
 }
 
+std::string_view result_text(conformance::Finding::Kind kind) {
+  using Kind = conformance::Finding::Kind;
+  return kind == Kind::kPassed ? "passed" : kind == Kind::kFailed ? "failed" : "skipped";
+}
+
+json::object describe_conformance(const ModuleConformance& conformance) {
+  using Kind = conformance::Finding::Kind;
+  json::array checks;
+  for (const conformance::ConformanceResult& result : conformance.results)
+    checks.push_back({{"type", result.type},
+                      {"operation", result.operation},
+                      {"encoder", result.encoder},
+                      {"check", result.check},
+                      {"result", result_text(result.finding.kind)},
+                      {"why", result.finding.detail}});
+  json::array times;
+  for (const conformance::KernelTime& time : conformance.times)
+    times.push_back({{"type", time.type},
+                     {"operation", time.operation},
+                     {"encoder", time.encoder},
+                     {"importance", time.weighted},
+                     {"bytes_per_second", time.rate},
+                     {"reference_bytes_per_second", time.reference}});
+  const ModuleReport& module = conformance.module;
+  return {{"module", {{"path", module.path}, {"name", module.name}, {"version", module.version}, {"isa", module.isa}}},
+          {"checks", std::move(checks)},
+          {"passed", conformance.count(Kind::kPassed)},
+          {"failed", conformance.count(Kind::kFailed)},
+          {"skipped", conformance.count(Kind::kSkipped)},
+          {"times", std::move(times)}};
+}
+
 double OutputTotals::bits_per_weight() const {
   return weights ? 8.0 * static_cast<double>(bytes) / static_cast<double>(weights) : 0;
 }

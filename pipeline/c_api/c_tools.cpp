@@ -19,6 +19,19 @@ namespace {
 
 namespace json = boost::json;
 
+Result<std::string> check_module(const char* path, const char* text, const ggufmill_control* control) {
+  ConformanceOptions it;
+  it.module = path;
+  Options options(text);
+  options.read("reference", it.reference);
+  options.read("types", it.types);
+  options.read("times", it.times);
+  BOOST_OUTCOME_TRY(options.finish());
+  it.stop = stop_of(control);
+  BOOST_OUTCOME_TRY(const ModuleConformance checked, ggufmill::check_module(it));
+  return to_json_text(describe_conformance(checked));
+}
+
 Result<std::string> verify(const Context& context, const char* path, const char* text,
                            const ggufmill_control* control) {
   VerifyOptions it;
@@ -208,6 +221,12 @@ ggufmill_status text_result(char** into, ggufmill_error** error, std::initialize
 
 using namespace ggufmill;
 using namespace ggufmill::c;
+
+ggufmill_status ggufmill_check_module(const ggufmill_context* context, const char* path, const char* options,
+                                      ggufmill_control* control, char** json, ggufmill_error** error) {
+  return text_result(json, error, {{"context", context}, {"path", path}},
+                     [&] { return c::check_module(path, options, control); });
+}
 
 ggufmill_status ggufmill_verify(const ggufmill_context* context, const char* path, const char* options,
                                 ggufmill_control* control, char** json, ggufmill_error** error) {

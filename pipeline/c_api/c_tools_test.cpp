@@ -1,6 +1,7 @@
 // Models, rows and tools of the C interface.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
@@ -385,4 +386,31 @@ TEST_CASE("hashes are compared with those of a file") {
   char* text = nullptr;
   CHECK(ggufmill_hash(context(), path.c_str(), options.c_str(), nullptr, &text, nullptr) ==
         GGUFMILL_ERROR_VERIFICATION);
+}
+
+TEST_CASE("the kernels of a module are checked, and timed if asked for") {
+  const std::string path = GGUFMILL_TEST_MODULES "/defect_many/defect_many.so";
+  char* text = nullptr;
+  REQUIRE(ggufmill_check_module(context(), path.c_str(), R"({"types": ["X_SOUND"], "times": true})", nullptr, &text,
+                                nullptr) == GGUFMILL_SUCCESS);
+  const json::value checked = taken(text);
+  CHECK(checked.at("module").at("name").as_string() == "sound");
+  const json::array& checks = checked.at("checks").as_array();
+  const auto bounds = std::find_if(checks.begin(), checks.end(),
+                                   [](const json::value& each) { return each.at("check").as_string() == "bounds"; });
+  REQUIRE(bounds != checks.end());
+  CHECK(bounds->at("operation").as_string() == "encode");
+  CHECK(bounds->at("result").as_string() == "failed");
+  CHECK(bounds->at("why").as_string().find(" byte 1 after the end of the target") != std::string_view::npos);
+  CHECK(checked.at("failed").to_number<int>() >= 1);
+  CHECK(checked.at("times").as_array().size() == 3);
+}
+
+TEST_CASE("a module that is refused cannot be checked") {
+  const std::string path = GGUFMILL_TEST_MODULES "/operation/operation.so";
+  char* text = nullptr;
+  CHECK(ggufmill_check_module(context(), path.c_str(), nullptr, nullptr, &text, nullptr) == GGUFMILL_ERROR_KERNEL);
+  CHECK(ggufmill_check_module(context(), path.c_str(), R"({"type": "Q4_K"})", nullptr, &text, nullptr) ==
+        GGUFMILL_ERROR_USAGE);
+  CHECK(text == nullptr);
 }

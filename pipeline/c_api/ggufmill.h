@@ -442,6 +442,16 @@ GGUFMILL_API ggufmill_status ggufmill_decode_rows(const ggufmill_context* contex
 
 /* ---- tools ---- */
 
+/* Checks the kernels of a module, each check in a process of its own, as `ggufmill kernels --check`:
+ *   {module: {path, name, version, isa}, checks: [{type, operation, encoder, check, result, why}], passed, failed,
+ *    skipped, times: [{type, operation, encoder, importance, bytes_per_second, reference_bytes_per_second}]}
+ * Not an error, whatever the checks find; GGUFMILL_ERROR_KERNEL if the module is refused. Options: reference (path of
+ * the module whose bytes are the right ones; the linked-in kernels if missing), types (only these, list of strings),
+ * times (true: measure how fast the kernels are). */
+GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* context, const char* path,
+                                                   const char* options, ggufmill_control* control, char** json,
+                                                   ggufmill_error** error);
+
 /* Reads a model, or all files of a manifest, from end to end and checks it: {files, tensors, bytes, manifest,
  * warnings}. Options: manifest (path, if not FILE.manifest.json), threads (number). With the option `spec` (true),
  * reads only the header and compares it with the GGUF specification: {file, findings: [{level, where, what, rule}]};

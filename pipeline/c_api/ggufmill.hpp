@@ -428,6 +428,9 @@ class Context {
     return values;
   }
 
+  std::string check_module(const std::string& path, const char* options = nullptr, Control* control = nullptr) const {
+    return tool(ggufmill_check_module, path, options, control);
+  }
   std::string verify(const std::string& path, const char* options = nullptr, Control* control = nullptr) const {
     return tool(ggufmill_verify, path, options, control);
   }

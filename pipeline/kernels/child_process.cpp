@@ -19,15 +19,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr rlim_t kCpuSeconds = 2;
-constexpr std::chrono::seconds kPatience{30};
 constexpr char kEnd = '\0';  // terminates every result
 
 // Disables core files, messages of the loader and this program's signal handlers, and limits the CPU time.
-void give_up_everything() {
+void give_up_everything(rlim_t cpu_seconds) {
   const int nothing = ::open("/dev/null", O_RDWR);
   for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, file);
-  const struct rlimit none { 0, 0 }, time{kCpuSeconds, kCpuSeconds};
+  const struct rlimit none { 0, 0 }, time{cpu_seconds, cpu_seconds};
   ::setrlimit(RLIMIT_CORE, &none);
   ::setrlimit(RLIMIT_CPU, &time);
   for (const int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS, SIGXCPU, SIGINT, SIGTERM})
@@ -43,8 +41,8 @@ std::string text_of(const std::function<std::string()>& work) try { return work(
   ::_exit(1);
 }
 
-[[noreturn]] void answer(const std::function<std::string()>& work, int to) {
-  give_up_everything();
+[[noreturn]] void answer(const std::function<std::string()>& work, const ChildLimits& limits, int to) {
+  give_up_everything(limits.cpu_seconds);
   std::string text = text_of([&] { return work() + kEnd; });
   for (std::size_t at = 0; at < text.size();) {
     const ssize_t wrote = ::write(to, text.data() + at, text.size() - at);
@@ -55,8 +53,8 @@ std::string text_of(const std::function<std::string()>& work) try { return work(
 }
 
 // Reads until the result is complete or the child's end is closed; `in_time` is false if neither happened.
-std::string read_all(int from, bool& in_time) {
-  const Clock::time_point end = Clock::now() + kPatience;
+std::string read_all(int from, const ChildLimits& limits, bool& in_time) {
+  const Clock::time_point end = Clock::now() + limits.patience;
   std::string text;
   for (char part[4096];;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
@@ -83,23 +81,23 @@ std::string end_of(pid_t child) {
   }
   if (waited == child && WIFSIGNALED(status) && WTERMSIG(status) != SIGXCPU && WTERMSIG(status) != SIGKILL)
     return fmt::format("is killed by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
-  if (waited == child && WIFSIGNALED(status)) return "does not finish";
+  if (waited == child && WIFSIGNALED(status)) return kUnfinished;
   if (waited == child && WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory) throw std::bad_alloc();
   return "exits early";
 }
 
 }  // namespace
 
-ChildAnswer ask_child(const std::function<std::string()>& work) {
+ChildAnswer ask_child(const std::function<std::string()>& work, const ChildLimits& limits) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return {{}, fmt::format("cannot be started: {}", std::strerror(errno))};
   const pid_t child = ::fork();
-  if (child == 0) answer(work, ends[1]);
+  if (child == 0) answer(work, limits, ends[1]);
   const int fork_error = errno;
   ::close(ends[1]);
   ChildAnswer got;
   bool in_time = false;
-  if (child > 0) got.text = read_all(ends[0], in_time);
+  if (child > 0) got.text = read_all(ends[0], limits, in_time);
   ::close(ends[0]);
   if (child < 0 && fork_error == ENOMEM) throw std::bad_alloc();
   if (child < 0) return {{}, fmt::format("cannot be started: {}", std::strerror(fork_error))};

@@ -189,9 +189,9 @@ std::vector<std::string> Kernels::files() const {
 
 const std::vector<std::string>& Kernels::warnings() const { return state_->warnings; }
 
-std::vector<const ggufmill_module*> Kernels::modules() const {
-  std::vector<const ggufmill_module*> modules;
-  for (const LoadedModule* module : ranked(state_->set.modules())) modules.push_back(module->module);
+std::vector<Kernels::ModuleKernels> Kernels::modules() const {
+  std::vector<ModuleKernels> modules;
+  for (const LoadedModule* module : ranked(state_->set.modules())) modules.push_back({module->module, module->kernels});
   return modules;
 }
 

@@ -118,8 +118,13 @@ class Kernels {
   const std::vector<std::string>& warnings() const;
   // Returns the encoders of a name that loaded modules have for a type, best first, for benchmarks.
   std::vector<KernelChoice> encoders(TypeId type, const EncoderMethod& method) const;
-  // Returns every loaded module, best first, for tests and benchmarks that run each of them.
-  std::vector<const ggufmill_module*> modules() const;
+  // Returns every loaded module with its kernels, best first, for tests and benchmarks that run each of them. (The
+  // table of a module of an earlier version has smaller elements than ggufmill_kernel.)
+  struct ModuleKernels {
+    const ggufmill_module* module;
+    std::span<const ggufmill_kernel> kernels;
+  };
+  std::vector<ModuleKernels> modules() const;
   std::string isa() const;  // the forced ISA, or the best one loaded
 
   Kernels();

@@ -83,7 +83,7 @@ TEST_CASE("a forced ISA takes nothing from another, but for foreign types") {
 
 TEST_CASE("whichever ISA is forced, its own kernels run") {
   const auto all = load({});
-  for (const ggufmill_module* module : all->modules()) {
+  for (const auto& [module, own] : all->modules()) {
     const auto kernels = load({{}, module->isa});
     CHECK(kernels->isa() == module->isa);
     for (const TypeInfo& type : built_in_types()) {

@@ -39,11 +39,12 @@ Contender contender_of(const Kernel& found) {
 // Slowest ISA first, so that the reference leads. Skips a second copy of a module under another path (reference.so).
 std::map<Key, std::vector<Kernel>> kernels_by_job(const Kernels& kernels, const std::string& isa) {
   std::map<Key, std::vector<Kernel>> all;
-  std::vector<const ggufmill_module*> modules = kernels.modules();
+  std::vector<Kernels::ModuleKernels> modules = kernels.modules();
   std::reverse(modules.begin(), modules.end());
-  for (const ggufmill_module* module : modules) {
+  for (const Kernels::ModuleKernels& each : modules) {
+    const ggufmill_module* const module = each.module;
     if (!isa.empty() && isa != module->isa && !is_reference(*module)) continue;
-    for (const ggufmill_kernel& kernel : std::span(module->kernels, module->kernel_count)) {
+    for (const ggufmill_kernel& kernel : each.kernels) {
       if (kernel.encoder && kernel.encoder == search_method().name) continue;
       std::vector<Kernel>& others = all[{kernel.type_id, kernel.operation, kernel.encoder ? kernel.encoder : ""}];
       const auto is_twin = [&](const Kernel& other) { return name_of(*other.module) == name_of(*module); };

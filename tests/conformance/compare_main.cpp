@@ -9,9 +9,9 @@
 #include <optional>
 #include <stdexcept>
 
+#include "pipeline/kernels/check/compare.h"
+#include "pipeline/kernels/check/kernel_run.h"
 #include "plugins/reference/reference.h"
-#include "tests/conformance/compare.h"
-#include "tests/conformance/kernel_run.h"
 #include "tests/support/module_file.h"
 #include "tests/support/skip.h"
 
@@ -63,8 +63,8 @@ int run(const Arguments& arguments) {
     return kSkippedExitCode;
   }
   fmt::print("seed {}\n", arguments.options.seed);
-  const CompareResult result =
-      compare_modules(expected ? expected->module() : ggufmill_reference_module, tested.module(), arguments.options);
+  const CompareResult result = compare_modules(kernels_of(expected ? expected->module() : ggufmill_reference_module),
+                                               kernels_of(tested.module()), arguments.options);
   for (const std::string& line : result.differences) fmt::print("{}\n", line);
   fmt::print("{} kernels, {} calls, {} differences\n", result.kernels, result.calls, result.differences.size());
   return result.kernels > 0 && result.differences.empty() ? 0 : 1;

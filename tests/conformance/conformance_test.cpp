@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "pipeline/core/types.h"
+#include "pipeline/kernels/check/compare.h"
+#include "pipeline/kernels/check/kernel_checks.h"
+#include "pipeline/kernels/check/kernel_run.h"
 #include "plugins/reference/reference.h"
-#include "tests/conformance/compare.h"
-#include "tests/conformance/contract.h"
 #include "tests/conformance/golden_check.h"
-#include "tests/conformance/kernel_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
@@ -50,12 +50,22 @@ struct OneKernel {
   }
 };
 
+const KernelList kReference = kernels_of(ggufmill_reference_module);
+
+// Returns the names of the checks that find a defect.
+std::vector<std::string> failed(const OneKernel& one) {
+  std::vector<std::string> names;
+  for (const ConformanceResult& result : check_kernels(kernels_of(one.module), {}))
+    if (result.finding.kind == Finding::Kind::kFailed) names.push_back(result.check);
+  return names;
+}
+
 }  // namespace
 
 TEST_CASE("the reference fills every slot of the table of types") {
   const auto check = [](std::uint32_t operation, const TypeInfo& type) {
     CAPTURE(type.name, operation);
-    const ggufmill_kernel* kernel = find_kernel(ggufmill_reference_module, operation, type.name);
+    const ggufmill_kernel* kernel = find_kernel(kernels_of(ggufmill_reference_module), operation, type.name);
     REQUIRE(kernel != nullptr);
     CHECK(kernel->name == type.name);
     CHECK(kernel->block_elements == type.block_elements);
@@ -69,7 +79,7 @@ TEST_CASE("the reference fills every slot of the table of types") {
 }
 
 TEST_CASE("a module compares equal with itself") {
-  const CompareResult result = compare_modules(ggufmill_reference_module, ggufmill_reference_module, {3, 1, "Q4_0"});
+  const CompareResult result = compare_modules(kReference, kReference, {3, 1, "Q4_0"});
   CHECK(result.differences.empty());
   CHECK(result.kernels == 3);
   CHECK(result.calls == 1 + 2 * 10 + 2 * 10 * 3 * 4);  // decoder, encoder, and search with every effort and weights
@@ -77,26 +87,23 @@ TEST_CASE("a module compares equal with itself") {
 
 TEST_CASE("a byte that differs is found, every time") {
   const OneKernel wrong(wrong_byte);
-  const CompareResult result = compare_modules(ggufmill_reference_module, wrong.module, {3, 2, ""});
+  const CompareResult result = compare_modules(kReference, kernels_of(wrong.module), {3, 2, ""});
   CHECK(result.differences.size() == result.calls);
 }
 
 TEST_CASE("a kernel that the expected module lacks is a difference") {
   const OneKernel only(wrong_byte);
-  CHECK(compare_modules(only.module, ggufmill_reference_module, {3, 1, "Q8_1"}).differences.size() == 2);
+  CHECK(compare_modules(kernels_of(only.module), kReference, {3, 1, "Q8_1"}).differences.size() == 2);
 }
 
-TEST_CASE("the contract notices target bytes left unwritten") {
+TEST_CASE("the checks notice target bytes left unwritten") {
   const OneKernel lazy(first_row_only);
-  const ContractResult result = check_contract(lazy.module, 1);
-  CHECK_FALSE(result.violations.empty());
+  CHECK(failed(lazy) == std::vector<std::string>{"complete", "rows"});
 }
 
-TEST_CASE("the contract notices bytes that depend on the number of rows") {
+TEST_CASE("the checks notice bytes that depend on the number of rows") {
   const OneKernel uneven(wrong_byte);  // one wrong byte per call, regardless of the number of rows
-  const ContractResult result = check_contract(uneven.module, 1);
-  REQUIRE(result.violations.size() == 3);
-  CHECK(result.violations[0].find("number of rows") != std::string::npos);
+  CHECK(failed(uneven) == std::vector<std::string>{"rows"});
 }
 
 TEST_CASE("golden figures tell right from wrong") {

@@ -5,7 +5,7 @@
 #include <span>
 #include <stdexcept>
 
-#include "tests/conformance/kernel_run.h"
+#include "pipeline/kernels/check/kernel_run.h"
 #include "tests/support/sha256.h"
 #include "tests/support/synth.h"
 #include "tests/support/tsv.h"
@@ -38,10 +38,10 @@ Bytes quantize(const ggufmill_kernel& encoder, const GoldenRow& row) {
 
 void check_row(const ggufmill_module& module, const ggufmill_module& fallback, const GoldenRow& row,
                std::string_view encoder_name, GoldenResult& result) {
-  const ggufmill_kernel* own = find_kernel(module, GGUFMILL_ENCODE, row.type, encoder_name);
-  const ggufmill_kernel* encoder = own ? own : find_kernel(fallback, GGUFMILL_ENCODE, row.type);
-  const ggufmill_kernel* decoder = find_kernel(module, GGUFMILL_DECODE, row.type);
-  if (!decoder && !encoder_name.empty()) decoder = find_kernel(fallback, GGUFMILL_DECODE, row.type);
+  const ggufmill_kernel* own = find_kernel(kernels_of(module), GGUFMILL_ENCODE, row.type, encoder_name);
+  const ggufmill_kernel* encoder = own ? own : find_kernel(kernels_of(fallback), GGUFMILL_ENCODE, row.type);
+  const ggufmill_kernel* decoder = find_kernel(kernels_of(module), GGUFMILL_DECODE, row.type);
+  if (!decoder && !encoder_name.empty()) decoder = find_kernel(kernels_of(fallback), GGUFMILL_DECODE, row.type);
   if (!own) ++result.quantized.lacking;
   if (!decoder || !encoder) ++result.dequantized.lacking;
   if (!encoder) return;

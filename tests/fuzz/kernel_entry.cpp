@@ -9,10 +9,10 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "pipeline/kernels/check/compare.h"
+#include "pipeline/kernels/check/hard_inputs.h"
+#include "pipeline/kernels/check/kernel_run.h"
 #include "plugins/reference/reference.h"
-#include "tests/conformance/compare.h"
-#include "tests/conformance/hard_inputs.h"
-#include "tests/conformance/kernel_run.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace ggufmill {
@@ -154,15 +154,15 @@ KernelFuzz::KernelFuzz() {
   auto loaded = Kernels::load({});
   if (!loaded) throw std::runtime_error(render(loaded.error()));
   kernels_ = loaded.value();
-  for (const ggufmill_module* module : kernels_->modules())
-    if (module != &ggufmill_reference_module && std::string_view(module->isa) != "reference")
-      modules_.push_back(module);
+  for (const auto& each : kernels_->modules())
+    if (each.module != &ggufmill_reference_module && std::string_view(each.module->isa) != "reference")
+      modules_.push_back(each);
   if (modules_.empty()) throw std::runtime_error("no module but the reference: build ggufmill_modules; " + refused());
 }
 
 std::string KernelFuzz::modules() const {
   std::string all;
-  for (const ggufmill_module* module : modules_) all += (all.empty() ? "" : ", ") + name_of(*module);
+  for (const auto& each : modules_) all += (all.empty() ? "" : ", ") + name_of(*each.module);
   return all;
 }
 
@@ -179,8 +179,8 @@ std::string KernelFuzz::run(std::span<const std::byte> input) const {
   const ggufmill_kernel& kernel = kernels[static_cast<std::size_t>(input[0]) % kernels.size()];
   const KernelInput work = kernel_input(kernel, input.subspan<1, 3>(), input.subspan(kKernelFuzzHead));
   const Outcome expected = outcome(kernel, work);
-  for (const ggufmill_module* module : modules_) {
-    const ggufmill_kernel* tested = conformance::find_counterpart(*module, kernel);
+  for (const auto& [module, own] : modules_) {
+    const ggufmill_kernel* tested = conformance::find_counterpart(own, kernel);
     if (tested == nullptr) continue;
     const Outcome found = outcome(*tested, work);
     const std::string difference = work.finite ? conformance::difference(kernel, expected, found) : "";

@@ -39,7 +39,7 @@ class KernelFuzz {
 
  private:
   std::shared_ptr<const Kernels> kernels_;
-  std::vector<const ggufmill_module*> modules_;
+  std::vector<Kernels::ModuleKernels> modules_;
 };
 
 }  // namespace ggufmill

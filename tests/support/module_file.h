@@ -21,4 +21,11 @@ class ModuleFile {
   const ggufmill_module* module_;
 };
 
+// Exit code that ctest treats as a skipped test.
+inline constexpr int kSkipped = 77;
+
+// Returns the CPU features that the module or its ISA needs and that this machine does not have, separated by spaces;
+// empty if the module can run.
+std::string missing_here(const ggufmill_module& module);
+
 }  // namespace ggufmill

@@ -1,7 +1,7 @@
 /* An out-of-tree kernel module for a type whose rows begin with a header: X8_ROW, one float32 scale for the row, then
  * one signed byte for each element; element = scale * byte.
  *
- * Build it as example.c. */
+ * Build it as mine.c. */
 #include <ggufmill_kernels.h>
 
 #define TYPE_ID (GGUFMILL_FIRST_FOREIGN_TYPE + 8)

@@ -1,4 +1,4 @@
-#include "tests/conformance/hard_inputs.h"
+#include "pipeline/kernels/check/hard_inputs.h"
 
 #include <bit>
 #include <cmath>

@@ -1,5 +1,5 @@
 #pragma once
-// Finds kernels of a module and runs them between guard pages, if this machine supports them.
+// Finds kernels and runs them between guard pages.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,28 +8,33 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/kernels/check/guarded_buffer.h"
 #include "plugins/abi/ggufmill_kernels.h"
-#include "tests/support/guarded_buffer.h"
 
 namespace ggufmill::conformance {
 
 using Bytes = std::vector<std::byte>;
+// The kernels of a module. Those of a module in memory are an array only if it has this program's ABI version; other
+// modules are copied by the plugin host (LoadedModule).
+using KernelList = std::span<const ggufmill_kernel>;
 
-std::span<const ggufmill_kernel> kernels_of(const ggufmill_module& module);
-// Returns null if the module has no such kernel. `encoder` is empty for decoders and default encoders.
-const ggufmill_kernel* find_kernel(const ggufmill_module& module, std::uint32_t operation, std::string_view type,
+KernelList kernels_of(const ggufmill_module& module);
+// Returns null if there is no such kernel. `encoder` is empty for decoders and default encoders.
+const ggufmill_kernel* find_kernel(KernelList kernels, std::uint32_t operation, std::string_view type,
                                    std::string_view encoder = {});
-// Returns the module's kernel for the same operation, type and encoder; null if it has none.
-const ggufmill_kernel* find_counterpart(const ggufmill_module& module, const ggufmill_kernel& kernel);
+// Returns the kernel for the same operation, type and encoder; null if there is none.
+const ggufmill_kernel* find_counterpart(KernelList kernels, const ggufmill_kernel& kernel);
 
+// Returns the name of the encoder; empty for decoders and default encoders.
+std::string_view encoder_of(const ggufmill_kernel& kernel);
 // Returns true for encoders that receive an effort and weights.
 bool is_search(const ggufmill_kernel& kernel);
 
+// Returns "decode" or "encode".
+const char* operation_of(const ggufmill_kernel& kernel);
 // Returns a description such as "encode Q4_K" or "encode Q4_K (search)".
 std::string describe(const ggufmill_kernel& kernel);
 
-// Returns the bytes of one packed row of `cols` elements.
-std::uint64_t packed_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols);
 // Return the bytes of one row of the source or of the target.
 std::uint64_t source_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols);
 std::uint64_t target_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols);
@@ -41,7 +46,7 @@ struct Work {
   std::uint64_t rows = 1;
   std::uint64_t cols = 0;
   std::span<const float> importance;
-  std::uint32_t effort = 2;
+  std::uint32_t effort = 1;
   std::uint32_t weights = GGUFMILL_WEIGHTS_PLAIN;
 };
 
@@ -60,15 +65,12 @@ struct Placement {
   bool one_element_away = false;
 };
 
-// Runs a kernel with source, target and importance each against a guard page. The target is filled with `filler` first.
+// Runs a kernel with source, target and importance each against a guard page; source and importance are read-only. The
+// target is filled with `filler` first.
 Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement = {},
                    std::byte filler = std::byte{0xa5});
 // Runs a kernel in the same way and returns the output; throws std::runtime_error if the kernel fails.
 Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement = {},
                  std::byte filler = std::byte{0xa5});
-
-// Returns the CPU features that the module or its ISA needs and that this machine does not have, separated by spaces;
-// empty if the module can run.
-std::string missing_here(const ggufmill_module& module);
 
 }  // namespace ggufmill::conformance

@@ -1,4 +1,4 @@
-#include "tests/conformance/compare.h"
+#include "pipeline/kernels/check/compare.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <cstring>
 #include <optional>
 
-#include "tests/conformance/hard_inputs.h"
-#include "tests/conformance/kernel_run.h"
+#include "pipeline/kernels/check/hard_inputs.h"
+#include "pipeline/kernels/check/kernel_run.h"
 
 namespace ggufmill::conformance {
 namespace {
@@ -92,21 +92,24 @@ std::string difference(const ggufmill_kernel& kernel, const Outcome& expected, c
   return at ? fmt::format("byte {} differs", *at) : "";
 }
 
-CompareResult compare_modules(const ggufmill_module& expected, const ggufmill_module& tested,
-                              const CompareOptions& options) {
+void compare_kernels(const ggufmill_kernel& expected, const ggufmill_kernel& tested, const CompareOptions& options,
+                     CompareResult& result, std::size_t most) {
+  // Each kernel starts from the seed, so that running it alone reproduces its inputs.
+  Comparison comparison(options, result);
+  const std::uint64_t step = is_search(tested) ? 5 : 1;
+  for (std::uint64_t round = 0; round < options.rounds && result.differences.size() < most; round += step)
+    comparison.run({expected, tested});
+}
+
+CompareResult compare_modules(KernelList expected, KernelList tested, const CompareOptions& options) {
   CompareResult result;
-  for (const ggufmill_kernel& kernel : kernels_of(tested)) {
+  for (const ggufmill_kernel& kernel : tested) {
     if (!options.type.empty() && options.type != kernel.name) continue;
     ++result.kernels;
-    const ggufmill_kernel* namesake = find_counterpart(expected, kernel);
-    if (!namesake) {
-      result.differences.push_back(fmt::format("{}: {} has no such kernel", describe(kernel), expected.name));
-      continue;
-    }
-    // Each kernel starts from the seed, so that running it alone reproduces its inputs.
-    Comparison comparison(options, result);
-    const std::uint64_t step = is_search(kernel) ? 5 : 1;
-    for (std::uint64_t round = 0; round < options.rounds; round += step) comparison.run({*namesake, kernel});
+    if (const ggufmill_kernel* namesake = find_counterpart(expected, kernel))
+      compare_kernels(*namesake, kernel, options, result);
+    else
+      result.differences.push_back(fmt::format("{}: has no counterpart", describe(kernel)));
   }
   return result;
 }

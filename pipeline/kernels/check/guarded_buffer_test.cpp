@@ -1,4 +1,4 @@
-#include "tests/support/guarded_buffer.h"
+#include "pipeline/kernels/check/guarded_buffer.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdint>
 
+#include "pipeline/kernels/child_process.h"
 #include "tests/support/catch.h"
 
 namespace ggufmill {
@@ -36,6 +37,31 @@ TEST_CASE("touching what lies beside guarded bytes ends the program") {
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK_FALSE((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+}
+
+TEST_CASE("a stopped access is described, even if another process makes it") {
+  AccessReport report;
+  CHECK(report.text().empty());
+  const auto touch = [&](std::ptrdiff_t offset, bool write) {
+    ask_child([&]() -> std::string {
+      report.watch();
+      GuardedBuffer buffer(18, offset < 0 ? GuardedBuffer::Side::kFront : GuardedBuffer::Side::kEnd, 0, "target");
+      volatile std::byte* const at = buffer.bytes().data() + offset;
+      if (write)
+        *at = std::byte{0};
+      else
+        static_cast<void>(*at);
+      return "survived";
+    });
+    return report.text();
+  };
+#if defined(__x86_64__)
+  CHECK(touch(18, true) == "writes to byte 1 after the end of the target");
+  CHECK(touch(20, false) == "reads byte 3 after the end of the target");
+  CHECK(touch(-2, true) == "writes to byte 2 before the target");
+#else
+  CHECK(touch(18, true) == "reads or writes byte 1 after the end of the target");
+#endif
 }
 
 }  // namespace ggufmill

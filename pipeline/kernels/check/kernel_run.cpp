@@ -1,46 +1,51 @@
-#include "tests/conformance/kernel_run.h"
+#include "pipeline/kernels/check/kernel_run.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
-#include "pipeline/kernels/isa.h"
-
 namespace ggufmill::conformance {
 
-std::span<const ggufmill_kernel> kernels_of(const ggufmill_module& module) {
-  return {module.kernels, module.kernel_count};
+KernelList kernels_of(const ggufmill_module& module) { return {module.kernels, module.kernel_count}; }
+
+std::string_view encoder_of(const ggufmill_kernel& kernel) {
+  const std::string_view name = kernel.encoder ? kernel.encoder : "";
+  return name == "reference" ? "" : name;
 }
 
-namespace {
-
-std::string_view encoder_of(const ggufmill_kernel& kernel) { return kernel.encoder ? kernel.encoder : ""; }
-
-}  // namespace
-
-const ggufmill_kernel* find_kernel(const ggufmill_module& module, std::uint32_t operation, std::string_view type,
+const ggufmill_kernel* find_kernel(KernelList kernels, std::uint32_t operation, std::string_view type,
                                    std::string_view encoder) {
-  for (const ggufmill_kernel& kernel : kernels_of(module))
-    if (kernel.operation == operation && kernel.name == type && encoder_of(kernel) == encoder) return &kernel;
-  return nullptr;
+  const auto found = std::ranges::find_if(kernels, [&](const ggufmill_kernel& kernel) {
+    return kernel.operation == operation && kernel.name == type && encoder_of(kernel) == encoder;
+  });
+  return found == kernels.end() ? nullptr : &*found;
 }
 
-const ggufmill_kernel* find_counterpart(const ggufmill_module& module, const ggufmill_kernel& kernel) {
-  return find_kernel(module, kernel.operation, kernel.name, encoder_of(kernel));
+const ggufmill_kernel* find_counterpart(KernelList kernels, const ggufmill_kernel& kernel) {
+  return find_kernel(kernels, kernel.operation, kernel.name, encoder_of(kernel));
 }
 
 bool is_search(const ggufmill_kernel& kernel) { return encoder_of(kernel) == "search"; }
 
-std::string describe(const ggufmill_kernel& kernel) {
-  const std::string text = fmt::format("{} {}", kernel.operation == GGUFMILL_DECODE ? "decode" : "encode", kernel.name);
-  return kernel.encoder ? fmt::format("{} ({})", text, kernel.encoder) : text;
+const char* operation_of(const ggufmill_kernel& kernel) {
+  return kernel.operation == GGUFMILL_DECODE ? "decode" : "encode";
 }
+
+std::string describe(const ggufmill_kernel& kernel) {
+  const std::string text = fmt::format("{} {}", operation_of(kernel), kernel.name);
+  return encoder_of(kernel).empty() ? text : fmt::format("{} ({})", text, encoder_of(kernel));
+}
+
+namespace {
 
 std::uint64_t packed_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols) {
   return kernel.row_header_bytes + cols / kernel.block_elements * kernel.block_bytes;
 }
+
+}  // namespace
 
 std::uint64_t source_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols) {
   return kernel.operation == GGUFMILL_DECODE ? packed_row_bytes(kernel, cols) : cols * sizeof(float);
@@ -55,20 +60,23 @@ Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement pl
   const bool decodes = kernel.operation == GGUFMILL_DECODE;
   const auto gap = [&](std::size_t alignment) { return placement.one_element_away ? alignment : 0; };
   GuardedBuffer source(work.rows * source_row_bytes(kernel, work.cols), placement.side,
-                       gap(decodes ? packed : sizeof(float)));
+                       gap(decodes ? packed : sizeof(float)), "source");
   source.copy_from(work.source);
+  source.protect();
   GuardedBuffer target(work.rows * target_row_bytes(kernel, work.cols), placement.side,
-                       gap(decodes ? sizeof(float) : packed));
+                       gap(decodes ? sizeof(float) : packed), "target");
   target.fill(filler);
-  ggufmill_call call{source.bytes().data(), target.bytes().data(), work.rows, work.cols, nullptr, sizeof call, 0, 0, 0};
+  ggufmill_call call{
+      source.bytes().data(), target.bytes().data(), work.rows, work.cols, nullptr, sizeof(ggufmill_call), 0, 0, 0};
   if (is_search(kernel)) {
     call.effort = work.effort;
     call.weights = work.weights;
   }
   std::optional<GuardedBuffer> weights;
   if (!work.importance.empty() && kernel.flags != 0) {
-    weights.emplace(work.importance.size_bytes(), placement.side, gap(sizeof(float)));
+    weights.emplace(work.importance.size_bytes(), placement.side, gap(sizeof(float)), "importance");
     weights->copy_from(std::as_bytes(work.importance));
+    weights->protect();
     call.importance = reinterpret_cast<const float*>(weights->bytes().data());
   }
   const std::int32_t status = kernel.run(&call);
@@ -80,17 +88,6 @@ Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, Placement plac
   if (outcome.status != GGUFMILL_OK)
     throw std::runtime_error(fmt::format("{} returned {}", describe(kernel), outcome.status));
   return std::move(outcome.bytes);
-}
-
-std::string missing_here(const ggufmill_module& module) {
-  std::string asked = module.cpu_features;
-  if (const Isa* isa = find_isa(module.isa)) asked.append(" ").append(isa->cpu_features);
-  std::string missing;
-  for (const std::string& feature : missing_features(asked, cpu_features())) {
-    if (!missing.empty()) missing += ' ';
-    missing += feature;
-  }
-  return missing;
 }
 
 }  // namespace ggufmill::conformance

@@ -1,8 +1,5 @@
-/* An example of an out-of-tree kernel module: plain C11 with only the ABI header. It defines a new type, X3_EXAMPLE:
- * blocks of 16 elements in 20 bytes, a float32 scale and 16 signed bytes; element = scale * byte.
- *
- * Build it anywhere:  cc -std=c11 -O2 -ffp-contract=off -fPIC -shared -I FOLDER/OF/THE/HEADER -o example.so example.c
- * and pass its folder to ggufmill as --kernel-dir. */
+/* A module of one type, X3_EXAMPLE: blocks of 16 elements in 20 bytes, a float32 scale and 16 signed bytes; element =
+ * scale * byte. It does not take importance. */
 #include <ggufmill_kernels.h>
 
 #define TYPE_ID (GGUFMILL_FIRST_FOREIGN_TYPE + 1)

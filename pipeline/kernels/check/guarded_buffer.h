@@ -1,0 +1,61 @@
+#pragma once
+// Memory with an inaccessible page on either side: the processor stops a kernel that reads or writes out of bounds, in
+// every build.
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace ggufmill {
+
+class GuardedBuffer {
+ public:
+  // The guard page that the bytes are adjacent to. At the end, the alignment of their address is that of their size.
+  enum class Side { kFront, kEnd };
+
+  // Allocates `size` bytes, at least 1, all 0xa5, at a distance of `gap` bytes (less than a page) from the guard page.
+  // `label` names the memory in describe_access(); it must outlive the buffer. Throws std::system_error.
+  GuardedBuffer(std::size_t size, Side side, std::size_t gap = 0, const char* label = "buffer");
+  ~GuardedBuffer();
+  GuardedBuffer(const GuardedBuffer&) = delete;
+  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
+
+  std::span<std::byte> bytes() { return bytes_; }
+  // Sets every byte to `value`.
+  void fill(std::byte value);
+  void copy_from(std::span<const std::byte> source);
+  // Makes the bytes, and those up to the guard pages, unwritable.
+  void protect();
+
+ private:
+  friend class AccessReport;
+
+  void* mapping_;
+  std::size_t mapped_, page_;
+  std::span<std::byte> bytes_;
+  const char* label_;
+  GuardedBuffer* next_;  // of those of this thread that exist
+};
+
+// Describes accesses that the processor stops: the memory, how far outside of it, and whether it was written to. The
+// description is in memory that is shared with processes that are forked later.
+class AccessReport {
+ public:
+  // Throws std::system_error.
+  AccessReport();
+  ~AccessReport();
+  AccessReport(const AccessReport&) = delete;
+  AccessReport& operator=(const AccessReport&) = delete;
+
+  // From now on, a signal of the processor in this process is described before it ends the process.
+  void watch();
+  // Returns text such as "reads byte 0 after the end of the source", or an empty string if no access was stopped.
+  std::string text() const;
+
+ private:
+  struct Shared;
+  static void on_signal(int number, void* info, void* context);
+  Shared* shared_;
+};
+
+}  // namespace ggufmill
