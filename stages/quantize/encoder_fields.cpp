@@ -87,8 +87,7 @@ Form<Encoder> name_form(const Types& types) {
     encoder.method = found;
     return encoder;
   });
-  form.write_with(
-      [](const Encoder& encoder) { return encoder.is_reference() ? encoder.method->name : std::string(); });
+  form.write_with([](const Encoder& encoder) { return encoder.is_reference() ? encoder.method->name : std::string(); });
   return form;
 }
 
