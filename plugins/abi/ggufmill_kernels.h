@@ -81,7 +81,9 @@ typedef struct ggufmill_call {
 } ggufmill_call;
 
 /* Executes one call. Must be reentrant. Must not leave an allocation behind after the call, perform I/O, throw
- * exceptions, raise signals or change the floating-point environment. Returns GGUFMILL_OK or another status. */
+ * exceptions, raise signals or change the floating-point environment. Tables that do not depend on the call may be
+ * built by the first one that needs them and kept for the process: calls on other threads wait for them, and the module
+ * frees them when it is unloaded. Returns GGUFMILL_OK or another status. */
 typedef int32_t (*ggufmill_run)(const ggufmill_call* call);
 
 /* Formats of the fields of a type. Words have a byte order, but any value. Scales have a byte order as well, and must

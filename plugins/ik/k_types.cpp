@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <utility>
 
+#include "plugins/ik/divisions.h"
 #include "plugins/ik/fields.h"
 #include "plugins/ik/nonlinear.h"
 
@@ -111,44 +111,6 @@ void store_tables(const Scales& scales, Block& block) {
     if (scales.is_shifted[b]) block.extra.set(b);
 }
 
-// ---- IQ2_K ----
-
-// Finds the scale of a sub-block by trying all ways of dividing its sorted values among the four levels.
-SubBlockScale search_divisions(const float* x, const float* weights) {
-  std::pair<float, int> sorted[kSubBlock];
-  for (int i = 0; i < kSubBlock; ++i) sorted[i] = {x[i], i};
-  SubBlockScale found;
-  if (std::ranges::all_of(sorted, [](const auto& each) { return std::fabs(each.first) < kZero; })) return found;
-  std::sort(sorted, sorted + kSubBlock);
-  float of_weights[kSubBlock + 1] = {}, of_values[kSubBlock + 1] = {};  // sums of the values before each
-  for (int i = 0; i < kSubBlock; ++i) {
-    const float weight = weights[sorted[i].second];
-    of_weights[i + 1] = of_weights[i] + weight;
-    of_values[i + 1] = of_values[i] + weight * sorted[i].first;
-  }
-  Best best;
-  const auto try_levels = [&](const int(&ends)[5], const Table<4>& table, bool is_shifted, bool descends) {
-    Sums sums;
-    for (int k = 0; k < 4; ++k) {
-      const float level = table[static_cast<std::size_t>(descends ? 3 - k : k)];
-      sums.qx += (of_values[ends[k + 1]] - of_values[ends[k]]) * level;
-      sums.q2 += (of_weights[ends[k + 1]] - of_weights[ends[k]]) * level * level;
-    }
-    if (best.take(sums)) found.is_shifted = is_shifted;
-  };
-  for (int first = 0; first < kSubBlock; ++first)
-    for (int second = first; second < kSubBlock; ++second)
-      for (int third = second; third < kSubBlock; ++third) {
-        const int ends[5] = {0, first, second, third, kSubBlock};
-        try_levels(ends, kValues2.plain, false, false);
-        try_levels(ends, kValues2.shifted, true, false);
-        try_levels(ends, kValues2.plain, false, true);
-        try_levels(ends, kValues2.shifted, true, true);
-      }
-  found.scale = best.scale;
-  return found;
-}
-
 }  // namespace
 
 void IQ2_K::decode(const Block& block, float* x) {
@@ -168,7 +130,7 @@ void IQ2_K::encode(const float* x, const float* importance, Block& block) {
   float of_sub_blocks[kSubBlocks];  // sums of weights
   for (int b = 0; b < kSubBlocks; ++b) {
     const float* const some = weights + b * kSubBlock;
-    const SubBlockScale found = search_divisions(x + b * kSubBlock, some);
+    const SubBlockScale found = search_divisions<kSubBlock>(x + b * kSubBlock, some);
     scales.scale[b] = found.scale;
     scales.is_shifted[b] = found.is_shifted;
     of_sub_blocks[b] = 0;

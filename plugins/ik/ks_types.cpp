@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "plugins/ik/divisions.h"
 #include "plugins/ik/nonlinear.h"
 #include "plugins/ik/row.h"
 
@@ -33,18 +34,6 @@ void store_tables(Row& row, Block* blocks, std::uint64_t count) {
 }
 
 // ---- the search of IQ2_KS ----
-
-// Eight sums, of every eighth value, as a vector register has them.
-struct Lanes {
-  float lane[8] = {};
-
-  void add(int i, float a, float b) { lane[i % 8] = std::fma(a, b, lane[i % 8]); }
-  float total() const {
-    float four[4];
-    for (int i = 0; i < 4; ++i) four[i] = lane[i + 4] + lane[i];
-    return (four[0] + four[2]) + (four[1] + four[3]);
-  }
-};
 
 // Returns the first level whose value, times d, is nearest to x.
 std::uint8_t nearest_level(const Table<4>& table, float d, float x) {
@@ -119,6 +108,36 @@ float level_error(const Table<4>& table, float scale, const float* x, const floa
   return error.total();
 }
 
+// Finds the scales of the sub-blocks of IQ2_KS and stores their tables. Returns d, and the codes unless it is 0.
+template <class Search>
+float search_row(Row& row, const Search& search, IQ2_KS::Header& header, IQ2_KS::Block* blocks, std::uint64_t count,
+                 std::vector<int>& codes) {
+  std::memset(blocks, 0, count * sizeof *blocks);
+  header.d.store(0);
+  std::vector<float> scales, of_sub_blocks;
+  for (std::uint64_t block = 0; block < count; ++block) {
+    row.weigh(block);
+    for (int b = 0; b < kSubBlocks; ++b) {
+      row.found(block, b) = search(row.values(block, b), row.weights(b));
+      scales.push_back(row.found(block, b).scale);
+      of_sub_blocks.push_back(0);
+      for (int j = 0; j < kSubBlock; ++j) of_sub_blocks.back() += row.weights(b)[j];
+      if (row.found(block, b).is_shifted) blocks[block].extra.set(b);
+    }
+  }
+  codes.resize(scales.size());
+  return fit_codes(scales.size(), 16, scales.data(), of_sub_blocks.data(), codes.data());
+}
+
+void store_code(IQ2_KS::Block& block, int b, int code) {
+  add_nibble(block.scales, b, static_cast<unsigned>(code + 16) & 15);
+  if (code >= 0) block.extra.set(8 + b);
+}
+
+void store_level(IQ2_KS::Block& block, int b, int j, unsigned level) {
+  add_bits(block.qs, 32 * (b / 4) + j, 2 * (b % 4), level);
+}
+
 }  // namespace
 
 void IQ2_KS::decode_row(const Header& header, const Block* blocks, std::uint64_t count, float* x) {
@@ -133,22 +152,9 @@ void IQ2_KS::decode_row(const Header& header, const Block* blocks, std::uint64_t
 }
 
 void IQ2_KS::encode_row(const float* x, const float* importance, Header& header, Block* blocks, std::uint64_t count) {
-  std::memset(blocks, 0, count * sizeof(Block));
-  header.d.store(0);
   Row row(x, importance, count, {1.5f, Without::kSquaresAndQuarter});
-  std::vector<float> scales, of_sub_blocks;
-  for (std::uint64_t block = 0; block < count; ++block) {
-    row.weigh(block);
-    for (int b = 0; b < kSubBlocks; ++b) {
-      row.found(block, b) = search_levels(row.values(block, b), row.weights(b));
-      scales.push_back(row.found(block, b).scale);
-      of_sub_blocks.push_back(0);
-      for (int j = 0; j < kSubBlock; ++j) of_sub_blocks.back() += row.weights(b)[j];
-      if (row.found(block, b).is_shifted) blocks[block].extra.set(b);
-    }
-  }
-  std::vector<int> codes(scales.size());
-  const float d = fit_codes(scales.size(), 16, scales.data(), of_sub_blocks.data(), codes.data());
+  std::vector<int> codes;
+  const float d = search_row(row, search_levels, header, blocks, count, codes);
   if (d == 0) return;
   Lanes qx, q2;
   for (std::uint64_t block = 0; block < count; ++block) {
@@ -171,14 +177,36 @@ void IQ2_KS::encode_row(const float* x, const float* importance, Header& header,
         const float q = static_cast<float>(code) * table[levels[j]], weighted = weights[j] * q;
         qx.add(j, weighted, values[j]);
         q2.add(j, weighted, q);
-        add_bits(blocks[block].qs, 32 * (b / 4) + j, 2 * (b % 4), levels[j]);
+        store_level(blocks[block], b, j, levels[j]);
       }
-      add_nibble(blocks[block].scales, b, static_cast<unsigned>(code + 16) & 15);
-      if (code >= 0) blocks[block].extra.set(8 + b);
+      store_code(blocks[block], b, code);
     }
   }
   const float sum = q2.total();
   header.d.store(sum > 0 ? qx.total() / sum : d);
+}
+
+void IQ2_KS::encode_row_slow(const float* x, const float* importance, Header& header, Block* blocks,
+                             std::uint64_t count) {
+  Row row(x, importance, count, {1.5f, Without::kSquaresAndQuarter});
+  std::vector<int> codes;
+  const float d =
+      search_row(row, search_divisions<kSubBlock, kSubBlock / 4 * 3, kSubBlock / 4>, header, blocks, count, codes);
+  if (d == 0) return;
+  Sums sums;
+  for (std::uint64_t block = 0; block < count; ++block) {
+    row.weigh(block);
+    for (int b = 0; b < kSubBlocks; ++b) {
+      const int code = codes[block * kSubBlocks + static_cast<unsigned>(b)];
+      store_code(blocks[block], b, code);
+      if (d * static_cast<float>(code) == 0) continue;
+      std::uint8_t levels[kSubBlock];
+      choose_levels(kValues2[row.found(block, b).is_shifted], kSubBlock, row.values(block, b), row.weights(b), d, code,
+                    levels, sums);
+      for (int j = 0; j < kSubBlock; ++j) store_level(blocks[block], b, j, levels[j]);
+    }
+  }
+  header.d.store(1.030f * (sums.q2 > 0 ? sums.qx / sums.q2 : d));
 }
 
 void IQ3_KS::decode_row(const Header& header, const Block* blocks, std::uint64_t count, float* x) {

@@ -10,7 +10,7 @@
 namespace ggufmill::ik {
 
 // x = d * (scale - 16) * level: 5-bit scales, 2-bit levels. The search is the one that ik_llama.cpp takes by default on
-// AVX2: fused, with sums in eight lanes.
+// AVX2: fused, with sums in eight lanes. The other one, which --slow-iq2ks selects, divides the sorted values.
 struct IQ2_KS {
   static constexpr std::uint32_t kTypeId = 145, kElements = 256, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ2_KS";
@@ -25,6 +25,8 @@ struct IQ2_KS {
   };
   static void decode_row(const Header& header, const Block* blocks, std::uint64_t count, float* x);
   static void encode_row(const float* x, const float* importance, Header& header, Block* blocks, std::uint64_t count);
+  static void encode_row_slow(const float* x, const float* importance, Header& header, Block* blocks,
+                              std::uint64_t count);
 };
 
 // x = d * (scale - 16) * level: 5-bit scales, 3-bit levels.

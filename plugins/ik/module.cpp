@@ -5,6 +5,7 @@
 
 #include "plugins/ik/k_types.h"
 #include "plugins/ik/ks_types.h"
+#include "plugins/ik/kt_types.h"
 #include "plugins/ik/llama_types.h"
 #include "plugins/ik/simple_types.h"
 
@@ -18,7 +19,7 @@ constexpr auto joined(const std::array<ggufmill_kernel, kSizes>&... arrays) {
   ((to = std::ranges::copy(arrays, to).out), ...);
   return all;
 }
-constexpr auto kKernels = joined(kKKernels, kKsKernels, kQ60Kernels, kSimpleRowKernels, kLlamaKernels);
+constexpr auto kKernels = joined(kKKernels, kKsKernels, kKtKernels, kQ60Kernels, kSimpleRowKernels, kLlamaKernels);
 
 }  // namespace
 }  // namespace ggufmill::ik

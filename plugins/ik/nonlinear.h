@@ -78,6 +78,18 @@ struct Sums {
   }
 };
 
+// Eight sums, of every eighth value, as a vector register has them.
+struct Lanes {
+  float lane[8] = {};
+
+  void add(int i, float a, float b) { lane[i % 8] = std::fma(a, b, lane[i % 8]); }
+  float total() const {
+    float four[4];
+    for (int i = 0; i < 4; ++i) four[i] = lane[i + 4] + lane[i];
+    return (four[0] + four[2]) + (four[1] + four[3]);
+  }
+};
+
 // The best scale so far.
 struct Best {
   float scale = 0, score = 0;
