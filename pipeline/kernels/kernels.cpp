@@ -37,6 +37,18 @@ std::vector<std::string> loaded_isas(const ModuleSet& set) {
   return names;
 }
 
+// Returns the module of the same name and version for the lowest ISA that is loaded: the specification of the others,
+// which is the same on every machine.
+const LoadedModule& lowest_of(const ModuleSet& set, const ggufmill_module& chosen) {
+  const LoadedModule* lowest = nullptr;
+  for (const LoadedModule& module : set.modules()) {
+    const bool is_namesake = std::string_view(module.module->name) == chosen.name &&
+                             std::string_view(module.module->version) == chosen.version;
+    if (is_namesake && (!lowest || module.isa->rank < lowest->isa->rank)) lowest = &module;
+  }
+  return *lowest;
+}
+
 // Returns the modules for `isa` that were refused and the reasons, one per line.
 std::string refusals_of(const ModuleSet& set, std::string_view isa) {
   std::string lines;
@@ -167,7 +179,7 @@ std::vector<TypeModule> Kernels::modules_of(std::span<const ForeignUse> uses) co
     const std::string encoder = use.method ? key_name(*use.method) : "";
     const auto chosen = state_->table.find({operation, use.type->id, encoder});
     if (chosen == state_->table.end() || !is_foreign_kernel(*chosen->second.choice.kernel)) return;
-    const ModuleReport& report = reports()[chosen->second.report];
+    const ModuleReport& report = reports()[lowest_of(state_->set, *chosen->second.choice.module).report];
     TypeModule module{std::string(use.type->name), encoder, report.name, report.version, report.xxh3};
     if (std::ranges::find(modules, module) == modules.end()) modules.push_back(std::move(module));
   };

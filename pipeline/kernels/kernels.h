@@ -108,7 +108,8 @@ class Kernels {
   // Returns the built-in types and those added by modules.
   const Types& types() const;
   // Returns the modules that serve foreign types and encoders, each once; nothing for others, for which all modules
-  // produce the same bytes.
+  // produce the same bytes. Of a module that is built for several ISAs, it is the build for the lowest one, so that the
+  // identity of a run does not depend on the machine.
   std::vector<TypeModule> modules_of(std::span<const ForeignUse> uses) const;
   // Reports in the order in which the modules were found.
   const std::vector<ModuleReport>& reports() const;

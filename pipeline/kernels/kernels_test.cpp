@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "pipeline/core/installation.h"
@@ -79,6 +80,18 @@ TEST_CASE("a forced ISA takes nothing from another, but for foreign types") {
   CHECK(isa_of(table, GGUFMILL_DECODE, type_named("Q8_0").id) == "none");
   CHECK(isa_of(table, GGUFMILL_DECODE, kExample) == "reference");
   CHECK(isa_of(choose(set.modules(), "reference"), GGUFMILL_DECODE, kF32) == "reference");
+}
+
+TEST_CASE("the module that identifies a run does not depend on the ISA of its kernels") {
+  if (!has_v2()) GGUFMILL_SKIP("this CPU lacks x86-64-v2");
+  const auto plain = load({{folder_of("own_type")}, ""});
+  const auto both = load({{folder_of("own_type_v2"), folder_of("own_type")}, ""});
+  const TypeInfo* type = both->types().find("X_OWN");
+  REQUIRE(type);
+  CHECK(both->encode(type->id)->module->isa == std::string("x86-64-v2"));
+  const auto modules = both->modules_of(std::array{type});
+  REQUIRE(modules.size() == 1);
+  CHECK(modules == plain->modules_of(std::array{plain->types().find("X_OWN")}));
 }
 
 TEST_CASE("whichever ISA is forced, its own kernels run") {
