@@ -26,15 +26,16 @@ class LaneBlocks {
   static constexpr int kWords = (static_cast<int>(sizeof(Block)) + 15) / 16 * 4;
 
   void set(int word, Words value) { hn::Store(value, kWords32, words_ + word * static_cast<int>(kLanes)); }
+  Words get(int word) const { return hn::Load(kWords32, words_ + word * static_cast<int>(kLanes)); }
 
-  // Stores the first `count` blocks in `block`.
-  void store(std::uint8_t* block, std::size_t count) const {
+  // Stores the first `count` blocks, `step` bytes apart.
+  void store(std::uint8_t* block, std::size_t count, std::size_t step = sizeof(Block)) const {
     alignas(16) std::uint8_t bytes[kLanes][4 * kWords];
     std::uint8_t* rows[kLanes];
     for (std::size_t lane = 0; lane < kLanes; ++lane) rows[lane] = bytes[lane];
     lanes_to_rows(words_, kWords, rows);
     for (std::size_t lane = 0; lane < count; ++lane)
-      std::memcpy(block + lane * sizeof(Block), bytes[lane], sizeof(Block));
+      std::memcpy(block + lane * step, bytes[lane], sizeof(Block));
   }
 
  private:

@@ -1,0 +1,16 @@
+// The description of a module of vector kernels: constant data. Built once per instruction set, which the build
+// specifies (GGUFMILL_SIMD_ISA).
+
+#include "plugins/ik/join.h"
+#include "plugins/ik/simd/k_types.h"
+
+namespace ggufmill::simd {
+namespace {
+
+constexpr auto kKernels = kIkKKernels;
+
+}  // namespace
+}  // namespace ggufmill::simd
+
+extern "C" GGUFMILL_EXPORT constinit const ggufmill_module ggufmill_kernels_v1 =
+    ggufmill::ik::module_of(ggufmill::simd::kKernels, GGUFMILL_SIMD_ISA);
