@@ -3,11 +3,12 @@
 
 #include "plugins/ik/join.h"
 #include "plugins/ik/simd/k_types.h"
+#include "plugins/ik/simd/ks_types.h"
 
 namespace ggufmill::simd {
 namespace {
 
-constexpr auto kKernels = kIkKKernels;
+constexpr auto kKernels = ik::join(kIkKKernels, kIkKsKernels);
 
 }  // namespace
 }  // namespace ggufmill::simd

@@ -1,0 +1,301 @@
+// IQ2_KL. Two neighbours have one of 32 pairs of levels: that of their nearest levels, or the best one of a list for
+// these two.
+
+#include "plugins/ik/level_pairs.h"
+#include "plugins/ik/simd/ks_types.h"
+#include "plugins/ik/simd/level_bytes.h"
+#include "plugins/reference/iq_bits.h"
+
+namespace ggufmill::simd {
+namespace {
+
+constexpr int kSub = 32, kSubs = LaneScales::kCount, kPairs = kSub / 2;
+constexpr ik::Weighting kWeighting{2.25f, ik::Without::kMagnitudes};
+constexpr const LevelTable<8>& kTable = kLevels<8>.plain;
+
+using Blocks = WeightedBlocks<kSub>;
+
+// Tables of words, in the form that LookupTable has.
+template <std::size_t kSize, class Value>
+constexpr LookupTable<kSize> word_table(const Value& value) {
+  LookupTable<kSize> table{};
+  for (std::size_t i = 0; i < kSize; ++i) table.values[i] = std::bit_cast<float>(std::uint32_t{value(i)});
+  return table;
+}
+
+// For the first level: nibbles by the second level, with the number of pairs, or of lists, before it in the row; 15 if
+// there is no pair, or no list. And the number of pairs or lists in the rows before.
+constexpr std::uint32_t row_of(std::size_t first, bool has_pair) {
+  std::uint32_t nibbles = 0, count = 0;
+  for (std::size_t second = 0; second < 8; ++second) {
+    const bool is_counted = (ik::kPairOf[8 * first + second] >= 0) == has_pair;
+    nibbles |= (is_counted ? count : 15u) << (4 * second);
+    count += is_counted ? 1 : 0;
+  }
+  return nibbles;
+}
+constexpr std::uint32_t before_row(std::size_t first, bool has_pair) {
+  std::uint32_t count = 0;
+  for (std::size_t i = 0; i < 8 * first; ++i) count += (ik::kPairOf[i] >= 0) == has_pair ? 1 : 0;
+  return count;
+}
+constexpr auto kPairRows = word_table<8>([](std::size_t i) { return row_of(i, true); });
+constexpr auto kListRows = word_table<8>([](std::size_t i) { return row_of(i, false); });
+constexpr auto kPairsBefore = word_table<8>([](std::size_t i) { return before_row(i, true); });
+constexpr auto kListsBefore = word_table<8>([](std::size_t i) { return before_row(i, false); });
+
+// For each list, a byte of four of its pairs: the levels' values, or the number of the pair.
+enum class Field { kFirst, kSecond, kNumber };
+template <Field kField>
+constexpr LookupTable<32> list_table(std::size_t from) {
+  return word_table<32>([from](std::size_t list) {
+    std::uint32_t word = 0;
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::uint8_t number = ik::kNear[list][from + i];
+      const int field = kField == Field::kFirst    ? static_cast<int>(ik::kGrid[number].first)
+                        : kField == Field::kSecond ? static_cast<int>(ik::kGrid[number].second)
+                                                   : number;
+      word |= (static_cast<std::uint32_t>(field) & 255) << (8 * i);
+    }
+    return word;
+  });
+}
+constexpr LookupTable<32> kFirsts[2] = {list_table<Field::kFirst>(0), list_table<Field::kFirst>(4)};
+constexpr LookupTable<32> kSeconds[2] = {list_table<Field::kSecond>(0), list_table<Field::kSecond>(4)};
+constexpr LookupTable<32> kNumbers[2] = {list_table<Field::kNumber>(0), list_table<Field::kNumber>(4)};
+
+// The values of the pairs as bytes.
+struct PairBytes {
+  alignas(16) std::uint8_t at[32];
+
+  template <class Value>
+  constexpr explicit PairBytes(const Value& value) : at() {
+    for (std::size_t i = 0; i < 32; ++i) at[i] = static_cast<std::uint8_t>(static_cast<int>(value(ik::kGrid[i])));
+  }
+};
+constexpr PairBytes kFirstBytes([](const auto& pair) { return pair.first; });
+constexpr PairBytes kSecondBytes([](const auto& pair) { return pair.second; });
+
+// Numbers of pairs and lists are in the order of the tables that are built from them.
+constexpr bool is_in_order() {
+  int pairs = 0, lists = 0;
+  for (const int pair : ik::kPairOf)
+    if (pair >= 0 ? pair != pairs++ : pair != -1 - lists++) return false;
+  return true;
+}
+static_assert(is_in_order());
+
+Ints signed_byte(Words word, int i) { return hn::ShiftRight<24>(as_ints(hn::ShiftLeftSame(word, 24 - 8 * i))); }
+
+struct NearestPair {
+  Floats first, second;
+  Words number;
+};
+
+// Returns the pair for two values divided by the scale. The number is computed if kHasNumber.
+template <bool kHasNumber>
+HWY_INLINE NearestPair nearest_pair(Floats first, Floats second, Floats weight1, Floats weight2) {
+  const Words level1 = kTable.level(first), level2 = kTable.level(second), shift = hn::ShiftLeft<2>(level2);
+  const Words row = as_words(kListRows[level1]);
+  const Words list = (row >> shift) & words(15);
+  const Words index = as_words(kListsBefore[level1]) + (list & words(7));
+  NearestPair best{};
+  Floats least = floats(0);
+  GGUFMILL_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const Words firsts = as_words(kFirsts[half][index & words(31)]),
+                seconds = as_words(kSeconds[half][index & words(31)]);
+    Words numbers = words(0);
+    if constexpr (kHasNumber) numbers = as_words(kNumbers[half][index & words(31)]);
+    GGUFMILL_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const NearestPair next{to_floats(signed_byte(firsts, i)), to_floats(signed_byte(seconds, i)),
+                             hn::ShiftRightSame(numbers, 8 * i) & words(255)};
+      const Floats off1 = next.first - first, off2 = next.second - second;
+      const Floats error = weight1 * off1 * off1 + weight2 * off2 * off2;
+      if (half == 0 && i == 0) {
+        best = next;
+        least = error;
+        continue;
+      }
+      const Mask is_less = error < least;
+      least = choose(is_less, error, least);
+      best.first = choose(is_less, next.first, best.first);
+      best.second = choose(is_less, next.second, best.second);
+      if constexpr (kHasNumber) best.number = choose(is_less, next.number, best.number);
+    }
+  }
+  const Mask is_pair = mask_of(list == words(15));
+  best.first = choose(is_pair, kTable.value(level1), best.first);
+  best.second = choose(is_pair, kTable.value(level2), best.second);
+  if constexpr (kHasNumber) {
+    const Words number = as_words(kPairsBefore[level1]) + ((as_words(kPairRows[level1]) >> shift) & words(15));
+    best.number = choose(is_pair, number, best.number);
+  }
+  return best;
+}
+
+// A sub-block in lanes.
+class Pairs {
+ public:
+  Pairs(const Blocks& blocks, int b) : blocks_(blocks), first_(b * kSub) {}
+
+  Floats x(int i) const { return blocks_.at(first_ + i); }
+  Floats weight(int i) const { return blocks_.weight(first_ + i); }
+
+  template <bool kHasNumber>
+  NearestPair nearest(Floats inverse, int i) const {
+    return nearest_pair<kHasNumber>(inverse * x(i), inverse * x(i + 1), weight(i), weight(i + 1));
+  }
+
+  // Adds a pair times `factor`: the products of both values are added first.
+  void add(const NearestPair& pair, Floats factor, int i, LaneSums& sums) const {
+    const Floats first = factor * pair.first, second = factor * pair.second;
+    const Floats weighted1 = weight(i) * first, weighted2 = weight(i + 1) * second;
+    sums.qx = sums.qx + (weighted1 * x(i) + weighted2 * x(i + 1));
+    sums.q2 = sums.q2 + (weighted1 * first + weighted2 * second);
+  }
+
+  LaneSums sums(Floats inverse) const {
+    LaneSums sums;
+    for (int i = 0; i < kSub; i += 2) add(nearest<false>(inverse, i), floats(1), i, sums);
+    return sums;
+  }
+
+  Floats search_scale() const {
+    constexpr int kTries = 5;
+    Floats magnitude;
+    const Floats extreme = simd::extreme<kSub>([&](int i) { return x(i); }, magnitude);
+    const Floats front = floats(kTable.value(std::size_t{0})), first = floats(1) / (hn::Neg(extreme) / front);
+    LaneBest best;
+    const LaneSums start = sums(first);
+    best.scale = start.qx / start.q2;
+    best.score = best.scale * start.qx;
+    const auto take = [&](Floats inverse) {
+      const LaneSums next = sums(inverse);
+      best.take(next.qx, next.q2);
+    };
+    take(hn::Neg(first));
+    for (int i = -kTries; i <= kTries; ++i) {
+      const Floats inverse = (floats(static_cast<float>(i)) + front) / extreme;
+      take(inverse);
+      take(hn::Neg(inverse));
+    }
+    return hn::IfThenZeroElse(magnitude < floats(ik::kZero), best.scale);
+  }
+
+  Floats error(Floats scale) const {
+    const Floats inverse = inverse_or_zero(scale);
+    Floats error = floats(0);
+    for (int i = 0; i < kSub; i += 2) {
+      const NearestPair pair = nearest<false>(inverse, i);
+      const Floats off1 = scale * pair.first - x(i), off2 = scale * pair.second - x(i + 1);
+      error = error + (weight(i) * off1 * off1 + weight(i + 1) * off2 * off2);
+    }
+    return error;
+  }
+
+  // Returns the code of a scale, or one of its neighbours, with the least error.
+  Ints best_code(Floats d, Floats scale) const {
+    const Ints nearest = clamp(nearest_ints(floats(1) / d * scale), -32, 31);
+    Ints best = nearest;
+    Floats least = floats(0);
+    Mask has = hn::MaskFromVec(floats(0));
+    for (int change = -1; change <= 1; ++change) {
+      const Ints code = nearest + ints(change);
+      const Mask exists = mask_of(clamp(code, -32, 31) == code);
+      const Floats error = this->error(d * to_floats(code));
+      const Mask takes = hn::And(exists, hn::Or(hn::Not(has), error < least));
+      has = hn::Or(has, exists);
+      least = choose(takes, error, least);
+      best = choose(takes, code, best);
+    }
+    return best;
+  }
+
+ private:
+  const Blocks& blocks_;
+  int first_;
+};
+
+}  // namespace
+
+void IQ2_KL::search(const Batch<1>& batch, LaneScales& found) {
+  const Blocks blocks(batch, kWeighting);
+  for (int b = 0; b < kSubs; ++b) found.scale[b] = Pairs(blocks, b).search_scale();
+  found.shifted = words(0);
+}
+
+IQ2_KL::Rows::Rows(const RowScales& found) : d_(hn::Neg(found.extreme()) / floats(32)) {}
+
+void IQ2_KL::Rows::encode(const Batch<1>& batch, const LaneScales& found, LaneBlocks<Block>& block) {
+  const Blocks blocks(batch, kWeighting);
+  const Mask is_zero = d_ == floats(0);
+  LaneLevels<kSubs * kPairs> numbers;
+  Words codes[kSubs], high = words(0);
+  for (int b = 0; b < kSubs; ++b) {
+    const Pairs pairs(blocks, b);
+    const Ints code = pairs.best_code(d_, found.scale[b]);
+    const Floats factor = to_floats(code), inverse = floats(1) / (d_ * factor);
+    const Mask counts = hn::AndNot(is_zero, mask_of(code != ints(0)));
+    for (int j = 0; j < kPairs; ++j) {
+      const NearestPair pair = pairs.nearest<true>(inverse, 2 * j);
+      LaneSums next = sums_;
+      pairs.add(pair, factor, 2 * j, next);
+      sums_ = {choose(counts, next.qx, sums_.qx), choose(counts, next.q2, sums_.q2)};
+      numbers.set(b * kPairs + j, choose(counts, pair.number, words(0)));
+    }
+    const Words stored = as_words(code + ints(32));
+    codes[b] = stored & words(15);
+    high = high | hn::ShiftLeftSame(hn::ShiftRight<4>(stored), 2 * b);
+  }
+  set_bytes(block, 0, LaneBlocks<Block>::kWords, [&](int i) {
+    if (i < 2) return hn::ShiftRightSame(high, 8 * i) & words(255);
+    if (i < 6) return codes[i - 2] | hn::ShiftLeft<4>(codes[i + 2]);
+    if (i < 70) {
+      const int at = (i - 6) / 16 * 32 + (i - 6) % 16;
+      return (numbers[at] & words(15)) | hn::ShiftLeft<4>(numbers[at + 16] & words(15));
+    }
+    if (i >= 86) return words(0);
+    Words bits = words(0);
+    for (int b = 0; b < kSubs; ++b) bits = bits | hn::ShiftLeftSame(hn::ShiftRight<4>(numbers[b * kPairs + i - 70]), b);
+    return bits;
+  });
+  clear(is_zero, block);
+}
+
+Words IQ2_KL::Rows::header() const {
+  const Floats d = floats(1.025f) * sums_.scale(d_);
+  return floats_to_half(choose(d_ == floats(0), floats(0), d));
+}
+
+void IQ2_KL::decode_row(const Header& header, const Block* blocks, std::uint64_t count, float* x) {
+  const hn::Full128<std::uint8_t> bytes{};
+  const hn::Full128<std::uint16_t> wide{};
+  const float d = header.d.load();
+  for (const Block* block = blocks; block != blocks + count; ++block) {
+    const auto qh = hn::BitCast(wide, hn::LoadU(bytes, block->qh));
+    GGUFMILL_UNROLL
+    for (int b = 0; b < kSubs; ++b, x += kSub) {
+      const int code =
+          (block->scales_low[b % 4] >> (4 * (b / 4)) & 15) | (block->scales_high[b / 4] >> (2 * (b % 4)) & 3) << 4;
+      const auto qs = hn::BitCast(wide, hn::LoadU(bytes, block->qs + b / 2 * kPairs));
+      const auto low = hn::And(hn::BitCast(bytes, hn::ShiftRightSame(qs, 4 * (b % 2))), hn::Set(bytes, 15));
+      const auto bit = hn::And(hn::BitCast(bytes, hn::ShiftRightSame(qh, b)), hn::Set(bytes, 1));
+      const auto is_high = bit == hn::Set(bytes, 1);
+      const auto firsts = hn::IfThenElse(is_high, hn::TableLookupBytes(hn::Load(bytes, kFirstBytes.at + 16), low),
+                                         hn::TableLookupBytes(hn::Load(bytes, kFirstBytes.at), low));
+      const auto seconds = hn::IfThenElse(is_high, hn::TableLookupBytes(hn::Load(bytes, kSecondBytes.at + 16), low),
+                                          hn::TableLookupBytes(hn::Load(bytes, kSecondBytes.at), low));
+      alignas(16) std::uint8_t values[kSub];
+      hn::Store(hn::InterleaveLower(firsts, seconds), bytes, values);
+      hn::Store(hn::InterleaveUpper(bytes, firsts, seconds), bytes, values + 16);
+      const Floats scale = floats(d * static_cast<float>(code - 32));
+      GGUFMILL_UNROLL
+      for (int j = 0; j < kSub; j += static_cast<int>(kLanes))
+        hn::StoreU(scale * to_floats(load_signed(values + j)), kFloats, x + j);
+    }
+  }
+}
+
+}  // namespace ggufmill::simd
