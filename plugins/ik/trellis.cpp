@@ -63,7 +63,7 @@ TrellisBook<kDimensions>::TrellisBook(const TrellisFormat& format) {
 template <int kDimensions>
 void TrellisBook<kDimensions>::divide(bool is_magnitude) {
   const std::size_t count = points_.size() / kDimensions;
-  std::vector<std::int8_t> sorted(count);
+  std::vector<int> sorted(count);
   for (std::size_t k = 0; k < kDimensions; ++k) {
     for (std::size_t i = 0; i < count; ++i) sorted[i] = points_[i * kDimensions + k];
     std::ranges::sort(sorted);

@@ -30,9 +30,10 @@ struct TrellisFormat {
 };
 
 // The points of a book and their clusters. Immutable; building one takes up to some tenths of a second.
-template <int kDimensions>
+template <int kCoordinates>
 class TrellisBook {
  public:
+  static constexpr int kDimensions = kCoordinates;
   static constexpr int kLanes = 8;  // points of a cluster that are compared together
 
   explicit TrellisBook(const TrellisFormat& format);
@@ -43,6 +44,12 @@ class TrellisBook {
   // equals, the first lane counts, then the order within the lane. If no distance is finite, the point is the first
   // one.
   int nearest(const float* x, const float* weights) const;
+  // Finds the points of kSubBlock values. The hints are not used: other searches set them to where the points were
+  // found, and read them when they were set for about the same values; -1 is none.
+  void find(const float* x, const float* weights, int* indices, int* /*hints*/) const {
+    for (int i = 0; i < kSubBlock; i += kDimensions) indices[i / kDimensions] = nearest(x + i, weights + i);
+  }
+  static constexpr int kSubBlock = 32;
 
   // Returns the number of the cluster of x.
   int cluster_of(const float* x) const;

@@ -4,11 +4,12 @@
 #include "plugins/ik/join.h"
 #include "plugins/ik/simd/k_types.h"
 #include "plugins/ik/simd/ks_types.h"
+#include "plugins/ik/simd/kt_types.h"
 
 namespace ggufmill::simd {
 namespace {
 
-constexpr auto kKernels = ik::join(kIkKKernels, kIkKsKernels);
+constexpr auto kKernels = ik::join(kIkKKernels, kIkKsKernels, kIkKtKernels);
 
 }  // namespace
 }  // namespace ggufmill::simd
