@@ -5,11 +5,12 @@
 #include "plugins/ik/simd/k_types.h"
 #include "plugins/ik/simd/ks_types.h"
 #include "plugins/ik/simd/kt_types.h"
+#include "plugins/ik/simd/simple_types.h"
 
 namespace ggufmill::simd {
 namespace {
 
-constexpr auto kKernels = ik::join(kIkKKernels, kIkKsKernels, kIkKtKernels);
+constexpr auto kKernels = ik::join(kIkKKernels, kIkKsKernels, kIkKtKernels, kIkQ60Kernels, kIkSimpleRowKernels);
 
 }  // namespace
 }  // namespace ggufmill::simd
