@@ -29,8 +29,8 @@ struct CommandOptions {
 };
 
 // Runs `words[0]`, searched for in PATH, with the remaining words as arguments and /dev/null as standard input. If this
-// process is killed meanwhile, the program is killed, too. Fails with exit code 6 if the program does not exist or cannot
-// be started.
+// process is killed meanwhile, the program is killed, too. Fails with exit code 6 if the program does not exist or
+// cannot be started.
 Result<CommandResult> run_command(const std::vector<std::string>& words, const CommandOptions& options = {});
 // Returns the path of the program that run_command() would start for `word`; none if there is no such program.
 std::optional<std::string> find_program(const std::string& word);

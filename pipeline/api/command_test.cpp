@@ -62,8 +62,9 @@ TEST_CASE("a program ends when the process that runs it is killed") {
   const TempDir folder;
   const pid_t runner = ::fork();
   if (runner == 0) {
-    (void)run_command({"sh", "-c", "echo $$ > '" + folder.file("new") + "'; mv '" + folder.file("new") + "' '" +
-                                       folder.file("runs") + "'; exec sleep 600"});
+    (void)run_command({"sh", "-c",
+                       "echo $$ > '" + folder.file("new") + "'; mv '" + folder.file("new") + "' '" +
+                           folder.file("runs") + "'; exec sleep 600"});
     ::_exit(1);
   }
   REQUIRE(runner > 0);
@@ -110,11 +111,12 @@ TEST_CASE("what a program prints is passed on as it arrives") {
   const std::string seen = folder.file("seen");
   std::string printed;
   // The program prints more once the first line has arrived.
-  const auto result = run_command({"sh", "-c", "echo a; while [ ! -e '" + seen + "' ]; do sleep 0.01; done; echo b >&2"},
-                                  {.printed = [&](std::string_view text) {
-                                    printed += text;
-                                    if (printed == "a\n") write_text(seen, "");
-                                  }});
+  const auto result =
+      run_command({"sh", "-c", "echo a; while [ ! -e '" + seen + "' ]; do sleep 0.01; done; echo b >&2"},
+                  {.printed = [&](std::string_view text) {
+                    printed += text;
+                    if (printed == "a\n") write_text(seen, "");
+                  }});
   REQUIRE(result);
   CHECK(printed == "a\nb\n");
 }

@@ -11,9 +11,9 @@ namespace {
 // One output with a header of 64 bytes and two tensors of 1,228,800 bytes, each of which is a unit and a part: part 0
 // has the bytes [64, 1228864) of the file, and part 1 has [1228864, 2457664).
 const Plan& plan() {
-  static const Plan plan = plan_of({{"a", shape_of({1024, 300}), "F32", {"F32"}, false},
-                                    {"b", shape_of({1024, 300}), "F32", {"F32"}, false}},
-                                   "folder");
+  static const Plan plan = plan_of(
+      {{"a", shape_of({1024, 300}), "F32", {"F32"}, false}, {"b", shape_of({1024, 300}), "F32", {"F32"}, false}},
+      "folder");
   return plan;
 }
 
@@ -68,8 +68,8 @@ TEST_CASE("a part whose bytes are all in edges writes nothing") {
 TEST_CASE("outputs that are files are not uploads") { CHECK(uploads_of(plan()) == nullptr); }
 
 TEST_CASE("the padding between tensors is a gap") {
-  const Plan padded = plan_of({{"a", shape_of({3}), "F32", {"F32"}, false}, {"b", shape_of({8}), "F32", {"F32"}, false}},
-                              "folder");
+  const Plan padded =
+      plan_of({{"a", shape_of({3}), "F32", {"F32"}, false}, {"b", shape_of({8}), "F32", {"F32"}, false}}, "folder");
   const std::vector<Gap> gaps = gaps_of(padded);
   REQUIRE(gaps.size() == 1);
   CHECK(gaps[0].offset == 64 + 12);

@@ -33,9 +33,7 @@ TEST_CASE("a part uses three quarters of the memory that Slurm gives it") {
   CHECK(limits_with({{"SLURM_MEM_PER_NODE", "400"}}).memory == 300 << 20);
 }
 
-TEST_CASE("zero means all of a node's memory") {
-  CHECK_FALSE(limits_with({{"SLURM_MEM_PER_NODE", "0"}}).memory);
-}
+TEST_CASE("zero means all of a node's memory") { CHECK_FALSE(limits_with({{"SLURM_MEM_PER_NODE", "0"}}).memory); }
 
 TEST_CASE("memory beyond 16 MiB per thread is not used") {
   CHECK(limits_with({{"SLURM_CPUS_PER_TASK", "64"}, {"SLURM_MEM_PER_CPU", "4096"}}).memory == std::uint64_t{1} << 30);

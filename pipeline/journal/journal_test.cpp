@@ -19,9 +19,9 @@ using Numbers = std::vector<std::uint64_t>;
 
 // Two tensors, each with two encodings; all rows of a tensor are one unit.
 Plan small_plan(const std::string& folder) {
-  return plan_of({{"a", shape_of({32, 4}), "F32", {"F16", "BF16"}, false},
-                  {"b", shape_of({64}), "F32", {"F16", "BF16"}, false}},
-                 folder);
+  return plan_of(
+      {{"a", shape_of({32, 4}), "F32", {"F16", "BF16"}, false}, {"b", shape_of({64}), "F32", {"F16", "BF16"}, false}},
+      folder);
 }
 
 // A journal of the plan in which these units are done, with checksums that depend on the unit.

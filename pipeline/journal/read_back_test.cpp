@@ -13,9 +13,9 @@ namespace {
 
 // The output files of a plan in memory, with every unit written, and the records of all units.
 struct WrittenPlan {
-  Plan plan = plan_of({{"a", shape_of({32, 4}), "F32", {"F16", "BF16"}, false},
-                       {"b", shape_of({64}), "F32", {"F16", "BF16"}, false}},
-                      "folder");
+  Plan plan = plan_of(
+      {{"a", shape_of({32, 4}), "F32", {"F16", "BF16"}, false}, {"b", shape_of({64}), "F32", {"F16", "BF16"}, false}},
+      "folder");
   std::vector<std::string> files;
   std::vector<JournalText::Record> records;
 

@@ -88,8 +88,7 @@ TEST_CASE("a manifest names only files in its folder") {
 }
 
 TEST_CASE("the tensors of a manifest are within their file") {
-  const std::string wrong =
-      "is not a valid manifest: tensor 't' is not within its file or overlaps the one before it";
+  const std::string wrong = "is not a valid manifest: tensor 't' is not within its file or overlaps the one before it";
   CHECK(refusal("\"bytes\":64", "\"bytes\":65") == wrong);
   CHECK(refusal("\"offset\":32", "\"offset\":18446744073709551615") == wrong);
 }
@@ -102,9 +101,7 @@ TEST_CASE("a manifest lists at least one file") {
   CHECK(read.error().what == "is not a valid manifest: it lists no files");
 }
 
-TEST_CASE("sums have the format of sha256sum") {
-  CHECK(write_sums(small_manifest()) == kSha256 + "  a.gguf\n");
-}
+TEST_CASE("sums have the format of sha256sum") { CHECK(write_sums(small_manifest()) == kSha256 + "  a.gguf\n"); }
 
 TEST_CASE("sums of names with a backslash or a line break are escaped, as sha256sum does") {
   Manifest manifest = small_manifest();
@@ -117,7 +114,7 @@ TEST_CASE("checksums are those of a file and of its tensors") {
   manifest.files.push_back({"abc", 3, "", {{"all", 0, 3, 0, ""}, {"none", 3, 0, 0, ""}}});
   REQUIRE(sum_up(manifest, reader_of("abc"), 2, nullptr));
   CHECK(manifest.files[0].sha256 == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180
-  CHECK(manifest.files[0].tensors[0].xxh3 == 0x78af5f94892f3950);                                        // XXH3 of abc
+  CHECK(manifest.files[0].tensors[0].xxh3 == 0x78af5f94892f3950);                                         // XXH3 of abc
   CHECK(manifest.files[0].tensors[1].xxh3 == 0x2d06800538d394c2);  // XXH3 of nothing
 }
 

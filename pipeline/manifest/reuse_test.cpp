@@ -16,9 +16,9 @@ namespace {
 // A plan with two tensors and two outputs, and a file that an earlier run of it wrote as the first of them.
 struct Earlier {
   TempDir folder;
-  Plan plan = plan_of({{"a", shape_of({32, 4}), "F32", {"F16", "BF16"}, false},
-                       {"b", shape_of({64}), "F32", {"F16", "BF16"}, false}},
-                      folder.path());
+  Plan plan = plan_of(
+      {{"a", shape_of({32, 4}), "F32", {"F16", "BF16"}, false}, {"b", shape_of({64}), "F32", {"F16", "BF16"}, false}},
+      folder.path());
   std::string path = folder.file("earlier.gguf");
   Manifest manifest = manifest_of(plan, 0);
 
@@ -109,8 +109,8 @@ TEST_CASE("a manifest of another file is refused") {
 TEST_CASE("an earlier output of another size is refused") {
   Earlier earlier;
   write_text(earlier.path, "short");
-  CHECK(earlier.refusal().what == "has 5 bytes, but its manifest lists " +
-                                      std::to_string(earlier.plan.outputs[0].files[0].bytes));
+  CHECK(earlier.refusal().what ==
+        "has 5 bytes, but its manifest lists " + std::to_string(earlier.plan.outputs[0].files[0].bytes));
 }
 
 TEST_CASE("copied tensors have the bytes of the manifest") {

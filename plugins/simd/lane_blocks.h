@@ -34,8 +34,7 @@ class LaneBlocks {
     std::uint8_t* rows[kLanes];
     for (std::size_t lane = 0; lane < kLanes; ++lane) rows[lane] = bytes[lane];
     lanes_to_rows(words_, kWords, rows);
-    for (std::size_t lane = 0; lane < count; ++lane)
-      std::memcpy(block + lane * step, bytes[lane], sizeof(Block));
+    for (std::size_t lane = 0; lane < count; ++lane) std::memcpy(block + lane * step, bytes[lane], sizeof(Block));
   }
 
  private:

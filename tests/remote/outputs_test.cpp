@@ -327,8 +327,8 @@ TEST_CASE("an output that is too large for an object is refused before anything 
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   Uploads uploads;
   uploads.place().write_huge_model(6 << 10);
-  const std::string refused = uploads.place().run_job(
-      "version: 1\nsource: {gguf: model.gguf}\noutputs: [{gguf: 's3://models/a.gguf'}]\n", 2);
+  const std::string refused =
+      uploads.place().run_job("version: 1\nsource: {gguf: model.gguf}\noutputs: [{gguf: 's3://models/a.gguf'}]\n", 2);
   CHECK(has(refused, "s3://models/a.gguf: error: "));
   CHECK(has(refused, "5.00 TiB"));
   CHECK(uploads.requests("POST", "") == 0);

@@ -86,9 +86,9 @@ void check_same(const SmallDisk& hub, const std::map<std::string, std::string>& 
 
 TEST_CASE("outputs that have no room together are written one after the other, and appear in one commit") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
-  const auto [space, listed] = GENERATE(
-      table<const char*, const char*>({{", space: 4200000", "f32.gguf\nimatrix.gguf iq2.gguf q4.gguf\n"},
-                                       {", space: largest", "f32.gguf\nimatrix.gguf q4.gguf\n"}}));
+  const auto [space, listed] =
+      GENERATE(table<const char*, const char*>({{", space: 4200000", "f32.gguf\nimatrix.gguf iq2.gguf q4.gguf\n"},
+                                                {", space: largest", "f32.gguf\nimatrix.gguf q4.gguf\n"}}));
   CAPTURE(space);
   const auto expected = files_of_large_disk();
   const SmallDisk hub;
