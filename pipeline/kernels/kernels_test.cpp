@@ -89,9 +89,9 @@ TEST_CASE("the module that identifies a run does not depend on the ISA of its ke
   const TypeInfo* type = both->types().find("X_OWN");
   REQUIRE(type);
   CHECK(both->encode(type->id)->module->isa == std::string("x86-64-v2"));
-  const auto modules = both->modules_of(std::array{type});
+  const auto modules = both->modules_of(std::array{ForeignUse{type}});
   REQUIRE(modules.size() == 1);
-  CHECK(modules == plain->modules_of(std::array{plain->types().find("X_OWN")}));
+  CHECK(modules == plain->modules_of(std::array{ForeignUse{plain->types().find("X_OWN")}}));
 }
 
 TEST_CASE("whichever ISA is forced, its own kernels run") {
