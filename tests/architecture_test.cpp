@@ -114,8 +114,10 @@ bool include_allowed(std::string_view file, std::string_view included) {
                                                 : library_include_allowed(file, included);
 }
 
-// Tests are stored next to the code that they test and may include anything they need.
-bool is_test(std::string_view file) { return file.find("_test.") != file.npos || file.starts_with("tests/"); }
+// Tests, and what several of them share (test_NAME.h), are next to the code that they test and may include anything.
+bool is_test(std::string_view file) {
+  return file.find("_test.") != file.npos || file.find("/test_") != file.npos || file.starts_with("tests/");
+}
 
 bool is_source(const fs::path& path) {
   return path.extension() == ".h" || path.extension() == ".cpp" || path.extension() == ".c";
