@@ -128,7 +128,7 @@ TEST_CASE("a job that uploads without a token is refused before anything is writ
 TEST_CASE("a file that the hub does not accept is named") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const Hub hub;
-  hub.set_fault("denied 4 1 hub");  // the fourth request: the batch
+  hub.set_fault("denied 6 1 hub");  // the sixth request: the batch
   const std::string message = hub.place_.run_job(hub.job(), 6);
   CHECK(has(message, "You may not write here"));
   CHECK(hub.commits() == 0);
@@ -176,7 +176,7 @@ TEST_CASE("every request may fail once") {
 TEST_CASE("an upload that is killed resumes without sending again what has arrived") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const Hub hub;
-  hub.set_fault("503 6 1000 hub");  // the larger file has been sent, but it is never confirmed
+  hub.set_fault("503 8 1000 hub");  // the larger file has been sent, but it is never confirmed
   write_text(hub.place_.file("job.yaml"), hub.job());
   constexpr const char* kKillThen = R"("$@" & while [ ! -e "$0" ]; do sleep 0.02; done; kill -9 $!; wait $!; exit 9)";
   const ProcessResult killed =

@@ -151,6 +151,7 @@ class Upload {
       request.patience = settings_.patience;
       request.stop = settings_.stop;
       request.abandoned = settings_.abandoned;
+      request.is_once = static_cast<bool>(call.took_effect);  // else libcurl may repeat it
       if (call.has_body) request.body = &call.body;
       const Answer answer = send(request, [&](const Answer&, std::span<const std::byte> piece) {
         text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
