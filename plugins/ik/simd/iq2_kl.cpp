@@ -44,25 +44,35 @@ constexpr auto kListRows = word_table<8>([](std::size_t i) { return row_of(i, fa
 constexpr auto kPairsBefore = word_table<8>([](std::size_t i) { return before_row(i, true); });
 constexpr auto kListsBefore = word_table<8>([](std::size_t i) { return before_row(i, false); });
 
-// For each list, a byte of four of its pairs: the levels' values, or the number of the pair.
-enum class Field { kFirst, kSecond, kNumber };
-template <Field kField>
-constexpr LookupTable<32> list_table(std::size_t from) {
+// For each list, the values of one of its pairs: the upper halves of two floats, whose lower halves are zero.
+constexpr LookupTable<32> pair_table(std::size_t i) {
+  return word_table<32>([i](std::size_t list) {
+    const auto& pair = ik::kGrid[ik::kNear[list][i]];
+    const auto half = [](float value) { return std::bit_cast<std::uint32_t>(value) >> 16; };
+    return half(static_cast<float>(pair.first)) << 16 | half(static_cast<float>(pair.second));
+  });
+}
+constexpr LookupTable<32> kNearPairs[8] = {pair_table(0), pair_table(1), pair_table(2), pair_table(3),
+                                           pair_table(4), pair_table(5), pair_table(6), pair_table(7)};
+constexpr bool are_halves_enough() {
+  for (const auto& pair : ik::kGrid)
+    for (const float value : {static_cast<float>(pair.first), static_cast<float>(pair.second)})
+      if ((std::bit_cast<std::uint32_t>(value) & 0xffff) != 0) return false;
+  return true;
+}
+static_assert(are_halves_enough());
+Floats first_of(Words pair) { return as_floats(pair & words(0xffff0000)); }
+Floats second_of(Words pair) { return as_floats(hn::ShiftLeft<16>(pair)); }
+
+// For each list, the numbers of four of its pairs as bytes.
+constexpr LookupTable<32> number_table(std::size_t from) {
   return word_table<32>([from](std::size_t list) {
     std::uint32_t word = 0;
-    for (std::size_t i = 0; i < 4; ++i) {
-      const std::uint8_t number = ik::kNear[list][from + i];
-      const int field = kField == Field::kFirst    ? static_cast<int>(ik::kGrid[number].first)
-                        : kField == Field::kSecond ? static_cast<int>(ik::kGrid[number].second)
-                                                   : number;
-      word |= (static_cast<std::uint32_t>(field) & 255) << (8 * i);
-    }
+    for (std::size_t i = 0; i < 4; ++i) word |= std::uint32_t{ik::kNear[list][from + i]} << (8 * i);
     return word;
   });
 }
-constexpr LookupTable<32> kFirsts[2] = {list_table<Field::kFirst>(0), list_table<Field::kFirst>(4)};
-constexpr LookupTable<32> kSeconds[2] = {list_table<Field::kSecond>(0), list_table<Field::kSecond>(4)};
-constexpr LookupTable<32> kNumbers[2] = {list_table<Field::kNumber>(0), list_table<Field::kNumber>(4)};
+constexpr LookupTable<32> kNumbers[2] = {number_table(0), number_table(4)};
 
 // The values of the pairs as bytes.
 struct PairBytes {
@@ -85,8 +95,6 @@ constexpr bool is_in_order() {
 }
 static_assert(is_in_order());
 
-Ints signed_byte(Words word, int i) { return hn::ShiftRight<24>(as_ints(hn::ShiftLeftSame(word, 24 - 8 * i))); }
-
 struct NearestPair {
   Floats first, second;
   Words number;
@@ -99,38 +107,28 @@ HWY_INLINE NearestPair nearest_pair(Floats first, Floats second, Floats weight1,
   const Words row = as_words(kListRows[level1]);
   const Words list = (row >> shift) & words(15);
   const Words index = as_words(kListsBefore[level1]) + (list & words(7));
-  NearestPair best{};
+  Words nearest = words(0), number = words(0);
   Floats least = floats(0);
   GGUFMILL_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    const Words firsts = as_words(kFirsts[half][index & words(31)]),
-                seconds = as_words(kSeconds[half][index & words(31)]);
-    Words numbers = words(0);
-    if constexpr (kHasNumber) numbers = as_words(kNumbers[half][index & words(31)]);
-    GGUFMILL_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const NearestPair next{to_floats(signed_byte(firsts, i)), to_floats(signed_byte(seconds, i)),
-                             hn::ShiftRightSame(numbers, 8 * i) & words(255)};
-      const Floats off1 = next.first - first, off2 = next.second - second;
-      const Floats error = weight1 * off1 * off1 + weight2 * off2 * off2;
-      if (half == 0 && i == 0) {
-        best = next;
-        least = error;
-        continue;
-      }
-      const Mask is_less = error < least;
-      least = choose(is_less, error, least);
-      best.first = choose(is_less, next.first, best.first);
-      best.second = choose(is_less, next.second, best.second);
-      if constexpr (kHasNumber) best.number = choose(is_less, next.number, best.number);
+  for (int i = 0; i < 8; ++i) {
+    const Words pair = as_words(kNearPairs[i][index & words(31)]);
+    const Floats off1 = first_of(pair) - first, off2 = second_of(pair) - second;
+    const Floats error = weight1 * off1 * off1 + weight2 * off2 * off2;
+    const Mask is_less = error < least;
+    least = i == 0 ? error : choose(is_less, error, least);
+    nearest = i == 0 ? pair : choose(is_less, pair, nearest);
+    if constexpr (kHasNumber) {
+      const Words next = hn::ShiftRightSame(as_words(kNumbers[i / 4][index & words(31)]), 8 * (i % 4)) & words(255);
+      number = i == 0 ? next : choose(is_less, next, number);
     }
   }
+  NearestPair best{first_of(nearest), second_of(nearest), number};
   const Mask is_pair = mask_of(list == words(15));
   best.first = choose(is_pair, kTable.value(level1), best.first);
   best.second = choose(is_pair, kTable.value(level2), best.second);
   if constexpr (kHasNumber) {
-    const Words number = as_words(kPairsBefore[level1]) + ((as_words(kPairRows[level1]) >> shift) & words(15));
-    best.number = choose(is_pair, number, best.number);
+    const Words of_pair = as_words(kPairsBefore[level1]) + ((as_words(kPairRows[level1]) >> shift) & words(15));
+    best.number = choose(is_pair, of_pair, best.number);
   }
   return best;
 }
