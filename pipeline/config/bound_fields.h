@@ -338,7 +338,10 @@ Field<Options> field(std::string_view name, Value Options::*member, Form<Value> 
 template <class Options, class Value>
 Field<Options> field(std::string_view name, std::optional<Value> Options::*member, Form<Value> form,
                      std::string_view doc) {
-  const auto emplace = [](void* value) -> void* { return &static_cast<std::optional<Value>*>(value)->emplace(); };
+  // A value is given, because clang 14 takes a nested struct with initializers for one without a default constructor.
+  const auto emplace = [](void* value) -> void* {
+    return &static_cast<std::optional<Value>*>(value)->emplace(Value{});
+  };
   return Field<Options>(bound(within(std::move(form), 0, emplace), name, doc, offset_of(member), nullptr));
 }
 

@@ -303,7 +303,7 @@ std::string bad_values(const Subject& subject) {
   for (const auto& [kind, values] :
        {std::pair(InputKind::kWeights, "ordinary values"), std::pair(InputKind::kAlmostZero, "values near zero"),
         std::pair(InputKind::kSparse, "mostly zeros")}) {
-    std::string violation = for_samples(subject, kind, [&](const Sample& sample) -> std::string {
+    std::string violation = for_samples(subject, kind, [&, &values = values](const Sample& sample) -> std::string {
       const Outcome encoded = try_kernel(*subject.kernel, sample.work);
       return encoded.status == GGUFMILL_OK ? not_finite(subject, sample, encoded.bytes, values) : "";
     });
