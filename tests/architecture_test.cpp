@@ -27,11 +27,13 @@ struct FolderRule {
 
 const std::vector<FolderRule> kFolderRules = {
     {"plugins/", {"plugins/"}},
-    {"pipeline/core/", {}},
-    {"pipeline/config/", {"pipeline/core/"}},
+    // The system's calls include nothing of the project, so that every folder may include them.
+    {"pipeline/io/platform/", {}},
+    {"pipeline/core/", {"pipeline/io/platform/"}},
+    {"pipeline/config/", {"pipeline/core/", "pipeline/io/platform/"}},
     {"pipeline/card/", {"pipeline/core/", "pipeline/config/"}},
     {"pipeline/io/", {"pipeline/core/"}},
-    {"pipeline/kernels/", {"pipeline/core/", "plugins/abi/"}},
+    {"pipeline/kernels/", {"pipeline/core/", "pipeline/io/platform/", "plugins/abi/"}},
     {"pipeline/report/", {"pipeline/core/"}},
     {"pipeline/plan/", {"pipeline/core/", "pipeline/io/", "pipeline/kernels/", "pipeline/report/"}},
     {"pipeline/manifest/", {"pipeline/core/", "pipeline/plan/", "pipeline/io/"}},
@@ -73,6 +75,23 @@ constexpr LibraryRule kLibraryRules[] = {
     {"kainjow/", "pipeline/card/"},
 };
 
+// Headers of operating systems, which only the folder of system calls may include.
+constexpr std::string_view kSystemHeaders[] = {
+    "aclapi.h", "arpa/",     "direct.h",   "dirent.h", "dlfcn.h",    "elf.h",     "fcntl.h",    "fnmatch.h",
+    "glob.h",   "grp.h",     "ifaddrs.h",  "io.h",     "liburing",   "link.h",    "linux/",     "mach/",
+    "mach-o/",  "malloc.h",  "net/",       "netdb.h",  "netinet/",   "nss.h",     "poll.h",     "process.h",
+    "psapi.h",  "pthread.h", "pwd.h",      "sched.h",  "shellapi.h", "shlobj.h",  "signal.h",   "spawn.h",
+    "sys/",     "termios.h", "ucontext.h", "unistd.h", "utime.h",    "windows.h", "winioctl.h", "winsock"};
+constexpr std::string_view kSystemFolder = "pipeline/io/platform/";
+
+// Files that must include such headers themselves.
+constexpr std::string_view kSystemFiles[] = {
+    "pipeline/graph/tbb_for_tsan.cpp",            // replaces functions of the C library under ThreadSanitizer
+    "pipeline/packages/launcher.c",               // a program without any library
+    "pipeline/kernels/check/guarded_buffer.cpp",  // memory that no page follows
+    "pipeline/kernels/check/kernel_checks.cpp",   // the allocations of a kernel
+};
+
 constexpr std::string_view kTopFolders[] = {"pipeline/", "stages/", "plugins/", "tests/"};
 
 bool starts_with_any(std::string_view text, const auto& prefixes) {
@@ -104,14 +123,20 @@ bool library_include_allowed(std::string_view file, std::string_view included) {
   return true;
 }
 
+bool system_include_allowed(std::string_view file, std::string_view included) {
+  return !starts_with_any(included, kSystemHeaders) || file.starts_with(kSystemFolder) ||
+         std::ranges::count(kSystemFiles, file) != 0;
+}
+
 // Catch2 2 and 3 have different headers; a single header hides the difference.
 bool catch2_include_allowed(std::string_view file, std::string_view included) {
   return !included.starts_with("catch2/") || file == "tests/support/catch.h";
 }
 
 bool include_allowed(std::string_view file, std::string_view included) {
-  return starts_with_any(included, kTopFolders) ? project_include_allowed(file, included)
-                                                : library_include_allowed(file, included);
+  return starts_with_any(included, kTopFolders)
+             ? project_include_allowed(file, included)
+             : library_include_allowed(file, included) && system_include_allowed(file, included);
 }
 
 // Tests, and what several of them share (test_NAME.h), are next to the code that they test and may include anything.
@@ -266,6 +291,20 @@ TEST_CASE("the include rules bite") {
   CHECK_FALSE(include_allowed("plugins/reference/q4_k.cpp", "pipeline/core/types.h"));
   CHECK_FALSE(include_allowed("pipeline/graph/engine.cpp", "boost/asio.hpp"));
   CHECK_FALSE(include_allowed("pipeline/cli/run.cpp", "tests/support/synth.h"));
+}
+
+TEST_CASE("only the folder of system calls includes headers of operating systems") {
+  CHECK(include_allowed("pipeline/io/platform/linux/files.cpp", "linux/fs.h"));
+  CHECK(include_allowed("pipeline/io/platform/windows/files.cpp", "windows.h"));
+  CHECK(include_allowed("pipeline/packages/launcher.c", "unistd.h"));
+  CHECK(include_allowed("pipeline/core/text.cpp", "string"));
+  CHECK(include_allowed("pipeline/core/error.cpp", "pipeline/io/platform/paths.h"));
+  CHECK(include_allowed("stages/gguf/reader.cpp", "pipeline/io/platform/paths.h"));
+  CHECK_FALSE(include_allowed("pipeline/io/input_file.cpp", "sys/stat.h"));
+  CHECK_FALSE(include_allowed("pipeline/cli/main.cpp", "unistd.h"));
+  CHECK_FALSE(include_allowed("pipeline/io/platform/files.h", "pipeline/core/error.h"));
+  CHECK_FALSE(include_allowed("pipeline/core/error.cpp", "pipeline/io/input_file.h"));
+  CHECK_FALSE(include_allowed("plugins/simd/lanes.h", "sys/auxv.h"));
 }
 
 TEST_CASE("every library links only folders that its own folder may need") {

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,8 +31,6 @@ struct CommandOptions {
 // process is killed meanwhile, the program is killed, too. Fails with exit code 6 if the program does not exist or
 // cannot be started.
 Result<CommandResult> run_command(const std::vector<std::string>& words, const CommandOptions& options = {});
-// Returns the path of the program that run_command() would start for `word`; none if there is no such program.
-std::optional<std::string> find_program(const std::string& word);
 // Runs a program like run_command() and returns its standard output. An exit code other than 0 is an error (6) with the
 // program's standard error as detail.
 Result<std::string> output_of(const std::vector<std::string>& words);

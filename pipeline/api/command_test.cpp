@@ -1,4 +1,5 @@
 #include "pipeline/api/command.h"
+#include "pipeline/io/platform/process.h"
 
 #include <fmt/format.h>
 #include <signal.h>

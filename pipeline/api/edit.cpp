@@ -1,9 +1,6 @@
 #include "pipeline/api/edit.h"
 
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -19,8 +16,8 @@
 #include "pipeline/io/output_store.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/own_file.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/source_path.h"
-#include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
 #include "stages/gguf/gguf.h"
 
@@ -34,11 +31,10 @@ constexpr const char* kIdentity = "edit";  // of the temporary file, so that the
 
 // Overwrites the beginning of an existing file and syncs it to disk.
 Status write_beginning(const std::string& path, const std::string& bytes) {
-  const Descriptor file(
-      retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0); }));
+  const Descriptor file = open_file(kCurrentFolder, path, kOpenWrite | kOpenNoFollow);
   if (!file) return io_error(path, "open the file for writing", errno);
   BOOST_OUTCOME_TRY(write_all(file.get(), path, 0, std::as_bytes(std::span(bytes))));
-  if (retry([&] { return system_calls().fsync(file.get()); }) != 0) return io_error(path, "sync the file", errno);
+  if (retry([&] { return system_calls().sync(file.get()); }) != 0) return io_error(path, "sync the file", errno);
   return ok();
 }
 
@@ -56,16 +52,16 @@ struct CopyEnd {
 };
 
 // Reads the header from a backup that belongs to this user or to the model's owner.
-Result<std::string> read_copy(const std::string& path, uid_t owner) {
+Result<std::string> read_copy(const std::string& path, std::uint64_t owner) {
   const auto wrong = [&](std::string what) {
     return Error{ExitCode::kBadInput, path, std::move(what), "nothing was written",
                  "this file is the header of the model from before an interrupted edit; check the model with "
                  "`ggufmill verify`, then remove this file"};
   };
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return io_error(path, "stat the file", errno);
-  const bool is_own = info.st_uid == ::geteuid() || info.st_uid == owner;
-  if (!S_ISREG(info.st_mode) || !is_own || (info.st_mode & S_IWOTH) != 0 || info.st_nlink != 1)
+  FileStatus info;
+  if (!get_status(kCurrentFolder, path, Links::kNoFollow, info)) return io_error(path, "stat the file", errno);
+  const bool is_own = info.owner == own_user() || info.owner == owner;
+  if (!info.is_file() || !is_own || (info.mode & kOthersMayWrite) != 0 || info.links != 1)
     return wrong("the header backup may belong to another user");
   BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
   BOOST_OUTCOME_TRY(std::string text, read_beginning(path, file->bytes()));
@@ -87,8 +83,7 @@ Status copy(const InputFile& from, std::uint64_t at, AtomicFile& to, std::uint64
       std::byte none{};  // never used: the kernel copies the bytes
       BOOST_OUTCOME_TRY(const Transfer source, from.begin_read(at + done, {&none, 1}));
       BOOST_OUTCOME_TRY(const Transfer target, to.begin_write(place + done, {&none, 1}));
-      auto source_at = static_cast<off_t>(at + done), target_at = static_cast<off_t>(place + done);
-      const ssize_t copied = ::copy_file_range(source.descriptor, &source_at, target.descriptor, &target_at, part, 0);
+      const std::int64_t copied = copy_in_kernel(source.descriptor, at + done, target.descriptor, place + done, part);
       if (copied > 0) {
         to.end_write(place + done, static_cast<std::size_t>(copied));
         done += static_cast<std::uint64_t>(copied);
@@ -115,12 +110,12 @@ class Edit {
                          "use a job with a `metadata` stage to write an edited copy locally");
     BOOST_OUTCOME_TRY(lock());
     BOOST_OUTCOME_TRY(backup_, header_backup(path_));
-    struct stat status {};
-    if (::lstat(path_.c_str(), &status) == 0 && S_ISLNK(status.st_mode) && options_.output.empty())
+    FileStatus status;
+    if (get_status(kCurrentFolder, path_, Links::kNoFollow, status) && status.is_link() && options_.output.empty())
       return usage_error(fmt::format("{} is a symbolic link", quoted_name(path_)),
                          "edit its target, or write another file with --output");
-    has_other_names_ = status.st_nlink > 1;
-    owner_ = status.st_uid;
+    has_other_names_ = status.links > 1;
+    owner_ = status.owner;
     BOOST_OUTCOME_TRY(restore());
     BOOST_OUTCOME_TRY(remove_leftover());
     BOOST_OUTCOME_TRY(const Model before, read_gguf(path_));
@@ -149,14 +144,11 @@ class Edit {
   // Prevents concurrent edits. A second edit would take the backup of the first for one left by an interrupted edit.
   Status lock() {
     if (options_.dry_run) return ok();
-    lock_ = Descriptor(
-        retry([&] { return system_calls().openat(AT_FDCWD, path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0); }));
+    lock_ = open_file(kCurrentFolder, path_, kOpenRead | kOpenNoWaiting);
     if (!lock_) return ok();  // the code that reads the file reports the error
-    struct stat locked {
-    }, named{};
-    const bool free = ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-    if (free && ::fstat(lock_.get(), &locked) == 0 && ::stat(path_.c_str(), &named) == 0 &&
-        locked.st_ino == named.st_ino && locked.st_dev == named.st_dev)
+    FileStatus locked, named;
+    if (try_lock(lock_.get(), Lock::kExclusive) && get_status(lock_.get(), locked) &&
+        get_status(kCurrentFolder, path_, Links::kFollow, named) && named.is_same_file(locked))
       return ok();
     return Error{ExitCode::kTransient, path_, "another edit of this file is in progress", "", "wait until it finishes"};
   }
@@ -173,9 +165,9 @@ class Edit {
   Status remove_leftover() const {
     if (options_.dry_run) return ok();
     const std::string left = temporary_path(path_, kIdentity);
-    BOOST_OUTCOME_TRY(const FoundFile there, open_own(AT_FDCWD, left, O_RDWR, path_));
-    if (!there.file || (::flock(there.file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)) return ok();
-    if (retry([&] { return system_calls().unlinkat(AT_FDCWD, left.c_str(), 0); }) < 0 && errno != ENOENT)
+    BOOST_OUTCOME_TRY(const FoundFile there, open_own(kCurrentFolder, left, kOpenReadWrite, path_));
+    if (!there.file || !try_lock(there.file.get(), Lock::kExclusive)) return ok();
+    if (!remove_file(kCurrentFolder, left) && errno != ENOENT)
       return io_error(left, "remove the leftover file of an earlier edit", errno);
     return ok();
   }
@@ -263,7 +255,7 @@ class Edit {
   Descriptor lock_;
   std::string backup_;
   bool has_other_names_ = false;
-  uid_t owner_ = 0;
+  std::uint64_t owner_ = 0;
   Edited edited_;
 };
 
@@ -277,11 +269,11 @@ std::string header_copy(const std::string& header) {
 }
 
 Result<std::string> header_backup(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0)
+  FileStatus status;
+  if (!get_status(kCurrentFolder, path, Links::kFollow, status))
     return input_error(path, fmt::format("cannot open the file: {}", std::strerror(errno)));
   const fs::path file = path;
-  return (file.parent_path() / fmt::format(".{}.{}-{}.header", file.filename().string(), status.st_ino, status.st_size))
+  return (file.parent_path() / fmt::format(".{}.{}-{}.header", file.filename().string(), status.inode, status.bytes))
       .string();
 }
 
@@ -291,9 +283,9 @@ std::vector<EditLeftover> edit_leftovers(const std::string& path) {
     paths.push_back(std::move(backup).value());
   std::vector<EditLeftover> found;
   for (const std::string& left : paths) {
-    struct stat info {};
-    const auto look = [&] { return system_calls().fstatat(AT_FDCWD, left.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
-    if (!is_address(path) && retry(look) == 0) found.push_back({left, static_cast<std::uint64_t>(info.st_size)});
+    FileStatus info;
+    if (!is_address(path) && get_status(kCurrentFolder, left, Links::kNoFollow, info))
+      found.push_back({left, info.bytes});
   }
   return found;
 }

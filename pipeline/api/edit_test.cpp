@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "pipeline/io/descriptor.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/temporary_file.h"
 #include "stages/gguf/gguf.h"
 #include "tests/support/catch.h"

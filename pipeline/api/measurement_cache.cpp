@@ -1,7 +1,6 @@
 #include "pipeline/api/measurement_cache.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -9,7 +8,8 @@
 
 #include "pipeline/io/machine.h"
 #include "pipeline/io/own_file.h"
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/process.h"
 #include "pipeline/io/transfer.h"
 
 namespace ggufmill {
@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::size_t kHashDigits = 16;
 constexpr std::uint64_t kMaxBytes = 1 << 28;  // limit of a file; 256 experts as 50 types need 2 MB
-constexpr mode_t kPrivateFolder = 0700;       // as the XDG Base Directory Specification asks for
+constexpr unsigned kPrivateFolder = 0700;     // as the XDG Base Directory Specification asks for
 
 std::string hash_of(std::string_view text) { return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size())); }
 
 Result<std::string> read_from(int file, const std::string& path) {
-  struct stat info {};
-  if (retry([&] { return system_calls().fstat(file, &info); }) < 0) return io_error(path, "stat the file", errno);
-  const auto bytes = static_cast<std::uint64_t>(info.st_size);
+  FileStatus info;
+  if (!get_status(file, info)) return io_error(path, "stat the file", errno);
+  const std::uint64_t bytes = info.bytes;
   if (bytes > kMaxBytes) return input_error(path, "is too large");
   std::string text(bytes, '\0');
   const auto into = std::as_writable_bytes(std::span(text));
@@ -36,7 +36,7 @@ Result<std::string> read_from(int file, const std::string& path) {
 Status make_folders(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string folder = path.substr(0, end);
-    const auto make = [&] { return system_calls().mkdirat(AT_FDCWD, folder.c_str(), kPrivateFolder); };
+    const auto make = [&] { return system_calls().make_folder(kCurrentFolder, folder.c_str(), kPrivateFolder); };
     if (retry(make) < 0 && errno != EEXIST) return io_error(folder, "create the folder", errno);
     if (end == path.npos) return ok();
   }
@@ -69,7 +69,7 @@ MeasurementCache::Lines MeasurementCache::read(const std::string& tensor) {
   const std::string path = path_of(tensor);
   std::string why;
   Lines lines;
-  if (auto there = open_own(AT_FDCWD, path, O_RDONLY, path); !there) {
+  if (auto there = open_own(kCurrentFolder, path, kOpenRead, path); !there) {
     why = there.error().what;
   } else if (there.value().file) {
     bool is_damaged = false;
@@ -102,7 +102,7 @@ void MeasurementCache::add(const std::string& tensor, std::span<const MeasuredTe
   bool ignored = false;
   const std::string path = path_of(tensor);
   Lines lines;  // read again, as another process may have added to the file
-  if (const auto there = open_own(AT_FDCWD, path, O_RDONLY, path); there && there.value().file)
+  if (const auto there = open_own(kCurrentFolder, path, kOpenRead, path); there && there.value().file)
     if (const auto text = read_from(there.value().file.get(), path)) lines = lines_of(text.value(), ignored);
   for (const MeasuredTensor& each : measured) {
     const std::string line = write_measured_line(each);
@@ -119,17 +119,18 @@ void MeasurementCache::add(const std::string& tensor, std::span<const MeasuredTe
 // The bytes need not be durable: after a power cut, a file that is empty or damaged is measured again.
 Status MeasurementCache::write(const std::string& tensor, const std::string& text) {
   BOOST_OUTCOME_TRY(make_folders(folder_));
-  const SystemCalls& calls = system_calls();
   const std::string path = path_of(tensor);
-  const std::string temporary = fmt::format("{}/.{}.{}.{}", folder_, tensor, ::getpid(),
+  const std::string temporary = fmt::format("{}/.{}.{}.{}", folder_, tensor, process_id(),
                                             std::chrono::steady_clock::now().time_since_epoch().count());
-  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-  const Descriptor file(retry([&] { return calls.openat(AT_FDCWD, temporary.c_str(), flags, kOwnMode); }));
+  const unsigned flags = kOpenWrite | kOpenCreate | kOpenNew | kOpenNoFollow;
+  const Descriptor file = open_file(kCurrentFolder, temporary, flags, kOwnMode);
   if (!file) return io_error(temporary, "create the file", errno);
   Status status = write_all(file.get(), temporary, 0, std::as_bytes(std::span(text)));
-  const auto rename = [&] { return calls.renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), 0); };
+  const auto rename = [&] {
+    return system_calls().rename(kCurrentFolder, temporary.c_str(), kCurrentFolder, path.c_str(), Rename::kReplace);
+  };
   if (status && retry(rename) < 0) status = io_error(path, "rename the file", errno);
-  if (!status) retry([&] { return calls.unlinkat(AT_FDCWD, temporary.c_str(), 0); });
+  if (!status) remove_file(kCurrentFolder, temporary);
   return status;
 }
 

@@ -1,8 +1,6 @@
 // Runs a plan and writes its reports.
 
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +16,7 @@
 #include "pipeline/graph/profile.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/own_file.h"
+#include "pipeline/io/platform/process.h"
 #include "pipeline/io/store_scheme.h"
 #include "pipeline/journal/journal.h"
 #include "pipeline/manifest/reuse.h"
@@ -28,13 +27,10 @@ namespace {
 
 // With many recipes or shards, the outputs can exceed the default limit on open files.
 void allow_files(const Plan& plan) {
-  constexpr rlim_t kOthers = 256;  // for the program and for files other than sources and outputs
-  rlim_t needed = kOthers + plan.sources.size();
+  constexpr std::uint64_t kOthers = 256;  // for the program and for files other than sources and outputs
+  std::uint64_t needed = kOthers + plan.sources.size();
   for (const PlannedOutput& output : plan.outputs) needed += 2 * output.files.size();  // each file with its folder
-  struct rlimit limit {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
-  limit.rlim_cur = std::min(needed, limit.rlim_max);
-  ::setrlimit(RLIMIT_NOFILE, &limit);  // on failure, opening a file reports the error
+  allow_open_files(needed);
 }
 
 // Runs `work` on a new thread with the given niceness, which its own threads inherit; the caller's thread keeps its
@@ -42,8 +38,7 @@ void allow_files(const Plan& plan) {
 Result<RunReport> nicely(unsigned nice, const std::function<Result<RunReport>()>& work) {
   if (nice == 0) return work();
   const auto nicer_work = [&] {
-    errno = 0;
-    const bool is_nicer = ::nice(static_cast<int>(nice)) != -1 || errno == 0;
+    const bool is_nicer = lower_priority(nice);
     Result<RunReport> result = work();
     if (!is_nicer && result) result.value().warnings.emplace_back("the niceness could not be changed");
     return result;

@@ -1,7 +1,6 @@
 #include "pipeline/cli/cluster_status.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -15,6 +14,7 @@
 #include "pipeline/cli/table.h"
 #include "pipeline/cluster/status.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/terminal.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {
@@ -108,7 +108,7 @@ class Screen {
   }
 
  private:
-  const bool terminal_ = ::isatty(STDOUT_FILENO) != 0;
+  const bool terminal_ = is_terminal(StandardStream::kOut);
   std::ptrdiff_t lines_ = 0;
   std::string last_;
 };

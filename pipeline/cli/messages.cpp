@@ -1,13 +1,13 @@
 #include "pipeline/cli/messages.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <boost/json.hpp>
 #include <cstdio>
-#include <cstdlib>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/process.h"
+#include "pipeline/io/platform/terminal.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {
@@ -20,8 +20,8 @@ void put(const std::string& text) { std::fputs(text.c_str(), stderr); }
 // Returns true if stderr is a terminal that supports colors and the user has not disabled them (no-color.org).
 bool wants_colours() {
   static const bool wanted = [] {
-    const char *none = std::getenv("NO_COLOR"), *terminal = std::getenv("TERM");
-    return ::isatty(STDERR_FILENO) != 0 && !(none && *none) && terminal && std::string_view(terminal) != "dumb";
+    const auto none = environment_variable("NO_COLOR");
+    return is_color_terminal(StandardStream::kErr) && (!none || none->empty());
   }();
   return wanted;
 }

@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <malloc.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -18,6 +14,7 @@
 #include "pipeline/cli/version.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io_service.h"
+#include "pipeline/io/platform/process.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {
@@ -104,23 +101,11 @@ int dispatch(const Arguments& arguments) {
   return unknown_verb(arguments);
 }
 
-// Returns true if standard output is a pipe whose reader has closed it, as in `ggufmill plan x | head`.
-bool nobody_reads() {
-  struct pollfd pipe {
-    STDOUT_FILENO, POLLOUT, 0
-  };
-  return ::poll(&pipe, 1, 0) == 1 && (pipe.revents & (POLLERR | POLLHUP)) != 0;
-}
-
 // Reports an error if output could not be written, regardless of the verb's exit code. If the reader has closed the
 // pipe, the program ends like one that does not ignore SIGPIPE: silently, with exit code 141 in the shell.
 int finish(int exit_code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
-  if (nobody_reads()) {
-    std::signal(SIGPIPE, SIG_DFL);
-    std::raise(SIGPIPE);
-    return 128 + SIGPIPE;  // if the signal is blocked
-  }
+  if (is_output_unread()) return end_unread();
   return fail(io_error("standard output", "write", errno == 0 ? EIO : errno));
 }
 
@@ -136,7 +121,7 @@ int fail_without_memory() {
                              kJson = R"({"level":"error","code":75,"message":"out of memory"})"
                                      "\n";
   const std::string_view line = log_format() == LogFormat::kText ? kText : kJson;
-  static_cast<void>(!::write(STDERR_FILENO, line.data(), line.size()));
+  std::fwrite(line.data(), 1, line.size(), stderr);
   return static_cast<int>(ExitCode::kTransient);
 }
 
@@ -159,14 +144,8 @@ int run_program(const Arguments& arguments) try { return finish(dispatch(argumen
 
 int run_program(int argc, char** argv) try {
   prepare_for_archive();
-#ifdef __GLIBC__
-  // By default, glibc raises this threshold as large blocks are freed, and then keeps ever larger freed blocks for each
-  // thread, which no memory budget accounts for.
-  ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
-#endif
-  std::signal(SIGPIPE, SIG_IGN);  // a run continues if nobody reads its output; see finish()
-  std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file size limit becomes a write error
-  return run_program({argv + 1, argv + argc});
+  prepare_program();
+  return run_program(program_arguments(argc, argv));
 } catch (...) {
   return fail_of_exception();
 }

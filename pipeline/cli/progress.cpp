@@ -1,8 +1,6 @@
 #include "pipeline/cli/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -13,6 +11,7 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/terminal.h"
 
 namespace ggufmill {
 namespace {
@@ -107,16 +106,10 @@ ProgressItem sum_of(std::span<const ProgressItem> items, std::string_view name) 
   return sum;
 }
 
-struct TerminalSize {
-  std::size_t columns = 80, rows = 24;
-};
-
-TerminalSize terminal_size() {
-  TerminalSize size;
-  struct winsize window {};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &window) != 0) return size;
-  if (window.ws_col > 0) size.columns = window.ws_col;
-  if (window.ws_row > 0) size.rows = window.ws_row;
+TerminalSize progress_size() {
+  TerminalSize size = terminal_size(StandardStream::kErr);
+  if (size.columns == 0) size.columns = 80;
+  if (size.rows == 0) size.rows = 24;
   return size;
 }
 
@@ -150,7 +143,7 @@ std::chrono::milliseconds progress_pace(bool on_terminal, LogFormat format) {
   return on_terminal ? kTerminalPace : std::chrono::milliseconds(kLogPace);
 }
 
-ProgressMeter::ProgressMeter(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO)) {
+ProgressMeter::ProgressMeter(bool quiet) : quiet_(quiet), terminal_(is_terminal(StandardStream::kErr)) {
   if (!terminal_) next_ += progress_pace(terminal_, log_format());
 }
 
@@ -186,7 +179,7 @@ void ProgressMeter::show(const std::string& name, std::uint64_t done, std::uint6
 void ProgressMeter::draw(const std::vector<ProgressItem>& items) {
   std::string text;
   if (terminal_) {
-    const TerminalSize size = terminal_size();
+    const TerminalSize size = progress_size();
     if (lines_ > 0) text = fmt::format("\r\x1b[{}A\x1b[J", lines_);
     const std::vector<std::string> lines = progress_lines(items, seconds(), size.columns, size.rows);
     for (const std::string& line : lines) text += line + "\n";

@@ -1,8 +1,9 @@
 #include "pipeline/cli/signals.h"
 
-#include <signal.h>
+#include <csignal>
 
 #include "pipeline/core/error.h"
+#include "pipeline/io/platform/process.h"
 
 namespace ggufmill {
 namespace {
@@ -19,11 +20,7 @@ void on_signal(int number) {
 }  // namespace
 
 const std::atomic<bool>* catch_signals() {
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESETHAND | SA_RESTART;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  on_interrupt(on_signal);
   return &stop_requested;
 }
 

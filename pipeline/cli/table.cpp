@@ -1,8 +1,6 @@
 #include "pipeline/cli/table.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -10,6 +8,7 @@
 #include <limits>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/terminal.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {
@@ -128,9 +127,8 @@ std::string fit_name(std::string_view name, std::size_t width) {
 }
 
 std::size_t output_columns() {
-  struct winsize window {};
-  const bool is_terminal = ::isatty(STDOUT_FILENO) != 0 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0;
-  return is_terminal && window.ws_col > 0 ? window.ws_col : std::numeric_limits<std::size_t>::max();
+  const std::size_t columns = is_terminal(StandardStream::kOut) ? terminal_size(StandardStream::kOut).columns : 0;
+  return columns > 0 ? columns : std::numeric_limits<std::size_t>::max();
 }
 
 std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows, std::size_t most_columns) {

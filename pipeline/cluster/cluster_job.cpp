@@ -1,7 +1,6 @@
 #include "pipeline/cluster/cluster_job.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -13,13 +12,13 @@
 #include <system_error>
 
 #include "pipeline/api/reports.h"
-#include "pipeline/core/folder.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/paths.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/store_scheme.h"
-#include "pipeline/io/system_calls.h"
 #include "pipeline/journal/output_claim.h"
 #include "pipeline/plan/written.h"
 
@@ -303,7 +302,7 @@ std::vector<bool> parts_done(const ClusterJob& job) {
 
 Status undo(const ClusterJob& job, std::size_t part) {
   const std::string path = job.part_file(part, "done.json");
-  if (retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); }) < 0 && errno != ENOENT)
+  if (!remove_file(kCurrentFolder, path) && errno != ENOENT)
     return io_error(path, "remove the marker of a part", errno);
   return ok();
 }
@@ -343,7 +342,7 @@ std::optional<Heartbeat> read_heartbeat(const ClusterJob& job, std::size_t part)
 
 void remove_heartbeat(const ClusterJob& job, std::size_t part) {
   const std::string path = job.part_file(part, "beat.json");
-  retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); });
+  remove_file(kCurrentFolder, path);
 }
 
 Status write_seal(const ClusterJob& job, const SealMarker& marker) {
@@ -380,12 +379,9 @@ std::vector<bool> files_named(const Plan& plan, const SealMarker& marker) {
       named[i] = scheme.value()->find_sealed(files[i], {}, marker.ids[i]) == SealedFile::kPublished;
       continue;
     }
-    struct stat info {};
-    const auto call = [&] {
-      return system_calls().fstatat(AT_FDCWD, files[i].path.c_str(), &info, AT_SYMLINK_NOFOLLOW);
-    };
-    named[i] = retry(call) == 0 && info.st_ino == marker.ids[i].inode &&
-               static_cast<std::uint64_t>(info.st_size) == files[i].bytes;
+    FileStatus info;
+    named[i] = get_status(kCurrentFolder, files[i].path, Links::kNoFollow, info) && info.inode == marker.ids[i].inode &&
+               info.bytes == files[i].bytes;
   }
   return named;
 }
@@ -395,12 +391,6 @@ ExitCode exit_code_of(std::uint64_t number) {
       number >= static_cast<std::uint64_t>(ExitCode::kInternal) && number <= static_cast<std::uint64_t>(ExitCode::kIo);
   return is_one || number == static_cast<std::uint64_t>(ExitCode::kTransient) ? static_cast<ExitCode>(number)
                                                                               : ExitCode::kInternal;
-}
-
-std::string host_name() {
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
 }
 
 }  // namespace ggufmill

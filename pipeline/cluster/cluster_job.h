@@ -120,7 +120,4 @@ std::vector<bool> files_named(const Plan& plan, const SealMarker& marker);
 // Converts an exit code read from a file; returns kInternal if the number is not a known exit code.
 ExitCode exit_code_of(std::uint64_t number);
 
-// Returns the host name of this machine.
-std::string host_name();
-
 }  // namespace ggufmill

@@ -1,8 +1,6 @@
 #include "pipeline/cluster/done_parts.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -10,7 +8,7 @@
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/machine.h"
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/journal/read_back.h"
 #include "pipeline/plan/slabs.h"
@@ -47,22 +45,15 @@ void DoneParts::look() {
 
 DoneParts::File DoneParts::look_at(const std::string& path) const {
   File file;
-  const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  const Descriptor opened(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), flags, 0); }));
-  struct stat info {};
-  if (!opened || retry([&] { return system_calls().fstat(opened.get(), &info); }) < 0 || !S_ISREG(info.st_mode))
-    return file;
+  const Descriptor opened = open_file(kCurrentFolder, path, kOpenRead | kOpenNoFollow | kOpenNoWaiting);
+  FileStatus info;
+  if (!opened || !get_status(opened.get(), info) || !info.is_file()) return file;
   file.is_there = true;
-  file.inode = info.st_ino;
-  file.bytes = static_cast<std::uint64_t>(info.st_size);
+  file.inode = info.inode;
+  file.bytes = info.bytes;
   // File systems without support for holes report data up to the end of the file.
-  for (off_t at = 0; at < info.st_size;) {
-    const off_t hole = ::lseek(opened.get(), at, SEEK_HOLE);
-    if (hole < 0 || hole >= info.st_size) break;
-    const off_t data = ::lseek(opened.get(), hole, SEEK_DATA);
-    at = data < 0 ? info.st_size : data;
-    file.holes.push_back({static_cast<std::uint64_t>(hole), static_cast<std::uint64_t>(at)});
-  }
+  for (Hole hole; hole.end < info.bytes && find_hole(opened.get(), hole.end, info.bytes, hole);)
+    file.holes.push_back({hole.begin, hole.end});
   return file;
 }
 
@@ -79,9 +70,8 @@ std::string DoneParts::find_loss(std::size_t part) {
     if (file.inode != inodes[i]) return fmt::format("{} is not the file that the part wrote", name);
   }
   if (const std::string path = job_.part_file(part, "edges"); places.edge_bytes != 0) {
-    struct stat info {};
-    const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
-    if (retry(call) < 0 || static_cast<std::uint64_t>(info.st_size) != places.edge_bytes)
+    FileStatus info;
+    if (!get_status(kCurrentFolder, path, Links::kNoFollow, info) || info.bytes != places.edge_bytes)
       return fmt::format("{} is missing or truncated", quoted_name(path));
   }
   if (parts_[part].was_compared || uploads_) return {};

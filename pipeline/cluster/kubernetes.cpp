@@ -1,7 +1,6 @@
 #include "pipeline/cluster/kubernetes.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -9,6 +8,7 @@
 #include <optional>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/files.h"
 
 namespace ggufmill {
 namespace {
@@ -115,10 +115,10 @@ Result<std::string> mount_of(const ClusterArray& array, const KubernetesOptions&
 }  // namespace
 
 std::string mount_point_of(const std::string& path) {
-  const auto device_of = [](const std::string& folder) -> std::optional<dev_t> {
-    struct stat status {};
-    if (::stat(folder.c_str(), &status) != 0) return std::nullopt;
-    return status.st_dev;
+  const auto device_of = [](const std::string& folder) -> std::optional<std::uint64_t> {
+    FileStatus status;
+    if (!get_status(kCurrentFolder, folder, Links::kFollow, status)) return std::nullopt;
+    return status.device;
   };
   std::string point = path;
   const auto device = device_of(point);

@@ -1,7 +1,6 @@
 #include "pipeline/cluster/part.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -18,6 +17,8 @@
 #include "pipeline/cluster/part_ledger.h"
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/machine.h"
+#include "pipeline/io/platform/process.h"
 #include "pipeline/io/threads.h"
 #include "pipeline/manifest/reuse.h"
 
@@ -28,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 
 std::string new_attempt() {
   std::random_device random;
-  return fmt::format("{}-{}-{:06x}", host_name().substr(0, 40), ::getpid(), random() & 0xffffff);
+  return fmt::format("{}-{}-{:06x}", host_name().substr(0, 40), process_id(), random() & 0xffffff);
 }
 
 // Writes a heartbeat every few seconds on a separate thread. A heartbeat that cannot be written is skipped.

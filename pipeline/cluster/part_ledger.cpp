@@ -6,7 +6,7 @@
 
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/core/json.h"
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/transfer.h"
 #include "pipeline/journal/read_back.h"
 
@@ -45,8 +45,7 @@ Status PartLedger::begin(const OutputStore& store, unsigned threads, const std::
   units_kept_ = static_cast<std::size_t>(std::ranges::count(done_, true));
   units_done_ = units_kept_;
   const std::string name = ending_of(part_) + attempt_, path = job_.file("parts/" + name);
-  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
-  file_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), flags, 0666); }));
+  file_ = open_file(kCurrentFolder, path, kOpenWrite | kOpenCreate | kOpenEmpty | kOpenNoFollow, 0666);
   if (!file_) return io_error(path, "create the journal", errno);
   line_ = journal_header(plan_, job_.key());
   std::string text = line_;
@@ -60,7 +59,7 @@ Status PartLedger::begin(const OutputStore& store, unsigned threads, const std::
   for (const std::string& other : part_files(job_, ending_of(part_)))
     if (other != name) {
       const std::string old = job_.file("parts/" + other);
-      retry([&] { return system_calls().unlinkat(AT_FDCWD, old.c_str(), 0); });
+      remove_file(kCurrentFolder, old);
     }
   return ok();
 }
@@ -91,7 +90,7 @@ std::vector<JournalText::Record> PartLedger::records() const {
 void PartLedger::remove_journals() const {
   for (const std::string& name : part_files(job_, ending_of(part_))) {
     const std::string path = job_.file("parts/" + name);
-    retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); });
+    remove_file(kCurrentFolder, path);
   }
 }
 

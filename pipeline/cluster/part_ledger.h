@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "pipeline/cluster/cluster_job.h"
-#include "pipeline/io/descriptor.h"
 #include "pipeline/io/ledger.h"
+#include "pipeline/io/platform/files.h"
 
 namespace ggufmill {
 

@@ -9,14 +9,14 @@
 #include <mutex>
 
 #include "pipeline/api/reports.h"
-#include "pipeline/core/folder.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/output_folder.h"
 #include "pipeline/io/own_file.h"
+#include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/paths.h"
 #include "pipeline/io/store_scheme.h"
-#include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/io/write_behind.h"
 #include "pipeline/journal/output_claim.h"
@@ -34,28 +34,24 @@ class PartStore::File final : public WriteTarget {
   static Result<std::unique_ptr<File>> open(const std::string& path, std::string name, std::uint64_t bytes, IoMode mode,
                                             Access access) {
     std::unique_ptr<File> file(new File(std::move(name), mode));
-    const SystemCalls& calls = system_calls();
-    const int flags = O_CLOEXEC | O_NOFOLLOW;
-    const auto open = [&](int how) {
-      return Descriptor(retry([&] { return calls.openat(AT_FDCWD, path.c_str(), flags | how, kOwnMode); }));
-    };
+    const auto open = [&](unsigned how) { return open_file(kCurrentFolder, path, how | kOpenNoFollow, kOwnMode); };
     const bool creates = access == Access::kCreate, writes = creates || access == Access::kWrite;
-    if (writes) file->write_ = open(O_WRONLY | (creates ? O_CREAT : 0));
-    if (!writes || file->write_) file->read_ = open(O_RDONLY);
+    if (writes) file->write_ = open(kOpenWrite | (creates ? kOpenCreate : 0u));
+    if (!writes || file->write_) file->read_ = open(kOpenRead);
     if (!file->read_) return io_error(file->name_, "open the partial output of the parts", errno);
-    struct stat info {};
-    if (retry([&] { return calls.fstat(file->read_.get(), &info); }) < 0)
+    FileStatus info;
+    if (!get_status(file->read_.get(), info))
       return io_error(file->name_, "read the attributes of the partial output of the parts", errno);
     if (const std::string strange = why_not_own(info); !strange.empty())
       return Error{ExitCode::kIo, file->name_, "the partial output of the parts may belong to another user",
                    fmt::format("{}: {}", quoted_name(path), strange), ""};
-    if (creates && retry([&] { return calls.ftruncate(file->write_.get(), static_cast<off_t>(bytes)); }) < 0)
+    if (creates && retry([&] { return system_calls().resize(file->write_.get(), bytes); }) < 0)
       return io_error(file->name_, "set the size of the file", errno);
-    if (creates) info.st_size = static_cast<off_t>(bytes);
-    if (static_cast<std::uint64_t>(info.st_size) != bytes)
+    if (creates) info.bytes = bytes;
+    if (info.bytes != bytes)
       return Error{ExitCode::kIo, file->name_,
-                   fmt::format("the partial output of the parts has {} bytes, not {}", info.st_size, bytes), "", ""};
-    file->inode_ = info.st_ino;
+                   fmt::format("the partial output of the parts has {} bytes, not {}", info.bytes, bytes), "", ""};
+    file->inode_ = info.inode;
     return file;
   }
   std::uint64_t inode() const { return inode_; }
@@ -85,9 +81,8 @@ class PartStore::File final : public WriteTarget {
 
 namespace {
 
-Status remove_file(const std::string& path) {
-  if (retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); }) < 0 && errno != ENOENT)
-    return io_error(path, "remove the file", errno);
+Status remove_part_file(const std::string& path) {
+  if (!remove_file(kCurrentFolder, path) && errno != ENOENT) return io_error(path, "remove the file", errno);
   return ok();
 }
 
@@ -329,7 +324,9 @@ Status PartStore::leave() {
 Status PartStore::publish_edges() {
   const std::string own = fmt::format("{}.edges.{}", part_, attempt_), last = fmt::format("{}.edges", part_);
   const std::string from = job_.file("parts/" + own), to = job_.file("parts/" + last);
-  const auto rename = [&] { return system_calls().renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), 0); };
+  const auto rename = [&] {
+    return system_calls().rename(kCurrentFolder, from.c_str(), kCurrentFolder, to.c_str(), Rename::kReplace);
+  };
   if (edge_file_ && retry(rename) < 0) return io_error(to, "rename the file", errno);
   BOOST_OUTCOME_TRY(const OutputFolder folder, OutputFolder::open(job_.file("parts")));
   return folder.sync();
@@ -338,16 +335,16 @@ Status PartStore::publish_edges() {
 void PartStore::remove_attempts() const {
   for (const char* kind : {"edges", "chunks"})
     for (const std::string& name : part_files(job_, fmt::format("{}.{}.", part_, kind)))
-      static_cast<void>(remove_file(job_.file("parts/" + name)));
+      static_cast<void>(remove_part_file(job_.file("parts/" + name)));
 }
 
 namespace {
 
 bool is_there(const StoredFile& file, const ClusterJob& job) {
-  struct stat info {};
+  FileStatus info;
   const std::string path = temporary_path(file.path, job.key());
-  const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
-  return retry(call) == 0 && why_not_own(info).empty() && static_cast<std::uint64_t>(info.st_size) == file.bytes;
+  return get_status(kCurrentFolder, path, Links::kNoFollow, info) && why_not_own(info).empty() &&
+         info.bytes == file.bytes;
 }
 
 // Fails if the store had to use other names than the usual temporary ones: parts find the files only by those.
@@ -380,7 +377,7 @@ Status remove_outputs(const ClusterJob& job, const Plan& plan) {
   if (const SharedUploads* uploads = uploads_of(plan))
     return uploads->abort(stored_files(plan), store_options_of(job, plan));
   for (const StoredFile& file : stored_files(plan)) {
-    BOOST_OUTCOME_TRY(remove_file(temporary_path(file.path, job.key())));
+    BOOST_OUTCOME_TRY(remove_part_file(temporary_path(file.path, job.key())));
     BOOST_OUTCOME_TRY(remove_claim(file.path, job.key()));
   }
   return ok();

@@ -1,7 +1,6 @@
 #include "pipeline/cluster/seal.h"
 
 #include <fmt/format.h>
-#include <sys/file.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,8 +17,8 @@
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/store_scheme.h"
-#include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/journal/output_claim.h"
 #include "pipeline/journal/read_back.h"
@@ -84,10 +83,9 @@ class Sealing {
     SealOutcome outcome;
     // If the file system does not support locks, concurrent seals write the same bytes to the same places.
     const std::string path = job_.file("seal.lock");
-    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
-    const Descriptor lock(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), flags, 0666); }));
+    const Descriptor lock = open_file(kCurrentFolder, path, kOpenReadWrite | kOpenCreate | kOpenNoFollow, 0666);
     if (!lock) return io_error(path, "create the file", errno);
-    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (!try_lock(lock.get(), Lock::kExclusive)) {
       can_wait_ = true;
       return try_again("another seal of this job is running", "wait for it, for example with --wait 1h");
     }
@@ -301,13 +299,13 @@ class Sealing {
   Status finish_publishing(const SealMarker& marker, SealOutcome& outcome) {
     std::vector<FileId> ids = marker.ids;
     for (std::size_t i = 0; i < files_.size() && !uploads_of(plan_); ++i) {
-      struct stat info {};
+      FileStatus info;
       const std::string temporary = temporary_path(files_[i].path, job_.key());
       const auto look = [&](const std::string& path) {
-        return retry([&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); }) == 0;
+        return get_status(kCurrentFolder, path, Links::kNoFollow, info);
       };
-      if (!look(files_[i].path) || info.st_ino != ids[i].inode) look(temporary);
-      ids[i].device = info.st_dev;
+      if (!look(files_[i].path) || info.inode != ids[i].inode) look(temporary);
+      ids[i].device = info.device;
     }
     BOOST_OUTCOME_TRY(const StoreScheme* const scheme, find_store_scheme(files_));
     BOOST_OUTCOME_TRY(scheme->finish_publishing(files_, ids, store_options_));
@@ -324,7 +322,7 @@ class Sealing {
       if (name.find(".edges") != name.npos || name.find(".journal.") != name.npos ||
           name.find(".chunks.") != name.npos) {
         const std::string path = job_.file("parts/" + name);
-        retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); });
+        remove_file(kCurrentFolder, path);
       }
     remove_claims();
     if (plan_.is_reported()) report(outcome);

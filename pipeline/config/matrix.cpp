@@ -1,15 +1,13 @@
 #include "pipeline/config/matrix.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
-#include <glob.h>
 
 #include <algorithm>
 #include <boost/regex.hpp>
 #include <filesystem>
-#include <memory>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/paths.h"
 
 namespace ggufmill {
 namespace {
@@ -69,14 +67,8 @@ std::string path_of(const ConfigNode& source) {
 }
 
 Strings matches_of(const std::string& pattern) {
-  const auto free = [](glob_t* found) { ::globfree(found); };
-  glob_t found{};
-  const std::unique_ptr<glob_t, decltype(free)> owner(&found, free);
   if (pattern.find_first_of("*?[") == std::string::npos) return {pattern};  // a missing file is detected on reading
-  if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) != 0) return {};
-  Strings paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  std::ranges::sort(paths);
-  return paths;
+  return paths_matching(pattern);
 }
 
 // Returns true for a checkpoint: a folder, or a model of the hub, hf://ORG/NAME@REVISION. No server is asked.
@@ -187,7 +179,7 @@ class Expansion {
 
   bool is_excluded(const std::string& name, const std::string& recipe) {
     const auto fits = [](const std::optional<std::string>& pattern, const std::string& text) {
-      return !pattern || ::fnmatch(pattern->c_str(), text.c_str(), 0) == 0;
+      return !pattern || matches_wildcards(*pattern, text);
     };
     bool is_excluded = false;
     for (std::size_t i = 0; i < used_.size(); ++i)

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <optional>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/process.h"
 
 namespace ggufmill {
 namespace {
@@ -45,8 +45,8 @@ Parameters declared(const ConfigNode& root, Diagnostics& errors) {
     }
     Parameter& parameter = parameters[entry.key];
     const ConfigNode* value = entry.value.find("default");
-    if (const char* environment = std::getenv(entry.key.c_str()))
-      parameter.value = environment;
+    if (const auto environment = environment_variable(entry.key.c_str()))
+      parameter.value = *environment;
     else if (value && value->is_scalar())
       parameter.value = value->scalar;
   }

@@ -5,10 +5,6 @@
 
 namespace ggufmill {
 
-// Returns the file that this code is mapped from: libggufmill, or a program or extension module that links it
-// statically. Empty if the system does not report it.
-const std::string& own_file();
-
 // Returns the folder of the kernel modules and other files installed for this code: "../lib/ggufmill" relative to the
 // folder of a program; ggufmill/ or, if it is missing, lib/ggufmill/ next to a library that this code is part of. Empty
 // if the system does not report where that is.

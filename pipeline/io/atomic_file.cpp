@@ -7,7 +7,7 @@
 
 #include "pipeline/io/output_folder.h"
 #include "pipeline/io/output_target.h"
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/io/write_behind.h"
 
@@ -148,7 +148,7 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, 
   BOOST_OUTCOME_TRY(check_target(path, options.overwrite));
   BOOST_OUTCOME_TRY(OutputFolder folder, OutputFolder::open(target.folder));
   // Check again now that all folders of the path exist: before, "new/../model.gguf" did not resolve.
-  BOOST_OUTCOME_TRY(const std::optional<struct stat> old, check_target(path, options.overwrite));
+  BOOST_OUTCOME_TRY(const std::optional<FileStatus> old, check_target(path, options.overwrite));
   BOOST_OUTCOME_TRY(TemporaryFile temporary,
                     TemporaryFile::open(folder.descriptor(), target.name, path, options.identity, options.attach));
   if (options.mode == IoMode::kDirect) {
@@ -167,7 +167,7 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, 
     BOOST_OUTCOME_TRY(temporary.reserve(bytes));
   }
   if (old) {
-    BOOST_OUTCOME_TRY(temporary.set_mode(old->st_mode & 0777));
+    BOOST_OUTCOME_TRY(temporary.set_mode(old->mode & kPermissions));
   }
   return std::unique_ptr<AtomicFile>(new NewFile(path, bytes, options, std::move(folder), std::move(temporary)));
 }

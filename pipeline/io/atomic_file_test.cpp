@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "pipeline/io/atomic_file.h"
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/temporary_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -93,9 +93,7 @@ TEST_CASE("a new file has the permissions that the umask allows") {
   const mode_t before = ::umask(027);
   REQUIRE(write_whole(*created(folder.file("out"), 6), 6));
   ::umask(before);
-  struct stat info {};
-  REQUIRE(::stat(folder.file("out").c_str(), &info) == 0);
-  CHECK((info.st_mode & 0777) == 0640);
+  CHECK(status_of(folder.file("out")).mode == 0640);
 }
 
 TEST_CASE("an overwritten file is the old one until the new one is sealed") {
@@ -134,12 +132,12 @@ TEST_CASE("a file that appears meanwhile is not lost") {
   SystemCalls calls = kernel_calls();
   const int supported = GENERATE(2, 1, 0);  // 2: rename without replacing; 1: hard links; 0: neither
   if (supported < 2)
-    calls.renameat2 = [](int from, const char* a, int to, const char* b, unsigned flags) {
+    calls.rename = [](int from, const char* a, int to, const char* b, Rename how) {
       errno = EINVAL;
-      return flags ? -1 : kernel_calls().renameat2(from, a, to, b, flags);
+      return how != Rename::kReplace ? -1 : kernel_calls().rename(from, a, to, b, how);
     };
   if (supported < 1)
-    calls.linkat = [](int, const char*, int, const char*, int) {
+    calls.link = [](int, const char*, int, const char*) {
       errno = EPERM;
       return -1;
     };
@@ -162,7 +160,7 @@ TEST_CASE("a file that appears meanwhile is not lost") {
 TEST_CASE("space is reserved even if the file system cannot allocate") {
   const TempDir folder;
   SystemCalls calls = kernel_calls();
-  calls.fallocate = [](int, int, off_t, off_t) {
+  calls.reserve = [](int, std::uint64_t) {
     errno = EOPNOTSUPP;
     return -1;
   };
@@ -195,18 +193,18 @@ TEST_CASE("the header follows the data to the disk, the name follows the header,
   static std::string order;
   order.clear();
   SystemCalls calls = kernel_calls();
-  calls.pwrite = [](int descriptor, const void* from, std::size_t bytes, off_t offset) {
+  calls.write = [](int descriptor, const void* from, std::size_t bytes, std::uint64_t offset) {
     order += offset == 0 ? "header " : "data ";
-    return kernel_calls().pwrite(descriptor, from, bytes, offset);
+    return kernel_calls().write(descriptor, from, bytes, offset);
   };
-  calls.fsync = [](int descriptor) {
-    struct stat info {};
-    order += ::fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode) ? "fsync-folder " : "fsync ";
-    return kernel_calls().fsync(descriptor);
+  calls.sync = [](int descriptor) {
+    FileStatus info;
+    order += kernel_calls().status(descriptor, &info) == 0 && info.is_folder() ? "fsync-folder " : "fsync ";
+    return kernel_calls().sync(descriptor);
   };
-  calls.renameat2 = [](int from, const char* a, int to, const char* b, unsigned flags) {
+  calls.rename = [](int from, const char* a, int to, const char* b, Rename how) {
     order += "rename ";
-    return kernel_calls().renameat2(from, a, to, b, flags);
+    return kernel_calls().rename(from, a, to, b, how);
   };
   set_system_calls(&calls);
   const Status status = write_whole(*created(folder.file("out"), 6), 6);
@@ -333,11 +331,8 @@ TEST_CASE("another user's file under the temporary name is not touched, and the 
   REQUIRE(write_whole(*file.value(), 6));
   CHECK(read_text(folder.file("out")) == "HHdata");
   CHECK(read_text(victim) == "untouched");
-  struct stat info {
-  }, trap{};
-  REQUIRE(::stat(folder.file("out").c_str(), &info) == 0);
-  CHECK(info.st_uid == ::geteuid());
-  CHECK(::lstat(temporary.c_str(), &trap) == 0);
+  CHECK(status_of(folder.file("out")).owner == own_user());
+  CHECK_NOTHROW(status_of(temporary, Links::kNoFollow));
 }
 
 TEST_CASE("no run attaches to another user's file") {
@@ -354,15 +349,12 @@ TEST_CASE("nobody else may write to a file until it has its name") {
   const TempDir folder;
   const mode_t before = ::umask(0);
   auto file = AtomicFile::create(folder.file("out"), 6, {.identity = "id"});
-  struct stat unfinished {
-  }, finished{};
-  ::stat(temporary_path(folder.file("out"), "id").c_str(), &unfinished);
+  const unsigned unfinished = status_of(temporary_path(folder.file("out"), "id")).mode;
   const Status written = write_whole(*file.value(), 6);
   ::umask(before);
   REQUIRE(written);
-  REQUIRE(::stat(folder.file("out").c_str(), &finished) == 0);
-  CHECK((unfinished.st_mode & 0777) == 0644);
-  CHECK((finished.st_mode & 0777) == 0666);
+  CHECK(unfinished == 0644);
+  CHECK(status_of(folder.file("out")).mode == 0666);
 }
 
 TEST_CASE("a file that was truncated while it was written is not published") {
@@ -382,9 +374,7 @@ TEST_CASE("a file that was truncated and grew again while it was written counts 
   const TempDir folder;
   auto file = AtomicFile::create(folder.file("out"), kBytes, {.identity = "id"});
   const std::string temporary = temporary_path(folder.file("out"), "id"), half(kBytes / 2, 'x');
-  struct stat info {};
-  REQUIRE(::stat(temporary.c_str(), &info) == 0);
-  if (static_cast<std::size_t>(info.st_blocks) * 512 < kBytes) GGUFMILL_SKIP("this file system reserves no space");
+  if (status_of(temporary).blocks * 512 < kBytes) GGUFMILL_SKIP("this file system reserves no space");
   const bool cuts = GENERATE(true, false);
   REQUIRE(file.value()->write(2, as_bytes(half.substr(2))));
   if (cuts) REQUIRE(::truncate(temporary.c_str(), 0) == 0);

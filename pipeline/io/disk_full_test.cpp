@@ -8,8 +8,8 @@
 #include <future>
 
 #include "pipeline/io/io.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/services.h"
-#include "pipeline/io/system_calls.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"
@@ -83,7 +83,7 @@ TEST_CASE("the old file is kept if the disk fills up and nothing could be reserv
   const std::string half(512 << 10, 'x');
   write_text(disk.file("out"), "old");
   SystemCalls calls = kernel_calls();
-  calls.fallocate = [](int, int, off_t, off_t) {
+  calls.reserve = [](int, std::uint64_t) {
     errno = EOPNOTSUPP;
     return -1;
   };

@@ -1,16 +1,14 @@
 #include "pipeline/io/input_file.h"
 
 #include <fmt/format.h>
-#include <sys/uio.h>
 #include <xxhash.h>
 
 #include <algorithm>
 
-#include "pipeline/io/descriptor.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/memory.h"
 #include "pipeline/io/own_file.h"
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/transfer.h"
 
 namespace ggufmill {
@@ -22,65 +20,59 @@ Error cannot_open(const std::string& path, int errno_value) {
   return error;
 }
 
-Status check_regular(const std::string& path, const struct stat& info) {
-  if (S_ISREG(info.st_mode)) return ok();
-  return input_error(path, fmt::format("is {}, not a file", kind_of_mode(info.st_mode)),
+Status check_regular(const std::string& path, const FileStatus& info) {
+  if (info.is_file()) return ok();
+  return input_error(path, fmt::format("is {}, not a file", name_of(info.kind)),
                      "give a regular file: pipes and devices do not support random access");
 }
 
-constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY;
-
 }  // namespace
 
-std::string_view kind_of_mode(unsigned mode) {
-  return S_ISREG(mode)    ? "a file"
-         : S_ISDIR(mode)  ? "a folder"
-         : S_ISFIFO(mode) ? "a pipe"
-         : S_ISSOCK(mode) ? "a socket"
-                          : "a device";
+std::string_view name_of(FileStatus::Kind kind) {
+  using Kind = FileStatus::Kind;
+  return kind == Kind::kFile     ? "a file"
+         : kind == Kind::kFolder ? "a folder"
+         : kind == Kind::kPipe   ? "a pipe"
+         : kind == Kind::kSocket ? "a socket"
+                                 : "a device";
 }
 
 Result<std::shared_ptr<const InputFile>> InputFile::open(const std::string& path, IoMode mode) {
-  const SystemCalls& calls = system_calls();
   if (path.find('\0') != std::string::npos) return input_error(path, "a path cannot contain a NUL character");
-  struct stat info {};
+  FileStatus info;
   // Checked before opening, because merely opening some devices triggers actions.
-  if (retry([&] { return calls.fstatat(AT_FDCWD, path.c_str(), &info, 0); }) < 0) return cannot_open(path, errno);
+  if (!get_status(kCurrentFolder, path, Links::kFollow, info)) return cannot_open(path, errno);
   BOOST_OUTCOME_TRY(check_regular(path, info));
-  // Non-blocking, in case the name has been taken by a pipe in the meantime.
-  Descriptor descriptor(retry([&] { return calls.openat(AT_FDCWD, path.c_str(), kReadFlags | O_NONBLOCK, 0); }));
+  // The name may have been taken by a pipe in the meantime.
+  Descriptor descriptor = open_file(kCurrentFolder, path, kOpenRead | kOpenNoWaiting);
   if (!descriptor) return cannot_open(path, errno);
-  if (retry([&] { return calls.fstat(descriptor.get(), &info); }) < 0) return cannot_open(path, errno);
+  if (!get_status(descriptor.get(), info)) return cannot_open(path, errno);
   BOOST_OUTCOME_TRY(check_regular(path, info));
-  // With O_NONBLOCK set, io_uring returns EAGAIN even for regular files.
-  if (retry([&] { return calls.set_status_flags(descriptor.get(), O_RDONLY); }) < 0) return cannot_open(path, errno);
-  std::shared_ptr<InputFile> file(
-      new InputFile(path, static_cast<std::uint64_t>(info.st_size), std::move(descriptor), mode));
+  if (retry([&] { return system_calls().set_waiting(descriptor.get()); }) < 0) return cannot_open(path, errno);
+  std::shared_ptr<InputFile> file(new InputFile(path, info.bytes, std::move(descriptor), mode));
   BOOST_OUTCOME_TRY(SourceFile identity, file->identity());
   file->description_ = std::make_shared<const SourceFile>(std::move(identity));
-  file->inode_time_ = nanoseconds(info.st_ctim);
+  file->inode_time_ = info.changed;
   if (mode == IoMode::kDirect) {
     BOOST_OUTCOME_TRY(file->open_direct());
   }
   return std::shared_ptr<const InputFile>(std::move(file));
 }
 
-// Opens the file of the other descriptor a second time, regardless of its current name.
 Status InputFile::open_direct() {
-  const std::string same = fmt::format("/proc/self/fd/{}", descriptor_.get());
-  direct_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, same.c_str(), kReadFlags | O_DIRECT, 0); }));
+  direct_ = Descriptor(retry([&] { return system_calls().reopen_direct(descriptor_.get(), kOpenRead); }));
   if (direct_) return ok();
   return errno == EINVAL ? no_direct_io(path_) : cannot_open(path_, errno);
 }
 
 Result<SourceFile> InputFile::identity() const {
-  struct stat info {};
-  if (retry([&] { return system_calls().fstat(descriptor_.get(), &info); }) < 0) return cannot_open(path_, errno);
-  const auto now = static_cast<std::uint64_t>(info.st_size);
+  FileStatus info;
+  if (!get_status(descriptor_.get(), info)) return cannot_open(path_, errno);
+  const std::uint64_t now = info.bytes;
   const std::size_t bytes = std::min<std::uint64_t>({kHashedBytes, bytes_, now});
   BOOST_OUTCOME_TRY(const Buffer beginning, Buffer::allocate(std::max<std::size_t>(bytes, 1)));
   BOOST_OUTCOME_TRY(read_all({descriptor_.get(), 0, beginning.data(), bytes, bytes}, path_));
-  return SourceFile{path_, now, XXH3_64bits(beginning.data(), bytes), nanoseconds(info.st_mtim)};
+  return SourceFile{path_, now, XXH3_64bits(beginning.data(), bytes), info.modified};
 }
 
 Status InputFile::check_unchanged() const {
@@ -95,9 +87,9 @@ Status InputFile::check_unchanged() const {
 }
 
 Result<std::int64_t> InputFile::inode_time() const {
-  struct stat info {};
-  if (retry([&] { return system_calls().fstat(descriptor_.get(), &info); }) < 0) return cannot_open(path_, errno);
-  return nanoseconds(info.st_ctim);
+  FileStatus info;
+  if (!get_status(descriptor_.get(), info)) return cannot_open(path_, errno);
+  return info.changed;
 }
 
 Status InputFile::read(std::uint64_t offset, std::span<std::byte> into) const {
@@ -112,8 +104,7 @@ bool InputFile::read_if_cached(std::uint64_t offset, std::span<std::byte> into) 
   if (!transfer || mode_ == IoMode::kDirect) return false;
   Transfer left = transfer.value();
   while (left.least > 0) {
-    const iovec piece{left.data, left.bytes};
-    const ssize_t got = ::preadv2(descriptor_.get(), &piece, 1, static_cast<off_t>(left.offset), RWF_NOWAIT);
+    const std::int64_t got = read_cached(descriptor_.get(), left.data, left.bytes, left.offset);
     if (got <= 0) return false;
     left = left.after(static_cast<std::size_t>(got));
   }
@@ -136,8 +127,7 @@ Result<Transfer> InputFile::begin_read(std::uint64_t offset, std::span<std::byte
 }
 
 void InputFile::end_read(std::uint64_t offset, std::size_t bytes) const {
-  if (mode_ == IoMode::kStreaming)  // drops the pages that lie entirely in the range; a hint that may be ignored
-    ::posix_fadvise(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
+  if (mode_ == IoMode::kStreaming) drop_from_cache(descriptor_.get(), offset, bytes);
 }
 
 }  // namespace ggufmill

@@ -9,13 +9,13 @@
 #include <string_view>
 
 #include "pipeline/io/byte_source.h"
-#include "pipeline/io/descriptor.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/transfer.h"
 
 namespace ggufmill {
 
-// Name of the file type in an st_mode: "a file", "a folder", "a pipe", "a socket", "a device".
-std::string_view kind_of_mode(unsigned mode);
+// Name of a kind of file: "a file", "a folder", "a pipe", "a socket", "a device".
+std::string_view name_of(FileStatus::Kind kind);
 // Same for a local path, or "a broken link"; empty if nothing exists there, or if `path` is an address.
 std::string_view kind_of_path(const std::string& path);
 

@@ -8,7 +8,7 @@
 
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/memory.h"
-#include "pipeline/io/services.h"
+#include "pipeline/io/platform/uring.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"

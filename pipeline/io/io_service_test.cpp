@@ -13,7 +13,7 @@
 #include <numeric>
 
 #include "pipeline/io/io_service.h"
-#include "pipeline/io/services.h"
+#include "pipeline/io/platform/uring.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/hooked_calls.h"

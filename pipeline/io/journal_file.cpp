@@ -1,49 +1,44 @@
 #include "pipeline/io/journal_file.h"
 
-#include <sys/file.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <span>
 
 #include "pipeline/io/output_folder.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/own_file.h"
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/transfer.h"
 
 namespace ggufmill {
 
 Result<JournalFile::Found> JournalFile::open_existing() {
-  BOOST_OUTCOME_TRY(FoundFile there, open_own(AT_FDCWD, path_, O_RDWR, path_));
+  BOOST_OUTCOME_TRY(FoundFile there, open_own(kCurrentFolder, path_, kOpenReadWrite, path_));
   if (!there.file) return Found{std::move(there.strange), false};
-  if (::flock(there.file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return Found{{}, true};
+  if (!try_lock(there.file.get(), Lock::kExclusive)) return Found{{}, true};
   file_ = std::move(there.file);
   if (!is_there()) file_ = Descriptor();  // its owner has removed it before the lock
   return Found{};
 }
 
 Result<bool> JournalFile::create() {
-  const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
   if (!file_) {
-    file_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, path_.c_str(), flags, kOwnMode); }));
+    file_ = open_file(kCurrentFolder, path_, kOpenReadWrite | kOpenCreate | kOpenNew, kOwnMode);
     if (!file_ && errno == EEXIST) return false;
     if (!file_) return io_error(path_, "create the journal", errno);
-    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (!try_lock(file_.get(), Lock::kExclusive)) {
       file_ = Descriptor();  // another process has found and locked it already
       return false;
     }
   }
-  if (retry([&] { return system_calls().ftruncate(file_.get(), 0); }) < 0)
+  if (retry([&] { return system_calls().resize(file_.get(), 0); }) < 0)
     return io_error(path_, "empty the journal", errno);
   return true;
 }
 
 Result<std::string> JournalFile::read(std::uint64_t most) const {
-  struct stat info {};
-  if (retry([&] { return system_calls().fstat(file_.get(), &info); }) < 0)
-    return io_error(path_, "stat the journal", errno);
-  std::string text(std::min<std::uint64_t>(static_cast<std::uint64_t>(info.st_size), most), '\0');
+  FileStatus info;
+  if (!get_status(file_.get(), info)) return io_error(path_, "stat the journal", errno);
+  std::string text(std::min(info.bytes, most), '\0');
   const auto into = std::as_writable_bytes(std::span(text));
   BOOST_OUTCOME_TRY(read_all({file_.get(), 0, into.data(), into.size(), into.size()}, path_));
   return text;
@@ -54,7 +49,7 @@ Status JournalFile::write(std::uint64_t offset, std::string_view bytes) const {
 }
 
 Status JournalFile::truncate(std::uint64_t bytes) const {
-  if (retry([&] { return system_calls().ftruncate(file_.get(), static_cast<off_t>(bytes)); }) < 0)
+  if (retry([&] { return system_calls().resize(file_.get(), bytes); }) < 0)
     return io_error(path_, "truncate the journal", errno);
   return ok();
 }
@@ -71,16 +66,14 @@ Status JournalFile::sync_folder() const {
 }
 
 bool JournalFile::is_there() const {
-  struct stat opened {
-  }, named{};
-  if (!file_ || retry([&] { return system_calls().fstat(file_.get(), &opened); }) < 0) return false;
-  const auto look = [&] { return system_calls().fstatat(AT_FDCWD, path_.c_str(), &named, AT_SYMLINK_NOFOLLOW); };
-  return retry(look) == 0 && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
+  FileStatus opened, named;
+  return file_ && get_status(file_.get(), opened) && get_status(kCurrentFolder, path_, Links::kNoFollow, named) &&
+         named.is_same_file(opened);
 }
 
 void JournalFile::remove() {
   if (!file_) return;
-  retry([&] { return system_calls().unlinkat(AT_FDCWD, path_.c_str(), 0); });
+  remove_file(kCurrentFolder, path_);
   file_ = Descriptor();
 }
 

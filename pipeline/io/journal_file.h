@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "pipeline/core/error.h"
-#include "pipeline/io/descriptor.h"
+#include "pipeline/io/platform/files.h"
 
 namespace ggufmill {
 

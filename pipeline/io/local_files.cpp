@@ -1,11 +1,9 @@
 // Sources that are files of this machine.
 
-#include <sys/stat.h>
-
 #include <filesystem>
 
-#include "pipeline/core/folder.h"
 #include "pipeline/io/input_file.h"
+#include "pipeline/io/platform/paths.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/source_scheme.h"
 
@@ -53,10 +51,13 @@ const SourceScheme& local_files() {
 }
 
 std::string_view kind_of_path(const std::string& path) {
-  struct stat info {};
-  if (is_address(path) || ::lstat(path.c_str(), &info) != 0) return {};
-  if (S_ISLNK(info.st_mode) && ::stat(path.c_str(), &info) != 0) return "a broken link";
-  return kind_of_mode(info.st_mode);
+  FileStatus info;
+  const auto look = [&](Links links) {
+    return kernel_calls().status_at(kCurrentFolder, path.c_str(), links, &info) == 0;
+  };
+  if (is_address(path) || !look(Links::kNoFollow)) return {};
+  if (info.is_link() && !look(Links::kFollow)) return "a broken link";
+  return name_of(info.kind);
 }
 
 }  // namespace ggufmill

@@ -2,22 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
 
-#include "pipeline/core/folder.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/own_file.h"
+#include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/paths.h"
 #include "pipeline/io/store_scheme.h"
-#include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/io/threads.h"
 
@@ -136,22 +134,21 @@ Result<std::unique_ptr<OutputStore>> open_store(std::vector<StoredFile> planned,
   return std::unique_ptr<OutputStore>(std::move(files));
 }
 
-std::optional<struct stat> look(const std::string& path) {
-  struct stat info {};
-  const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
-  if (retry(call) < 0) return {};
+std::optional<FileStatus> look(const std::string& path) {
+  FileStatus info;
+  if (!get_status(kCurrentFolder, path, Links::kNoFollow, info)) return {};
   return info;
 }
 
 bool has_id(const std::string& path, const FileId& id) {
   const auto info = look(path);
-  return info && FileId{info->st_dev, info->st_ino} == id;
+  return info && FileId{info->device, info->inode} == id;
 }
 
 // Returns the number of bytes already allocated on the disk that a run of the plan would take over.
 std::uint64_t reserved_before(const std::string& output, const std::string& identity) {
   const auto info = look(temporary_path(output, identity));
-  return info ? static_cast<std::uint64_t>(info->st_blocks) * 512 : 0;
+  return info ? info->blocks * 512 : 0;
 }
 
 // The space needed by all outputs on one disk.
@@ -177,9 +174,9 @@ class LocalStore final : public StoreScheme {
 
   // The later of ctime and mtime, since mtime can be set back.
   std::optional<std::int64_t> touched_at(const std::string& path) const override {
-    struct stat info {};
-    if (retry([&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, 0); }) < 0) return {};
-    return std::max(nanoseconds(info.st_ctim), nanoseconds(info.st_mtim));
+    FileStatus info;
+    if (!get_status(kCurrentFolder, path, Links::kFollow, info)) return {};
+    return std::max(info.changed, info.modified);
   }
 
   std::string journal_path(const std::string& output, const std::string& identity) const override {
@@ -193,7 +190,7 @@ class LocalStore final : public StoreScheme {
   SealedFile find_sealed(const StoredFile& file, const std::string& identity, const FileId& id) const override {
     const auto is = [&](const std::string& path) {
       const auto info = look(path);
-      return info && why_not_own(*info).empty() && FileId{info->st_dev, info->st_ino} == id;
+      return info && why_not_own(*info).empty() && FileId{info->device, info->inode} == id;
     };
     if (is(file.path)) return SealedFile::kPublished;
     return is(temporary_path(file.path, identity)) ? SealedFile::kUnfinished : SealedFile::kMissing;
@@ -203,7 +200,7 @@ class LocalStore final : public StoreScheme {
   std::vector<UnfinishedFile> find_unfinished(std::span<const std::string> outputs,
                                               std::span<const std::string> endings) const override;
   Status remove_unfinished(const std::string& path) const override {
-    if (retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); }) < 0 && errno != ENOENT)
+    if (!remove_file(kCurrentFolder, path) && errno != ENOENT)
       return io_error(path, "remove the leftover file of an earlier run", errno);
     return ok();
   }
@@ -211,12 +208,12 @@ class LocalStore final : public StoreScheme {
 
 void LocalStore::check_space(std::span<const StoredFile> files, const StoreOptions& options,
                              Diagnostics& errors) const {
-  std::map<dev_t, Need> disks;
+  std::map<std::uint64_t, Need> disks;  // by device
   for (const StoredFile& file : files) {
     const fs::path folder = folder_above(file.path);
-    struct stat info {};
-    if (::stat(folder.c_str(), &info) != 0) continue;
-    Need& need = disks.try_emplace(info.st_dev, Need{folder, 0}).first->second;
+    FileStatus info;
+    if (kernel_calls().status_at(kCurrentFolder, folder.c_str(), Links::kFollow, &info) != 0) continue;
+    Need& need = disks.try_emplace(info.device, Need{folder, 0}).first->second;
     need.bytes += file.bytes - std::min(file.bytes, reserved_before(file.path, options.identity));
   }
   for (const auto& [device, need] : disks) {
@@ -236,7 +233,7 @@ std::string LocalStore::why_not_attachable(const StoredFile& file, const std::st
   if (const std::string strange = why_not_own(*left); !strange.empty())
     return fmt::format("the file in place of its partial output for {} does not belong to this user alone: {}",
                        quoted_name(file.path), strange);
-  if (static_cast<std::uint64_t>(left->st_size) != file.bytes)
+  if (left->bytes != file.bytes)
     return fmt::format("its partial output for {} has a different size", quoted_name(file.path));
   return {};
 }
@@ -249,7 +246,7 @@ Status LocalStore::finish_publishing(std::span<const StoredFile> files, std::spa
     if (!has_id(files[i].path, ids[i]))
       unnamed.push_back(files[i]);
     else if (!has_id(temporary, ids[i]))  // the file that was replaced, if any
-      retry([&] { return system_calls().unlinkat(AT_FDCWD, temporary.c_str(), 0); });
+      remove_file(kCurrentFolder, temporary);
   }
   BOOST_OUTCOME_TRY(const auto store, attach(std::move(unnamed), options));
   Status published = store->publish();

@@ -1,76 +1,11 @@
 #include "pipeline/io/machine.h"
 
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <fstream>
-#include <limits>
+
+#include "pipeline/io/platform/paths.h"
+#include "pipeline/io/platform/process.h"
 
 namespace ggufmill {
-namespace {
-
-// Opens a file of the kernel, which may be missing. Throws std::bad_alloc if there is not enough memory to open it.
-std::ifstream opened(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path);
-  if (!file && errno == ENOMEM) throw std::bad_alloc();
-  file.exceptions(std::ios::badbit);
-  return file;
-}
-
-// Reads "200000 100000" or "max 100000": microseconds of CPU time per period in microseconds. Returns infinity if the
-// quota is "max" or the file is missing.
-double quota_of(const std::string& path) {
-  std::ifstream file = opened(path);
-  double quota = 0, period = 0;
-  return file >> quota >> period && quota > 0 && period > 0 ? quota / period : std::numeric_limits<double>::infinity();
-}
-
-std::uint64_t number_of(const std::string& path) {
-  std::ifstream file = opened(path);
-  std::uint64_t number = 0;
-  return file >> number ? number : UINT64_MAX;
-}
-
-// Returns the version 2 group of this process, from the line "0::/slice/job".
-std::string own_group(const std::string& root) {
-  std::ifstream groups = opened(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);)
-    if (line.starts_with("0::/")) return line.substr(3);
-  return "/";
-}
-
-}  // namespace
-
-ControlGroup::ControlGroup(const std::string& root) : cpus_(std::numeric_limits<double>::infinity()) {
-  const std::string mount = root + "/sys/fs/cgroup";
-  for (std::string group = own_group(root); !group.empty(); group.resize(group.rfind('/'))) read_group(mount + group);
-  read_group(mount);  // what a container sees of its own group
-  read_v1(mount);
-}
-
-void ControlGroup::read_group(const std::string& folder) {
-  cpus_ = std::min(cpus_, quota_of(folder + "/cpu.max"));
-  memory_ = std::min(memory_, number_of(folder + "/memory.max"));
-}
-
-void ControlGroup::read_v1(const std::string& mount) {
-  std::ifstream quota = opened(mount + "/cpu/cpu.cfs_quota_us"), period = opened(mount + "/cpu/cpu.cfs_period_us");
-  double part = 0, whole = 0;
-  if (quota >> part && period >> whole && part > 0 && whole > 0) cpus_ = std::min(cpus_, part / whole);
-  memory_ = std::min(memory_, number_of(mount + "/memory/memory.limit_in_bytes"));
-}
-
-unsigned usable_cpus() {
-  cpu_set_t mask;
-  double cpus = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
-  // fails on machines with more than 1024 CPUs
-  if (::sched_getaffinity(0, sizeof(mask), &mask) == 0) cpus = CPU_COUNT(&mask);
-  return static_cast<unsigned>(std::max(std::ceil(std::min(cpus, ControlGroup().cpus())), 1.0));
-}
 
 unsigned most_threads() {
   constexpr unsigned kMin = 64, kForEachCpu = 4;
@@ -80,21 +15,9 @@ unsigned most_threads() {
 unsigned threads_for(unsigned wanted) { return wanted == 0 ? usable_cpus() : std::min(wanted, most_threads()); }
 
 std::string cache_folder(const std::string& kind) {
-  const auto environment = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  if (const std::string own = environment("GGUFMILL_CACHE"); !own.empty()) return own + "/" + kind;
-  // The XDG Base Directory Specification says that relative paths are invalid and must be ignored.
-  if (const std::string caches = environment("XDG_CACHE_HOME"); caches.starts_with('/'))
-    return caches + "/ggufmill/" + kind;
-  const std::string home = environment("HOME");
-  return home.empty() ? "" : home + "/.cache/ggufmill/" + kind;
-}
-
-std::uint64_t usable_memory() {
-  const auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));
-  return std::min(pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)), ControlGroup().memory());
+  if (const auto own = environment_variable("GGUFMILL_CACHE"); own && !own->empty()) return *own + "/" + kind;
+  const std::string caches = user_folder(UserFolder::kCache);
+  return caches.empty() ? caches : caches + "/ggufmill/" + kind;
 }
 
 }  // namespace ggufmill

@@ -1,19 +1,19 @@
 #include "pipeline/io/memory.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <new>
 #include <utility>
+
+#include "pipeline/io/platform/memory.h"
 
 namespace ggufmill {
 namespace {
 
 // Returns 0 on overflow, which every system call rejects.
 std::size_t whole_pages(std::size_t bytes) {
-  static const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t page = page_bytes();
   return (bytes + page - 1) / page * page;
 }
 
@@ -26,8 +26,6 @@ bool has_room(std::vector<T>& pieces) try {
 } catch (const std::bad_alloc&) {
   return false;
 }
-
-std::byte* or_null(void* mapped) { return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped); }
 
 }  // namespace
 
@@ -90,13 +88,10 @@ std::byte* SpareMemory::take(std::size_t bytes) {
   bytes = whole_pages(bytes);
   if (const Piece piece = nearest(bytes); piece.data) {
     if (piece.bytes == bytes) return piece.data;
-#ifndef __SANITIZE_THREAD__  // TSan does not see this call, and would mistake the new mapping for old data
-    // Keeps the pages common to both sizes.
-    if (std::byte* data = or_null(::mremap(piece.data, piece.bytes, bytes, MREMAP_MAYMOVE))) return data;
-#endif
-    ::munmap(piece.data, piece.bytes);
+    if (std::byte* data = resize_pages(piece.data, piece.bytes, bytes)) return data;
+    unmap_pages(piece.data, piece.bytes);
   }
-  return or_null(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  return map_pages(bytes);
 }
 
 SpareMemory::Piece SpareMemory::nearest(std::size_t bytes) {
@@ -121,7 +116,7 @@ void SpareMemory::give(std::byte* data, std::size_t bytes) {
       return;
     }
   }
-  ::munmap(data, bytes);
+  unmap_pages(data, bytes);
 }
 
 std::size_t SpareMemory::kept() const {

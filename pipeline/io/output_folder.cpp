@@ -6,18 +6,14 @@
 #include <new>
 #include <utility>
 
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/platform/files.h"
 
 namespace ggufmill {
 namespace {
 
-constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-
 std::string or_current(const std::string& path) { return path.empty() ? "." : path; }
 
-Descriptor open_folder(const std::string& path) {
-  return Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), kFolderFlags, 0); }));
-}
+Descriptor open_folder(const std::string& path) { return open_file(kCurrentFolder, path, kOpenRead | kOpenFolder); }
 
 // Makes the directory entry of a new folder durable, like that of a file.
 Status sync_parent(const std::string& path) {
@@ -37,7 +33,7 @@ void remove_empty(const std::vector<std::string>& made) {
   // Longer paths first: they may lie inside shorter ones.
   std::stable_sort(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
   std::erase_if(waiting, [](const std::string& path) {
-    const auto remove = [&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), AT_REMOVEDIR); };
+    const auto remove = [&] { return system_calls().remove_folder(kCurrentFolder, path.c_str()); };
     return retry(remove) == 0 || errno != ENOTEMPTY;
   });
 }
@@ -45,7 +41,7 @@ void remove_empty(const std::vector<std::string>& made) {
 }  // namespace
 
 int sync_to_disk(int descriptor) {
-  const int result = retry([&] { return system_calls().fsync(descriptor); });
+  const int result = retry([&] { return system_calls().sync(descriptor); });
   return result < 0 && errno == EINVAL ? 0 : result;
 }
 
@@ -64,7 +60,7 @@ Status OutputFolder::make(const std::string& path) {
   std::string made = path;
   auto attempt = [&] {
     made_.reserve(made_.size() + 1);  // so that every folder that is created is recorded
-    return retry([&] { return system_calls().mkdirat(AT_FDCWD, path.c_str(), 0777); });
+    return retry([&] { return system_calls().make_folder(kCurrentFolder, path.c_str(), 0777); });
   };
   int result = attempt();
   if (result < 0 && errno == ENOENT) {

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
-#include "pipeline/io/descriptor.h"
+#include "pipeline/io/platform/files.h"
 
 namespace ggufmill {
 
-// Calls fsync; counts as success if the file system does not support it (EINVAL). Otherwise returns -1 and sets errno
-// on failure.
+// SystemCalls::sync(); counts as success if the file system does not support it. Otherwise returns -1 and sets errno on
+// failure.
 int sync_to_disk(int descriptor);
 
 // An open folder, created if it was missing. If destroyed before keep(), the folders created for it are removed again

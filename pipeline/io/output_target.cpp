@@ -2,16 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <utility>
 
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/store_scheme.h"
-#include "pipeline/io/system_calls.h"
 
 namespace ggufmill {
 namespace {
@@ -23,9 +21,9 @@ Error refused(const std::string& path, std::string what, std::string help) {
 }
 
 // Returns nullopt, not an error, if nothing exists at `path`.
-Result<std::optional<struct stat>> look(const std::string& path, int flags) {
-  struct stat info {};
-  if (retry([&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, flags); }) == 0) return info;
+Result<std::optional<FileStatus>> look(const std::string& path, Links links) {
+  FileStatus info;
+  if (get_status(kCurrentFolder, path, links, info)) return info;
   if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
   return io_error(path, "inspect the file", errno);
 }
@@ -58,18 +56,18 @@ Status check_folder(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_directory(above, ignored))
     return refused(path, fmt::format("'{}' is a file, not a folder", above), "choose another output");
-  if (::access(above.c_str(), W_OK | X_OK) != 0)
-    return io_error(path, fmt::format("create files in '{}'", above), errno);
+  if (const int error = why_not_writable(above); error != 0)
+    return io_error(path, fmt::format("create files in '{}'", above), error);
   return ok();
 }
 
-using Inode = std::pair<dev_t, ino_t>;
+using Inode = std::pair<std::uint64_t, std::uint64_t>;
 
 // Returns the identity of the existing file, following links.
 std::optional<Inode> id_of(const std::string& path) {
-  const auto info = look(path, 0);
+  const auto info = look(path, Links::kFollow);
   if (!info || !info.value()) return {};
-  return Inode{info.value()->st_dev, info.value()->st_ino};
+  return Inode{info.value()->device, info.value()->inode};
 }
 
 }  // namespace
@@ -154,13 +152,13 @@ Result<TargetPath> split_target(const std::string& path) {
   return target;
 }
 
-Result<std::optional<struct stat>> check_target(const std::string& path, bool overwrite) {
-  BOOST_OUTCOME_TRY(const std::optional<struct stat> target, look(path, AT_SYMLINK_NOFOLLOW));
+Result<std::optional<FileStatus>> check_target(const std::string& path, bool overwrite) {
+  BOOST_OUTCOME_TRY(const std::optional<FileStatus> target, look(path, Links::kNoFollow));
   if (!target) return target;
-  if (S_ISDIR(target->st_mode)) return refused(path, "the output is a folder", "add a file name: out/model.gguf");
-  if (S_ISLNK(target->st_mode))
+  if (target->is_folder()) return refused(path, "the output is a folder", "add a file name: out/model.gguf");
+  if (target->is_link())
     return refused(path, "the output is a symbolic link", "give the file that it points to, or remove the link");
-  if (!S_ISREG(target->st_mode))
+  if (!target->is_file())
     return refused(path, "the output is not a regular file", "give a regular file: data is not written in order");
   if (!overwrite) return target_exists(path);
   return target;

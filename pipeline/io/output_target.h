@@ -1,14 +1,13 @@
 #pragma once
 // Rules for which paths may be written and overwritten.
 
-#include <sys/stat.h>
-
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/io/platform/files.h"
 
 namespace ggufmill {
 
@@ -22,7 +21,7 @@ Result<TargetPath> split_target(const std::string& path);
 
 // Returns the status of the file at `path`: nullopt if nothing exists there, or a regular file that may be replaced
 // according to `overwrite`. Otherwise exit code 2; 6 if the system does not allow access.
-Result<std::optional<struct stat>> check_target(const std::string& path, bool overwrite);
+Result<std::optional<FileStatus>> check_target(const std::string& path, bool overwrite);
 
 // A path that a job writes, the kind of file written there, and where in the configuration it was requested, for
 // messages.

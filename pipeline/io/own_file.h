@@ -1,25 +1,23 @@
 #pragma once
 // Files that an earlier process left under a name that others can guess.
 
-#include <sys/stat.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "pipeline/core/error.h"
-#include "pipeline/io/descriptor.h"
+#include "pipeline/io/platform/files.h"
 
 namespace ggufmill {
 
 // Permissions of a file that may be resumed: nobody else may write to it. The umask is applied to it.
-inline constexpr mode_t kOwnMode = 0644;
+inline constexpr unsigned kOwnMode = 0644;
 
 // Returns why an existing file is not owned exclusively by this user, as text for a message: "it belongs to user 1000".
 // Empty if it is: a regular file with one link that belongs to this user and that nobody else may write to. In a folder
 // that others may write to, any other file could be a trap: a link to one of this user's files, or a file whose bytes
 // somebody else will change.
-std::string why_not_own(const struct stat& info);
+std::string why_not_own(const FileStatus& info);
 
 // Returns the time at which the inode of a file last changed (ctime), in nanoseconds since 1970; 0 if unknown. It
 // cannot be set back, so it reveals bytes that were rewritten under the old modification time. Changing the mode,
@@ -38,8 +36,8 @@ struct FoundFile {
   Descriptor file;      // open if it is owned exclusively by this user
   std::string strange;  // otherwise the reason why it is not; empty if nothing exists there
 };
-// Opens `name` in the open folder `folder` (AT_FDCWD: the current one) with the access mode `access`. Follows no links
+// Opens `name` in the open folder `folder` with `access` (kOpenRead, kOpenReadWrite). Follows no links
 // and changes nothing. Exit code 6 if a system call fails; `path` is for messages.
-Result<FoundFile> open_own(int folder, const std::string& name, int access, const std::string& path);
+Result<FoundFile> open_own(int folder, const std::string& name, unsigned access, const std::string& path);
 
 }  // namespace ggufmill

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "pipeline/io/io_service.h"
-#include "pipeline/io/threads.h"
+#include "pipeline/io/platform/process.h"
 
 namespace ggufmill {
 
@@ -80,9 +80,5 @@ Result<std::unique_ptr<IoService>> start_thread_service();
 
 // Exit code 5, with the reason, if this build or this system does not support io_uring.
 Result<std::unique_ptr<IoService>> start_uring_service();
-
-// Returns an empty string if io_uring works here as needed (a write and a read of memory are tried), else the reason
-// why it does not.
-std::string why_no_uring();
 
 }  // namespace ggufmill

@@ -1,21 +1,14 @@
 #include "pipeline/io/temporary_file.h"
 
 #include <fmt/format.h>
-#include <linux/fs.h>
-#include <sys/file.h>
-#include <sys/resource.h>
 #include <xxhash.h>
 
-#include <algorithm>
-#include <charconv>
-#include <fstream>
-#include <limits>
 #include <random>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/own_file.h"
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/transfer.h"
 
 namespace ggufmill {
@@ -47,21 +40,6 @@ std::string random_identity() {
 // disappeared.
 constexpr int kMaxAttempts = 100;
 
-// Returns true if nobody else has locked the open file, or if the file system does not support locks.
-bool try_lock(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
-
-// Returns the permissions that the process's umask removes from new files.
-mode_t umask_now() {
-  constexpr std::string_view kField = "Umask:\t";
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    unsigned mask = 0;
-    if (!line.starts_with(kField)) continue;
-    if (std::from_chars(line.data() + kField.size(), line.data() + line.size(), mask, 8).ec == std::errc()) return mask;
-  }
-  return S_IWGRP | S_IWOTH;
-}
-
 // Errors of file systems that do not support a call or one of its flags.
 bool unsupported(int errno_value) {
   return errno_value == EINVAL || errno_value == ENOSYS || errno_value == EOPNOTSUPP || errno_value == EPERM;
@@ -69,18 +47,15 @@ bool unsupported(int errno_value) {
 
 Error no_space(const std::string& target, int descriptor, std::uint64_t bytes, int errno_value) {
   Error error = io_error(target, fmt::format("reserve {} bytes", bytes), errno_value);
-  struct statvfs disk {};
-  if (::fstatvfs(descriptor, &disk) == 0)
-    error.detail = fmt::format("{} bytes are free on the disk", std::uint64_t{disk.f_bavail} * disk.f_frsize);
+  if (std::uint64_t free = 0; kernel_calls().free_space(descriptor, &free) == 0)
+    error.detail = fmt::format("{} bytes are free on the disk", free);
   error.help = "free space, or write the output to another disk";
   return error;
 }
 
 // Beyond this limit the kernel sends SIGXFSZ, which kills the process, so refuse at the start.
 Status check_size_limit(const std::string& target, std::uint64_t bytes) {
-  struct rlimit limit {};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) limit.rlim_cur = ~rlim_t{0};
-  const std::uint64_t most = std::min<std::uint64_t>(limit.rlim_cur, std::numeric_limits<off_t>::max());
+  const std::uint64_t most = most_file_bytes();
   if (bytes <= most) return ok();
   Error error = io_error(target, fmt::format("reserve {} bytes", bytes), EFBIG);
   error.detail = fmt::format("the file size limit is {} bytes", most);
@@ -127,10 +102,9 @@ Status TemporaryFile::create(const std::string& identity) {
   std::string temporary = temporary_name(name_, is_shared          ? identity
                                                 : identity.empty() ? random_identity()
                                                                    : fmt::format("{}-{}", identity, random_identity()));
-  const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
-  Descriptor created(retry([&] { return system_calls().openat(folder_, temporary.c_str(), flags, kOwnMode); }));
+  Descriptor created = open_file(folder_, temporary, kOpenReadWrite | kOpenCreate | kOpenNew, kOwnMode);
   if (created) {
-    try_lock(created.get());
+    try_lock(created.get(), Lock::kExclusive);
     descriptor_ = std::move(created);
     temporary_ = std::move(temporary);  // cannot throw: the file already exists by now
     return ok();
@@ -141,7 +115,7 @@ Status TemporaryFile::create(const std::string& identity) {
   if (!strange_.empty())
     warning_ = fmt::format("{}: the file {} next to it is not touched ({}); this run uses another temporary name",
                            target_, quoted_name(temporary), strange_);
-  if (there && retry([&] { return system_calls().ftruncate(descriptor(), 0); }) < 0)
+  if (there && retry([&] { return system_calls().resize(descriptor(), 0); }) < 0)
     return failed("truncate the temporary file next to it", errno);
   return ok();
 }
@@ -149,17 +123,14 @@ Status TemporaryFile::create(const std::string& identity) {
 // Returns false if the file is missing or not owned exclusively by this user. Checks that the opened file still has the
 // name: a file that was published in the meantime must not be used.
 Result<bool> TemporaryFile::open_existing(std::string temporary) {
-  const SystemCalls& calls = system_calls();
-  BOOST_OUTCOME_TRY(FoundFile there, open_own(folder_, temporary, O_RDWR, target_));
+  BOOST_OUTCOME_TRY(FoundFile there, open_own(folder_, temporary, kOpenReadWrite, target_));
   strange_ = std::move(there.strange);
   Descriptor found = std::move(there.file);
   if (!found) return false;
-  if (!try_lock(found.get())) return being_written(target_);
-  struct stat opened {
-  }, named{};
-  if (retry([&] { return calls.fstat(found.get(), &opened); }) < 0 ||
-      retry([&] { return calls.fstatat(folder_, temporary.c_str(), &named, AT_SYMLINK_NOFOLLOW); }) < 0 ||
-      opened.st_ino != named.st_ino || opened.st_dev != named.st_dev)
+  if (!try_lock(found.get(), Lock::kExclusive)) return being_written(target_);
+  FileStatus opened, named;
+  if (!get_status(found.get(), opened) || !get_status(folder_, temporary, Links::kNoFollow, named) ||
+      !named.is_same_file(opened))
     return false;
   descriptor_ = std::move(found);
   temporary_ = std::move(temporary);
@@ -167,27 +138,25 @@ Result<bool> TemporaryFile::open_existing(std::string temporary) {
 }
 
 Result<std::uint64_t> TemporaryFile::bytes() const {
-  struct stat info {};
-  if (retry([&] { return system_calls().fstat(descriptor(), &info); }) < 0)
-    return failed("inspect the temporary file next to it", errno);
-  return static_cast<std::uint64_t>(info.st_size);
+  FileStatus info;
+  if (!get_status(descriptor(), info)) return failed("inspect the temporary file next to it", errno);
+  return info.bytes;
 }
 
 Result<FileId> TemporaryFile::id() const {
-  struct stat info {};
-  if (retry([&] { return system_calls().fstat(descriptor(), &info); }) < 0)
-    return failed("inspect the temporary file next to it", errno);
-  return FileId{info.st_dev, info.st_ino};
+  FileStatus info;
+  if (!get_status(descriptor(), info)) return failed("inspect the temporary file next to it", errno);
+  return FileId{info.device, info.inode};
 }
 
-TemporaryFile::State TemporaryFile::state_of(const struct stat& info) {
-  return {{info.st_dev, info.st_ino}, info.st_size, nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)};
+TemporaryFile::State TemporaryFile::state_of(const FileStatus& info) {
+  return {{info.device, info.inode}, info.bytes, info.modified, info.changed};
 }
 
 Result<bool> TemporaryFile::is_as_left() {
-  struct stat info {};  // by name, since the file of that name will be published
-  const auto call = [&] { return system_calls().fstatat(folder_, temporary_.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
-  if (retry(call) < 0) return failed("inspect the temporary file next to it", errno);
+  FileStatus info;  // by name, since the file of that name will be published
+  if (!get_status(folder_, temporary_, Links::kNoFollow, info))
+    return failed("inspect the temporary file next to it", errno);
   const State now = state_of(info);
   BOOST_OUTCOME_TRY(const FileId own, id());
   if (now.id != own)
@@ -199,25 +168,16 @@ Result<bool> TemporaryFile::is_as_left() {
 }
 
 Result<bool> TemporaryFile::has_its_blocks() const {
-  struct stat info {};
-  if (retry([&] { return system_calls().fstat(descriptor(), &info); }) < 0)
-    return failed("inspect the temporary file next to it", errno);
-  return info.st_blocks >= reserved_;
-}
-
-// Same mode as a file created by open(), which also applies the folder's default permissions (ACL).
-mode_t TemporaryFile::mode_of_new_file() const {
-  const Descriptor nameless(::openat(folder_, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
-  struct stat info {};
-  if (nameless && ::fstat(nameless.get(), &info) == 0) return info.st_mode & 0777;
-  return 0666 & ~umask_now();
+  FileStatus info;
+  if (!get_status(descriptor(), info)) return failed("inspect the temporary file next to it", errno);
+  return info.blocks >= reserved_;
 }
 
 // A replacement file gets the permissions of the file it replaces: a private file is private from the first byte on.
-Status TemporaryFile::set_mode(mode_t mode) {
+Status TemporaryFile::set_mode(unsigned mode) {
   mode_ = mode;
-  const mode_t own = mode & ~mode_t{S_IWGRP | S_IWOTH};
-  if (retry([&] { return system_calls().fchmod(descriptor(), own); }) == 0) return ok();
+  const unsigned own = mode & ~(kGroupMayWrite | kOthersMayWrite);
+  if (retry([&] { return system_calls().set_mode(descriptor(), own); }) == 0) return ok();
   return io_error(target_, "set the permissions of the file", errno);
 }
 
@@ -240,9 +200,7 @@ TemporaryFile::~TemporaryFile() {
 }
 
 Status TemporaryFile::open_direct() {
-  const int flags = O_WRONLY | O_DIRECT | O_CLOEXEC;
-  const std::string same = fmt::format("/proc/self/fd/{}", descriptor());  // regardless of its current name
-  direct_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, same.c_str(), flags, 0); }));
+  direct_ = Descriptor(retry([&] { return system_calls().reopen_direct(descriptor(), kOpenWrite); }));
   if (direct_) return ok();
   return errno == EINVAL ? no_direct_io(target_) : io_error(target_, "open the temporary file next to it", errno);
 }
@@ -251,37 +209,36 @@ Status TemporaryFile::reserve(std::uint64_t bytes) {
   const SystemCalls& calls = system_calls();
   BOOST_OUTCOME_TRY(check_size_limit(target_, bytes));
   if (bytes == 0) return ok();
-  const off_t size = static_cast<off_t>(bytes);
-  if (retry([&] { return calls.fallocate(descriptor(), 0, 0, size); }) == 0) return note_reserved();
+  if (retry([&] { return calls.reserve(descriptor(), bytes); }) == 0) return note_reserved();
   if (errno != EOPNOTSUPP && errno != ENOSYS) return no_space(target_, descriptor(), bytes, errno);
-  struct statvfs disk {};
-  if (retry([&] { return calls.fstatvfs(descriptor(), &disk); }) < 0) return failed("inspect the disk", errno);
-  if (disk.f_bavail < bytes / disk.f_frsize) return no_space(target_, descriptor(), bytes, ENOSPC);
-  if (retry([&] { return calls.ftruncate(descriptor(), size); }) < 0)
+  std::uint64_t free = 0;
+  if (retry([&] { return calls.free_space(descriptor(), &free); }) < 0) return failed("inspect the disk", errno);
+  if (free < bytes) return no_space(target_, descriptor(), bytes, ENOSPC);
+  if (retry([&] { return calls.resize(descriptor(), bytes); }) < 0)
     return no_space(target_, descriptor(), bytes, errno);
   return ok();
 }
 
 Status TemporaryFile::note_reserved() {
-  struct stat info {};
-  if (retry([&] { return system_calls().fstat(descriptor(), &info); }) < 0)
-    return failed("inspect the temporary file next to it", errno);
-  reserved_ = info.st_blocks;
+  FileStatus info;
+  if (!get_status(descriptor(), info)) return failed("inspect the temporary file next to it", errno);
+  reserved_ = info.blocks;
   return ok();
 }
 
 Status TemporaryFile::publish(bool overwrite, bool revocable) {
-  BOOST_OUTCOME_TRY(const std::optional<struct stat> there, check_target(target_, overwrite));
+  BOOST_OUTCOME_TRY(const std::optional<FileStatus> there, check_target(target_, overwrite));
   BOOST_OUTCOME_TRY(const bool is_own, is_as_left());
   if (!is_own)
     return Error{ExitCode::kIo, target_, "another program changed the file since it was checked", "nothing was written",
                  "find out what else writes to this folder, then run the job again"};
-  int problem = !there      ? rename(RENAME_NOREPLACE, Published::kNew)
-                : revocable ? rename(RENAME_EXCHANGE, Published::kExchanged)
-                            : rename(0, Published::kForGood);
-  // Network file systems support neither of the flags. The replaced file then cannot be restored, and for a new name a
-  // hard link serves as well.
-  if (there && revocable && (unsupported(problem) || problem == ENOENT)) problem = rename(0, Published::kForGood);
+  int problem = !there      ? rename(Rename::kNew, Published::kNew)
+                : revocable ? rename(Rename::kExchange, Published::kExchanged)
+                            : rename(Rename::kReplace, Published::kForGood);
+  // Network file systems can do neither of the first two. The replaced file then cannot be restored, and for a new name
+  // a hard link serves as well.
+  if (there && revocable && (unsupported(problem) || problem == ENOENT))
+    problem = rename(Rename::kReplace, Published::kForGood);
   if (!there && unsupported(problem)) problem = link();
   if (!there && unsupported(problem)) problem = rename_unless_exists();
   if (problem != 0) return failed("rename the finished file", problem);
@@ -292,10 +249,8 @@ Status TemporaryFile::take_back() {
   if (published_ == Published::kNot) return ok();
   if (published_ == Published::kForGood)
     return Error{ExitCode::kIo, target_, "the file that was replaced cannot be restored here", "", ""};
-  const unsigned flags = published_ == Published::kExchanged ? RENAME_EXCHANGE : 0;
-  const auto call = [&] {
-    return system_calls().renameat2(folder_, name_.c_str(), folder_, temporary_.c_str(), flags);
-  };
+  const Rename how = published_ == Published::kExchanged ? Rename::kExchange : Rename::kReplace;
+  const auto call = [&] { return system_calls().rename(folder_, name_.c_str(), folder_, temporary_.c_str(), how); };
   if (retry(call) < 0) return failed("undo the renaming of the finished file", errno);
   published_ = Published::kNot;
   return ok();
@@ -304,20 +259,16 @@ Status TemporaryFile::take_back() {
 Status TemporaryFile::settle() {
   if (published_ == Published::kExchanged) remove();
   keep();
-  const mode_t mode = mode_ ? *mode_ : mode_of_new_file();
-  if ((mode & (S_IWGRP | S_IWOTH)) == 0) return ok();  // already set
-  if (retry([&] { return system_calls().fchmod(descriptor(), mode); }) == 0) return ok();
+  const unsigned mode = mode_ ? *mode_ : new_file_mode(folder_);
+  if ((mode & (kGroupMayWrite | kOthersMayWrite)) == 0) return ok();  // already set
+  if (retry([&] { return system_calls().set_mode(descriptor(), mode); }) == 0) return ok();
   return io_error(target_, "set the permissions of the file", errno);
 }
 
-void TemporaryFile::remove() {
-  retry([&] { return system_calls().unlinkat(folder_, temporary_.c_str(), 0); });
-}
+void TemporaryFile::remove() { remove_file(folder_, temporary_); }
 
-int TemporaryFile::rename(unsigned flags, Published then) {
-  const auto call = [&] {
-    return system_calls().renameat2(folder_, temporary_.c_str(), folder_, name_.c_str(), flags);
-  };
+int TemporaryFile::rename(Rename how, Published then) {
+  const auto call = [&] { return system_calls().rename(folder_, temporary_.c_str(), folder_, name_.c_str(), how); };
   if (retry(call) < 0) return errno;
   published_ = then;
   return 0;
@@ -325,7 +276,7 @@ int TemporaryFile::rename(unsigned flags, Published then) {
 
 // Links the final name, then removes the temporary one.
 int TemporaryFile::link() {
-  const auto call = [&] { return system_calls().linkat(folder_, temporary_.c_str(), folder_, name_.c_str(), 0); };
+  const auto call = [&] { return system_calls().link(folder_, temporary_.c_str(), folder_, name_.c_str()); };
   if (retry(call) < 0) return errno;
   remove();
   published_ = Published::kNew;
@@ -334,10 +285,9 @@ int TemporaryFile::link() {
 
 // A file that appears between the two calls is lost; no better way exists if neither of the other methods is supported.
 int TemporaryFile::rename_unless_exists() {
-  struct stat info {};
-  const auto call = [&] { return system_calls().fstatat(folder_, name_.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
-  if (retry(call) == 0) return EEXIST;
-  return errno == ENOENT ? rename(0, Published::kNew) : errno;
+  FileStatus info;
+  if (get_status(folder_, name_, Links::kNoFollow, info)) return EEXIST;
+  return errno == ENOENT ? rename(Rename::kReplace, Published::kNew) : errno;
 }
 
 Error TemporaryFile::failed(const char* action, int errno_value) const {

@@ -1,15 +1,13 @@
 #pragma once
 // The temporary file behind an output file.
 
-#include <sys/stat.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "pipeline/core/error.h"
-#include "pipeline/io/descriptor.h"
 #include "pipeline/io/ledger.h"
+#include "pipeline/io/platform/files.h"
 
 namespace ggufmill {
 
@@ -57,7 +55,7 @@ class TemporaryFile {
   Result<bool> has_its_blocks() const;
   // Gives the file these permissions; write permission for others is withheld until the file is published. By default
   // it gets the permissions of a new file.
-  Status set_mode(mode_t mode);
+  Status set_mode(unsigned mode);
   // Renames the file to `name`. Without `overwrite`, an existing file of that name is kept (exit code 2). With
   // `overwrite`, it is replaced; if `revocable` is set and the file system can exchange two names, it is kept under the
   // temporary name. Exit code 6 if the file has changed since the last is_as_left().
@@ -73,16 +71,16 @@ class TemporaryFile {
   // Properties by which a file is compared.
   struct State {
     FileId id;
-    std::int64_t bytes = 0, modified = 0, changed = 0;
+    std::uint64_t bytes = 0;
+    std::int64_t modified = 0, changed = 0;
     bool operator==(const State&) const = default;
   };
   Status create(const std::string& identity);
   Result<bool> open_existing(std::string temporary);
   Status note_reserved();
-  static State state_of(const struct stat& info);
-  mode_t mode_of_new_file() const;
+  static State state_of(const FileStatus& info);
   enum class Published { kNot, kNew, kExchanged, kForGood };
-  int rename(unsigned flags, Published then);  // 0 or errno
+  int rename(Rename how, Published then);  // 0 or errno
   int link();
   int rename_unless_exists();
   void remove();
@@ -93,9 +91,9 @@ class TemporaryFile {
   std::string temporary_;  // empty: nothing to remove
   std::string strange_;    // why the existing file is not owned exclusively by this user
   std::string warning_;
-  std::optional<mode_t> mode_;
+  std::optional<unsigned> mode_;
   std::optional<State> left_;
-  std::int64_t reserved_ = 0;  // blocks; 0: unknown
+  std::uint64_t reserved_ = 0;  // blocks; 0: unknown
   Published published_ = Published::kNot;
   Descriptor descriptor_, direct_;
 };

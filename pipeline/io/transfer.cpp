@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/platform/files.h"
 
 namespace ggufmill {
 
@@ -14,10 +14,8 @@ Transfer Transfer::after(std::size_t done) const {
 
 Status read_all(Transfer transfer, const std::string& path) {
   while (transfer.least > 0) {
-    const ssize_t got = retry([&] {
-      return system_calls().pread(transfer.descriptor, transfer.data, transfer.bytes,
-                                  static_cast<off_t>(transfer.offset));
-    });
+    const std::int64_t got =
+        retry([&] { return system_calls().read(transfer.descriptor, transfer.data, transfer.bytes, transfer.offset); });
     if (got < 0) return read_failed(path, transfer.offset, transfer.least, errno);
     if (got == 0) return ends_early(path, transfer.offset, transfer.least);
     transfer = transfer.after(static_cast<std::size_t>(got));
@@ -27,10 +25,8 @@ Status read_all(Transfer transfer, const std::string& path) {
 
 Status write_all(Transfer transfer, const std::string& path) {
   while (transfer.least > 0) {
-    const ssize_t put = retry([&] {
-      return system_calls().pwrite(transfer.descriptor, transfer.data, transfer.bytes,
-                                   static_cast<off_t>(transfer.offset));
-    });
+    const std::int64_t put = retry(
+        [&] { return system_calls().write(transfer.descriptor, transfer.data, transfer.bytes, transfer.offset); });
     if (put < 0) return write_failed(path, transfer.offset, transfer.least, errno);
     if (put == 0) return write_failed(path, transfer.offset, transfer.least, EIO);  // would be retried forever
     transfer = transfer.after(static_cast<std::size_t>(put));

@@ -1,35 +1,21 @@
 #include "pipeline/io/write_behind.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "pipeline/io/platform/files.h"
+
 namespace ggufmill {
-namespace {
-
-constexpr unsigned kWholly = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-
-void send(int descriptor, std::uint64_t offset, std::uint64_t end, unsigned how) {
-  ::sync_file_range(descriptor, static_cast<off_t>(offset), static_cast<off_t>(end - offset), how);
-}
-
-// Only clean pages can be dropped.
-void drop(int descriptor, std::uint64_t offset, std::uint64_t end) {
-  ::posix_fadvise(descriptor, static_cast<off_t>(offset), static_cast<off_t>(end - offset), POSIX_FADV_DONTNEED);
-}
-
-}  // namespace
 
 void WriteBehind::wrote(int descriptor, std::uint64_t offset, std::size_t bytes) {
   if (bytes == 0) return;
   Range full;
   if (!gather({offset, offset + bytes, bytes}, full)) return;
-  send(descriptor, full.offset, full.end, SYNC_FILE_RANGE_WRITE);
+  start_writing_back(descriptor, full.offset, full.bytes());
   Range oldest;
   while (mode_ != IoMode::kCached && take_oldest(oldest, kBehind)) {
-    send(descriptor, oldest.offset, oldest.end, kWholly);
-    drop(descriptor, oldest.offset, oldest.end);
+    finish_writing_back(descriptor, oldest.offset, oldest.bytes());
+    drop_from_cache(descriptor, oldest.offset, oldest.bytes());
   }
 }
 
@@ -60,8 +46,9 @@ bool WriteBehind::take_oldest(Range& range, std::size_t most_kept) {
 
 void WriteBehind::drop_all(int descriptor) {
   Range range;
-  while (take_oldest(range, 0)) drop(descriptor, range.offset, range.end);
-  if (mode_ != IoMode::kCached && gathered_.written != 0) drop(descriptor, gathered_.offset, gathered_.end);
+  while (take_oldest(range, 0)) drop_from_cache(descriptor, range.offset, range.bytes());
+  if (mode_ != IoMode::kCached && gathered_.written != 0)
+    drop_from_cache(descriptor, gathered_.offset, gathered_.bytes());
 }
 
 }  // namespace ggufmill

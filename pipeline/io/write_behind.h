@@ -32,6 +32,7 @@ class WriteBehind {
   struct Range {
     std::uint64_t offset = 0, end = 0;
     std::size_t written = 0;  // bytes written; writes are nearly in order, so there are few gaps
+    std::uint64_t bytes() const { return end - offset; }
   };
   bool gather(const Range& range, Range& full);
   bool take_oldest(Range& range, std::size_t most_kept);

@@ -7,7 +7,7 @@
 
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/json_file.h"
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/temporary_file.h"
 
 namespace ggufmill {
@@ -59,8 +59,7 @@ bool is_held(const OutputClaim& claim) {
 
 Status remove_claim(const std::string& output, const std::string& key) {
   const std::string path = claim_path(output, key);
-  if (retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); }) < 0 && errno != ENOENT)
-    return io_error(path, "remove the file", errno);
+  if (!remove_file(kCurrentFolder, path) && errno != ENOENT) return io_error(path, "remove the file", errno);
   return ok();
 }
 

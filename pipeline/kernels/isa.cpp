@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <sstream>
 
-#if defined(__x86_64__)
+#include "pipeline/io/platform/machine.h"
+#ifdef __x86_64__
 #include <cpuid.h>
-#elif defined(__aarch64__) && defined(__linux__)
-#include <sys/auxv.h>
 #endif
 
 namespace ggufmill {
@@ -73,7 +72,7 @@ constexpr X86Feature kX86Features[] = {
 
 struct ArmFeature {
   const char* name;
-  unsigned word;  // 0: AT_HWCAP, 1: AT_HWCAP2
+  unsigned word;  // 0: HWCAP, 1: HWCAP2
   unsigned bit;
 };
 
@@ -113,10 +112,9 @@ X86Registers read_registers() {
 CpuFeatures read_features() {
 #if defined(__x86_64__)
   return x86_features(read_registers());
-#elif defined(__aarch64__) && defined(__linux__)
-  return arm64_features(getauxval(AT_HWCAP), getauxval(AT_HWCAP2));
 #else
-  return {};
+  const ArmFeatureBits bits = arm_feature_bits();
+  return arm64_features(bits.hwcap, bits.hwcap2);
 #endif
 }
 

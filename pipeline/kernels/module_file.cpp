@@ -1,268 +1,29 @@
 #include "pipeline/kernels/module_file.h"
 
-#include <elf.h>
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
-#include <cstring>
+#include <memory>
 #include <optional>
-#include <string_view>
-#include <vector>
+
+#include "pipeline/io/platform/program.h"
 
 namespace ggufmill {
 namespace {
 
-constexpr unsigned char kByteOrder = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
-#if defined(__x86_64__)
-constexpr Elf64_Half kMachine = EM_X86_64;
-#elif defined(__aarch64__)
-constexpr Elf64_Half kMachine = EM_AARCH64;
-#else
-constexpr Elf64_Half kMachine = EM_NONE;  // not known here: left to the loader
-#endif
-constexpr std::size_t kMaxTableBytes = 64u << 20;   // limit for the tables of one kind, which are read completely
-constexpr std::uint64_t kMaxImageBytes = 1u << 30;  // limit for the memory that a module occupies when loaded
-#if defined(__aarch64__)
-constexpr std::uint64_t kCopy = R_AARCH64_COPY, kTwoWords = R_AARCH64_TLSDESC;
-#else
-constexpr std::uint64_t kCopy = R_X86_64_COPY, kTwoWords = R_X86_64_TLSDESC;
-#endif
-
-// An open ELF file with its segments, symbols and relocations. Every read is checked against the size of the file.
-class ElfFile {
- public:
-  ElfFile() = default;
-  ElfFile(const ElfFile&) = delete;
-  ElfFile& operator=(const ElfFile&) = delete;
-  ~ElfFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
-  std::string open(const std::string& path);
-  // Returns true if everything that the loader would write on behalf of the file is in the file's own memory.
-  bool keeps_to_itself() const;
-  std::optional<Elf64_Sym> find_symbol(std::string_view name) const;
-  // Reads `bytes` bytes at address `address` of the image; returns false if the file does not contain them.
-  bool read_image(std::uint64_t address, void* to, std::size_t bytes) const;
-  // Returns the pointer at `address` of the image, as an address of the image; 0 for null.
-  std::uint64_t read_pointer(std::uint64_t address) const;
-  bool read_string(std::uint64_t address, std::string& to) const;
-
- private:
-  bool read(std::uint64_t offset, void* to, std::size_t bytes) const;
-  template <class T>
-  bool read_table(std::uint64_t offset, std::uint64_t bytes, std::vector<T>& to) const;
-  bool read_section(const Elf64_Shdr& section);
-  bool read_dynamic();
-  bool read_packed_relocations(std::uint64_t address, std::uint64_t bytes);
-  template <class T>
-  bool read_image_table(std::uint64_t address, std::uint64_t bytes, std::vector<T>& to) const;
-  bool segments_are_valid() const;
-  bool is_within(const Elf64_Phdr& part) const;
-  bool is_writable(std::uint64_t address, std::uint64_t bytes) const;
-
-  int fd_ = -1;
-  std::uint64_t bytes_ = 0;
-  std::vector<Elf64_Phdr> segments_;
-  std::vector<Elf64_Shdr> sections_;
-  std::vector<Elf64_Sym> symbols_;       // dynamic
-  std::vector<char> names_;              // of the symbols
-  std::vector<Elf64_Rela> relocations_;  // of the dynamic loader
-  std::vector<Elf64_Addr> packed_;       // addresses of the packed relocations (DT_RELR), which add the base
-};
-
-bool ElfFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
-  if (offset > static_cast<std::uint64_t>(INT64_MAX) - bytes) return false;
-  return ::pread(fd_, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
-}
-
-template <class T>
-bool ElfFile::read_table(std::uint64_t offset, std::uint64_t bytes, std::vector<T>& to) const {
-  const std::size_t old = to.size(), count = bytes / sizeof(T);
-  if (bytes > kMaxTableBytes - old * sizeof(T)) return false;
-  to.resize(old + count);
-  return read(offset, to.data() + old, count * sizeof(T));
-}
-
-bool ElfFile::read_section(const Elf64_Shdr& section) {
-  if (section.sh_type != SHT_DYNSYM || !symbols_.empty()) return true;
-  if (section.sh_link >= sections_.size()) return false;
-  const Elf64_Shdr& names = sections_[section.sh_link];
-  return read_table(section.sh_offset, section.sh_size, symbols_) && read_table(names.sh_offset, names.sh_size, names_);
-}
-
-std::string ElfFile::open(const std::string& path) {
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd_ < 0) return fmt::format("cannot be read: {}", std::strerror(errno));
-  Elf64_Ehdr header;
-  if (!read(0, &header, sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-    return "is not an ELF file";
-  const bool own_machine = kMachine == EM_NONE || header.e_machine == kMachine;
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kByteOrder || !own_machine ||
-      header.e_type != ET_DYN)
-    return "is not a shared library for this machine";
-  struct stat info;
-  if (::fstat(fd_, &info) != 0 || info.st_size < 0) return "is a damaged ELF file";
-  bytes_ = static_cast<std::uint64_t>(info.st_size);
-  if (!read_table(header.e_phoff, std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr), segments_) ||
-      !read_table(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr), sections_))
-    return "is a damaged ELF file";
-  for (const Elf64_Shdr& section : sections_)
-    if (!read_section(section)) return "is a damaged ELF file";
-  if (!read_dynamic()) return "is a damaged ELF file";
-  names_.push_back('\0');
-  return {};
-}
-
-template <class T>
-bool ElfFile::read_image_table(std::uint64_t address, std::uint64_t bytes, std::vector<T>& to) const {
-  const std::size_t old = to.size(), count = bytes / sizeof(T);
-  if (bytes > kMaxTableBytes - old * sizeof(T)) return false;
-  to.resize(old + count);
-  return count == 0 || read_image(address, to.data() + old, count * sizeof(T));
-}
-
-// Reads the relocations that the loader will process: it uses the dynamic segment, not the sections.
-bool ElfFile::read_dynamic() {
-  std::vector<Elf64_Dyn> entries;
-  for (const Elf64_Phdr& segment : segments_)
-    if (segment.p_type == PT_DYNAMIC && !read_image_table(segment.p_vaddr, segment.p_filesz, entries)) return false;
-  const auto value = [&](Elf64_Sxword tag) {
-    std::uint64_t found = 0;
-    for (const Elf64_Dyn& entry : entries) {
-      if (entry.d_tag == DT_NULL) break;
-      if (entry.d_tag == tag) found = entry.d_un.d_val;  // if there are several, the loader uses the last
-    }
-    return found;
-  };
-  return read_image_table(value(DT_RELA), value(DT_RELASZ), relocations_) &&
-         read_image_table(value(DT_JMPREL), value(DT_PLTRELSZ), relocations_) &&
-         read_packed_relocations(value(DT_RELR), value(DT_RELRSZ));
-}
-
-// An even entry is an address; an odd one is a bitmap of which of the next 63 words are relocated as well.
-bool ElfFile::read_packed_relocations(std::uint64_t address, std::uint64_t bytes) {
-  constexpr std::uint64_t kWord = sizeof(Elf64_Addr), kMapped = 8 * kWord - 1;
-  std::vector<Elf64_Addr> entries;
-  if (!read_image_table(address, bytes, entries)) return false;
-  std::uint64_t next = 0;
-  for (const Elf64_Addr entry : entries) {
-    if ((entry & 1) == 0) {
-      packed_.push_back(entry);
-      next = entry + kWord;
-      continue;
-    }
-    for (std::uint64_t bit = 0; bit < kMapped; ++bit)
-      if (entry >> (bit + 1) & 1) packed_.push_back(next + bit * kWord);
-    next += kMapped * kWord;
-  }
-  return true;
-}
-
-// Returns true if the loadable segments are inside the file, sorted, disjoint and of reasonable size: the loader maps
-// each over whatever is at its address.
-bool ElfFile::segments_are_valid() const {
-  const std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  std::uint64_t end = 0, pages_end = 0;
-  bool first = true;
-  std::uint64_t begin = 0;
-  for (const Elf64_Phdr& segment : segments_) {
-    if (segment.p_type != PT_LOAD) continue;
-    if (segment.p_filesz > segment.p_memsz || segment.p_filesz > bytes_ ||
-        segment.p_offset > bytes_ - segment.p_filesz || segment.p_memsz > kMaxImageBytes)
-      return false;
-    if (first) begin = segment.p_vaddr;
-    if (!first && segment.p_vaddr / page * page < pages_end) return false;
-    first = false;
-    if (__builtin_add_overflow(segment.p_vaddr, segment.p_memsz, &end) || end - begin > kMaxImageBytes) return false;
-    pages_end = (end + page - 1) / page * page;
-  }
-  return !first;
-}
-
-// Returns true if a segment that must be part of a loadable one (dynamic, read-only after relocation) is.
-bool ElfFile::is_within(const Elf64_Phdr& part) const {
-  const std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  for (const Elf64_Phdr& segment : segments_) {
-    if (segment.p_type != PT_LOAD || part.p_vaddr < segment.p_vaddr) continue;
-    const std::uint64_t inside = part.p_vaddr - segment.p_vaddr;
-    // linkers round up the end of the read-only part
-    const std::uint64_t room = (segment.p_memsz + page - 1) / page * page;
-    if (inside <= room && part.p_memsz <= room - inside && part.p_filesz <= part.p_memsz) return true;
-  }
-  return false;
-}
-
-bool ElfFile::is_writable(std::uint64_t address, std::uint64_t bytes) const {
-  for (const Elf64_Phdr& segment : segments_) {
-    if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_W) || address < segment.p_vaddr) continue;
-    const std::uint64_t inside = address - segment.p_vaddr;
-    if (inside <= segment.p_memsz && bytes <= segment.p_memsz - inside) return true;
-  }
-  return false;
-}
-
-bool ElfFile::keeps_to_itself() const {
-  if (!segments_are_valid()) return false;
-  for (const Elf64_Phdr& segment : segments_)
-    if ((segment.p_type == PT_DYNAMIC || segment.p_type == PT_GNU_RELRO) && !is_within(segment)) return false;
-  for (const Elf64_Rela& relocation : relocations_) {
-    const std::uint64_t type = ELF64_R_TYPE(relocation.r_info);  // a copy has the length of a symbol of another library
-    if (type == kCopy || !is_writable(relocation.r_offset, type == kTwoWords ? 16 : 8)) return false;
-  }
-  return std::all_of(packed_.begin(), packed_.end(), [&](Elf64_Addr address) { return is_writable(address, 8); });
-}
-
-std::optional<Elf64_Sym> ElfFile::find_symbol(std::string_view name) const {
-  for (const Elf64_Sym& symbol : symbols_)
-    if (symbol.st_shndx != SHN_UNDEF && symbol.st_name < names_.size() && name == &names_[symbol.st_name])
-      return symbol;
-  return {};
-}
-
-bool ElfFile::read_image(std::uint64_t address, void* to, std::size_t bytes) const {
-  for (const Elf64_Phdr& segment : segments_) {
-    if (segment.p_type != PT_LOAD || address < segment.p_vaddr) continue;
-    const std::uint64_t inside = address - segment.p_vaddr;
-    if (inside <= segment.p_filesz && bytes <= segment.p_filesz - inside)
-      return segment.p_offset <= UINT64_MAX - inside && read(segment.p_offset + inside, to, bytes);
-  }
-  return false;
-}
-
-// A library is linked without knowing its load address: the loader adds the base to the addend of a relocation or, if
-// the relocations are packed (DT_RELR), to the value in the image.
-std::uint64_t ElfFile::read_pointer(std::uint64_t address) const {
-  for (const Elf64_Rela& relocation : relocations_) {
-    if (relocation.r_offset != address) continue;
-    const std::size_t index = ELF64_R_SYM(relocation.r_info);
-    const std::uint64_t addend = static_cast<std::uint64_t>(relocation.r_addend);
-    if (index == 0) return addend;
-    return index < symbols_.size() && symbols_[index].st_shndx != SHN_UNDEF ? symbols_[index].st_value + addend : 0;
-  }
-  std::uintptr_t in_place = 0;
-  return read_image(address, &in_place, sizeof in_place) ? in_place : 0;
-}
-
-bool ElfFile::read_string(std::uint64_t address, std::string& to) const {
+bool read_string(const LibraryImage& image, std::uint64_t address, std::string& to) {
   to.clear();
   for (char c = 0; to.size() <= kMaxWordLength; to.push_back(c)) {
-    if (!read_image(address + to.size(), &c, 1)) return false;
+    if (!image.read(address + to.size(), &c, 1)) return false;
     if (c == '\0') return true;
   }
   return false;
 }
 
 // Reads the strings of the module at address `at` of the image.
-bool read_words(const ElfFile& elf, std::uint64_t at, ModuleWords& words) {
+bool read_words(const LibraryImage& image, std::uint64_t at, ModuleWords& words) {
   auto word = [&](std::size_t field, std::string& to) {
-    const std::uint64_t address = elf.read_pointer(at + field);
-    return address != 0 && elf.read_string(address, to);
+    const std::uint64_t address = image.read_pointer(at + field);
+    return address != 0 && read_string(image, address, to);
   };
   return word(offsetof(ggufmill_module, name), words.name) && word(offsetof(ggufmill_module, version), words.version) &&
          word(offsetof(ggufmill_module, isa), words.isa) &&
@@ -272,19 +33,19 @@ bool read_words(const ElfFile& elf, std::uint64_t at, ModuleWords& words) {
 }  // namespace
 
 std::string read_module_file(const std::string& path, ModuleFile& file) {
-  ElfFile elf;
-  if (std::string reason = elf.open(path); !reason.empty()) return reason;
-  if (!elf.keeps_to_itself()) return "is a damaged ELF file";
-  const std::optional<Elf64_Sym> symbol = elf.find_symbol(GGUFMILL_SYMBOL);
+  std::string reason;
+  const std::unique_ptr<LibraryImage> image = LibraryImage::open(path, reason);
+  if (!image) return reason;
+  const std::optional<LibraryImage::Symbol> symbol = image->find(GGUFMILL_SYMBOL);
   if (!symbol) return "is not a kernel module: it exports no symbol " GGUFMILL_SYMBOL;
-  const std::uint64_t at = symbol->st_value;
-  if (!elf.read_image(at, &file.numbers, std::min<std::uint64_t>(symbol->st_size, sizeof file.numbers)))
+  if (!image->read(symbol->address, &file.numbers, std::min<std::uint64_t>(symbol->bytes, sizeof file.numbers)))
     return "is not a kernel module: " GGUFMILL_SYMBOL " is not constant data";
   file.numbers.name = file.numbers.version = file.numbers.isa = file.numbers.cpu_features = nullptr;
   file.numbers.kernels = nullptr;
-  if (std::string reason = check_abi(file.numbers); !reason.empty()) return reason;
+  if (reason = check_abi(file.numbers); !reason.empty()) return reason;
 
-  return read_words(elf, at, file.words) ? std::string() : "has no readable name, version, ISA, or CPU features";
+  return read_words(*image, symbol->address, file.words) ? std::string()
+                                                         : "has no readable name, version, ISA, or CPU features";
 }
 
 }  // namespace ggufmill

@@ -1,9 +1,6 @@
 #include "pipeline/kernels/module_set.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -15,73 +12,20 @@
 #include <new>
 #include <tuple>
 
-#include "pipeline/core/folder.h"
-#include "pipeline/core/installation.h"
-#include "pipeline/kernels/child_process.h"
+#include "pipeline/io/platform/paths.h"
+#include "pipeline/io/platform/process.h"
+#include "pipeline/io/platform/program.h"
 #include "pipeline/kernels/module_file.h"
 
 namespace ggufmill {
 namespace {
 
-// The owner of the library or program already controls what it runs; so do root and the user.
-bool is_trusted(uid_t owner) {
-  struct stat own;
-  return owner == 0 || owner == ::geteuid() || (::stat(own_file().c_str(), &own) == 0 && owner == own.st_uid);
-}
-
-// Returns true if users other than the owner may write, as members of the file's group. A user's private group has the
-// user's number and no other members.
-bool is_group_writable(const struct stat& info) {
-  return (info.st_mode & S_IWGRP) != 0 && info.st_gid != 0 && info.st_gid != info.st_uid;
-}
-
-std::string why_unsafe(const struct stat& info) {
-  if (info.st_mode & S_IWOTH) return "everyone may write to it";
-  if (is_group_writable(info)) return fmt::format("all members of group {} may write to it", info.st_gid);
-  if (is_trusted(info.st_uid)) return {};
-  return fmt::format("it belongs to user {}, not to root or to you", info.st_uid);
-}
-
-// Owner of files of users that are unknown in a container or to a server. Accepted for folders above a module only.
-constexpr uid_t kNobody = 65534;
-
-// Returns why somebody else may replace `path` with another file or folder, from the same checks of the folders above
-// it; empty if nobody can. In sticky folders (/tmp), nobody can rename other users' files.
-std::string why_replaceable(const std::string& path) {
-  std::error_code error;
-  std::filesystem::path above = std::filesystem::canonical(path, error);
-  if (error) return "cannot be read: " + error.message();
-  while (above != above.parent_path()) {
-    above = above.parent_path();
-    struct stat info;
-    if (::stat(above.c_str(), &info) != 0) return fmt::format("cannot be read: {}", std::strerror(errno));
-    if ((info.st_mode & S_ISVTX) != 0 && info.st_uid == 0) continue;
-    if (info.st_uid == kNobody) info.st_uid = 0;
-    if (const std::string reason = why_unsafe(info); !reason.empty())
-      return fmt::format("is not safe to load code from: it is in '{}', and {}", above.string(), reason);
-  }
-  return {};
-}
-
-// Returns why no code may be loaded from a file or directory: somebody else may have put it there. Empty if it is safe.
-// Symbolic links are followed. The folders above ggufmill's own modules are not checked: anyone who may write there may
-// replace ggufmill itself as well.
-std::string why_unsafe(const std::string& path, bool is_own) {
-  struct stat info;
-  if (::stat(path.c_str(), &info) != 0) return fmt::format("cannot be read: {}", std::strerror(errno));
-  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return "is not a regular file";
-  if (is_own) info.st_mode &= ~static_cast<mode_t>(S_IWGRP);
-  if (const std::string reason = why_unsafe(info); !reason.empty()) return "is not safe to load code from: " + reason;
-  return is_own ? std::string() : why_replaceable(path);
-}
-
-// Lists the paths of the `*.so` in a directory, sorted by name. Returns false if it cannot be read, with the system's
-// message in `reason`.
+// Lists the paths of the shared libraries in a directory, sorted by name. Returns false if it cannot be read, with the
+// system's message in `reason`.
 bool list_modules(const std::string& directory, std::vector<std::string>& paths, std::string& reason) {
   int error = 0;
   for (const std::string& name : names_in_folder(directory, error))
-    if (const std::filesystem::path path = std::filesystem::path(directory) / name; path.extension() == ".so")
-      paths.push_back(path.string());
+    if (is_library_name(name)) paths.push_back((std::filesystem::path(directory) / name).string());
   if (error != 0) reason = fmt::format("cannot be read: {}", std::strerror(error));
   return error == 0;
 }
@@ -93,20 +37,8 @@ void describe(const ModuleWords& words, ModuleReport& report) {
   report.cpu_features = words.cpu_features;
 }
 
-std::shared_ptr<void> open_library(const std::string& path, std::string& reason) {
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char* const words = ::dlerror();
-    reason = fmt::format("cannot be loaded: {}", words ? words : "unknown error");
-    if (reason.find(std::strerror(ENOMEM)) != reason.npos || reason.ends_with("out of memory")) throw std::bad_alloc();
-  }
-  return {library, [](void* handle) {
-            if (handle) ::dlclose(handle);
-          }};
-}
-
 const ggufmill_module* module_in(void* library, std::string& reason) {
-  const auto* module = static_cast<const ggufmill_module*>(::dlsym(library, GGUFMILL_SYMBOL));
+  const auto* module = static_cast<const ggufmill_module*>(find_symbol(library, GGUFMILL_SYMBOL));
   if (!module) reason = "is not a kernel module: it exports no symbol " GGUFMILL_SYMBOL;
   return module;
 }
@@ -152,7 +84,7 @@ std::mutex& loading() {
 }
 
 std::string try_to_load(const std::string& path) {
-  const ChildAnswer answer = ask_child([&] { return load_and_unload(path); });
+  const ChildAnswer answer = ask_child([&] { return load_and_unload(path); }, {});
   return answer.fault.empty() ? answer.text : fmt::format("is damaged: a process that loads it {}", answer.fault);
 }
 
@@ -174,7 +106,7 @@ void ModuleSet::add_file(const std::string& path, Trial trial) {
 
 bool ModuleSet::add_directory(const std::string& directory, Trial trial) {
   std::vector<std::string> paths;
-  std::string refusal = why_unsafe(directory, trial == Trial::kNone);
+  std::string refusal = why_unsafe_to_load(directory, trial == Trial::kNone);
   if (refusal.empty() && list_modules(directory, paths, refusal)) {
     for (const std::string& path : paths) add_file(path, trial);
     return true;
@@ -189,7 +121,7 @@ bool ModuleSet::add_directory(const std::string& directory, Trial trial) {
 // file may have changed in between.
 std::string ModuleSet::load_file(const std::string& path, Trial trial, ModuleReport& report) {
   const std::lock_guard lock(loading());
-  std::string reason = why_unsafe(path, trial == Trial::kNone);
+  std::string reason = why_unsafe_to_load(path, trial == Trial::kNone);
   ModuleFile file;
   if (reason.empty()) reason = read_module_file(path, file);
   describe(file.words, report);

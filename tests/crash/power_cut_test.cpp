@@ -3,8 +3,6 @@
 // always end with the correct files.
 
 #include <fmt/format.h>
-#include <linux/fs.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +14,7 @@
 #include <span>
 
 #include "pipeline/api/context.h"
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/platform/files.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
@@ -30,20 +28,20 @@ namespace {
 // A successful call that changes something. Files are identified by their inodes.
 struct Change {
   enum class Kind { kCreate, kWrite, kSize, kSync, kSyncFolder, kRename, kExchange, kRemove } kind;
-  ino_t file = 0;
+  std::uint64_t file = 0;
   std::uint64_t offset = 0;  // or the new size
   std::string bytes;         // data written
   std::string name, to;      // names in the folder
 };
 
 std::mutex mutex;
-std::vector<Change> recorded;            // guarded by the mutex
-std::map<ino_t, ino_t> original_inodes;  // maps inodes of a replay to those of the recording
+std::vector<Change> recorded;                            // guarded by the mutex
+std::map<std::uint64_t, std::uint64_t> original_inodes;  // maps inodes of a replay to those of the recording
 
-ino_t inode_of(int descriptor) {
-  struct stat info {};
-  ::fstat(descriptor, &info);
-  return info.st_ino;
+std::uint64_t inode_of(int descriptor) {
+  FileStatus info;
+  kernel_calls().status(descriptor, &info);
+  return info.inode;
 }
 
 std::string name_of(const char* path) { return fs::path(path).filename(); }
@@ -56,50 +54,54 @@ void record(Change operation) {
 SystemCalls recording_calls() {
   using Kind = Change::Kind;
   SystemCalls calls = kernel_calls();
-  calls.openat = [](int folder, const char* path, int flags, mode_t mode) {
-    struct stat before {};
-    const bool was_there = ::fstatat(folder, path, &before, AT_SYMLINK_NOFOLLOW) == 0;
-    const int descriptor = kernel_calls().openat(folder, path, flags, mode);
-    if (descriptor >= 0 && (flags & O_CREAT) && !was_there)
+  calls.open = [](int folder, const char* path, unsigned flags, unsigned mode) {
+    FileStatus before;
+    const bool was_there = kernel_calls().status_at(folder, path, Links::kNoFollow, &before) == 0;
+    const int descriptor = kernel_calls().open(folder, path, flags, mode);
+    if (descriptor >= 0 && (flags & kOpenCreate) && !was_there)
       record({Kind::kCreate, inode_of(descriptor), 0, {}, name_of(path), {}});
     return descriptor;
   };
-  calls.pwrite = [](int descriptor, const void* from, std::size_t bytes, off_t offset) {
-    const ssize_t done = kernel_calls().pwrite(descriptor, from, bytes, offset);
+  calls.write = [](int descriptor, const void* from, std::size_t bytes, std::uint64_t offset) {
+    const std::int64_t done = kernel_calls().write(descriptor, from, bytes, offset);
     if (done > 0)
       record({Kind::kWrite,
               inode_of(descriptor),
-              static_cast<std::uint64_t>(offset),
+              offset,
               std::string(static_cast<const char*>(from), static_cast<std::size_t>(done)),
               {},
               {}});
     return done;
   };
-  calls.fallocate = [](int descriptor, int mode, off_t offset, off_t bytes) {
-    const int result = kernel_calls().fallocate(descriptor, mode, offset, bytes);
+  calls.reserve = [](int descriptor, std::uint64_t bytes) {
+    const int result = kernel_calls().reserve(descriptor, bytes);
+    if (result == 0) record({Kind::kSize, inode_of(descriptor), bytes, {}, {}, {}});
+    return result;
+  };
+  calls.resize = [](int descriptor, std::uint64_t bytes) {
+    const int result = kernel_calls().resize(descriptor, bytes);
+    if (result == 0) record({Kind::kSize, inode_of(descriptor), bytes, {}, {}, {}});
+    return result;
+  };
+  calls.sync = [](int descriptor) {
+    FileStatus info;
+    kernel_calls().status(descriptor, &info);
+    record({info.is_folder() ? Kind::kSyncFolder : Kind::kSync, info.inode, 0, {}, {}, {}});
+    return kernel_calls().sync(descriptor);
+  };
+  calls.rename = [](int from_folder, const char* from, int to_folder, const char* to, Rename how) {
+    const int result = kernel_calls().rename(from_folder, from, to_folder, to, how);
     if (result == 0)
-      record({Kind::kSize, inode_of(descriptor), static_cast<std::uint64_t>(offset + bytes), {}, {}, {}});
+      record({how == Rename::kExchange ? Kind::kExchange : Kind::kRename, 0, 0, {}, name_of(from), name_of(to)});
     return result;
   };
-  calls.ftruncate = [](int descriptor, off_t bytes) {
-    const int result = kernel_calls().ftruncate(descriptor, bytes);
-    if (result == 0) record({Kind::kSize, inode_of(descriptor), static_cast<std::uint64_t>(bytes), {}, {}, {}});
+  calls.remove = [](int folder, const char* path) {
+    const int result = kernel_calls().remove(folder, path);
+    if (result == 0) record({Kind::kRemove, 0, 0, {}, name_of(path), {}});
     return result;
   };
-  calls.fsync = [](int descriptor) {
-    struct stat info {};
-    ::fstat(descriptor, &info);
-    record({S_ISDIR(info.st_mode) ? Kind::kSyncFolder : Kind::kSync, info.st_ino, 0, {}, {}, {}});
-    return kernel_calls().fsync(descriptor);
-  };
-  calls.renameat2 = [](int from_folder, const char* from, int to_folder, const char* to, unsigned flags) {
-    const int result = kernel_calls().renameat2(from_folder, from, to_folder, to, flags);
-    if (result == 0)
-      record({flags == RENAME_EXCHANGE ? Kind::kExchange : Kind::kRename, 0, 0, {}, name_of(from), name_of(to)});
-    return result;
-  };
-  calls.unlinkat = [](int folder, const char* path, int flags) {
-    const int result = kernel_calls().unlinkat(folder, path, flags);
+  calls.remove_folder = [](int folder, const char* path) {
+    const int result = kernel_calls().remove_folder(folder, path);
     if (result == 0) record({Kind::kRemove, 0, 0, {}, name_of(path), {}});
     return result;
   };
@@ -109,17 +111,17 @@ SystemCalls recording_calls() {
 // Reports the recorded inodes during a replay, so that files keep their identity.
 SystemCalls replayed_calls() {
   SystemCalls calls = kernel_calls();
-  static constexpr auto translate = [](struct stat* info) {
-    const auto found = original_inodes.find(info->st_ino);
-    if (found != original_inodes.end()) info->st_ino = found->second;
+  static constexpr auto translate = [](FileStatus* info) {
+    const auto found = original_inodes.find(info->inode);
+    if (found != original_inodes.end()) info->inode = found->second;
   };
-  calls.fstat = [](int descriptor, struct stat* out) {
-    const int result = kernel_calls().fstat(descriptor, out);
+  calls.status = [](int descriptor, FileStatus* out) {
+    const int result = kernel_calls().status(descriptor, out);
     if (result == 0) translate(out);
     return result;
   };
-  calls.fstatat = [](int folder, const char* path, struct stat* out, int flags) {
-    const int result = kernel_calls().fstatat(folder, path, out, flags);
+  calls.status_at = [](int folder, const char* path, Links links, FileStatus* out) {
+    const int result = kernel_calls().status_at(folder, path, links, out);
     if (result == 0) translate(out);
     return result;
   };
@@ -138,8 +140,8 @@ struct UsedCalls {
 
 // A folder as stored on a disk.
 struct Disk {
-  std::map<std::string, ino_t> names;
-  std::map<ino_t, std::string> files;
+  std::map<std::string, std::uint64_t> names;
+  std::map<std::uint64_t, std::string> files;
 
   void apply(const Change& operation) {
     using Kind = Change::Kind;
@@ -246,10 +248,9 @@ TEST_CASE("after a power cut at any point, the next run makes the right files") 
   };
   put_old();
   for (const std::string& name : names_in(out)) {
-    struct stat info {};
-    REQUIRE(::stat((out + "/" + name).c_str(), &info) == 0);
-    before.names[name] = info.st_ino;
-    before.files[info.st_ino] = "old";
+    const std::uint64_t inode = status_of(out + "/" + name).inode;
+    before.names[name] = inode;
+    before.files[inode] = "old";
   }
   recorded.clear();
   {
@@ -272,9 +273,7 @@ TEST_CASE("after a power cut at any point, the next run makes the right files") 
       for (const auto& [name, file] : disk.names) {
         const auto text = disk.files.find(file);
         write_text(out + "/" + name, text == disk.files.end() ? "" : text->second);
-        struct stat info {};
-        REQUIRE(::stat((out + "/" + name).c_str(), &info) == 0);
-        original_inodes[info.st_ino] = file;
+        original_inodes[status_of(out + "/" + name).inode] = file;
       }
       CAPTURE(overwrite, count, static_cast<int>(lost));
       for (const std::string& path : paths)

@@ -1,13 +1,10 @@
 #include "tests/support/files.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
-#include <utility>
 
 namespace ggufmill {
 
@@ -26,21 +23,18 @@ std::string read_text(const std::string& path) {
   return std::move(text).str();
 }
 
-namespace {
-
-std::pair<time_t, long> change_time(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) throw std::runtime_error("no file " + path);
-  return {info.st_ctim.tv_sec, info.st_ctim.tv_nsec};
+FileStatus status_of(const std::string& path, Links links) {
+  FileStatus status;
+  if (kernel_calls().status_at(kCurrentFolder, path.c_str(), links, &status) != 0)
+    throw std::runtime_error("no file " + path);
+  return status;
 }
-
-}  // namespace
 
 void wait_for_later_time(const std::string& path) {
   const std::string clock = path + ".clock";
   do {
     write_text(clock, "");
-  } while (change_time(clock) <= change_time(path));
+  } while (status_of(clock).changed <= status_of(path).changed);
   std::filesystem::remove(clock);
 }
 

@@ -7,11 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/io/platform/files.h"
+
 namespace ggufmill {
 
 // These functions throw std::runtime_error on failure.
 void write_text(const std::string& path, std::string_view text);
 std::string read_text(const std::string& path);
+FileStatus status_of(const std::string& path, Links links = Links::kFollow);
 // Waits until a file that is changed now gets a later time than `path` has: times have the granularity of the kernel's
 // clock. Uses the file PATH.clock meanwhile.
 void wait_for_later_time(const std::string& path);

@@ -19,8 +19,8 @@ struct Hooked<Member> {
   }
 };
 
-template <class Pointer, ssize_t (*SystemCalls::*Member)(int, Pointer, std::size_t, off_t)>
-ssize_t transfer(int descriptor, Pointer data, std::size_t bytes, off_t offset) {
+template <class Pointer, std::int64_t (*SystemCalls::*Member)(int, Pointer, std::size_t, std::uint64_t)>
+std::int64_t transfer(int descriptor, Pointer data, std::size_t bytes, std::uint64_t offset) {
   const int outcome = asked_hook();
   if (outcome > 0) {
     errno = outcome;
@@ -30,21 +30,23 @@ ssize_t transfer(int descriptor, Pointer data, std::size_t bytes, off_t offset) 
 }
 
 constexpr SystemCalls kHooked = {
-    .openat = Hooked<&SystemCalls::openat>::call,
-    .fstat = Hooked<&SystemCalls::fstat>::call,
-    .fstatat = Hooked<&SystemCalls::fstatat>::call,
-    .set_status_flags = Hooked<&SystemCalls::set_status_flags>::call,
-    .pread = transfer<void*, &SystemCalls::pread>,
-    .pwrite = transfer<const void*, &SystemCalls::pwrite>,
-    .fallocate = Hooked<&SystemCalls::fallocate>::call,
-    .ftruncate = Hooked<&SystemCalls::ftruncate>::call,
-    .fstatvfs = Hooked<&SystemCalls::fstatvfs>::call,
-    .fsync = Hooked<&SystemCalls::fsync>::call,
-    .fchmod = Hooked<&SystemCalls::fchmod>::call,
-    .mkdirat = Hooked<&SystemCalls::mkdirat>::call,
-    .renameat2 = Hooked<&SystemCalls::renameat2>::call,
-    .linkat = Hooked<&SystemCalls::linkat>::call,
-    .unlinkat = Hooked<&SystemCalls::unlinkat>::call,
+    .open = Hooked<&SystemCalls::open>::call,
+    .reopen_direct = Hooked<&SystemCalls::reopen_direct>::call,
+    .status = Hooked<&SystemCalls::status>::call,
+    .status_at = Hooked<&SystemCalls::status_at>::call,
+    .set_waiting = Hooked<&SystemCalls::set_waiting>::call,
+    .read = transfer<void*, &SystemCalls::read>,
+    .write = transfer<const void*, &SystemCalls::write>,
+    .reserve = Hooked<&SystemCalls::reserve>::call,
+    .resize = Hooked<&SystemCalls::resize>::call,
+    .free_space = Hooked<&SystemCalls::free_space>::call,
+    .sync = Hooked<&SystemCalls::sync>::call,
+    .set_mode = Hooked<&SystemCalls::set_mode>::call,
+    .make_folder = Hooked<&SystemCalls::make_folder>::call,
+    .rename = Hooked<&SystemCalls::rename>::call,
+    .link = Hooked<&SystemCalls::link>::call,
+    .remove = Hooked<&SystemCalls::remove>::call,
+    .remove_folder = Hooked<&SystemCalls::remove_folder>::call,
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <functional>
 
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/platform/files.h"
 
 namespace ggufmill {
 

@@ -1,11 +1,10 @@
 // The state of a job: its outputs, what interrupted runs left, and its steps.
 
-#include <sys/stat.h>
-
 #include <boost/json.hpp>
 
 #include "pipeline/api/context.h"
 #include "pipeline/api/publish/publish.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {
@@ -21,8 +20,8 @@ json::array describe_steps(const std::vector<JobStep>& steps) {
 
 std::optional<bool> output_exists(const std::string& path) {
   if (!is_address(path)) {
-    struct stat info {};
-    return ::stat(path.c_str(), &info) == 0;
+    FileStatus info;
+    return get_status(kCurrentFolder, path, Links::kFollow, info);
   }
   const auto opened = open_source(path);
   if (opened) return true;

@@ -1,8 +1,6 @@
 #include "pipeline/api/publish/result_file.h"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/io/platform/process.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/store_scheme.h"
 #include "pipeline/manifest/manifest.h"
@@ -51,13 +50,13 @@ std::string key_of(const std::string& path) {
 ProgramFile::ProgramFile(std::string path, const std::string& ending) : path_(std::move(path)) {
   const fs::path target(path_);
   const std::string start = target.filename().string() + ".unfinished-";
-  unfinished_ = (target.parent_path() / fmt::format("{}{}{}", start, ::getpid(), ending)).string();
+  unfinished_ = (target.parent_path() / fmt::format("{}{}{}", start, process_id(), ending)).string();
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(target.has_parent_path() ? target.parent_path() : ".", error)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(start) || !name.ends_with(ending)) continue;
-    const pid_t owner = std::atoi(name.c_str() + start.size());
-    if (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH) fs::remove(entry.path(), error);
+    const int owner = std::atoi(name.c_str() + start.size());
+    if (owner > 0 && !is_process(static_cast<std::uint64_t>(owner))) fs::remove(entry.path(), error);
   }
 }
 

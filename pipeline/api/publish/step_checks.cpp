@@ -13,6 +13,7 @@
 #include "pipeline/api/publish/result_file.h"
 #include "pipeline/api/publish/upload_step.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/process.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {

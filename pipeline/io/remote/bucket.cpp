@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <random>
 
 #include "pipeline/core/digest.h"
@@ -78,10 +79,40 @@ Number number_of(std::string_view text) {
   return number;
 }
 
-std::int64_t seconds_of(const std::string& text, const char* format) {
-  std::tm parts{};
-  if (!::strptime(text.c_str(), format, &parts)) return 0;
-  return ::timegm(&parts);
+// Parts of a time in UTC, as written.
+struct WrittenTime {
+  unsigned year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
+};
+
+// Returns seconds since 1970; 0 if it is not a time.
+std::int64_t seconds_of(const WrittenTime& time) {
+  namespace chrono = std::chrono;
+  const chrono::year_month_day date{chrono::year(static_cast<int>(time.year)), chrono::month(time.month),
+                                    chrono::day(time.day)};
+  if (!date.ok() || time.hour > 23 || time.minute > 59 || time.second > 60) return 0;
+  return chrono::sys_seconds(chrono::sys_days(date)).time_since_epoch().count() + time.hour * 3600 + time.minute * 60 +
+         time.second;
+}
+
+// "Mon, 02 Jan 2006 15:04:05 GMT"
+std::int64_t seconds_of_http_date(const std::string& text) {
+  constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  WrittenTime time;
+  char month[4] = {};
+  if (std::sscanf(text.c_str(), "%*3s, %u %3s %u %u:%u:%u GMT", &time.day, month, &time.year, &time.hour, &time.minute,
+                  &time.second) != 6)
+    return 0;
+  const std::size_t at = std::strlen(month) == 3 ? kMonths.find(month) : kMonths.npos;
+  time.month = at < kMonths.size() && at % 3 == 0 ? static_cast<unsigned>(at / 3 + 1) : 0;
+  return seconds_of(time);
+}
+
+// "2006-01-02T15:04:05", whatever follows
+std::int64_t seconds_of_iso_time(const std::string& text) {
+  WrittenTime time;
+  const int found = std::sscanf(text.c_str(), "%u-%u-%uT%u:%u:%u", &time.year, &time.month, &time.day, &time.hour,
+                                &time.minute, &time.second);
+  return found == 6 ? seconds_of(time) : 0;
 }
 
 // Encodes a value in a query.
@@ -195,8 +226,7 @@ Bucket::Reply Bucket::ask_once(const Call& call, const Settings& settings) const
   };
   reply.answer = send(request, take);
   if (!reply.is_answered()) return reply;
-  if (const std::string date(reply.answer.header("date")); !date.empty())
-    *server_time_ = seconds_of(date, "%a, %d %b %Y %H:%M:%S GMT");
+  if (const std::string date(reply.answer.header("date")); !date.empty()) *server_time_ = seconds_of_http_date(date);
   // A request that takes long is answered with 200 before its result is known.
   if (reply.answer.status / 100 != 2 || reply.xml.find("<Error>") != reply.xml.npos)
     reply.code = plain_code(element(reply.xml, "Code"));
@@ -401,7 +431,7 @@ Status Bucket::abort_others(const std::string& kept, std::int64_t from, std::int
   if (!reply.is_ok()) return refused(call, reply);
   for (const std::string_view upload : elements(reply.xml, "Upload")) {
     const std::string id = element(upload, "UploadId");
-    const std::int64_t at = seconds_of(element(upload, "Initiated"), "%Y-%m-%dT%H:%M:%S");
+    const std::int64_t at = seconds_of_iso_time(element(upload, "Initiated"));
     if (element(upload, "Key") != address_.path || id == kept || at < from || at > to) continue;
     BOOST_OUTCOME_TRY(abort(id, settings));
   }

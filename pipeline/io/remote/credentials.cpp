@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "pipeline/io/platform/process.h"
 #include "pipeline/io/remote/remote_scheme.h"
 
 namespace ggufmill::remote {
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
+
+std::string environment(const char* name) { return environment_variable(name).value_or(""); }
 
 std::string environment(std::initializer_list<const char*> names) {
   for (const char* name : names)

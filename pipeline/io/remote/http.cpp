@@ -2,10 +2,8 @@
 
 #include <curl/curl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <ctime>
 #include <memory>
 #include <mutex>
@@ -13,7 +11,9 @@
 
 #include "pipeline/core/digest.h"
 #include "pipeline/core/installation.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/remote/address.h"
+#include "pipeline/io/remote/credentials.h"
 
 namespace ggufmill::remote {
 
@@ -182,11 +182,6 @@ bool has_plain_message(CURLcode code, std::string_view words) {
          code == CURLE_SSL_CONNECT_ERROR || code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
 }
 
-const char* environment_text(const char* name) {
-  const char* value = std::getenv(name);
-  return value && *value ? value : nullptr;
-}
-
 // Debian and Arch; Fedora and RHEL, old and new; SUSE; Alpine; FreeBSD.
 constexpr const char* kCertificateFiles[] = {
     "/etc/ssl/certs/ca-certificates.crt",
@@ -198,7 +193,9 @@ constexpr const char* kCertificateFiles[] = {
 };
 
 std::string installed_certificates() {
-  const auto is_file = [](const std::string& path) { return ::access(path.c_str(), R_OK) == 0; };
+  const auto is_file = [](const std::string& path) {
+    return Descriptor(kernel_calls().open(kCurrentFolder, path.c_str(), kOpenRead | kOpenNoWaiting, 0)).get() >= 0;
+  };
   const char* const built_in = curl_version_info(CURLVERSION_NOW)->cainfo;
   if (built_in && is_file(built_in)) return built_in;
   for (const char* const file : kCertificateFiles)
@@ -210,7 +207,8 @@ std::string installed_certificates() {
 void set_certificates(CURL* handle) {
   if (const std::string file = certificate_file(); !file.empty())
     curl_easy_setopt(handle, CURLOPT_CAINFO, file.c_str());
-  if (const char* folder = environment_text("SSL_CERT_DIR")) curl_easy_setopt(handle, CURLOPT_CAPATH, folder);
+  if (const std::string folder = environment("SSL_CERT_DIR"); !folder.empty())
+    curl_easy_setopt(handle, CURLOPT_CAPATH, folder.c_str());
 }
 
 List set_headers(CURL* handle, const Request& request) {
@@ -313,8 +311,7 @@ Answer send(const Request& request, const BodySink& sink) {
 
 // Uses the same variables as the curl program; the library itself does not read them.
 std::string certificate_file() {
-  for (const char* const name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"})
-    if (const char* const file = environment_text(name)) return file;
+  if (const std::string file = environment({"CURL_CA_BUNDLE", "SSL_CERT_FILE"}); !file.empty()) return file;
   static const std::string installed = installed_certificates();
   return installed;
 }

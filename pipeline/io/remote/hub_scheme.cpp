@@ -13,6 +13,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/paths.h"
 #include "pipeline/io/remote/credentials.h"
 #include "pipeline/io/remote/hub.h"
 #include "pipeline/io/remote/remote_source.h"
@@ -65,7 +66,7 @@ std::string token_file() {
   if (std::string path = environment("HF_TOKEN_PATH"); !path.empty()) return path;
   if (const std::string home = environment("HF_HOME"); !home.empty()) return home + "/token";
   if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty()) return cache + "/huggingface/token";
-  const std::string home = environment("HOME");
+  const std::string home = home_folder();
   return home.empty() ? "" : home + "/.cache/huggingface/token";
 }
 

@@ -1,9 +1,5 @@
 #include "pipeline/io/remote/part_space.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 
@@ -21,11 +17,9 @@ Result<std::unique_ptr<PartSpace>> PartSpace::in_memory(std::size_t bytes) {
 Result<std::unique_ptr<PartSpace>> PartSpace::in_folder(const std::string& folder, std::uint64_t bytes) {
   auto space = std::make_unique<PartSpace>();
   space->folder_ = folder;
-  std::string name = folder + "/.ggufmill-spool-XXXXXX";
-  space->file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
+  space->file_ = create_nameless(folder);
   if (!space->file_) return io_error(folder, "create a file in limits.spool", errno);
-  ::unlink(name.c_str());
-  const int failed = ::posix_fallocate(space->file_.get(), 0, static_cast<off_t>(bytes));
+  const int failed = fill_space(space->file_.get(), bytes);
   if (failed != 0) return io_error(folder, "reserve space in limits.spool", failed);
   return space;
 }

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "pipeline/core/error.h"
-#include "pipeline/io/descriptor.h"
 #include "pipeline/io/memory.h"
+#include "pipeline/io/platform/files.h"
 
 namespace ggufmill::remote {
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/paths.h"
 #include "pipeline/io/remote/credentials.h"
 #include "pipeline/io/remote/remote_scheme.h"
 
@@ -31,7 +32,7 @@ std::map<std::string, std::string> section_of(const std::string& path, std::stri
 
 std::string aws_file(const char* variable, std::string_view name) {
   if (std::string path = environment(variable); !path.empty()) return path;
-  return fmt::format("{}/.aws/{}", environment("HOME"), name);
+  return fmt::format("{}/.aws/{}", home_folder(), name);
 }
 
 std::string profile() {

@@ -1,5 +1,6 @@
 #include "pipeline/io/remote/signature.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -32,13 +33,6 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-std::string time_text(std::time_t when, const char* format) {
-  std::tm parts{};
-  ::gmtime_r(&when, &parts);
-  char text[32];
-  return std::string(text, std::strftime(text, sizeof text, format, &parts));
-}
-
 }  // namespace
 
 std::vector<std::string> signing_headers(std::string_view method, std::string_view url,
@@ -50,7 +44,7 @@ std::vector<std::string> signing_headers(std::string_view method, std::string_vi
   const std::size_t question = target.find('?');
   const std::string_view path = target.substr(0, question);
   const std::string_view query = question == target.npos ? std::string_view() : target.substr(question + 1);
-  const std::string time = time_text(now, "%Y%m%dT%H%M%SZ"), date = time.substr(0, 8);
+  const std::string time = fmt::format("{:%Y%m%dT%H%M%SZ}", fmt::gmtime(now)), date = time.substr(0, 8);
 
   std::vector<std::string> added = {fmt::format("Host: {}", host), fmt::format("X-Amz-Content-Sha256: {}", body_hash),
                                     fmt::format("X-Amz-Date: {}", time)};

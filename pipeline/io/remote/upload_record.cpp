@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <fcntl.h>
-
 #include <boost/json.hpp>
 #include <filesystem>
 
 #include "pipeline/core/json.h"
 #include "pipeline/io/own_file.h"
-#include "pipeline/io/remote/credentials.h"
+#include "pipeline/io/platform/paths.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/temporary_file.h"
 
@@ -49,10 +47,8 @@ std::string record_base(const Bucket& bucket, std::string folder) {
 
 std::string record_base(const std::string& url, const std::string& path, std::string folder) {
   if (folder.empty()) {
-    std::string state = environment("XDG_STATE_HOME");
-    const std::string home = environment("HOME");
-    if (!state.starts_with('/') && home.empty()) return {};
-    if (!state.starts_with('/')) state = home + "/.local/state";
+    const std::string state = user_folder(UserFolder::kState);
+    if (state.empty()) return {};
     folder = state + "/ggufmill/uploads";
   }
   return fmt::format("{}/{:016x}-{}", folder, XXH3_64bits(url.data(), url.size()), name_of_address(path));
@@ -83,7 +79,7 @@ std::optional<RecordText> read_record(std::string_view text) {
 }
 
 std::optional<RecordText> load_record(const std::string& path) {
-  auto found = open_own(AT_FDCWD, path, O_RDONLY, path);
+  auto found = open_own(kCurrentFolder, path, kOpenRead, path);
   if (!found || !found.value().file) return {};
   found.value().file = Descriptor();
   const auto source = open_source(path);

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <cstdint>
 
-#include "pipeline/kernels/child_process.h"
+#include "pipeline/io/platform/process.h"
 #include "tests/support/catch.h"
 
 namespace ggufmill {

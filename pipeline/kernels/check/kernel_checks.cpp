@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "pipeline/io/platform/process.h"
 #include "pipeline/kernels/check/compare.h"
 #include "pipeline/kernels/check/hard_inputs.h"
-#include "pipeline/kernels/child_process.h"
 
 namespace ggufmill::conformance {
 namespace {

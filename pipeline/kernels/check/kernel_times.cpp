@@ -6,8 +6,8 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "pipeline/io/platform/process.h"
 #include "pipeline/kernels/check/hard_inputs.h"
-#include "pipeline/kernels/child_process.h"
 
 namespace ggufmill::conformance {
 namespace {

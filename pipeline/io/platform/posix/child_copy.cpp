@@ -1,4 +1,4 @@
-#include "pipeline/kernels/child_process.h"
+// Work in a forked copy of this process.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,6 +13,9 @@
 #include <chrono>
 #include <cstring>
 #include <new>
+
+#include "pipeline/io/platform/posix/calls.h"
+#include "pipeline/io/platform/process.h"
 
 namespace ggufmill {
 namespace {
@@ -88,9 +91,10 @@ std::string end_of(pid_t child) {
 
 }  // namespace
 
-ChildAnswer ask_child(const std::function<std::string()>& work, const ChildLimits& limits) {
+ChildAnswer ask_child(const std::function<std::string()>& work, const ChildLimits& limits,
+                      const std::vector<std::string>&) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return {{}, fmt::format("cannot be started: {}", std::strerror(errno))};
+  if (posix::make_pipe(ends) != 0) return {{}, fmt::format("cannot be started: {}", std::strerror(errno))};
   const pid_t child = ::fork();
   if (child == 0) answer(work, limits, ends[1]);
   const int fork_error = errno;
