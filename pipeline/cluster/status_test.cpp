@@ -31,7 +31,7 @@ struct Watched {
   JobStatus look() const { return JobWatch(planned).look(false); }
 };
 
-JobStatus status_of(const std::vector<PartStatus>& parts) {
+JobStatus job_status_of(const std::vector<PartStatus>& parts) {
   JobStatus status;
   status.parts = parts;
   return status;
@@ -87,16 +87,16 @@ TEST_CASE("a part with a marker whose output is missing is not done, and the rea
 }
 
 TEST_CASE("the part that is done is weighted by cost") {
-  const JobStatus status = status_of({{.state = State::kDone, .units = 4, .units_done = 4, .cost = 3},
-                                      {.state = State::kRunning, .units = 4, .units_done = 2, .cost = 1}});
+  const JobStatus status = job_status_of({{.state = State::kDone, .units = 4, .units_done = 4, .cost = 3},
+                                          {.state = State::kRunning, .units = 4, .units_done = 2, .cost = 1}});
   CHECK(status.part_done() == 0.875);
 }
 
-TEST_CASE("a job without costs is done") { CHECK(status_of({}).part_done() == 1); }
+TEST_CASE("a job without costs is done") { CHECK(job_status_of({}).part_done() == 1); }
 
 TEST_CASE("the status of a job as JSON") {
   const Watched watched;
-  JobStatus status = status_of({{.state = State::kQueued, .units = 4, .engine = "PENDING (Resources)"}});
+  JobStatus status = job_status_of({{.state = State::kQueued, .units = 4, .engine = "PENDING (Resources)"}});
   status.state = JobStatus::State::kRunning;
   status.seal = "PENDING (Dependency)";
   const json::object object = describe_status(watched.planned.array, status);
@@ -115,7 +115,7 @@ TEST_CASE("the status of a matrix names its jobs") {
   Watched watched;
   watched.planned.array.is_matrix = true;
   watched.planned.array.jobs[0].source = "a.gguf";
-  JobStatus status = status_of({});
+  JobStatus status = job_status_of({});
   status.sealed = {true};
   const json::object object = describe_status(watched.planned.array, status);
   const json::value& job = object.at("jobs").as_array().at(0);

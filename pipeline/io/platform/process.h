@@ -93,7 +93,7 @@ class ChildProgram {
 };
 
 // ChildAnswer::fault of a process that used up its time.
-inline constexpr const char* kUnfinished = "does not finish";
+inline constexpr const char* kOutOfTime = "does not finish";
 
 // Result of work in another process.
 struct ChildAnswer {

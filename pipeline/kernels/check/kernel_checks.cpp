@@ -410,7 +410,7 @@ Finding ask_about(const Check& check, const Subject& subject) {
   if (answer.fault.empty() && answer.text.empty()) return {};
   if (answer.fault.empty()) return {Kind::kFailed, answer.text};
   const std::string place = access.text();
-  if (place.empty() && answer.fault == kUnfinished) return {Kind::kFailed, kHangs};
+  if (place.empty() && answer.fault == kOutOfTime) return {Kind::kFailed, kHangs};
   return {Kind::kFailed, place.empty() ? "the process " + answer.fault : place};
 }
 

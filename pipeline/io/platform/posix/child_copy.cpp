@@ -84,7 +84,7 @@ std::string end_of(pid_t child) {
   }
   if (waited == child && WIFSIGNALED(status) && WTERMSIG(status) != SIGXCPU && WTERMSIG(status) != SIGKILL)
     return fmt::format("is killed by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
-  if (waited == child && WIFSIGNALED(status)) return kUnfinished;
+  if (waited == child && WIFSIGNALED(status)) return kOutOfTime;
   if (waited == child && WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory) throw std::bad_alloc();
   return "exits early";
 }
