@@ -27,10 +27,9 @@ json::array texts(const auto& words) {
   return array;
 }
 
-Result<json::array> recipes() {
+Result<json::array> recipes(const RecipeCatalog& catalog) {
   json::array list;
-  const RecipeCatalog catalog;
-  for (const BuiltInRecipe& built_in : built_in_recipes()) {
+  for (const BuiltInRecipe& built_in : catalog.offered()) {
     BOOST_OUTCOME_TRY(const Recipe recipe, catalog.find(std::string(built_in.name)));
     list.push_back({{"name", recipe.name},
                     {"aliases", texts(recipe.aliases)},
@@ -119,10 +118,10 @@ Result<std::string> text_of_found(const BuiltIns& built_ins, const std::string& 
 
 }  // namespace
 
-Result<json::array> describe_catalog(CatalogKind kind) {
+Result<json::array> describe_catalog(CatalogKind kind, const RecipeCatalog& catalog) {
   switch (kind) {
     case CatalogKind::kRecipes:
-      return recipes();
+      return recipes(catalog);
     case CatalogKind::kObjectives:
       return objectives();
     case CatalogKind::kExclusions:
@@ -137,6 +136,7 @@ Result<json::array> describe_catalog(CatalogKind kind) {
 
 Result<std::string> catalog_text(CatalogKind kind, const std::string& name) {
   if (kind == CatalogKind::kRecipes) {
+    if (const BuiltInRecipe* built_in = find_built_in_recipe(name)) return std::string(built_in->text);
     BOOST_OUTCOME_TRY(const Recipe recipe, RecipeCatalog().find(name));
     return text_of_found(built_in_recipes(), name, recipe.name, "recipe",
                          "`ggufmill recipe list` lists the built-in recipes");
@@ -180,9 +180,7 @@ std::string conventional_name(const Model& model, std::string encoding) {
   const MetadataValue* type = model.metadata.find("general.file_type");
   if (const auto number = type ? as_unsigned(*type) : std::nullopt; encoding.empty() && number)
     for (const BuiltInRecipe& built_in : built_in_recipes())
-      if (const auto recipe = RecipeCatalog().find(std::string(built_in.name));
-          recipe && recipe.value().file_type == *number)
-        encoding = recipe.value().name;
+      if (encoding.empty() && heading_of(built_in).file_type == *number) encoding = built_in.name;
   return gguf::file_name_of(model, huggingface::size_label(huggingface::count_weights(model.tensors)), encoding);
 }
 

@@ -16,13 +16,13 @@ enum class CatalogKind { kRecipes, kObjectives, kExclusions, kArchitectures, kFu
 inline constexpr std::string_view kCatalogNames[] = {"recipes", "objectives", "exclusions", "architectures",
                                                      "functions"};
 
-// Returns the built-in files of a kind:
+// Returns the built-in files of a kind, of recipes those that `catalog` offers:
 //   recipes        [{name, aliases, file_type (or null), type (or null), description}]
 //   objectives     [{name, formula}]
 //   exclusions     [{name, types}]
 //   architectures  [{map, architecture, description, classes, tokenizers, partial}]
 //   functions      [{name, kind, least, most, description}]: of values, on tensors, and of computed tensors
-Result<boost::json::array> describe_catalog(CatalogKind kind);
+Result<boost::json::array> describe_catalog(CatalogKind kind, const RecipeCatalog& catalog = RecipeCatalog());
 
 // Returns the text of a built-in file: a YAML file to copy and change. Recipes are also found by their aliases. Fails
 // with exit code 2 if there is none with this name.

@@ -45,8 +45,11 @@ CommandSpec recipe_command() {
   return spec;
 }
 
-int list(bool as_json) {
-  const auto recipes = describe_catalog(CatalogKind::kRecipes);
+int list(const po::variables_map& values) {
+  const bool as_json = values.count("json") > 0;
+  const auto context = open_context(values);
+  if (!context) return fail(context.error());
+  const auto recipes = describe_catalog(CatalogKind::kRecipes, context.value().recipes());
   if (!recipes) return fail(recipes.error());
   std::vector<Row> rows;
   for (const boost::json::value& recipe : recipes.value()) {
@@ -163,7 +166,7 @@ int list_exclusions(bool as_json) {
 int recipe_verb(const Parsed& parsed) {
   const auto words = parsed.values["words"].as<Arguments>();
   const bool as_json = parsed.values.count("json") > 0;
-  if (words.size() == 1 && words[0] == "list") return list(as_json);
+  if (words.size() == 1 && words[0] == "list") return list(parsed.values);
   if (words.size() == 2 && words[0] == "show") return show(CatalogKind::kRecipes, words[1]);
   if (words.size() == 2 && words[0] == "from") return from(words[1], parsed.values);
   if (words.size() == 2 && words[0] == "check") return check(words[1], parsed.values);

@@ -68,7 +68,11 @@ TEST_CASE("the pipeline files in configs/ pass the lint") {
 TEST_CASE("the recipes in configs/recipes pass the lint") {
   const std::vector<std::string> paths = files_in("configs/recipes");
   REQUIRE(paths.size() > 30);
-  for (const std::string& path : paths) CHECK(faults_in(read_text(path), path, recipe_fields()) == kNothing);
+  for (const std::string& path : paths) {
+    const std::string text = read_text(path);
+    if (text.find("\nmodule: ") != std::string::npos) continue;  // names types of a module; tests/recipes_test.cpp
+    CHECK(faults_in(text, path, recipe_fields()) == kNothing);
+  }
 }
 
 TEST_CASE("the maps in configs/architectures pass the lint") {

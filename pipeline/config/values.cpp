@@ -107,14 +107,8 @@ bool is_choice(const ConfigNode& node, const FieldSpec& spec) {
 
 Fault lint_type(const ConfigNode& node, const FieldSpec& spec, const Types& types) {
   if (is_choice(node, spec) || types.find(node.scalar)) return {};
-  const std::string what = fmt::format("unknown quantization type {}", quoted_name(node.scalar));
-  if (std::ranges::count(ik_types(), node.scalar, &IkType::name) != 0)
-    return error_at(node, what, std::string(kIkHelp));
-  std::vector<std::string> names = spec.choices;
-  for (const TypeInfo* type : types.all()) names.emplace_back(type->name);
-  const std::string meant = did_you_mean(node.scalar, names);
-  return error_at(node, what,
-                  (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) + "`ggufmill types` lists them");
+  const Error error = unknown_type(node.scalar, types, spec.choices);
+  return error_at(node, error.what, error.help);
 }
 
 Fault lint_encoder(const ConfigNode& node, const Types& types) {

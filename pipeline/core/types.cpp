@@ -184,6 +184,17 @@ Types::Added& Types::added() {
   return *added_;
 }
 
+bool Types::have_module(std::string_view module) const {
+  return added_ && std::ranges::any_of(added_->types, [&](const Foreign& type) { return type.module == module; });
+}
+
+std::string module_help(std::string_view module) {
+  return fmt::format(
+      "install the package ggufmill-{}, or name the module's folder with --kernel-dir; `ggufmill kernels` "
+      "lists the modules",
+      module);
+}
+
 std::string Types::definer_of(const TypeInfo& type) const {
   if (added_)
     for (const Foreign& each : added_->types)
@@ -240,6 +251,16 @@ std::uint64_t row_bytes(const TypeInfo& type, std::uint64_t columns) {
 
 std::uint64_t grain_bytes(const TypeInfo& type, std::uint64_t columns) {
   return type.row_header_bytes == 0 ? type.block_bytes : row_bytes(type, columns);
+}
+
+Error unknown_type(std::string_view name, const Types& types, std::vector<std::string> words) {
+  const std::string what = fmt::format("unknown quantization type {}", quoted_name(name));
+  if (std::ranges::any_of(ik_types(), [&](const IkType& type) { return same_word(type.name, name); }))
+    return usage_error(what, std::string(kIkHelp));
+  for (const TypeInfo* type : types.all()) words.emplace_back(type->name);
+  const std::string meant = did_you_mean(name, words);
+  return usage_error(what,
+                     (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) + "`ggufmill types` lists them");
 }
 
 Result<std::uint64_t> bytes_of(const TypeInfo& type, std::uint64_t elements) {

@@ -116,6 +116,9 @@ struct EncoderMethod {
 const EncoderMethod& reference_method();
 const EncoderMethod& search_method();
 
+// Returns help for a missing kernel module: its package and the option.
+std::string module_help(std::string_view module);
+
 // Types known to a context, the built-in ones and those of its kernel modules, and the encoders that modules add.
 // Copies share them, and pointers to them stay valid while any copy exists. Thread-safe, except for the functions that
 // add.
@@ -126,6 +129,8 @@ class Types {
   // Returns null if there is no such type.
   const TypeInfo* find(TypeId id) const;
   const TypeInfo* find(std::string_view name) const;  // ignores letter case
+  // Returns true if a kernel module of this name has added a type.
+  bool have_module(std::string_view module) const;
 
   // Returns all ways to encode: `reference`, `search`, then those of modules in the order added.
   std::vector<const EncoderMethod*> encoders() const;
@@ -154,6 +159,11 @@ std::uint64_t row_bytes(const TypeInfo& type, std::uint64_t columns);
 // Returns the size of the smallest part of such rows that can be copied, checked or swapped separately: a block, or a
 // row if rows have headers.
 std::uint64_t grain_bytes(const TypeInfo& type, std::uint64_t columns);
+
+// Returns the error for a name that is none of `types` and none of `words`, without a place: exit code 2, with the
+// nearest name or the module that adds the type.
+Error unknown_type(std::string_view name, const Types& types, std::vector<std::string> words = {});
+
 // Returns the size in bytes of `elements` consecutive elements, with one header if the type has any: those of a row, or
 // of several rows of a type without headers. Fails if they do not form complete blocks or if the size overflows 64
 // bits.

@@ -30,24 +30,23 @@ std::string upper(std::string word) {
   return word;
 }
 
-// Returns the recipe that a word names, or none. As in the reference, a number is shown as the alias if there is one.
-// Only recipes whose text contains the word are parsed, because parsing all of them takes longer than quantizing a
-// small model.
+// Returns the built-in recipe that a word names, or none. As in the reference, a number is shown as the alias if there
+// is one. Only recipes whose text contains the word are parsed, because parsing all of them takes longer than
+// quantizing a small model.
 std::optional<RecipeName> recipe_of(const std::string& word) {
-  const RecipeCatalog catalog;
   const auto number = whole_number<std::uint32_t>(word);
   const std::string wanted = upper(number ? std::to_string(*number) : word);
   for (const BuiltInRecipe& built_in : built_in_recipes()) {
     const std::string name(built_in.name);
     const bool is_name = upper(name) == upper(word);
     if (!is_name && upper(std::string(built_in.text)).find(wanted) == std::string::npos) continue;
-    const auto recipe = catalog.find(name);
-    if (!recipe || recipe.value().partial) continue;
+    const Recipe heading = heading_of(built_in);
+    if (heading.partial) continue;
     if (is_name) return RecipeName{name, name};
-    const auto& aliases = recipe.value().aliases;
-    for (const std::string& alias : aliases)
+    for (const std::string& alias : heading.aliases)
       if (upper(alias) == upper(word)) return RecipeName{name, alias};
-    if (number && recipe.value().file_type == number) return RecipeName{name, aliases.empty() ? name : aliases.front()};
+    if (number && heading.file_type == number)
+      return RecipeName{name, heading.aliases.empty() ? name : heading.aliases.front()};
   }
   return {};
 }
@@ -94,7 +93,7 @@ Status read_threads(const std::string& word, QuantizeOptions& options, std::vect
 Error no_type(const std::string& word) {
   if (word.ends_with(kRecipeFile))
     return usage_error(fmt::format("the recipe file {} does not exist", quoted_name(word)));
-  std::string help = recipe_hint(word);
+  std::string help = RecipeCatalog().hint(word);
   if (const auto number = leading_number(word); number && !number->rest.empty())
     if (const std::string digits = std::to_string(number->number); recipe_of(digits))
       help = fmt::format("did you mean '{}'? `ggufmill recipe list` lists them", digits);
@@ -182,12 +181,15 @@ const Argument<Quantize> kArguments[] = {
     {"leave-output-tensor", &Quantize::leave_output_tensor, "leave output.weight unchanged"},
     {"pure", &Quantize::pure, "use one type for all tensors instead of a mixture"},
     {"imatrix", &Quantize::imatrix, "importance matrix, GGUF or legacy .dat"},
+    {"hide-imatrix", &Quantize::hide_imatrix, "record that there was an importance matrix, but not which"},
     {"include-weights", &Quantize::include_weights, "use importance only for tensors whose names contain this text"},
     {"exclude-weights", &Quantize::exclude_weights, "use no importance for tensors whose names contain this text"},
     {"output-tensor-type", &Quantize::output_tensor_type, "type of output.weight"},
     {"token-embedding-type", &Quantize::token_embedding_type, "type of the token embedding"},
     {"tensor-type", &Quantize::tensor_types,
      "PATTERN=TYPE: type of the tensors whose names match; the first match wins"},
+    {"custom-q", &Quantize::custom_types,
+     "REGEX=TYPE,REGEX=TYPE...: the same as a list, as in ik_llama.cpp; a type that does not fit is replaced"},
     {"tensor-type-file", &Quantize::tensor_type_files, "file with values of --tensor-type"},
     {"encoder", &Quantize::encoder, "reference, search, or '{search: {effort: 3}}': see `encoder` of a stage"},
     {"prune-layers", &Quantize::prune_layers, "layers to remove: 6,7"},

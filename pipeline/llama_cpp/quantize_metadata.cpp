@@ -38,8 +38,14 @@ std::string typed(std::string_view type, const std::string& value) {
   return fmt::format("{{type: {}, value: {}}}", yaml_quoted(type), value);
 }
 
-// As in the reference, `int` becomes the uint32 of the absolute value.
-Result<std::string> int_value(const std::string& text, const std::string& word) {
+// As in the reference, `int` becomes the uint32 of the absolute value; in ik_llama.cpp's, an int32.
+Result<std::string> int_value(const std::string& text, const std::string& word, bool is_signed) {
+  if (is_signed) {
+    if (const auto number = whole_number<std::int32_t>(text))
+      return typed("int32", yaml_quoted(std::to_string(*number)));
+    return usage_error(fmt::format("{} in {} is not a 32-bit integer", quoted_name(text), quoted_name(word)),
+                       "for larger numbers, use KEY=int64:VALUE");
+  }
   const bool negative = text.starts_with('-');
   const auto number = whole_number<std::uint32_t>(negative ? text.substr(1) : text);
   if (!number)
@@ -50,8 +56,9 @@ Result<std::string> int_value(const std::string& text, const std::string& word) 
 
 // In addition to the reference's int, float, bool and str, TYPE may be any metadata type, or one followed by [] with a
 // list in brackets as the value.
-Result<std::string> override_value(const std::string& type, const std::string& value, const std::string& word) {
-  if (type == "int") return int_value(value, word);
+Result<std::string> override_value(const std::string& type, const std::string& value, const std::string& word,
+                                   bool is_signed) {
+  if (type == "int") return int_value(value, word, is_signed);
   if (type == "float") return typed("float32", yaml_quoted(value));
   if (type == "str" || type == "string") return typed("string", yaml_quoted(value));
   if (type.ends_with("[]")) return typed(type, value);
@@ -61,17 +68,20 @@ Result<std::string> override_value(const std::string& type, const std::string& v
   return typed(type, yaml_quoted(value));
 }
 
-Result<Entry> override_entry(const std::string& word) {
+Result<Entry> override_entry(const std::string& word, bool is_signed) {
   BOOST_OUTCOME_TRY(const auto sides, split_word(word, kForm, kExample));
   const auto& [key, right] = sides;
   const std::size_t colon = right.find(':');
   if (colon == std::string::npos)
     return usage_error(fmt::format("{} is not of the form {}", quoted_name(word), kForm), kExample);
-  BOOST_OUTCOME_TRY(std::string value, override_value(right.substr(0, colon), right.substr(colon + 1), word));
+  BOOST_OUTCOME_TRY(std::string value,
+                    override_value(right.substr(0, colon), right.substr(colon + 1), word, is_signed));
   return Entry{key, std::move(value)};
 }
 
-Status put_importance(const QuantizeOptions& options, std::vector<Entry>& entries) {
+constexpr const char* kHidden = "top_secret";  // of ik_llama.cpp's --hide-imatrix
+
+Status put_importance(const QuantizeOptions& options, bool is_signed, std::vector<Entry>& entries) {
   if (options.imatrix.empty()) return ok();
   Selection selection;
   for (const auto& [words, patterns] : {std::pair(&options.include_weights, &selection.include),
@@ -82,8 +92,11 @@ Status put_importance(const QuantizeOptions& options, std::vector<Entry>& entrie
   BOOST_OUTCOME_TRY(const auto summary, summarize_importance(options.imatrix, selection, gguf_opener()));
   for (const MetadataEntry& entry : metadata_of(summary)) {
     const auto words = as_string(entry.value);
-    put(entries,
-        {entry.key, typed(metadata_type_name(entry.value.type), words ? yaml_quoted(*words) : describe(entry.value))});
+    const MetadataType type = is_signed && !words ? MetadataType::kInt32 : entry.value.type;
+    const std::string value = words                  ? yaml_quoted(options.hide_imatrix ? kHidden : *words)
+                              : options.hide_imatrix ? "0"
+                                                     : describe(entry.value);
+    put(entries, {entry.key, typed(metadata_type_name(type), value)});
   }
   return ok();
 }
@@ -98,26 +111,29 @@ Result<std::pair<std::string, std::string>> split_word(const std::string& word, 
 }
 
 Result<std::string> metadata_text(const QuantizeOptions& options, const std::optional<LayerCount>& layers_left,
-                                  std::vector<std::string>& warnings) {
+                                  bool keys_in_place, std::vector<std::string>& warnings) {
   std::vector<Entry> entries;
   for (const std::string& word : options.override_kv) {
-    BOOST_OUTCOME_TRY(Entry entry, override_entry(word));
-    if (word.find("=int:-") == entry.key.size())
+    BOOST_OUTCOME_TRY(Entry entry, override_entry(word, keys_in_place));
+    if (!keys_in_place && word.find("=int:-") == entry.key.size())
       warnings.push_back(fmt::format(
           "{} is written as {}, as in llama-quantize; for a negative number, use {}=int32:{}", quoted_name(word),
           word.substr(entry.key.size() + 6), entry.key, word.substr(entry.key.size() + 5)));
     put(entries, std::move(entry));
   }
-  BOOST_OUTCOME_TRY(put_importance(options, entries));
+  BOOST_OUTCOME_TRY(put_importance(options, keys_in_place, entries));
   if (layers_left)  // already set by the stage `prune`; this only moves it to the end
     put(entries, {layers_left->architecture + ".block_count", typed("uint32", std::to_string(layers_left->layers))});
-  return entries.empty() ? std::string() : "    metadata:\n      append:\n" + lines_of(entries);
+  if (entries.empty()) return std::string();
+  if (!keys_in_place) return "    metadata:\n      append:\n" + lines_of(entries);
+  entries.insert(entries.begin(), {"general.quantization_version", typed("uint32", "2")});
+  return "    metadata:\n      set:\n" + lines_of(entries);
 }
 
 Result<std::string> fact_text(const QuantizeOptions& options) {
   std::vector<Entry> entries;
   for (const std::string& word : options.override_kv) {
-    BOOST_OUTCOME_TRY(Entry entry, override_entry(word));
+    BOOST_OUTCOME_TRY(Entry entry, override_entry(word, false));
     if (decides_types(entry.key)) put(entries, std::move(entry));
   }
   return entries.empty() ? std::string() : "  - metadata:\n      set:\n" + lines_of(entries);

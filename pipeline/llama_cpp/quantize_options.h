@@ -25,8 +25,10 @@ struct QuantizeOptions {
   std::optional<std::string> output_tensor_type, token_embedding_type;
   std::vector<std::string> tensor_types;       // "PATTERN=TYPE", in the order given
   std::vector<std::string> tensor_type_files;  // of further tensor types; see add_tensor_types_of_files()
+  std::vector<std::string> custom_types;  // "PATTERN=TYPE,PATTERN=TYPE", in the order given: --custom-q of ik_llama.cpp
   std::string imatrix;
-  std::string encoder;                                        // as in a pipeline file: "search"; empty: the reference
+  bool hide_imatrix = false;  // records that there was an importance matrix, but not which
+  std::string encoder;        // as in a pipeline file: "search"; empty: the reference
   std::vector<std::string> include_weights, exclude_weights;  // substrings of tensor names
   std::string prune_layers;                                   // "6,7"
   std::vector<std::string> override_kv;                       // "KEY=TYPE:VALUE"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 
 #include "pipeline/api/open_model.h"
 #include "pipeline/api/registry.h"
@@ -27,13 +28,9 @@ std::string quoted_list(const Strings& words) {
   return "[" + text + "]";
 }
 
-Result<std::string> type_name(const std::string& word) {
-  if (const TypeInfo* type = Types().find(word)) return std::string(type->name);
-  std::vector<std::string> names;
-  for (const TypeInfo& type : built_in_types()) names.emplace_back(type.name);
-  const std::string meant = did_you_mean(word, names);
-  return usage_error(fmt::format("unknown quantization type {}", quoted_name(word)),
-                     (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) + "`ggufmill types` lists them");
+Result<std::string> type_name(const std::string& word, const Types& types) {
+  if (const TypeInfo* type = types.find(word)) return std::string(type->name);
+  return unknown_type(word, types);
 }
 
 // `misfit`: what to do with tensors whose rows are not whole blocks of the type; empty: not applicable.
@@ -64,11 +61,11 @@ struct Pruning {
 };
 
 // Like the reference, ignores layer numbers that the model does not have.
-Result<Pruning> pruning(const QuantizeOptions& options, std::vector<std::string>& warnings) {
+Result<Pruning> pruning(const QuantizeOptions& options, const Types& types, std::vector<std::string>& warnings) {
   if (options.prune_layers.empty()) return Pruning{};
   LayerSet asked;
   BOOST_OUTCOME_TRY(asked.add(options.prune_layers));
-  BOOST_OUTCOME_TRY(const Model model, open_model(options.input, {}, make_registry(), FileForm::kConverted));
+  BOOST_OUTCOME_TRY(const Model model, open_model(options.input, {}, make_registry(types), FileForm::kConverted));
   BOOST_OUTCOME_TRY(LayerCount count, count_layers(model));
   Pruning found;
   for (std::uint64_t layer = 0; layer < std::min(count.layers, asked.last() + 1); ++layer)
@@ -86,57 +83,79 @@ Result<Pruning> pruning(const QuantizeOptions& options, std::vector<std::string>
 // The reference applies patterns and type mixes only if the recipe's main type is quantized.
 bool is_mixed(const Recipe& recipe) { return recipe.type && recipe.type->is_quantized(); }
 
-// Warns about types that the recipe does not use.
+// Warns about types that the recipe does not use. In ik_llama.cpp, custom types change the mix, which `pure` replaces.
 void warn_of_unused_types(const QuantizeOptions& options, const Recipe& recipe, std::vector<std::string>& warnings) {
-  if (!is_mixed(recipe) && !options.tensor_types.empty())
-    warn(fmt::format("--tensor-type is ignored: with {} there is no mix of types to change", recipe.name), warnings);
+  const auto ignored = [&](const char* option) {
+    warn(fmt::format("{} is ignored: with {} there is no mix of types to change", option, recipe.name), warnings);
+  };
+  if (!is_mixed(recipe) && !options.tensor_types.empty()) ignored("--tensor-type");
+  if (!is_mixed(recipe) && !options.custom_types.empty()) ignored("--custom-q");
+  if (is_mixed(recipe) && options.pure && !options.custom_types.empty())
+    warn("--custom-q is ignored: with --pure there is no mix of types to change", warnings);
   if (!recipe.type && (options.output_tensor_type || options.token_embedding_type))
     warn(fmt::format("--output-tensor-type and --token-embedding-type are ignored: {} changes no type", recipe.name),
          warnings);
 }
 
+// Returns the rules of --custom-q, "PATTERN=TYPE,PATTERN=TYPE", in the order given.
+Result<std::string> custom_rules(const QuantizeOptions& options, const Types& types) {
+  std::string text;
+  for (const std::string& list : options.custom_types) {
+    std::istringstream items(list);
+    for (std::string item; std::getline(items, item, ',');) {
+      BOOST_OUTCOME_TRY(const auto sides, split_word(item, "REGEX=TYPE", "for example attn_v=iq6_k,ffn_down=iq5_ks"));
+      BOOST_OUTCOME_TRY(const auto type, type_name(sides.second, types));
+      BOOST_OUTCOME_TRY(Pattern::compile(sides.first));
+      text += rule_line(sides.first, type, "fallback");
+    }
+  }
+  return text;
+}
+
 // If rows do not fit, the types given for the token embedding and the output tensor are refused; those of patterns
 // fall back.
-Result<std::string> tensor_rules(const QuantizeOptions& options, bool mixed, std::vector<std::string>& warnings) {
+Result<std::string> tensor_rules(const QuantizeOptions& options, bool mixed, const Types& types,
+                                 std::vector<std::string>& warnings) {
   std::string text;
   if (options.leave_output_tensor) text += rule_line("^output\\.weight$", "keep", "");
   if (options.token_embedding_type) {
-    BOOST_OUTCOME_TRY(const auto type, type_name(*options.token_embedding_type));
+    BOOST_OUTCOME_TRY(const auto type, type_name(*options.token_embedding_type, types));
     text += rule_line("^(per_layer_)?token_embd\\.weight$", type, "refuse");
   }
   if (options.output_tensor_type) {
-    BOOST_OUTCOME_TRY(const auto type, type_name(*options.output_tensor_type));
+    BOOST_OUTCOME_TRY(const auto type, type_name(*options.output_tensor_type, types));
     text += rule_line("^output\\.weight$", type, "refuse");
   }
   for (const std::string& word : options.tensor_types) {
     BOOST_OUTCOME_TRY(const auto sides, split_word(word, "PATTERN=TYPE", "for example ffn_down=Q6_K"));
-    BOOST_OUTCOME_TRY(const auto type, type_name(sides.second));
+    BOOST_OUTCOME_TRY(const auto type, type_name(sides.second, types));
     BOOST_OUTCOME_TRY(Pattern::compile(sides.first));
     warn_of_capitals(sides.first, warnings);
     if (mixed) text += rule_line(sides.first, type, "fallback");
   }
+  BOOST_OUTCOME_TRY(const auto custom, custom_rules(options, types));
+  if (mixed && !options.pure) text += custom;
   return text.empty() ? text : "      tensors:\n" + text;
 }
 
 // A tied token embedding is also the head: it takes the output tensor's type, or the fallback of that type.
-Result<std::string> head_rule(const QuantizeOptions& options, bool mixed) {
+Result<std::string> head_rule(const QuantizeOptions& options, bool mixed, const Types& types) {
   if (!options.output_tensor_type || options.pure || !mixed) return std::string();
-  BOOST_OUTCOME_TRY(const auto type, type_name(*options.output_tensor_type));
+  BOOST_OUTCOME_TRY(const auto type, type_name(*options.output_tensor_type, types));
   return fmt::format("      rules: [{{class: head, type: {}}}]\n      misfit: fallback\n", type);
 }
 
-Result<std::string> quantize_text(const QuantizeOptions& options, const std::string& recipe_name,
-                                  const RecipeCatalog& catalog, std::vector<std::string>& warnings) {
-  BOOST_OUTCOME_TRY(const Recipe recipe, catalog.find(recipe_name));
+Result<std::string> quantize_text(const QuantizeOptions& options, const std::string& recipe_name, const Recipe& recipe,
+                                  const Types& types, std::vector<std::string>& warnings) {
   const bool mixed = is_mixed(recipe);
   warn_of_unused_types(options, recipe, warnings);
-  BOOST_OUTCOME_TRY(const auto tensors, tensor_rules(options, mixed, warnings));
-  BOOST_OUTCOME_TRY(const auto rules, head_rule(options, mixed));
+  BOOST_OUTCOME_TRY(const auto tensors, tensor_rules(options, mixed, types, warnings));
+  BOOST_OUTCOME_TRY(const auto rules, head_rule(options, mixed, types));
   std::string text =
       fmt::format("    quantize:\n      recipe: {}\n      requantize: {}\n",
                   names_file(recipe_name) ? yaml_quoted(recipe_name) : recipe_name, options.allow_requantize);
   if (!options.encoder.empty()) {
-    BOOST_OUTCOME_TRY(parse_option("--encoder", encoder_form(catalog.types()), options.encoder));
+    BOOST_OUTCOME_TRY(parse_option("--encoder", encoder_form(types), options.encoder));
     text += fmt::format("      encoder: {}\n", options.encoder);
   }
   if (options.pure) text += "      pure: true\n";
@@ -180,16 +199,20 @@ Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std:
         fmt::format("--keep-split keeps the shards of a GGUF, but {} is a checkpoint", quoted_name(options.input)),
         "set `shard_size` in the pipeline file that --emit-pipeline prints");
   BOOST_OUTCOME_TRY(const auto facts, fact_text(options));
-  BOOST_OUTCOME_TRY(const auto pruned, pruning(options, warnings));
-  BOOST_OUTCOME_TRY(const auto metadata, metadata_text(options, pruned.left, warnings));
+  BOOST_OUTCOME_TRY(const auto pruned, pruning(options, catalog.types(), warnings));
   std::string text = fmt::format("version: 1\nsource: {{{}: {}}}\n", source, yaml_quoted(options.input));
   text += stages_text(options, facts, pruned.layers) + "outputs:\n";
   for (const QuantizedOutput& output : options.outputs) {
     const std::string path = yaml_quoted(output.path);
     text += options.keep_split ? fmt::format("  - gguf: {{path: {}, shards: source}}\n", path)
                                : fmt::format("  - gguf: {}\n", path);
-    BOOST_OUTCOME_TRY(const auto quantize, quantize_text(options, output.recipe, catalog, warnings));
-    text += quantize + metadata;
+    BOOST_OUTCOME_TRY(const Recipe recipe, catalog.find(output.recipe));
+    const bool in_place = recipe.keys_in_place.value_or(false);
+    std::vector<std::string> notes;
+    BOOST_OUTCOME_TRY(const auto metadata, metadata_text(options, pruned.left, in_place, notes));
+    for (std::string& note : notes) warn(std::move(note), warnings);
+    BOOST_OUTCOME_TRY(const auto quantize, quantize_text(options, output.recipe, recipe, catalog.types(), warnings));
+    text += in_place ? metadata + quantize : quantize + metadata;
   }
   if (options.threads) text += fmt::format("limits: {{threads: {}}}\n", *options.threads);
   return text;

@@ -52,6 +52,12 @@ std::string error(const QuantizeOptions& options) {
   return text.error().what;
 }
 
+// Returns the options for a recipe that leaves keys in their places, in a file of the folder.
+QuantizeOptions in_place(const TempDir& folder) {
+  write_text(folder.file("mine.yaml"), "{extends: base, type: Q4_K, file_type: 140, keys: in_place}");
+  return options(folder.file("mine.yaml"));
+}
+
 using Strings = std::vector<std::string>;
 
 Strings warnings(const QuantizeOptions& options) {
@@ -302,4 +308,57 @@ TEST_CASE("importance is a stage, recorded after the overrides; pruning's count 
   CHECK(metadata.find("        'phi3.block_count': {type: 'uint32', value: ") ==
         metadata.rfind("        'phi3.block_count'"));
   CHECK(metadata.rfind("        '") == metadata.find("        'phi3.block_count'"));
+}
+
+TEST_CASE("custom types are rules in the order given, which fall back") {
+  QuantizeOptions with = options();
+  with.custom_types = {"attn_v=q6_K,ffn_down=q5_0", "Output=q8_0"};
+  CHECK(part(pipeline(with), "      tensors:\n", 8) ==
+        "        - {match: 'attn_v', type: Q6_K, optional: true, misfit: fallback}\n"
+        "        - {match: 'ffn_down', type: Q5_0, optional: true, misfit: fallback}\n"
+        "        - {match: 'Output', type: Q8_0, optional: true, misfit: fallback}\n");
+  CHECK(warnings(with).empty());
+}
+
+TEST_CASE("custom types change no pure quantization, as in ik_llama.cpp") {
+  QuantizeOptions with = options();
+  with.custom_types = {"attn_v=q6_K"};
+  with.pure = true;
+  CHECK(part(pipeline(with), "      tensors:\n", 8).empty());
+  CHECK(warnings(with) == Strings{"--custom-q is ignored: with --pure there is no mix of types to change"});
+}
+
+TEST_CASE("a custom type that is unknown or has no pattern is an error") {
+  QuantizeOptions with = options();
+  with.custom_types = {"attn_v=q6_K,ffn_down"};
+  CHECK(error(with) == "'ffn_down' is not of the form REGEX=TYPE");
+  with.custom_types = {"attn_v=iq6_k"};
+  CHECK(error(with) == "unknown quantization type 'iq6_k'");
+}
+
+TEST_CASE("with keys in their places, the metadata comes before the file type and its numbers are signed") {
+  const TempDir folder;
+  QuantizeOptions with = in_place(folder);
+  with.override_kv = {"a.b=int:-5"};
+  const std::string text = pipeline(with);
+  CHECK(part(text, "    metadata:\n      set:\n", 8) ==
+        "        'general.quantization_version': {type: 'uint32', value: 2}\n"
+        "        'a.b': {type: 'int32', value: '-5'}\n");
+  CHECK(text.find("metadata:") < text.find("quantize:"));
+  CHECK(warnings(with).empty());
+}
+
+TEST_CASE("a hidden importance matrix is recorded without its name and numbers") {
+  const TempDir folder;
+  const synth::ModelSpec spec = synth::load_spec("tests/golden/models/tiny-llama.json");
+  synth::write_imatrix(spec, 70, folder.file("imatrix.dat"));
+  QuantizeOptions with = in_place(folder);
+  with.imatrix = folder.file("imatrix.dat");
+  with.hide_imatrix = true;
+  CHECK(part(pipeline(with), "    metadata:\n      set:\n", 8) ==
+        "        'general.quantization_version': {type: 'uint32', value: 2}\n"
+        "        'quantize.imatrix.file': {type: 'string', value: 'top_secret'}\n"
+        "        'quantize.imatrix.dataset': {type: 'string', value: 'top_secret'}\n"
+        "        'quantize.imatrix.entries_count': {type: 'int32', value: 0}\n"
+        "        'quantize.imatrix.chunks_count': {type: 'int32', value: 0}\n");
 }

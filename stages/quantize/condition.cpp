@@ -25,7 +25,8 @@ bool model_holds(const Condition& c, const ModelFacts& model) {
   return (c.architectures.empty() || among(c.architectures, model.architecture)) &&
          !among(c.other_architectures, model.architecture) && unset_or(c.experts, model.experts) &&
          at_least(c.experts_at_least, model.experts) && at_least(c.head_groups_at_least, model.head_groups()) &&
-         unset_or(c.layers, model.layers) && unset_or(c.importance, model.importance) &&
+         unset_or(c.layers, model.layers) && at_least(c.embedding_at_least, model.embedding) &&
+         at_least(c.vocabulary_at_least, model.vocabulary) && unset_or(c.importance, model.importance) &&
          unset_or(c.grouped_heads, model.heads != model.kv_heads);
 }
 
@@ -40,6 +41,7 @@ bool shape_holds(const Condition& c, const Shape& shape, const TypeInfo* type) {
   std::uint64_t rank = shape.rank;
   while (rank > 1 && shape.dims[rank - 1] == 1) --rank;
   return below(c.rank_below, rank) && at_least(c.matrices_at_least, shape.dims[2]) &&
+         (!c.multiple_of || shape.columns() % *c.multiple_of == 0) &&
          (!c.divisible || *c.divisible == (type && shape.columns() % type->block_elements == 0));
 }
 
@@ -125,6 +127,8 @@ Fields<Condition> model_condition_fields() {
       field("grouped_heads", &Condition::grouped_heads,
             "Whether there are fewer key-value heads than attention heads."),
       field("layers", &Condition::layers, "The model has exactly this many layers."),
+      field("embedding_at_least", &Condition::embedding_at_least, "The model's embeddings have at least this length."),
+      field("vocabulary_at_least", &Condition::vocabulary_at_least, "The model has at least this many tokens."),
       field("importance", &Condition::importance, "Whether an importance matrix is given."),
   };
 }
@@ -142,6 +146,7 @@ Fields<Condition> condition_fields(const Types& types) {
              field("depth", &Condition::depth, span(), "Position of its layer among the layers."),
              field("divisible", &Condition::divisible,
                    "Whether the row length is a multiple of the block size of the type chosen so far."),
+             field("multiple_of", &Condition::multiple_of, "The row length is a multiple of this.").at_least(1),
              field("rank_below", &Condition::rank_below,
                    "The tensor has fewer dimensions than this, not counting trailing dimensions of 1."),
              field("matrices_at_least", &Condition::matrices_at_least,

@@ -30,6 +30,7 @@ struct Condition {
   std::vector<std::string> models{};                                // names of model groups
   std::vector<const TypeInfo*> from{};                              // the type decided so far
   std::optional<std::uint64_t> experts{}, experts_at_least{}, head_groups_at_least{}, layers{}, matrices_at_least{};
+  std::optional<std::uint64_t> embedding_at_least{}, vocabulary_at_least{}, multiple_of{};
   std::optional<std::uint64_t> rank_below{}, order_below{};
   std::optional<bool> importance{}, grouped_heads{}, divisible{};
   std::optional<Span> order{}, depth{};

@@ -21,6 +21,8 @@ struct Bench {
     model.experts = 8;
     model.heads = 32;
     model.kv_heads = 8;
+    model.embedding = 4096;
+    model.vocabulary = 128256;
     facts.tensor_class = TensorClass::kFfnDown;
   }
   Condition condition(const std::string& yaml) const {
@@ -89,6 +91,17 @@ TEST_CASE("numbers of the model are compared") {
   CHECK_FALSE(bench("{layers: 31}"));
   CHECK_FALSE(bench("{head_groups_at_least: 5}"));
   CHECK_FALSE(bench("{grouped_heads: false}"));
+  CHECK(bench("{embedding_at_least: 4096, vocabulary_at_least: 128256}"));
+  CHECK_FALSE(bench("{embedding_at_least: 4097}"));
+  CHECK_FALSE(bench("{vocabulary_at_least: 128257}"));
+}
+
+TEST_CASE("the row length is divided by a number, whatever the type") {
+  Bench bench;
+  CHECK(bench("{multiple_of: 256}"));
+  CHECK_FALSE(bench("{multiple_of: 1024}"));
+  bench.type = nullptr;
+  CHECK(bench("{multiple_of: 512}"));
 }
 
 TEST_CASE("importance can be required or excluded") {

@@ -103,6 +103,7 @@ Result<Decision> Decider::decide(const Tensor& tensor) {
     decision = {user->type, user->text};
     decision.rule = user;
     user->decided = true;
+    if (recipe_.counts_all.value_or(false)) places_.next(tensor);
     decision.encoder = user->encoder;
     decision.named = true;
   } else {

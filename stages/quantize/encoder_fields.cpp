@@ -119,8 +119,8 @@ Form<EncodersByType> encoders_form(const Types& types) {
 Result<const TypeInfo*> type_of_key(const Types& types, const ConfigNode& node, std::size_t i) {
   const ConfigNode::Entry& entry = node.entries[i];
   if (const TypeInfo* type = types.find(entry.key)) return type;
-  return error_at(node.text, entry.position, fmt::format("unknown quantization type '{}'", entry.key),
-                  "`ggufmill types` lists them");
+  const Error error = unknown_type(entry.key, types);
+  return error_at(node.text, entry.position, error.what, error.help);
 }
 
 Status check_encoder(const Encoder& encoder, const TypeInfo& type, const Origin& origin) {

@@ -75,6 +75,9 @@ constexpr const char* kLoops = ".num_loops";  // passes through the layers; each
 constexpr const char* kExperts = ".expert_count";
 constexpr const char* kHeads = ".attention.head_count";
 constexpr const char* kKvHeads = ".attention.head_count_kv";
+constexpr const char* kEmbedding = ".embedding_length";
+constexpr const char* kVocabulary = ".vocab_size";
+constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 
 // Returns an integer value or, if the value is an array with one number for each layer, its first number. Returns
 // `otherwise` if there is neither.
@@ -84,6 +87,12 @@ std::uint64_t number_at(const Model& model, const std::string& key, std::uint64_
   if (const auto number = as_unsigned(*value)) return *number;
   const auto first = array_items(*value, 1);
   return first.empty() ? otherwise : as_unsigned(first.front()).value_or(otherwise);
+}
+
+std::uint64_t token_count(const Model& model) {
+  const MetadataValue* tokens = model.metadata.find(kTokens);
+  const auto array = tokens ? as_array(*tokens) : std::nullopt;
+  return array ? array->count : 0;
 }
 
 bool carries_values(TensorClass tensor_class) { return class_named("attn_values")->contains(tensor_class, false); }
@@ -133,6 +142,8 @@ ModelFacts facts_of(const Model& model) {
   facts.experts = number_at(model, arch + kExperts, 0);
   facts.heads = number_at(model, arch + kHeads, 0);
   facts.kv_heads = number_at(model, arch + kKvHeads, facts.heads);
+  facts.embedding = number_at(model, arch + kEmbedding, 0);
+  facts.vocabulary = number_at(model, arch + kVocabulary, token_count(model));
   facts.importance = model.notes.get(notes::kImportanceGiven);
   for (const Tensor& tensor : model.tensors) {
     const TensorClass tensor_class = class_of(tensor.name);
@@ -144,7 +155,8 @@ ModelFacts facts_of(const Model& model) {
 
 bool decides_types(std::string_view key) {
   return key == kArchitecture || key.ends_with(kLayers) || key.ends_with(kLoops) || key.ends_with(kExperts) ||
-         key.ends_with(kHeads) || key.ends_with(kKvHeads);
+         key.ends_with(kHeads) || key.ends_with(kKvHeads) || key.ends_with(kEmbedding) || key.ends_with(kVocabulary) ||
+         key == kTokens;
 }
 
 TensorFacts PlaceCounter::next(const Tensor& tensor) {

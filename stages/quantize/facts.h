@@ -54,6 +54,8 @@ struct ModelFacts {
   std::uint64_t experts = 0;        // ARCH.expert_count
   std::uint64_t heads = 0;          // ARCH.attention.head_count, of the first layer
   std::uint64_t kv_heads = 0;       // ARCH.attention.head_count_kv, of the first layer; default: `heads`
+  std::uint64_t embedding = 0;      // ARCH.embedding_length
+  std::uint64_t vocabulary = 0;     // ARCH.vocab_size or, without it, the number of tokens
   std::uint64_t value_tensors = 0;  // number of tensors of the class set attn_values
   bool tied = true;                 // no output.weight: the token embedding is also the head
   bool importance = false;          // an importance matrix is given

@@ -109,6 +109,17 @@ TEST_CASE("the facts of a model are read from its metadata") {
   CHECK(facts.importance);
 }
 
+TEST_CASE("the vocabulary is the number of tokens unless the metadata has its size") {
+  Model model = model_of({});
+  const std::vector<MetadataValue> tokens(5, metadata_string("a"));
+  model.metadata.add("tokenizer.ggml.tokens", metadata_array(MetadataType::kString, tokens));
+  model.metadata.add("llama.embedding_length", number(64));
+  CHECK(facts_of(model).vocabulary == 5);
+  CHECK(facts_of(model).embedding == 64);
+  model.metadata.add("llama.vocab_size", number(8));
+  CHECK(facts_of(model).vocabulary == 8);
+}
+
 TEST_CASE("without metadata the facts are zeros") {
   const ModelFacts facts = facts_of(Model{});
   CHECK(facts.architecture.empty());
@@ -168,8 +179,9 @@ TEST_CASE("depth is the layer in the name for models with experts, otherwise the
 }
 
 TEST_CASE("the keys that affect types are known for any architecture") {
-  for (const char* key : {"general.architecture", "llama.block_count", "x.num_loops", "x.expert_count",
-                          "x.attention.head_count", "x.attention.head_count_kv"})
+  for (const char* key :
+       {"general.architecture", "llama.block_count", "x.num_loops", "x.expert_count", "x.attention.head_count",
+        "x.attention.head_count_kv", "x.embedding_length", "x.vocab_size", "tokenizer.ggml.tokens"})
     CHECK(decides_types(key));
   for (const char* key : {"general.name", "llama.context_length", "llama.expert_used_count"})
     CHECK_FALSE(decides_types(key));

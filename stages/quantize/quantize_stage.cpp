@@ -82,6 +82,7 @@ void find_importance_problems(const Recipe& recipe, Model& model) {
   if (!without.empty()) model.problems.push_back(no_importance(without, model.notes.get(notes::kImportanceGiven)));
 }
 
+constexpr const char* kFileTypeKey = "general.file_type";
 constexpr const char* kEncoderKey = "ggufmill.encoder";  // metadata: the encoders that differ from the reference
 
 class QuantizeStage final : public TargetStage {
@@ -145,7 +146,7 @@ class QuantizeStage final : public TargetStage {
  private:
   // Applies the recipe and the rules. Returns the indices of the tensors they leave undecided.
   Result<std::vector<std::size_t>> decide(Model& model) const {
-    if (options_.order_by_layer) sort_by_layer(model.tensors);
+    if (options_.order_by_layer.value_or(options_.recipe.by_layer.value_or(true))) sort_by_layer(model.tensors);
     const ModelFacts facts = facts_of(model);
     BOOST_OUTCOME_TRY(drop_trailing_ones(model, facts));
     std::vector<TensorRule> rules = options_.rules;
@@ -344,20 +345,25 @@ class QuantizeStage final : public TargetStage {
     return fmt::format("{}", fmt::join(described, "; "));
   }
 
+  void set_number(const char* key, MetadataValue value, Metadata& metadata) const {
+    if (options_.recipe.keys_in_place.value_or(false))
+      metadata.set(key, std::move(value));
+    else
+      metadata.set_at_end(key, std::move(value));
+  }
+
   void write_metadata(Model& model) const {
+    const auto number = [](std::uint32_t value) { return metadata_unsigned(MetadataType::kUint32, value); };
     if (const std::string encoders = encoders_of(model); !encoders.empty())
       model.metadata.set_at_end(kEncoderKey, metadata_string(encoders));
     else if (std::ranges::any_of(model.tensors, &Tensor::converted))
       model.metadata.remove(kEncoderKey);  // that of an earlier run
-    model.metadata.set_at_end("general.quantization_version", metadata_unsigned(MetadataType::kUint32, 2));
-    if (options_.recipe.file_type)
-      model.metadata.set_at_end("general.file_type",
-                                metadata_unsigned(MetadataType::kUint32, *options_.recipe.file_type));
-    else if (const MetadataValue* before = model.metadata.find("general.file_type"))
-      model.metadata.set_at_end("general.file_type", MetadataValue(*before));
-    else
-      model.metadata.set_at_end("general.file_type",
-                                metadata_unsigned(MetadataType::kUint32, guessed_file_type(model.tensors, catalog_)));
+    set_number("general.quantization_version", number(2), model.metadata);
+    const MetadataValue* before = model.metadata.find(kFileTypeKey);
+    MetadataValue file_type = options_.recipe.file_type ? number(*options_.recipe.file_type)
+                              : before                  ? *before
+                                                        : number(guessed_file_type(model.tensors, catalog_));
+    set_number(kFileTypeKey, std::move(file_type), model.metadata);
   }
 
   QuantizeStageOptions options_;
@@ -382,7 +388,7 @@ struct QuantizeSettings {
   std::vector<Rule> rules{};
   bool pure = false;
   bool requantize = true;
-  bool order_by_layer = true;
+  std::optional<bool> order_by_layer{};
   std::optional<bool> fallback{};
   Encoder encoder{};
   EncodersByType encoders{};
@@ -429,8 +435,10 @@ Fields<QuantizeSettings> settings_fields(const Types& types) {
             "Recipe rules that take precedence over the recipe's own."),
       field("pure", &Settings::pure, "Whether to use the recipe's type for all tensors and ignore its rules."),
       field("requantize", &Settings::requantize, "Whether quantized tensors may be requantized."),
-      field("order", &Settings::order_by_layer, word<bool>({{"layers", true}, {"source", false}}),
-            "Tensor order: layer by layer, sorted by name, as written by llama-quantize; or as in the source."),
+      field("order", &Settings::order_by_layer, order_form(),
+            "Tensor order: layer by layer, sorted by name, as written by llama-quantize; or as in the source, which is "
+            "the default of recipes of ik_llama.cpp.")
+          .shown_default("layers"),
       field(
           "misfit", &Settings::fallback, misfit_form(),
           "What happens to a type named here where the row length is not a multiple of its block size: it is refused, "

@@ -13,15 +13,15 @@
 namespace ggufmill {
 
 struct QuantizeStageOptions {
-  Recipe recipe;                  // from a RecipeCatalog or recipe_of_type(); not partial
-  std::vector<TensorRule> rules;  // tried before the recipe's
-  bool pure = false;              // use the recipe's type for all tensors, and none of its rules
-  bool requantize = true;         // quantized tensors may be quantized again
-  bool fallback = false;          // for types named by the user; those of a recipe always fall back
-  bool misfit_is_given = false;   // the user set `fallback`; for error messages
-  Encoder encoder{};              // of tensors whose rule and type have none
-  EncodersByType encoders{};      // those of recipe.encoders that the stage itself gives
-  bool order_by_layer = true;     // the order of llama-quantize; otherwise that of the source
+  Recipe recipe;                         // from a RecipeCatalog or recipe_of_type(); not partial
+  std::vector<TensorRule> rules;         // tried before the recipe's
+  bool pure = false;                     // use the recipe's type for all tensors, and none of its rules
+  bool requantize = true;                // quantized tensors may be quantized again
+  bool fallback = false;                 // for types named by the user; those of a recipe always fall back
+  bool misfit_is_given = false;          // the user set `fallback`; for error messages
+  Encoder encoder{};                     // of tensors whose rule and type have none
+  EncodersByType encoders{};             // those of recipe.encoders that the stage itself gives
+  std::optional<bool> order_by_layer{};  // the order of llama-quantize, or that of the source; none: the recipe's
   // Budgets for the tensors that no rule decides. The recipe then has no type.
   std::optional<TargetOptions> target{};
   Origin origin{}, recipe_origin{};

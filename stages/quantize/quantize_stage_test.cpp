@@ -380,6 +380,41 @@ std::uint64_t file_type(const Result<Model>& model) {
   return *as_unsigned(*value);
 }
 
+TEST_CASE("a recipe can leave tensors and keys where they are in the source") {
+  const TempDir folder;
+  write_text(folder.file("mine.yaml"), "{type: Q4_K, file_type: 140, order: source, keys: in_place}");
+  StageBench bench;
+  bench.model.metadata = {};
+  bench.model.metadata.add("general.file_type", metadata_unsigned(MetadataType::kUint32, 1));
+  bench.model.metadata.add("general.name", metadata_string("x"));
+  const auto model = bench.run("{recipe: '" + folder.file("mine.yaml") + "'}");
+  REQUIRE(model);
+  CHECK(model.value().tensors.front().name == "token_embd.weight");
+  const auto& entries = model.value().metadata.entries();
+  REQUIRE(entries.size() == 3);
+  CHECK(entries[0].key == "general.file_type");
+  CHECK(as_unsigned(entries[0].value) == 140u);
+  CHECK(entries[2].key == "general.quantization_version");
+  const auto by_layer = bench.run("{recipe: '" + folder.file("mine.yaml") + "', order: layers}");
+  CHECK(by_layer.value().tensors.front().name == "output.weight");
+}
+
+TEST_CASE("a recipe can count the tensors that rules of the output decide") {
+  const TempDir folder;
+  const auto second = [&](const char* positions) {
+    write_text(folder.file("mine.yaml"), std::string("{type: Q4_K, rules: [{class: ffn_down, order_below: 1, type: "
+                                                     "Q8_0}], positions: ") +
+                                             positions + "}");
+    StageBench bench;
+    bench.add("blk.1.ffn_down.weight", {512, 64});
+    const auto model =
+        bench.run("{recipe: '" + folder.file("mine.yaml") + "', tensors: [{match: 'blk.0.ffn_down', type: Q6_K}]}");
+    return type(model, "blk.1.ffn_down.weight");
+  };
+  CHECK(second("of_decided") == "Q8_0");
+  CHECK(second("of_all") == "Q4_K");
+}
+
 TEST_CASE("without a file type it is guessed as in the reference") {
   StageBench bench;  // four matrices and a norm
   constexpr std::uint64_t kGuessed = 1024;

@@ -112,6 +112,17 @@ Form<RecipeFile> recipe_form(const Types& types) {
       field("keep_dimensions", &Recipe::keep_dimensions,
             list_of(text().doc("A group of `models`.").example("diffusion")),
             "Groups of models whose tensors keep trailing dimensions of 1, which their readers need."),
+      field("module", &Recipe::module,
+            "Kernel module whose types the recipe names. Without it, the recipe is not available.")
+          .example("ik"),
+      field("order", &Recipe::by_layer, order_form(), "Default of the output's `order`."),
+      field("keys", &Recipe::keys_in_place, word<bool>({{"moved", false}, {"in_place", true}}),
+            "Where general.file_type and other changed keys are that the source has: moved to the end, as "
+            "llama-quantize does, or in their place."),
+      field(
+          "positions", &Recipe::counts_all, word<bool>({{"of_decided", false}, {"of_all", true}}),
+          "The tensors that the conditions on positions count: those that the recipe decides, as llama-quantize does, "
+          "or also those that the output's `tensors` decide."),
   };
   return map_of<RecipeFile>(
              fields_within(&RecipeFile::recipe, first) +
@@ -144,6 +155,10 @@ Recipe extended(Recipe inherited, Recipe own) {
   if (own.type) all.type = own.type;
   if (own.file_type) all.file_type = own.file_type;
   if (own.last_fallback) all.last_fallback = own.last_fallback;
+  if (!own.module.empty()) all.module = std::move(own.module);
+  if (own.by_layer) all.by_layer = own.by_layer;
+  if (own.keys_in_place) all.keys_in_place = own.keys_in_place;
+  if (own.counts_all) all.counts_all = own.counts_all;
   for (const auto& [type, replacement] : own.fallback) all.fallback[type] = replacement;
   for (const auto& [type, encoder] : own.encoders) all.encoders[type] = encoder;
   for (auto& [name, members] : own.models) all.models[name] = std::move(members);
@@ -168,11 +183,6 @@ Status check_groups(const Recipe& recipe, const Origin& origin) {
   return ok();
 }
 
-struct RecipeText {
-  std::string name;  // for messages and reasons
-  std::string text;
-};
-
 Result<std::string> file_text(const std::string& path) {
   BOOST_OUTCOME_TRY(const auto file, open_source(path));
   if (file->bytes() > kMaxRecipeBytes)
@@ -190,6 +200,8 @@ FieldSpec recipe_fields() {
   spec.name = "recipe";
   return spec;
 }
+
+Form<bool> order_form() { return word<bool>({{"layers", true}, {"source", false}}); }
 
 Form<std::vector<Rule>> additional_rules_form(const Types& types) { return rules_form(types, true); }
 
@@ -209,39 +221,38 @@ Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin
   return find(name_or_path, asked, chain);
 }
 
-namespace {
-
-// Returns the aliases of a built-in recipe, and whether only other recipes use it.
 Recipe heading_of(const BuiltInRecipe& recipe) {
-  static const Fields<Recipe> fields{field("aliases", &Recipe::aliases, ""), field("partial", &Recipe::partial, "")};
+  static const Fields<Recipe> fields{field("description", &Recipe::description, ""),
+                                     field("aliases", &Recipe::aliases, ""), field("partial", &Recipe::partial, ""),
+                                     field("file_type", &Recipe::file_type, ""), field("module", &Recipe::module, "")};
   Diagnostics ignored;  // built-in files are valid: a test reads them all
   Recipe heading;
+  heading.name = recipe.name;
   if (const auto document = read_document(recipe.text, std::string(recipe.name), ignored))
     (void)read_fields(fields.list, document->root, &heading);
   return heading;
 }
 
-Result<RecipeText> text_of(const std::string& name, const Origin& asked) {
-  const auto text = [](const BuiltInRecipe& recipe) {
-    return RecipeText{std::string(recipe.name), std::string(recipe.text)};
-  };
+const BuiltInRecipe* find_built_in_recipe(const std::string& name) {
   for (const BuiltInRecipe& recipe : built_in_recipes())
-    if (same_word(recipe.name, name)) return text(recipe);
+    if (same_word(recipe.name, name)) return &recipe;
   for (const BuiltInRecipe& recipe : built_in_recipes())
     for (const std::string& alias : heading_of(recipe).aliases)
-      if (same_word(alias, name)) return text(recipe);
-  if (names_file(name)) {
-    BOOST_OUTCOME_TRY(std::string from_file, file_text(name));
-    return RecipeText{name, std::move(from_file)};
-  }
-  return error_at(asked, fmt::format("unknown recipe '{}'", name), recipe_hint(name));
+      if (same_word(alias, name)) return &recipe;
+  return nullptr;
 }
 
-}  // namespace
+std::vector<BuiltInRecipe> RecipeCatalog::offered() const {
+  std::vector<BuiltInRecipe> recipes;
+  for (const BuiltInRecipe& recipe : built_in_recipes())
+    if (const std::string module = heading_of(recipe).module; module.empty() || types_.have_module(module))
+      recipes.push_back(recipe);
+  return recipes;
+}
 
-std::string recipe_hint(const std::string& name) {
+std::string RecipeCatalog::hint(const std::string& name) const {
   std::vector<std::string> names;
-  for (const BuiltInRecipe& recipe : built_in_recipes()) {
+  for (const BuiltInRecipe& recipe : offered()) {
     const Recipe heading = heading_of(recipe);
     if (heading.partial) continue;
     names.emplace_back(recipe.name);
@@ -252,9 +263,25 @@ std::string recipe_hint(const std::string& name) {
                        : fmt::format("did you mean '{}'? `ggufmill recipe list` lists them", meant);
 }
 
+Result<RecipeCatalog::Text> RecipeCatalog::text_of(const std::string& name, const Origin& asked) const {
+  if (const BuiltInRecipe* built_in = find_built_in_recipe(name)) {
+    const std::string module = heading_of(*built_in).module;
+    if (!module.empty() && !types_.have_module(module))
+      return error_at(
+          asked, fmt::format("recipe '{}' needs the kernel module '{}', which is not loaded", built_in->name, module),
+          module_help(module));
+    return Text{std::string(built_in->name), std::string(built_in->text)};
+  }
+  if (names_file(name)) {
+    BOOST_OUTCOME_TRY(std::string from_file, file_text(name));
+    return Text{name, std::move(from_file)};
+  }
+  return error_at(asked, fmt::format("unknown recipe '{}'", name), hint(name));
+}
+
 Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin& asked,
                                    std::vector<std::string>& chain) const {
-  BOOST_OUTCOME_TRY(const RecipeText text, text_of(name_or_path, asked));
+  BOOST_OUTCOME_TRY(const Text text, text_of(name_or_path, asked));
   if (std::find(chain.begin(), chain.end(), text.name) != chain.end())
     return error_at(asked, fmt::format("recipe '{}' extends itself through '{}'", text.name, chain.back()));
   if (chain.size() == kMaxChainLength)

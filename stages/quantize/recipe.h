@@ -39,24 +39,49 @@ struct Recipe {
   std::vector<ClassSet> importance_exempt{};        // ...tensors of these classes
   ModelGroups models{};
   std::vector<std::string> keep_dimensions{};  // groups of models whose tensors keep trailing dimensions of 1
-  std::vector<std::string> files{};            // paths it was read from, including `extends`; empty: built in
+  std::string module{};                        // kernel module whose types it names; empty: none
+  // As llama-quantize does if there is no value:
+  std::optional<bool> by_layer{};       // the order of tensors, unless the output has one
+  std::optional<bool> keys_in_place{};  // metadata keys that exist keep their positions
+  std::optional<bool> counts_all{};     // positions also count tensors that a rule of the output decides
+  std::vector<std::string> files{};     // paths it was read from, including `extends`; empty: built in
 };
 
 // Returns the field table of a recipe file.
 FieldSpec recipe_fields();
+// Reads `layers` (true) or `source` (false).
+Form<bool> order_form();
+
+// A recipe file embedded at build time.
+struct BuiltInRecipe {
+  std::string_view name;
+  std::string_view text;  // YAML
+};
+std::span<const BuiltInRecipe> built_in_recipes();  // sorted by name; includes partial ones
 
 // Finds recipes: built-in ones by name or alias, ignoring case, and files by path.
 class RecipeCatalog {
  public:
   explicit RecipeCatalog(Types types = {}) : types_(std::move(types)) {}
   // Resolves `extends`: the recipe's own rules come before inherited ones, its other values replace inherited ones.
-  // Fails for an unknown name, a recipe that extends itself, or a file with errors; the error refers to `asked`.
+  // Fails for an unknown name, a recipe that extends itself, a file with errors, or a built-in recipe whose kernel
+  // module is not loaded; the error refers to `asked`.
   Result<Recipe> find(const std::string& name_or_path, const Origin& asked = {}) const;
   // Returns the number of the built-in recipe with that name or alias; nullopt if there is no such recipe.
   std::optional<std::uint32_t> file_type_of(const std::string& name) const;
+  // Returns the built-in recipes, without those whose kernel module is not loaded; sorted by name, with partial ones.
+  std::vector<BuiltInRecipe> offered() const;
+  // Returns help for an unknown recipe: the nearest name or alias of a complete recipe, and the command that lists
+  // them.
+  std::string hint(const std::string& name) const;
   const Types& types() const { return types_; }
 
  private:
+  struct Text {
+    std::string name;  // for messages and reasons
+    std::string text;
+  };
+  Result<Text> text_of(const std::string& name, const Origin& asked) const;
   Result<Recipe> find(const std::string& name_or_path, const Origin& asked, std::vector<std::string>& chain) const;
 
   Types types_;
@@ -67,14 +92,10 @@ class RecipeCatalog {
 Form<std::vector<Rule>> additional_rules_form(const Types& types);
 void add_rules(std::vector<Rule> rules, const std::string& where, Recipe& recipe);
 
-// A recipe file embedded at build time.
-struct BuiltInRecipe {
-  std::string_view name;
-  std::string_view text;  // YAML
-};
-std::span<const BuiltInRecipe> built_in_recipes();  // sorted by name; includes partial ones
-
-// Returns help for an unknown recipe: the nearest name or alias of a complete recipe, and the command that lists them.
-std::string recipe_hint(const std::string& name);
+// Returns the built-in recipe with that name or alias, ignoring case, whether or not its module is loaded; null if
+// there is none.
+const BuiltInRecipe* find_built_in_recipe(const std::string& name);
+// Returns what a built-in recipe says about itself: name, description, aliases, partial, file type and module.
+Recipe heading_of(const BuiltInRecipe& recipe);
 
 }  // namespace ggufmill

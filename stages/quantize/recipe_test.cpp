@@ -1,6 +1,8 @@
 // Tests the syntax of recipe files and how recipes extend each other.
 #include "stages/quantize/recipe.h"
 
+#include <algorithm>
+
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"
@@ -50,6 +52,31 @@ TEST_CASE("an unknown recipe is an error with a suggestion") {
   REQUIRE_FALSE(recipe);
   CHECK(recipe.error().what == "unknown recipe 'Q4_K_N'");
   CHECK(recipe.error().help.find("did you mean 'Q4_K_M'?") != std::string::npos);
+}
+
+TEST_CASE("a recipe of a kernel module is offered only with the module") {
+  const auto recipe = find("iq4_ks");
+  REQUIRE_FALSE(recipe);
+  CHECK(recipe.error().what == "recipe 'IQ4_KS' needs the kernel module 'ik', which is not loaded");
+  CHECK(recipe.error().help.starts_with("install the package ggufmill-ik, "));
+  const auto offers = [](const RecipeCatalog& catalog) {
+    const auto offered = catalog.offered();
+    return std::ranges::count(offered, "IQ4_KS", &BuiltInRecipe::name);
+  };
+  CHECK(offers(RecipeCatalog()) == 0);
+  Types types;
+  REQUIRE(types.add(144, "IQ4_KS", 256, 136, "ik", 4));
+  CHECK(offers(RecipeCatalog(types)) == 1);
+}
+
+TEST_CASE("a recipe decides the order of tensors and keys, and takes it over from what it extends") {
+  const Folder folder;
+  CHECK_FALSE(folder.write("plain", "{type: Q4_K}").value().by_layer);
+  REQUIRE(folder.write("parent", "{order: source, keys: in_place, positions: of_all}"));
+  const Recipe recipe = folder.write("mine", "{extends: '" + folder.path("parent") + "', keys: moved}").value();
+  CHECK(recipe.by_layer == false);
+  CHECK(recipe.keys_in_place == false);
+  CHECK(recipe.counts_all == true);
 }
 
 TEST_CASE("a recipe file is named after its file name without extension") {

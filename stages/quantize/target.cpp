@@ -499,7 +499,7 @@ Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const
     if (choice && (curve.empty() || all != curve.back().bytes)) curve.push_back({"", all, choice->loss});
   }
   std::vector<CurvePoint> stock;
-  for (const BuiltInRecipe& built_in : built_in_recipes()) {
+  for (const BuiltInRecipe& built_in : catalog.offered()) {
     BOOST_OUTCOME_TRY(const Recipe recipe, catalog.find(std::string(built_in.name)));
     if (recipe.partial || !recipe.type) continue;
     BOOST_OUTCOME_TRY(const Model like, model_like(recipe, model));

@@ -1,9 +1,9 @@
 // golden_tables files: runs every line of tests/golden/files.tsv with `ggufmill quantize`, and again by running the
-// output of
-// --emit-pipeline.
+// output of --emit-pipeline. With --types, compares the type of every tensor instead of the digest of the file.
 
 #include <fmt/format.h>
 
+#include <boost/json.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +18,7 @@
 #include "tests/support/process.h"
 #include "tests/support/sample.h"
 #include "tests/support/sha256.h"
+#include "tests/support/shared_data.h"
 #include "tests/support/skip.h"
 #include "tests/support/synth_model.h"
 #include "tests/support/temp_dir.h"
@@ -35,14 +36,20 @@ struct FileCase {
   std::string output_sha256;  // empty if refused
 };
 
+// Types of tensors by name, and `general.file_type` under its own; by model, importance and arguments.
+using TypeTable = std::map<std::vector<std::string>, std::map<std::string, std::string>>;
+
 enum class Way { kQuantize, kPipeline };  // `ggufmill quantize`; `ggufmill run` with the output of --emit-pipeline
 
 // Runs cases in subfolders of `folder`, one for each model. Inputs are created when first needed. Not thread-safe.
 class FileCaseRunner {
  public:
-  // `isa` is passed on as --isa; if it is empty, the program chooses.
-  FileCaseRunner(std::string program, std::string isa, std::string folder)
-      : program_(std::move(program)), isa_(std::move(isa)), folder_(std::move(folder)) {}
+  // `options` are passed on to the program. If `types` is not empty, types are compared instead of digests.
+  FileCaseRunner(std::string program, std::vector<std::string> options, TypeTable types, std::string folder)
+      : program_(std::move(program)),
+        options_(std::move(options)),
+        types_(std::move(types)),
+        folder_(std::move(folder)) {}
 
   // Returns a description of the error, or an empty string. Throws std::exception if the case cannot be run.
   std::string run(const FileCase& file_case, Way way);
@@ -54,9 +61,14 @@ class FileCaseRunner {
   };
   const Inputs& inputs_of(const std::string& model);
   void make_inputs(const std::string& model, const std::string& folder);
-  std::vector<std::string> with_isa(std::vector<std::string> words) const;
+  std::vector<std::string> with_options(std::vector<std::string> words) const;
+  std::string verdict(const FileCase& file_case, const ProcessResult& result, const std::string& output) const;
+  std::string compare_types(const FileCase& file_case, const std::string& output) const;
 
-  std::string program_, isa_, folder_;
+  std::string program_;
+  std::vector<std::string> options_;
+  TypeTable types_;
+  std::string folder_;
   std::map<std::string, Inputs> inputs_;  // by model
 };
 
@@ -78,7 +90,8 @@ Words quantize_arguments(const FileCase& file_case) {
 // A program that a signal ended or that failed internally has not refused the input.
 bool has_refused(const ProcessResult& result) { return result.exit_code >= 2 && result.exit_code <= 6; }
 
-std::string verdict(const FileCase& file_case, const ProcessResult& result, const std::string& output) {
+std::string FileCaseRunner::verdict(const FileCase& file_case, const ProcessResult& result,
+                                    const std::string& output) const {
   const bool exists = fs::exists(output);
   if (file_case.refused) {
     if (!has_refused(result)) return fmt::format("is not refused: exit code {}", result.exit_code);
@@ -86,7 +99,24 @@ std::string verdict(const FileCase& file_case, const ProcessResult& result, cons
   }
   if (result.exit_code != 0) return fmt::format("exit code {}: {}", result.exit_code, result.err);
   if (!exists) return "wrote no output";
+  if (!types_.empty()) return compare_types(file_case, output);
   return sha256_file(output) == file_case.output_sha256 ? "" : "the output differs";
+}
+
+std::string FileCaseRunner::compare_types(const FileCase& file_case, const std::string& output) const {
+  const auto expected = types_.find({file_case.model, file_case.importance, file_case.arguments});
+  if (expected == types_.end()) return "is not in the table of types";
+  const ProcessResult inspected = run_process({program_, "inspect", "--json", output, options_[0], options_[1]});
+  if (inspected.exit_code != 0) return "cannot be inspected: " + inspected.err;
+  const boost::json::value model = boost::json::parse(inspected.out);
+  std::map<std::string, std::string> types;
+  for (const boost::json::value& tensor : model.at("tensors").as_array())
+    types[tensor.at("name").as_string().c_str()] = tensor.at("type").as_string().c_str();
+  for (const boost::json::value& entry : model.at("metadata").as_array())
+    if (entry.at("key") == "general.file_type") types["general.file_type"] = serialize(entry.at("value"));
+  for (const auto& [name, type] : expected->second)
+    if (types[name] != type) return fmt::format("{} is {} instead of {}", name, types[name], type);
+  return types.size() == expected->second.size() ? "" : "has more tensors than the table";
 }
 
 std::string describe(const FileCase& file_case) {
@@ -105,6 +135,16 @@ std::vector<FileCase> load_file_cases(const std::string& path) {
   return cases;
 }
 
+TypeTable load_types(const std::string& path) {
+  TypeTable types;
+  if (path.empty()) return types;
+  for (const std::vector<std::string>& row : read_tsv(path).rows) {
+    if (row.size() != 5) throw std::runtime_error(path + ": is no table of types");
+    types[{row[0], row[1], row[2]}][row[3]] = row[4];
+  }
+  return types;
+}
+
 std::string FileCaseRunner::run(const FileCase& file_case, Way way) {
   const Inputs& inputs = inputs_of(file_case.model);
   if (inputs.sha256 != file_case.input_sha256) return "the input differs";
@@ -112,17 +152,16 @@ std::string FileCaseRunner::run(const FileCase& file_case, Way way) {
   fs::remove(output);
   const Words arguments = quantize_arguments(file_case);
   if (way == Way::kQuantize)
-    return verdict(file_case, run_process(join(with_isa({program_, "quantize", "-q"}), arguments), inputs.folder),
+    return verdict(file_case, run_process(join(with_options({program_, "quantize", "-q"}), arguments), inputs.folder),
                    output);
-  const ProcessResult pipeline = run_process(join({program_, "quantize", "--emit-pipeline"}, arguments), inputs.folder);
+  const ProcessResult pipeline =
+      run_process(join(with_options({program_, "quantize", "--emit-pipeline"}), arguments), inputs.folder);
   if (pipeline.exit_code != 0) return verdict(file_case, pipeline, output);
   write_text(inputs.folder + "/job.yaml", pipeline.out);
-  return verdict(file_case, run_process(with_isa({program_, "run", "job.yaml", "-q"}), inputs.folder), output);
+  return verdict(file_case, run_process(with_options({program_, "run", "job.yaml", "-q"}), inputs.folder), output);
 }
 
-Words FileCaseRunner::with_isa(Words words) const {
-  return isa_.empty() ? words : join(std::move(words), {"--isa", isa_});
-}
+Words FileCaseRunner::with_options(Words words) const { return join(std::move(words), options_); }
 
 const FileCaseRunner::Inputs& FileCaseRunner::inputs_of(const std::string& model) {
   const auto known = inputs_.find(model);
@@ -147,16 +186,19 @@ void FileCaseRunner::make_inputs(const std::string& model, const std::string& fo
                        "-q",     inputs_of(model.substr(0, plus)).folder + "/model.gguf",
                        input,    model.substr(plus + 1),
                        "2"};
-  const ProcessResult result = run_process(with_isa(words));
+  const ProcessResult result = run_process(with_options(words));
   if (result.exit_code != 0) throw std::runtime_error(model + ": " + result.err);
 }
 
 struct Options {
   std::string table = "tests/golden/files.tsv";
+  std::string types;
   std::string only;
   std::string isa;
+  std::string kernel_dir;
   std::string program;
   bool once = false;
+  bool shared = false;
 };
 
 Options parse(const Words& words) {
@@ -171,6 +213,12 @@ Options parse(const Words& words) {
       options.only = words[++i];
     else if (word == "--isa" && has_value)
       options.isa = words[++i];
+    else if (word == "--types" && has_value)
+      options.types = words[++i];
+    else if (word == "--kernel-dir" && has_value)
+      options.kernel_dir = words[++i];
+    else if (word == "--shared")
+      options.shared = true;
     else if (word == "--once")
       options.once = true;
     else if (options.program.empty() && !word.starts_with("--"))
@@ -195,16 +243,29 @@ std::string missing(const std::string& name) {
   return isa ? fmt::format("{}", fmt::join(missing_features(isa->cpu_features, cpu_features()), " ")) : "";
 }
 
+// Options of the program. Those of the folder of modules come first, which `inspect` takes as well.
+Words passed_on(const Options& options) {
+  Words words;
+  if (!options.kernel_dir.empty()) words = {"--kernel-dir", options.kernel_dir};
+  return options.isa.empty() ? words : join(std::move(words), {"--isa", options.isa});
+}
+
 }  // namespace
 
 int check_files(const Words& arguments) {
-  const Options options = parse(arguments);
+  Options options = parse(arguments);
+  if (options.shared) {
+    const auto folder = shared_data();
+    if (!folder) return kSkippedExitCode;
+    options.table = *folder / options.table;
+    if (!options.types.empty()) options.types = *folder / options.types;
+  }
   if (const std::string lacking = missing(options.isa); !lacking.empty()) {
     fmt::print("skipped: kernels of {} need {}, which this machine does not have\n", options.isa, lacking);
     return kSkippedExitCode;
   }
   const TempDir folder;
-  FileCaseRunner runner(options.program, options.isa, folder.path());
+  FileCaseRunner runner(options.program, passed_on(options), load_types(options.types), folder.path());
   Tally by_quantize, by_pipeline;
   std::size_t number = 0;
   for (const FileCase& file_case : load_file_cases(options.table)) {

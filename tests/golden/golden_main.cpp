@@ -33,10 +33,13 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"files", check_files,
-     "[--table FILE] [--only MODEL] [--isa NAME] [--once] GGUFMILL\n"
+     "[--table FILE] [--only MODEL] [--isa NAME] [--shared] [--types FILE] [--kernel-dir D] [--once] GGUFMILL\n"
      "  --table FILE   the table (tests/golden/files.tsv)\n"
      "  --only MODEL   only the lines of this model\n"
      "  --isa NAME     only with the kernels of this ISA ($GGUFMILL_TEST_ISA); skipped if the CPU does not have it\n"
+     "  --shared       the tables are in the larger golden data next to the repository; skipped if it is missing\n"
+     "  --types FILE   compare the type of each tensor with this table, instead of the file\n"
+     "  --kernel-dir D with the kernel modules of this folder\n"
      "  --once         only with `ggufmill quantize`, not again with its pipeline file\n"},
     {"plans", check_plans, "GGUFMILL\n"},
     {"checkpoints", check_checkpoints, "GGUFMILL\n"},
