@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "pipeline/kernels/kernels.h"
 #include "stages/quantize/recipe.h"
@@ -73,6 +74,20 @@ TEST_CASE("a recipe names its module if it extends a recipe of a module") {
     CAPTURE(built_in.name);
     CHECK(heading_of(built_in).module == read(built_in.name).module);
   }
+}
+
+TEST_CASE("file types of interleaved rows name recipes, each once") {
+  std::set<std::uint32_t> plain;
+  for (const BuiltInRecipe& built_in : built_in_recipes())
+    for (const auto& [name, interleaved] : heading_of(built_in).interleaved_file_types) {
+      CAPTURE(name);
+      REQUIRE(find_built_in_recipe(name));
+      const auto number = heading_of(*find_built_in_recipe(name)).file_type;
+      REQUIRE(number);
+      CHECK(plain.insert(*number).second);
+      CHECK(RecipeCatalog::interleaved_file_type(*number) == interleaved);
+    }
+  CHECK(plain.size() == 27);
 }
 
 TEST_CASE("names and aliases are unambiguous") {

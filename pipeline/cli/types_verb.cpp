@@ -1,6 +1,7 @@
 // `ggufmill types`: lists the tensor types and the operations supported for each.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <boost/json.hpp>
 #include <cstdio>
@@ -33,7 +34,7 @@ CommandSpec types_command() {
   return spec;
 }
 
-void print_text(const boost::json::array& types) {
+void print_text(const boost::json::array& types, const std::vector<const TypeInfo*>& interleaved) {
   std::vector<Row> rows;
   for (const boost::json::value& type : types) {
     const auto text = [&](const char* key) { return std::string(type.at(key).as_string()); };
@@ -55,6 +56,9 @@ void print_text(const boost::json::array& types) {
                           rows)
                  .c_str(),
              stdout);
+  std::vector<std::string_view> names;
+  for (const TypeInfo* type : interleaved) names.push_back(type->name);
+  fmt::print("The same with interleaved rows, for ik_llama.cpp: {}\n", fmt::join(names, ", "));
 }
 
 int types_verb(const Parsed& parsed) {
@@ -65,7 +69,7 @@ int types_verb(const Parsed& parsed) {
   if (parsed.values.count("json"))
     std::puts(to_json_text(types.value()).c_str());
   else
-    print_text(types.value());
+    print_text(types.value(), context.value().kernels().types().interleaved());
   return 0;
 }
 

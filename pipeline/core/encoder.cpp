@@ -36,25 +36,28 @@ Encoder reference_encoder() { return {}; }
 
 Encoder search_encoder() { return {&search_method(), Gain::kRow, 2, {}, Lattice::kAuto}; }
 
-bool has_method(const EncoderMethod& method, const TypeInfo& type) {
+bool has_method(const EncoderMethod& method, const TypeInfo& of) {
+  const TypeInfo& type = plain_type(of);
   if (&method == &reference_method()) return true;
   if (&method == &search_method()) return has_search(type);
   return std::ranges::count(method.types, &type) != 0;
 }
 
-bool has_search(const TypeInfo& type) {
+bool has_search(const TypeInfo& of) {
+  const TypeInfo& type = plain_type(of);
   if (type.type_class == TypeClass::kForeign) return type.has_own_search;
   return std::ranges::count(kSearched, type.name) != 0;
 }
 
-bool has_gain(const TypeInfo& type) {
+bool has_gain(const TypeInfo& of) {
+  const TypeInfo& type = plain_type(of);
   const FieldFormat format = type.scales().format;
   const bool has_halves = format == FieldFormat::kF16 || format == FieldFormat::kIq1m;
   return type.type_class == TypeClass::kQuantized && has_halves && std::ranges::count(kUnshrunk, type.name) == 0 &&
          std::ranges::count(kUnmeasured, type.name) == 0;
 }
 
-bool has_lattice(const TypeInfo& type) { return std::ranges::count(kRecognised, type.name) != 0; }
+bool has_lattice(const TypeInfo& type) { return std::ranges::count(kRecognised, plain_type(type).name) != 0; }
 
 std::string noun_of(const EncoderMethod& method) {
   return &method == &search_method() ? method.name : fmt::format("encoder '{}'", method.name);

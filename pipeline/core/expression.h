@@ -72,6 +72,7 @@ enum class Operation : std::uint8_t {
   kLowRank,      // F32: the sum of a tensor and of products of two smaller matrices: adapters
   kRepack,       // blocks of one format built from the bytes of another, with unchanged values
   kConstant,     // values computed in the header plane
+  kInterleave,   // the same rows in groups (interleaved.h), or such rows separated
 };
 std::string_view name_of(Operation operation);  // "reorder_rows"
 
@@ -165,6 +166,11 @@ inline constexpr std::uint64_t kMaxLowRank = 1 << 12;
 Result<ExpressionRef> low_rank(ExpressionRef input, ExpressionRef a, ExpressionRef b, double scale);
 Result<ExpressionRef> repack(const RepackFunction& function, ExpressionRef first, ExpressionRef second);
 Result<ExpressionRef> constant(const Shape& shape, std::vector<float> values);
+// The same rows, interleaved or separated: the types must have the same plain type. Other operations than a stack
+// refuse interleaved inputs, except for a cast, which separates them.
+Result<ExpressionRef> interleave(ExpressionRef input, const TypeInfo& type);
+// Returns the input with separated rows, if it has interleaved ones.
+Result<ExpressionRef> plain_rows(ExpressionRef input);
 }  // namespace expressions
 
 }  // namespace ggufmill

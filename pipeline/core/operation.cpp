@@ -16,7 +16,7 @@ const TensorOperation& operation_of(Operation operation) {
       &extent_operation(),  &stack_operation(),        &concat_operation(),    &slice_operation(),
       &reshape_operation(), &reorder_rows_operation(), &transpose_operation(), &cast_operation(),
       &map_operation(),     &scale_blocks_operation(), &gather_operation(),    &low_rank_operation(),
-      &repack_operation(),  &constant_operation()};
+      &repack_operation(),  &constant_operation(),     &interleave_operation()};
   return *kOperations[static_cast<std::size_t>(operation)];
 }
 
@@ -61,6 +61,9 @@ Status check_shape(Operation operation, const TypeInfo& type, const Shape& shape
     return broken(operation, fmt::format("rows of {} elements are not a multiple of the block size {} of {}",
                                          shape.columns(), type.block_elements, type.name));
   if (const auto bytes = bytes_of(type, shape); !bytes) return broken(operation, bytes.error().what);
+  if (shape.dims[1] % type.group_rows != 0)
+    return broken(operation, fmt::format("{} rows are not a multiple of the {} that {} interleaves", shape.dims[1],
+                                         type.group_rows, type.name));
   return ok();
 }
 
@@ -83,6 +86,12 @@ Expression node_of(Operation operation, std::vector<ExpressionRef> inputs) {
 }
 
 Result<ExpressionRef> made(Expression node) {
+  if (node.operation != Operation::kStack && node.operation != Operation::kInterleave)
+    for (const ExpressionRef& input : node.inputs)
+      if (input->type->plain)
+        return broken(node.operation, fmt::format("the rows of {} are interleaved; write them as {} first: quantize: "
+                                                  "{{recipe: COPY, repack: plain}}",
+                                                  input->type->name, input->type->plain->name));
   BOOST_OUTCOME_TRY(check_shape(node.operation, *node.type, node.shape));
   return ExpressionRef(std::make_shared<const Expression>(std::move(node)));
 }

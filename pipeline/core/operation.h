@@ -123,5 +123,6 @@ const TensorOperation& gather_operation();
 const TensorOperation& low_rank_operation();
 const TensorOperation& repack_operation();
 const TensorOperation& constant_operation();
+const TensorOperation& interleave_operation();
 
 }  // namespace ggufmill

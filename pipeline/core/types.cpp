@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <deque>
 
+#include "pipeline/core/interleaved.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -67,6 +68,29 @@ constexpr TypeInfo kSource[] = {
 
 constexpr std::size_t kMaxForeign = 256;
 
+bool has_plain_rows(const InterleavedType& type, const TypeInfo& plain) {
+  return type.plain == plain.name && type.block_elements == plain.block_elements &&
+         type.block_bytes == plain.block_bytes && type.row_header_bytes == plain.row_header_bytes;
+}
+
+TypeInfo interleaved_of(const InterleavedType& type, const TypeInfo& plain) {
+  return {
+      type.id, type.name, TypeClass::kForeign, plain.block_elements, plain.block_bytes, {}, plain.row_header_bytes, false,
+      &plain,  type.rows};
+}
+
+// Interleaved types of the built-in ones. Also constants.
+std::span<const TypeInfo> built_in_interleaved() {
+  static const std::vector<TypeInfo> kTypes = [] {
+    std::vector<TypeInfo> types;
+    for (const InterleavedType& type : interleaved_types())
+      for (const TypeInfo& plain : kBuiltIn)
+        if (has_plain_rows(type, plain)) types.push_back(interleaved_of(type, plain));
+    return types;
+  }();
+  return kTypes;
+}
+
 }  // namespace
 
 struct Types::Foreign {
@@ -124,13 +148,24 @@ std::vector<const TypeInfo*> Types::all() const {
   std::vector<const TypeInfo*> types;
   for (const TypeInfo& type : kBuiltIn) types.push_back(&type);
   if (added_)
-    for (const Foreign& type : added_->types) types.push_back(&type.info);
+    for (const Foreign& type : added_->types)
+      if (!type.info.plain) types.push_back(&type.info);
+  return types;
+}
+
+std::vector<const TypeInfo*> Types::interleaved() const {
+  std::vector<const TypeInfo*> types;
+  for (const TypeInfo& type : built_in_interleaved()) types.push_back(&type);
+  if (added_)
+    for (const Foreign& type : added_->types)
+      if (type.info.plain) types.push_back(&type.info);
   return types;
 }
 
 const TypeInfo* Types::find(TypeId id) const {
-  for (const TypeInfo& type : kBuiltIn)
-    if (type.id == id) return &type;
+  for (const std::span<const TypeInfo> built_in : {std::span<const TypeInfo>(kBuiltIn), built_in_interleaved()})
+    for (const TypeInfo& type : built_in)
+      if (type.id == id) return &type;
   if (added_)
     for (const Foreign& type : added_->types)
       if (type.info.id == id) return &type.info;
@@ -148,8 +183,9 @@ std::span<const IkType> ik_types() {
 }
 
 const TypeInfo* Types::find(std::string_view name) const {
-  for (const TypeInfo& type : kBuiltIn)
-    if (same_word(type.name, name)) return &type;
+  for (const std::span<const TypeInfo> built_in : {std::span<const TypeInfo>(kBuiltIn), built_in_interleaved()})
+    for (const TypeInfo& type : built_in)
+      if (same_word(type.name, name)) return &type;
   if (added_)
     for (const Foreign& type : added_->types)
       if (same_word(type.name, name)) return &type.info;
@@ -184,9 +220,15 @@ Types::Added& Types::added() {
   return *added_;
 }
 
-bool Types::have_module(std::string_view module) const {
-  return added_ && std::ranges::any_of(added_->types, [&](const Foreign& type) { return type.module == module; });
+std::vector<std::string> Types::modules() const {
+  std::vector<std::string> modules;
+  if (added_)
+    for (const Foreign& type : added_->types)
+      if (std::ranges::count(modules, type.module) == 0) modules.push_back(type.module);
+  return modules;
 }
+
+bool Types::have_module(std::string_view module) const { return std::ranges::count(modules(), module) != 0; }
 
 std::string module_help(std::string_view module) {
   return fmt::format(
@@ -195,11 +237,16 @@ std::string module_help(std::string_view module) {
       module);
 }
 
-std::string Types::definer_of(const TypeInfo& type) const {
+std::string Types::module_of(const TypeInfo& type) const {
   if (added_)
     for (const Foreign& each : added_->types)
-      if (&each.info == &type) return fmt::format("the module {}", quoted_name(each.module));
-  return "ggufmill";
+      if (&each.info == &type) return each.module;
+  return {};
+}
+
+std::string Types::definer_of(const TypeInfo& type) const {
+  const std::string module = module_of(type);
+  return module.empty() ? "ggufmill" : fmt::format("the module {}", quoted_name(module));
 }
 
 Status Types::add(const TypeInfo& type, const std::string& module) {
@@ -223,6 +270,7 @@ Status Types::add(const TypeInfo& type, const std::string& module) {
   foreign.info.name = foreign.name;
   foreign.info.type_class = TypeClass::kForeign;
   foreign.info.has_own_search = false;
+  add_interleaved(foreign.info, module);
   return ok();
 }
 
@@ -253,11 +301,24 @@ std::uint64_t grain_bytes(const TypeInfo& type, std::uint64_t columns) {
   return type.row_header_bytes == 0 ? type.block_bytes : row_bytes(type, columns);
 }
 
+void Types::add_interleaved(const TypeInfo& plain, const std::string& module) {
+  for (const InterleavedType& type : interleaved_types())
+    if (has_plain_rows(type, plain) && !find(type.id) && !find(type.name))
+      added_->types.push_back({std::string(type.name), module, interleaved_of(type, plain)});
+}
+
 Error unknown_type(std::string_view name, const Types& types, std::vector<std::string> words) {
   const std::string what = fmt::format("unknown quantization type {}", quoted_name(name));
-  if (std::ranges::any_of(ik_types(), [&](const IkType& type) { return same_word(type.name, name); }))
+  const auto is_named = [&](const auto& type) { return same_word(type.name, name); };
+  if (name == kIkModule)
+    return usage_error(fmt::format("the kernel module '{}' is not loaded", name), module_help(name));
+  if (std::ranges::any_of(ik_types(), is_named) || std::ranges::any_of(interleaved_types(), is_named))
     return usage_error(what, std::string(kIkHelp));
-  for (const TypeInfo* type : types.all()) words.emplace_back(type->name);
+  for (const NotInterleaved& type : not_interleaved_types())
+    if (same_word(type.name, name))
+      return usage_error(fmt::format("the type {} is not supported: {}", type.name, type.why));
+  for (const std::vector<const TypeInfo*>& known : {types.all(), types.interleaved()})
+    for (const TypeInfo* type : known) words.emplace_back(type->name);
   const std::string meant = did_you_mean(name, words);
   return usage_error(what,
                      (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) + "`ggufmill types` lists them");

@@ -62,6 +62,9 @@ struct TypeInfo {
   BlockField fields[8]{};              // the used ones first; bytes in no field are words of 8 bits
   std::uint32_t row_header_bytes = 0;  // in front of the blocks of each row; only foreign types have headers
   bool has_own_search = false;         // a module has a search for this foreign type
+  // If rows are interleaved (interleaved.h): the type of the rows, and the number of rows in a group.
+  const TypeInfo* plain = nullptr;
+  std::uint32_t group_rows = 1;
   // Alignment in bytes that kernels require of the values in memory.
   std::uint32_t alignment() const { return block_elements == 1 ? block_bytes : 1; }
   double bits_per_weight() const { return 8.0 * block_bytes / block_elements; }
@@ -77,6 +80,9 @@ struct TypeInfo {
   }
   bool has_scales() const { return scales().count != 0; }
 };
+
+// Returns the type of the rows of an interleaved type; any other type itself.
+inline const TypeInfo& plain_type(const TypeInfo& type) { return type.plain ? *type.plain : type; }
 
 // Types known to every program, in order of id. They are constants, so pointers to them are the same everywhere.
 std::span<const TypeInfo> built_in_types();
@@ -103,6 +109,7 @@ struct IkType {
 };
 std::span<const IkType> ik_types();
 inline constexpr std::string_view kIkEncoder = "ik";  // of llama.cpp's types, as ik_llama.cpp encodes them
+inline constexpr std::string_view kIkModule = "ik";
 inline constexpr std::string_view kIkHelp =
     "the kernel module ik (package ggufmill-ik) adds types of ik_llama.cpp; `ggufmill types` lists what is available";
 
@@ -124,12 +131,17 @@ std::string module_help(std::string_view module);
 // add.
 class Types {
  public:
-  // Returns all types: built-in ones by id, then foreign ones in the order added.
+  // Returns all types: built-in ones by id, then foreign ones in the order added; without interleaved ones.
   std::vector<const TypeInfo*> all() const;
+  // Returns the interleaved types of these, which find() finds as well.
+  std::vector<const TypeInfo*> interleaved() const;
   // Returns null if there is no such type.
   const TypeInfo* find(TypeId id) const;
   const TypeInfo* find(std::string_view name) const;  // ignores letter case
-  // Returns true if a kernel module of this name has added a type.
+  // Returns the name of the kernel module that added a type or its plain type; empty if it is built in.
+  std::string module_of(const TypeInfo& type) const;
+  // Returns the names of the kernel modules that have added types, each once.
+  std::vector<std::string> modules() const;
   bool have_module(std::string_view module) const;
 
   // Returns all ways to encode: `reference`, `search`, then those of modules in the order added.
@@ -137,9 +149,9 @@ class Types {
   // Returns null if there is no such encoder.
   const EncoderMethod* find_encoder(std::string_view name) const;
 
-  // Adds a foreign type of a kernel module; must be called before copies exist. Adding the same type again is allowed;
-  // adding a different type under a known id or name is an error with exit code 5 that names the modules. Ignores the
-  // class and the encoders of `type`.
+  // Adds a foreign type of a kernel module, and its interleaved type; must be called before copies exist. Adding the
+  // same type again is allowed; adding a different type under a known id or name is an error with exit code 5 that
+  // names the modules. Ignores the class and the encoders of `type`.
   Status add(const TypeInfo& type, const std::string& module = {});
   // Adds an encoder to a known type; must be called before copies exist. A built-in type gets no `search`.
   void add_encoder(std::string_view name, TypeId type);
@@ -149,6 +161,7 @@ class Types {
   struct Added;
   // Returns who defined the type, as text for a message.
   std::string definer_of(const TypeInfo& type) const;
+  void add_interleaved(const TypeInfo& plain, const std::string& module);
   Added& added();
   std::shared_ptr<Added> added_;  // null: nothing was added
 };

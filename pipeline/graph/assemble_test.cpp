@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "pipeline/core/byte_order.h"
+#include "pipeline/core/interleaved.h"
 #include "tests/support/catch.h"
 
 using namespace ggufmill;
@@ -112,6 +113,21 @@ Bytes computed(const Expression& node, const World& world) {
   } else if (node.operation == Operation::kRepack) {
     const std::byte* const both[2] = {inputs[0].data(), inputs[1].data()};
     node.repack->apply(elements / node.type->block_elements, both, result.data());
+  } else if (node.operation == Operation::kInterleave) {
+    const TypeInfo& type = node.type->plain ? *node.type : *node.inputs[0]->type;
+    const std::uint64_t row = node.row_bytes(), blocks = node.shape.columns() / type.block_elements;
+    for (std::uint64_t first = 0; first < node.shape.rows(); first += type.group_rows) {
+      std::vector<const std::byte*> from;
+      std::vector<std::byte*> to;
+      for (std::uint64_t k = first; k < first + type.group_rows; ++k) {
+        from.push_back(inputs[0].data() + k * row);
+        to.push_back(result.data() + k * row);
+      }
+      if (node.type->plain)
+        Interleaving::of(type).interleave(from, blocks, to[0]);
+      else
+        Interleaving::of(type).separate(from[0], blocks, to);
+    }
   } else if (node.operation == Operation::kGather) {
     const std::uint64_t bytes = node.type->block_bytes, columns = node.inputs[0]->shape.columns();
     for (std::uint64_t i = 0; i < elements; ++i) {
@@ -370,6 +386,39 @@ TEST_CASE("blocks of MXFP4 are put together from neighbours and exponents") {
   const auto pairs = world.leaf(type_named("I8"), {2, {48, 4, 1, 1}}),
              scales = world.leaf(type_named("I8"), {2, {3, 4, 1, 1}});
   check(*expressions::repack(*find_repack_function("mxfp4"), pairs, scales).value(), world);
+}
+
+TEST_CASE("rows are interleaved and separated whichever rows are asked for") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    World world(seed);
+    for (const char* name : {"Q8_0_R8", "Q4_K_R4", "IQ3_XXS_R4"}) {
+      const TypeInfo& type = *Types().find(name);
+      const Shape shape{3, {2 * type.block_elements, 16, 3, 1}};
+      const ExpressionRef plain = world.leaf(*type.plain, shape);
+      const ExpressionRef made = expressions::interleave(plain, type).value();
+      check(*made, world);
+      Extent extent = plain->extent;
+      extent.big_endian = false;
+      const ExpressionRef separated = expressions::plain_rows(expressions::extent(type, shape, extent).value()).value();
+      check(*separated, world);
+      check(*expressions::slice(separated, 1, 3, 9).value(), world);
+      check(*expressions::transpose(expressions::cast(separated, type_named("F32")).value(), {1, 0, 2}).value(), world);
+    }
+  }
+}
+
+TEST_CASE("interleaving and separating cancel each other, and other operations refuse interleaved rows") {
+  World world(1);
+  const TypeInfo& type = *Types().find("Q4_K_R4");
+  const ExpressionRef plain = world.leaf(*type.plain, {2, {256, 8, 1, 1}});
+  const ExpressionRef made = expressions::interleave(plain, type).value();
+  CHECK(expressions::plain_rows(made).value() == plain);
+  CHECK_FALSE(expressions::slice(made, 1, 0, 4));
+  CHECK_FALSE(expressions::concat({made, made}, 1));
+  CHECK_FALSE(expressions::interleave(made, *Types().find("Q5_K_R4")));
+  CHECK(expressions::cast(made, type_named("F32")).value()->inputs[0] == plain);
+  CHECK(expressions::stack({made, made}).value()->type == &type);
+  CHECK_FALSE(expressions::interleave(world.leaf(*type.plain, {2, {256, 6, 1, 1}}), type));
 }
 
 TEST_CASE("columns are gathered by index, and an invalid index is an error") {

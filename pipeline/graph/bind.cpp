@@ -86,7 +86,7 @@ class StepBinder {
   }
 
   Status bind_encoder(BoundEncoding& bound) {
-    const TypeInfo& type = *bound.encoding->type;
+    const TypeInfo& type = bound.rows_type();
     const Encoder& encoder = bound.encoding->encoder;
     BOOST_OUTCOME_TRY(bound.encode, encoder_of(type, *bound.name, kernels_, *encoder.method));
     const std::uint32_t flags = bound.encode.kernel->flags;
@@ -135,7 +135,9 @@ class StepBinder {
 
 }  // namespace
 
-bool is_decodable(const TypeInfo& type, const Kernels& kernels) { return type.is_f32() || kernels.decode(type.id); }
+bool is_decodable(const TypeInfo& type, const Kernels& kernels) {
+  return type.is_f32() || kernels.decode(plain_type(type).id);
+}
 
 Result<std::vector<BoundStep>> bind_kernels(const Plan& plan, std::span<const StepLayout> layouts,
                                             const Kernels& kernels) {

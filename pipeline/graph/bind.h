@@ -27,6 +27,9 @@ struct BoundEncoding {
   std::optional<std::size_t> weights;     // index for weighted errors and the gain, even if the kernel ignores it
   KernelChoice decode_half, encode_half;  // of F16; set if it has a gain
   TargetMeasure* measure = nullptr;       // set if a report is wanted; owned by the run
+
+  // Type of the rows that the kernels make and read, which are interleaved afterwards if it is another one.
+  const TypeInfo& rows_type() const { return plain_type(*encoding->type); }
 };
 
 struct BoundStep {

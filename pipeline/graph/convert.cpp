@@ -11,6 +11,7 @@
 
 #include "pipeline/core/byte_order.h"
 #include "pipeline/core/finite.h"
+#include "pipeline/core/interleaved.h"
 #include "pipeline/graph/encode_rows.h"
 
 namespace ggufmill {
@@ -201,10 +202,10 @@ class TileConversion {
 
   Status encode(std::size_t index, std::span<const float> values) const {
     const BoundEncoding& encoding = step_.encodings[index];
-    const TypeInfo& type = *encoding.encoding->type;
+    const TypeInfo& type = encoding.rows_type();
     const MeasuredTime time(encoding.measure);
     const ProfiledStep profiled(ProfileStep::kEncode, tile_.slab, tile_.part);
-    const std::span<std::byte> into = tile_.rows_of(tile_.part.encoded[index], encoding.layout->row_bytes);
+    const std::span<std::byte> into = encoded_rows(index);
     if (encoding.layout->work == Work::kDecode) {  // already decoded in place, unless the values were F32
       if (values.data() != reinterpret_cast<const float*>(into.data()))
         std::ranges::copy(std::as_bytes(values), into.begin());
@@ -219,7 +220,27 @@ class TileConversion {
       const bool kept = step_.nonfinite == Nonfinite::kKeep && type.block_elements == 1 && !std::isfinite(values[i]);
       if (!kept) return too_large(tile_, encoding, i);
     }
+    if (encoding.encoding->type->plain) interleave(index);
     return ok();
+  }
+
+  // Returns the rows of an encoding, before they are interleaved.
+  std::span<std::byte> encoded_rows(std::size_t index) const {
+    const auto& rows = tile_.part.plain[index].empty() ? tile_.part.encoded[index] : tile_.part.plain[index];
+    return tile_.rows_of(rows, step_.encodings[index].layout->row_bytes);
+  }
+
+  // A tile consists of groups of rows.
+  void interleave(std::size_t index) const {
+    const TypeInfo& type = *step_.encodings[index].encoding->type;
+    const std::uint64_t row_bytes = step_.encodings[index].layout->row_bytes;
+    const std::span<const std::byte> rows = encoded_rows(index);
+    const std::span<std::byte> into = tile_.rows_of(tile_.part.encoded[index], row_bytes);
+    std::vector<const std::byte*> group(type.group_rows);
+    for (std::uint64_t first = 0; first < tile_.rows; first += type.group_rows) {
+      for (std::uint64_t k = 0; k < group.size(); ++k) group[k] = rows.data() + (first + k) * row_bytes;
+      Interleaving::of(type).interleave(group, tile_.columns() / type.block_elements, into.data() + first * row_bytes);
+    }
   }
 
   // Names the rows if there is no tensor to name.
@@ -239,7 +260,7 @@ class TileConversion {
   Status measure(std::size_t index, std::span<const float> values) const {
     const BoundEncoding& encoding = step_.encodings[index];
     const ProfiledStep profiled(ProfileStep::kMeasure, tile_.slab, tile_.part);
-    const std::span<const std::byte> encoded = tile_.rows_of(tile_.part.encoded[index], encoding.layout->row_bytes);
+    const std::span<const std::byte> encoded = encoded_rows(index);
     // The tile's rows that belong to one matrix, if matrices are measured separately.
     const std::uint64_t matrix_rows = encoding.measure->matrix_rows();
     for (std::uint64_t first = 0; first < tile_.rows;) {

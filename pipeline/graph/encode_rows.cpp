@@ -121,14 +121,14 @@ Status encode_plainly(const BoundEncoding& encoding, KernelCall call, const floa
   BOOST_OUTCOME_TRY(run_kernel(encoding.encode, call, *encoding.name));
   if (encoder.gain == Gain::kNone) return ok();
   const HalfKernels f16{encoding.decode_half, encoding.encode_half};
-  return apply_row_gain(*encoding.encoding->type, encoding.decode, f16, call, weights, *encoding.name);
+  return apply_row_gain(encoding.rows_type(), encoding.decode, f16, call, weights, *encoding.name);
 }
 
 // Rows of a call, those that are recognised encoded by the lattice kernel.
 class LatticeRows {
  public:
   LatticeRows(const BoundEncoding& encoding, const KernelCall& call, const float* weights)
-      : encoding_(encoding), type_(*encoding.encoding->type), call_(call), weights_(weights) {}
+      : encoding_(encoding), type_(encoding.rows_type()), call_(call), weights_(weights) {}
 
   Status encode() const {
     std::uint64_t first = 0;  // of the rows to be encoded together

@@ -133,6 +133,10 @@ class Conversion {
   explicit Conversion(const RowConversion& wanted) : wanted_(wanted), from_(*wanted.from), to_(*wanted.to) {}
 
   Status check(const Kernels& kernels) {
+    for (const TypeInfo* type : {&from_, &to_})
+      if (type->plain && &from_ != &to_)
+        return usage_error(fmt::format("the rows of {} are interleaved in groups of {}", type->name, type->group_rows),
+                           fmt::format("convert rows of {}, and write a file of {}", type->plain->name, type->name));
     BOOST_OUTCOME_TRY(check_columns(from_, wanted_.columns));
     BOOST_OUTCOME_TRY(check_columns(to_, wanted_.columns));
     const std::uint64_t from_row = row_bytes(from_, wanted_.columns), to_row = row_bytes(to_, wanted_.columns);
@@ -212,7 +216,7 @@ class TensorRows {
   TensorRows(const RowsOfTensor& wanted, const Kernels& kernels, const RowsOptions& options)
       : kernels_(kernels),
         into_(wanted.into),
-        plan_(plan_of_rows(wanted.tensor->name, wanted.tensor->expression, *wanted.to)),
+        plan_(plan_of_rows(wanted.tensor->name, values_of(wanted), *wanted.to)),
         layouts_(layouts_of(plan_)),
         begin_(wanted.first * layouts_[0].encodings()[0].row_bytes) {
     plan_.units = {{0, wanted.first, wanted.rows}};
@@ -240,6 +244,12 @@ class TensorRows {
   }
 
  private:
+  // Values that are not copied have separated rows.
+  static ExpressionRef values_of(const RowsOfTensor& wanted) {
+    const ExpressionRef& values = wanted.tensor->expression;
+    return values->type == wanted.to ? values : expressions::plain_rows(values).value();
+  }
+
   // As for a run (Feed): slabs that are no larger can reuse each other's memory.
   static constexpr std::uint64_t kSlabBytes = 1 << 20;
 

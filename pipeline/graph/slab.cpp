@@ -101,7 +101,10 @@ class SlabMaker {
         const std::vector<Place>& places = part.step->encodings[buffer.encoding].encoding->places;
         const std::uint64_t offset = places.empty() ? 0 : places.front().offset + part.offset_in_place(buffer.encoding);
         part.encoded[buffer.encoding] = pieces_.take(bytes, offset);
+        break;
       }
+      case BufferLayout::kPlainRows:
+        part.plain[buffer.encoding] = pieces_.take(bytes, 0);
     }
   }
 
@@ -184,6 +187,7 @@ SlabPart& Slab::add_part(const SlabRows& rows, const BoundStep& step) {
   part.values.expression = step.step->expression.get();
   part.compared.expression = step.step->compared.get();
   part.encoded.resize(step.encodings.size());
+  part.plain.resize(step.encodings.size());
   part.first_tile = tiles;
   part.tiles = tile_count(rows, step);
   tiles += part.tiles;

@@ -32,6 +32,7 @@ struct SlabPart {
   const BoundStep* step = nullptr;
   PartValues values, compared;
   std::vector<std::span<std::byte>> encoded;  // one per encoding; empty for copies
+  std::vector<std::span<std::byte>> plain;    // one per encoding: its rows before they are interleaved; else empty
   std::vector<std::uint64_t> checksums;       // of each encoding, once computed; only if the ledger wants them
   std::span<std::byte> long_rows;             // F32 rows, if a row does not fit into a worker's scratch
   std::span<std::byte> measured_rows;         // the same for a second set of rows, to measure errors

@@ -26,6 +26,9 @@ struct QuantizeOptions {
   std::vector<std::string> tensor_types;       // "PATTERN=TYPE", in the order given
   std::vector<std::string> tensor_type_files;  // of further tensor types; see add_tensor_types_of_files()
   std::vector<std::string> custom_types;  // "PATTERN=TYPE,PATTERN=TYPE", in the order given: --custom-q of ik_llama.cpp
+  // Only rearranges rows, of the tensors whose names match one of the patterns "PATTERN,PATTERN" if there are any.
+  bool repack = false;
+  std::vector<std::string> repack_patterns;
   std::string imatrix;
   bool hide_imatrix = false;  // records that there was an importance matrix, but not which
   std::string encoder;        // as in a pipeline file: "search"; empty: the reference

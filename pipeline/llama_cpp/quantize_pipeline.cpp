@@ -97,17 +97,24 @@ void warn_of_unused_types(const QuantizeOptions& options, const Recipe& recipe, 
          warnings);
 }
 
+// Returns the items of lists that are separated by commas.
+std::vector<std::string> items_of(const Strings& lists) {
+  std::vector<std::string> items;
+  for (const std::string& list : lists) {
+    std::istringstream words(list);
+    for (std::string item; std::getline(words, item, ',');) items.push_back(item);
+  }
+  return items;
+}
+
 // Returns the rules of --custom-q, "PATTERN=TYPE,PATTERN=TYPE", in the order given.
 Result<std::string> custom_rules(const QuantizeOptions& options, const Types& types) {
   std::string text;
-  for (const std::string& list : options.custom_types) {
-    std::istringstream items(list);
-    for (std::string item; std::getline(items, item, ',');) {
-      BOOST_OUTCOME_TRY(const auto sides, split_word(item, "REGEX=TYPE", "for example attn_v=iq6_k,ffn_down=iq5_ks"));
-      BOOST_OUTCOME_TRY(const auto type, type_name(sides.second, types));
-      BOOST_OUTCOME_TRY(Pattern::compile(sides.first));
-      text += rule_line(sides.first, type, "fallback");
-    }
+  for (const std::string& item : items_of(options.custom_types)) {
+    BOOST_OUTCOME_TRY(const auto sides, split_word(item, "REGEX=TYPE", "for example attn_v=iq6_k,ffn_down=iq5_ks"));
+    BOOST_OUTCOME_TRY(const auto type, type_name(sides.second, types));
+    BOOST_OUTCOME_TRY(Pattern::compile(sides.first));
+    text += rule_line(sides.first, type, "fallback");
   }
   return text;
 }
@@ -163,6 +170,18 @@ Result<std::string> quantize_text(const QuantizeOptions& options, const std::str
   return text + tensors + rules;
 }
 
+// Returns the stage of an output whose rows are only rearranged.
+Result<std::string> repack_text(const QuantizeOptions& options) {
+  std::string pattern;
+  for (const std::string& item : items_of(options.repack_patterns)) {
+    BOOST_OUTCOME_TRY(Pattern::compile(item));
+    pattern += fmt::format("{}({})", pattern.empty() ? "" : "|", item);
+  }
+  return fmt::format(
+      "    quantize:\n      repack: {}\n",
+      pattern.empty() ? "interleaved" : fmt::format("{{rows: interleaved, match: {}}}", yaml_quoted(pattern)));
+}
+
 // Returns the stages, which all outputs share; `facts` comes first.
 std::string stages_text(const QuantizeOptions& options, const std::string& facts, const std::string& pruned) {
   std::string text = facts;
@@ -193,6 +212,12 @@ Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std:
                                 const RecipeCatalog& catalog) {
   if (!options.include_weights.empty() && !options.exclude_weights.empty())
     return usage_error("--include-weights and --exclude-weights cannot be used together", "give one of them");
+  if (!options.repack && !options.repack_patterns.empty())
+    return usage_error("--repack-pattern needs --repack", "add --repack");
+  if (options.repack && (options.pure || options.leave_output_tensor || !options.tensor_types.empty() ||
+                         !options.custom_types.empty() || options.output_tensor_type || options.token_embedding_type))
+    return usage_error("--repack changes no type, and options that change types are given with it",
+                       "quantize first, and repack the result");
   const std::string_view source = source_of(options.input);
   if (source != kGgufSource && options.keep_split)
     return usage_error(
@@ -207,11 +232,13 @@ Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std:
     text += options.keep_split ? fmt::format("  - gguf: {{path: {}, shards: source}}\n", path)
                                : fmt::format("  - gguf: {}\n", path);
     BOOST_OUTCOME_TRY(const Recipe recipe, catalog.find(output.recipe));
-    const bool in_place = recipe.keys_in_place.value_or(false);
+    const bool in_place = options.repack || recipe.keys_in_place.value_or(false);
     std::vector<std::string> notes;
     BOOST_OUTCOME_TRY(const auto metadata, metadata_text(options, pruned.left, in_place, notes));
     for (std::string& note : notes) warn(std::move(note), warnings);
-    BOOST_OUTCOME_TRY(const auto quantize, quantize_text(options, output.recipe, recipe, catalog.types(), warnings));
+    BOOST_OUTCOME_TRY(const auto quantize,
+                      options.repack ? repack_text(options)
+                                     : quantize_text(options, output.recipe, recipe, catalog.types(), warnings));
     text += in_place ? metadata + quantize : quantize + metadata;
   }
   if (options.threads) text += fmt::format("limits: {{threads: {}}}\n", *options.threads);

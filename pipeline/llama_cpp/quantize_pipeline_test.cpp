@@ -336,6 +336,28 @@ TEST_CASE("a custom type that is unknown or has no pattern is an error") {
   CHECK(error(with) == "unknown quantization type 'iq6_k'");
 }
 
+TEST_CASE("repacking is a stage that only rearranges rows") {
+  QuantizeOptions with = options();
+  with.repack = true;
+  CHECK(part(pipeline(with), "    quantize:\n", 6) == "      repack: interleaved\n");
+  with.repack_patterns = {"ffn,attn_v", "^output"};
+  CHECK(part(pipeline(with), "    quantize:\n", 6) ==
+        "      repack: {rows: interleaved, match: '(ffn)|(attn_v)|(^output)'}\n");
+  CHECK(warnings(with).empty());
+}
+
+TEST_CASE("repacking is refused with options that change types, and its patterns without it") {
+  QuantizeOptions with = options();
+  with.repack_patterns = {"ffn"};
+  CHECK(error(with) == "--repack-pattern needs --repack");
+  with.repack = true;
+  with.custom_types = {"attn_v=q6_K"};
+  CHECK(error(with) == "--repack changes no type, and options that change types are given with it");
+  with.custom_types.clear();
+  with.repack_patterns = {"ffn("};
+  CHECK(error(with).find("ffn(") != std::string::npos);
+}
+
 TEST_CASE("with keys in their places, the metadata comes before the file type and its numbers are signed") {
   const TempDir folder;
   QuantizeOptions with = in_place(folder);

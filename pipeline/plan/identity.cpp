@@ -64,8 +64,8 @@ class ForeignUses {
     const Work work = work_of(step, encoding);
     if (converts(work)) add({step.expression->type, encoding.type});
     const EncoderMethod& method = *encoding.encoder.method;
-    if (work == Work::kEncode && is_foreign(method, *encoding.type))
-      uses_.try_emplace({encoding.type->name, method.name}, ForeignUse{encoding.type, &method});
+    if (const TypeInfo& rows = plain_type(*encoding.type); work == Work::kEncode && is_foreign(method, rows))
+      uses_.try_emplace({rows.name, method.name}, ForeignUse{&rows, &method});
   }
   std::vector<ForeignUse> all() const {
     std::vector<ForeignUse> uses;
@@ -89,7 +89,8 @@ class ForeignUses {
   }
   void add(std::initializer_list<const TypeInfo*> types) {
     for (const TypeInfo* type : types)
-      if (type->type_class == TypeClass::kForeign) uses_.try_emplace({type->name, ""}, ForeignUse{type});
+      if (const TypeInfo& rows = plain_type(*type); rows.type_class == TypeClass::kForeign)
+        uses_.try_emplace({rows.name, ""}, ForeignUse{&rows});
   }
 
   std::map<std::pair<std::string_view, std::string_view>, ForeignUse> uses_;  // by the names of type and encoder

@@ -61,6 +61,18 @@ std::size_t count_adapters(const Expression& expression) {
   return adapters;
 }
 
+// Returns the values from which a tensor is written: its expression, but with the rows of the type that is written, if
+// only their order differs, and with separated rows if they are converted.
+ExpressionRef values_of(const Tensor& tensor) {
+  const TypeInfo &from = *tensor.expression->type, &to = *tensor.type;
+  if (&from == &to) return tensor.expression;
+  const bool has_same_rows = &plain_type(from) == &plain_type(to);
+  return expressions::interleave(tensor.expression, has_same_rows ? to : plain_type(from)).value();
+}
+
+// Returns the values of both tensors of a pair, with separated rows.
+ExpressionRef plain_values_of(const Tensor& tensor) { return expressions::plain_rows(tensor.expression).value(); }
+
 Encoder encoder_of(const Tensor& tensor) {
   return encoder_for(tensor.encoder, *tensor.type, tensor.importance != nullptr);
 }
@@ -96,13 +108,14 @@ class StepMaker {
   // `source`: the models from which steps take their names.
   explicit StepMaker(std::span<const Model> source) {
     for (const Model& model : source)
-      for (const Tensor& tensor : model.tensors) step_of(tensor);
+      for (const Tensor& tensor : model.tensors) step_of(tensor.name, tensor.expression);
   }
 
   void add(const Tensor& tensor, const Place& place, bool big_endian) {
     if (tensor.expression->bytes() == 0) return;
-    Step& step = steps_[step_of(tensor)];
-    const bool encodes = tensor.converted() && !tensor.type->is_f32();
+    const ExpressionRef values = values_of(tensor);
+    Step& step = steps_[step_of(tensor.name, values)];
+    const bool encodes = values->type != tensor.type && !tensor.type->is_f32();
     const std::string weights = encodes && tensor.importance ? tensor.importance->fingerprint : "";
     const Encoder encoder = encodes ? encoder_of(tensor) : reference_encoder();
     for (Encoding& encoding : step.encodings)
@@ -128,12 +141,12 @@ class StepMaker {
   }
 
  private:
-  std::size_t step_of(const Tensor& tensor) {
-    const auto [known, is_new] = by_node_.emplace(tensor.expression.get(), steps_.size());
+  std::size_t step_of(const std::string& name, const ExpressionRef& values) {
+    const auto [known, is_new] = by_node_.emplace(values.get(), steps_.size());
     if (!is_new) return known->second;
-    const auto [equal, is_unequal] = by_key_.emplace(key_of(*tensor.expression), steps_.size());
+    const auto [equal, is_unequal] = by_key_.emplace(key_of(*values), steps_.size());
     known->second = equal->second;
-    if (is_unequal) steps_.push_back({tensor.name, tensor.expression, {}, nullptr, nullptr});
+    if (is_unequal) steps_.push_back({name, values, {}, nullptr, nullptr});
     return known->second;
   }
 
@@ -268,16 +281,17 @@ class PlanMaker {
   std::unordered_set<std::string> warnings_;
 };
 
-// Divides the rows of a step into as few units of at most kUnitBytes as possible, all about equal in size.
+// Divides the rows of a step, in whole groups, into as few units of at most kUnitBytes as possible, all about equal in
+// size.
 void add_units(const Plan& plan, std::size_t index, std::vector<Unit>& units) {
   const Expression& expression = *plan.steps[index].expression;
-  const std::uint64_t rows = expression.shape.rows();
-  const std::uint64_t most =
-      std::max<std::uint64_t>(kUnitBytes / std::max<std::uint64_t>(expression.row_bytes(), 1), 1);
-  const std::uint64_t count = (rows + most - 1) / most;
+  const std::uint64_t group = group_rows_of(plan.steps[index]), groups = expression.shape.rows() / group;
+  const std::uint64_t group_bytes = std::max<std::uint64_t>(capped_product(expression.row_bytes(), group), 1);
+  const std::uint64_t most = std::max<std::uint64_t>(kUnitBytes / group_bytes, 1);
+  const std::uint64_t count = (groups + most - 1) / most;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t each = rows / count, longer = rows % count;
-    units.push_back({index, i * each + std::min(i, longer), each + (i < longer)});
+    const std::uint64_t each = groups / count, longer = groups % count;
+    units.push_back({index, (i * each + std::min(i, longer)) * group, (each + (i < longer)) * group});
   }
 }
 
@@ -429,7 +443,7 @@ Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPai
   for (const SourceRef& file : b.files) plan.sources.push_back(file);
   for (const TensorPair& pair : pairs)
     if (pair.a->shape().elements() != 0)
-      plan.steps.push_back({pair.a->name, pair.a->expression, {}, pair.b->expression, pair.a->importance});
+      plan.steps.push_back({pair.a->name, plain_values_of(*pair.a), {}, plain_values_of(*pair.b), pair.a->importance});
   finish_plan(plan);
   return plan;
 }
@@ -447,7 +461,7 @@ Plan make_measurement(const Model& model, const std::vector<Measured>& tensors, 
   for (const Measured& each : tensors) {
     Step& step = plan.steps.emplace_back();
     step.name = each.tensor->name;
-    step.expression = each.tensor->expression;
+    step.expression = plain_values_of(*each.tensor);
     for (std::size_t i = 0; i < each.types.size(); ++i) {
       const TypeInfo* type = each.types[i];
       const std::shared_ptr<const Importance> importance = type->is_f32() ? nullptr : each.tensor->importance;
@@ -464,7 +478,7 @@ Plan make_check(const Model& model, const Limits& limits) {
   plan.source = describe_source({&model, 1});
   plan.limits = limits;
   for (const Tensor& tensor : model.tensors)
-    if (tensor.shape().elements() != 0) plan.steps.push_back({tensor.name, tensor.expression, {}, {}, {}});
+    if (tensor.shape().elements() != 0) plan.steps.push_back({tensor.name, plain_values_of(tensor), {}, {}, {}});
   finish_plan(plan);
   return plan;
 }

@@ -267,6 +267,7 @@ class Reader {
     if (operation == name_of(Operation::kTranspose))
       return valid(transpose(input, numbers_of<std::uint32_t>(object, "order")));
     if (operation == name_of(Operation::kCast)) return valid(cast(input, type_of(object, "type")));
+    if (operation == name_of(Operation::kInterleave)) return valid(interleave(input, type_of(object, "type")));
     if (operation == name_of(Operation::kGather)) return valid(gather(input, inputs.at(1)));
     if (operation == name_of(Operation::kLowRank)) return low_rank_of(numbers_of<double>(object, "scales"), inputs);
     if (operation == name_of(Operation::kScaleBlocks)) {
@@ -393,6 +394,7 @@ class Reader {
     if (const json::value* encoder = object.if_contains("encoder"))
       encoding.encoder = encoder_of(encoder->as_object(), *encoding.type, encoding.importance != nullptr);
     if (values.shape.columns() % encoding.type->block_elements != 0) throw InvalidPlan("rows are not whole blocks");
+    if (values.shape.dims[1] % encoding.type->group_rows != 0) throw InvalidPlan("rows are not whole groups");
     const std::uint64_t bytes = valid(bytes_of(*encoding.type, values.shape));
     for (const json::value& value : array_of(object, "places")) {
       const json::array& place = value.as_array();

@@ -9,9 +9,12 @@
 namespace ggufmill {
 namespace {
 
-// Returns the piece size when `total` is divided into the fewest pieces of at most `most`, all about equal, so that no
-// thread gets a tiny remainder.
-std::uint64_t even_piece(std::uint64_t total, std::uint64_t most) { return ceil_div(total, ceil_div(total, most)); }
+// Returns the piece size, a multiple of `unit`, when `total` is divided into the fewest pieces of at most `most`, all
+// about equal, so that no thread gets a tiny remainder.
+std::uint64_t even_piece(std::uint64_t total, std::uint64_t most, std::uint64_t unit = 1) {
+  const std::uint64_t units = ceil_div(total, unit);
+  return ceil_div(units, ceil_div(units, most / unit)) * unit;
+}
 
 }  // namespace
 
@@ -59,7 +62,7 @@ SlabRows SlabCutter::next_rows(const Unit& unit, const StepLayout& layout) {
     first = std::max(first, matrix);
     last = std::min(last, matrix + shape.dims[1]);
   }
-  const std::uint64_t piece = even_piece(last - first, rows_within_);
+  const std::uint64_t piece = even_piece(last - first, rows_within_, layout.group_rows());
   const std::uint64_t rows = std::min(piece, last - row);
   done_bytes_ += rows * row_size;
   return {unit_, unit.step, row, rows, row * row_size, rows * row_size, layout.of_rows(rows)};

@@ -30,7 +30,17 @@ Work work_of(const Step& step, const Encoding& encoding) {
   return encoding.type->is_f32() ? Work::kDecode : Work::kEncode;
 }
 
-StepLayout::StepLayout(const Plan& plan, const Step& step) : step_(&step) {
+std::uint64_t group_rows_of(const Step& step) {
+  std::uint64_t rows = 1;
+  for (const Expression* values : {step.expression.get(), step.compared.get()})
+    if (values && values->operation == Operation::kInterleave)
+      rows = std::max<std::uint64_t>({rows, values->type->group_rows, values->inputs[0]->type->group_rows});
+  for (const Encoding& encoding : step.encodings)
+    if (work_of(step, encoding) == Work::kEncode) rows = std::max<std::uint64_t>(rows, encoding.type->group_rows);
+  return rows;  // a power of two, so a multiple of all of them
+}
+
+StepLayout::StepLayout(const Plan& plan, const Step& step) : step_(&step), group_rows_(group_rows_of(step)) {
   converts_ = measures_ = step.compared != nullptr;
   add_encodings(plan);
   add_buffers();
@@ -54,13 +64,17 @@ void StepLayout::add_buffers() {
   add_values(BufferLayout::kValues, *step_->expression);
   if (step_->compared) add_values(BufferLayout::kCompared, *step_->compared);
   const std::uint64_t f32_row = f32_row_bytes(*step_);
-  if (f32_row > kTileBytes) {
+  if (capped_product(f32_row, group_rows_) > kTileBytes) {
     const bool has_place = step_->expression->type->is_f32() || f32_encoding_;
     if (converts_ && !has_place) buffers_.push_back({BufferLayout::kLongRows, 0, f32_row});
     if (measures_) buffers_.push_back({BufferLayout::kMeasuredRows, 0, f32_row});
   }
-  for (std::size_t i = 0; i < encodings_.size(); ++i)
-    if (encodings_[i].work != Work::kCopy) buffers_.push_back({BufferLayout::kEncoded, i, encodings_[i].row_bytes});
+  for (std::size_t i = 0; i < encodings_.size(); ++i) {
+    const EncodingLayout& encoding = encodings_[i];
+    if (encoding.work != Work::kCopy) buffers_.push_back({BufferLayout::kEncoded, i, encoding.row_bytes});
+    if (encoding.work == Work::kEncode && step_->encodings[i].type->plain)
+      buffers_.push_back({BufferLayout::kPlainRows, i, encoding.row_bytes});
+  }
 }
 
 void StepLayout::add_values(BufferLayout::Use use, const Expression& values) {
@@ -93,7 +107,8 @@ void StepLayout::add_fixed_cost(const Plan& plan) {
 
 std::uint64_t StepLayout::tile_rows() const {
   const std::uint64_t row = converts_ ? f32_row_bytes(*step_) : step_->expression->row_bytes();
-  return std::max<std::uint64_t>(kTileBytes / std::max<std::uint64_t>(row, 1), 1);
+  const std::uint64_t group = std::max<std::uint64_t>(capped_product(row, group_rows_), 1);
+  return std::max<std::uint64_t>(kTileBytes / group, 1) * group_rows_;
 }
 
 std::uint64_t StepLayout::scratch_bytes() const {
@@ -113,12 +128,13 @@ std::uint64_t StepLayout::of_bytes(std::uint64_t bytes) const { return capped_su
 
 std::uint64_t StepLayout::rows_within(std::uint64_t limit) const {
   const Shape& shape = step_->expression->shape;
-  std::uint64_t fits = 1, too_many = capped_sum(stays_in_matrix_ ? shape.dims[1] : shape.rows(), 1);
+  const std::uint64_t groups = (stays_in_matrix_ ? shape.dims[1] : shape.rows()) / group_rows_;
+  std::uint64_t fits = 1, too_many = capped_sum(groups, 1);
   while (too_many - fits > 1) {  // the cost increases with the rows
     const std::uint64_t middle = fits + (too_many - fits) / 2;
-    (of_rows(middle) <= limit ? fits : too_many) = middle;
+    (of_rows(middle * group_rows_) <= limit ? fits : too_many) = middle;
   }
-  return fits;
+  return fits * group_rows_;
 }
 
 std::uint64_t StepLayout::rows_of_slab(std::uint64_t usual, std::uint64_t most) const {
@@ -136,7 +152,7 @@ std::uint64_t StepLayout::bytes_within(std::uint64_t limit) const {
 }
 
 std::uint64_t StepLayout::least() const {
-  return copies_only_ ? of_bytes(step_->expression->grain_bytes()) : of_rows(1);
+  return copies_only_ ? of_bytes(step_->expression->grain_bytes()) : of_rows(group_rows_);
 }
 
 std::vector<StepLayout> layouts_of(const Plan& plan) {

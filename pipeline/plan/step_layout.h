@@ -37,6 +37,9 @@ enum class Work : std::uint8_t {
   kEncode,  // decoded if they are not F32, then encoded
 };
 Work work_of(const Step& step, const Encoding& encoding);
+// Returns the number of rows that are made together: those of a group, if rows are interleaved. Units, slabs and tiles
+// consist of such groups.
+std::uint64_t group_rows_of(const Step& step);
 // Returns true for work that needs the values as F32.
 inline bool converts(Work work) { return work == Work::kDecode || work == Work::kEncode; }
 
@@ -55,9 +58,10 @@ struct BufferLayout {
     kLongRows,      // values as F32, if a row does not fit into a worker's scratch
     kMeasuredRows,  // a second set of F32 values to measure errors, likewise
     kEncoded,       // an encoding that is not a copy
+    kPlainRows,     // the rows of an encoding before they are interleaved
   };
   Use use = kValues;
-  std::size_t encoding = 0;  // kEncoded: its index
+  std::size_t encoding = 0;  // kEncoded, kPlainRows: its index
   std::uint64_t row_bytes = 0;
 };
 
@@ -80,7 +84,9 @@ class StepLayout {
   std::span<const EncodingLayout> encodings() const { return encodings_; }
   std::span<const BufferLayout> buffers() const { return buffers_; }
 
-  // Number of rows that are converted at a time; if values are only checked, they have as many bytes.
+  std::uint64_t group_rows() const { return group_rows_; }
+  // Number of rows that are converted at a time, a multiple of group_rows(); if values are only checked, they have as
+  // many bytes.
   std::uint64_t tile_rows() const;
   // Bytes of scratch memory that a worker needs to convert a tile.
   std::uint64_t scratch_bytes() const;
@@ -88,14 +94,14 @@ class StepLayout {
   // The cost of rows: all buffers, the bytes read if the values have to be assembled, and importance weights.
   std::uint64_t of_rows(std::uint64_t rows) const;
   std::uint64_t of_bytes(std::uint64_t bytes) const;  // of a copy
-  // Returns the number of rows whose cost is at most `limit`; at least 1.
+  // Returns the number of rows whose cost is at most `limit`, a multiple of group_rows() and at least that.
   std::uint64_t rows_within(std::uint64_t limit) const;
   // Returns the same for a slab with cost `usual`. If that would read many pieces smaller than a page, as for a
   // transpose, the limit is `most` instead: more rows make larger pieces.
   std::uint64_t rows_of_slab(std::uint64_t usual, std::uint64_t most) const;
   // Returns the bytes of whole blocks that cost at most `limit` as a copy; at least one block.
   std::uint64_t bytes_within(std::uint64_t limit) const;
-  // Returns the cost of the smallest piece: one row, or one block of a copy.
+  // Returns the cost of the smallest piece: one row or group of rows, or one block of a copy.
   std::uint64_t least() const;
 
  private:
@@ -106,6 +112,7 @@ class StepLayout {
   std::uint64_t importance_cost(const Importance& importance) const;
 
   const Step* step_;
+  std::uint64_t group_rows_ = 1;
   bool copies_only_ = false, converts_ = false, measures_ = false, has_importance_ = false, stays_in_matrix_ = false;
   std::optional<std::size_t> f32_encoding_;
   std::vector<EncodingLayout> encodings_;

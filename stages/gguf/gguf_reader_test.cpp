@@ -211,6 +211,20 @@ TEST_CASE("a type of ik_llama.cpp without its module is named") {
   CHECK(model.error().help == kIkHelp);
 }
 
+TEST_CASE("a tensor with interleaved rows has whole groups of them") {
+  GgufBuilder builder;
+  builder.add_tensor("t", {256, 8}, "Q4_K_R4");
+  const auto model = read_bytes(builder.build());
+  REQUIRE(model);
+  CHECK(model.value().tensors[0].type->name == "Q4_K_R4");
+  CHECK(model.value().tensors[0].source_bytes() == 8 * 144);
+  GgufBuilder odd;
+  odd.add_tensor("t", {256, 6}, "Q4_K_R4");
+  const auto refused = read_bytes(odd.build());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what == "tensor 't' has 6 rows, not a multiple of the 4 that Q4_K_R4 interleaves");
+}
+
 TEST_CASE("every hostile file gives one error with its file and offset") {
   const TempDir folder;
   const std::string path = folder.file("hostile.gguf");

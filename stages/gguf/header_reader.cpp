@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "pipeline/core/byte_order.h"
+#include "pipeline/core/interleaved.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/format.h"
 
@@ -189,10 +190,19 @@ Error unknown_type(const ByteReader& in, std::uint64_t offset, std::string_view 
       return wrong(in, offset, name,
                    fmt::format("is of type {} ({}), which was removed from the format", id, removed.name),
                    "recreate the file with a current type");
-  for (const IkType& of_ik : ik_types())
-    if (of_ik.id == id)
-      return wrong(in, offset, name, fmt::format("is of the type {} ({}) of ik_llama.cpp", of_ik.name, id),
-                   std::string(kIkHelp));
+  const auto of_ik = [&](std::string_view type) {
+    return wrong(in, offset, name, fmt::format("is of the type {} ({}) of ik_llama.cpp", type, id),
+                 std::string(kIkHelp));
+  };
+  for (const IkType& type : ik_types())
+    if (type.id == id) return of_ik(type.name);
+  for (const InterleavedType& type : interleaved_types())
+    if (type.id == id) return of_ik(type.name);
+  for (const NotInterleaved& type : not_interleaved_types())
+    if (type.id == id)
+      return wrong(in, offset, name,
+                   fmt::format("is of the type {} ({}) of ik_llama.cpp, which is not supported", type.name, id),
+                   std::string(type.why));
   return wrong(in, offset, name, fmt::format("is of unknown type {}", id),
                "`ggufmill types` lists the known ones; a kernel module can add more");
 }
@@ -213,6 +223,10 @@ Result<std::uint64_t> source_bytes(const ByteReader& in, const DescribedTensor& 
     return wrong(in, tensor.described_at, tensor.name,
                  fmt::format("has rows of {} elements, not a multiple of the block size {} of {}",
                              tensor.shape.columns(), type.block_elements, type.name));
+  if (tensor.shape.dims[1] % type.group_rows != 0)
+    return wrong(in, tensor.described_at, tensor.name,
+                 fmt::format("has {} rows, not a multiple of the {} that {} interleaves", tensor.shape.dims[1],
+                             type.group_rows, type.name));
   Result<std::uint64_t> bytes = bytes_of(type, tensor.shape);
   if (!bytes) return wrong(in, tensor.described_at, tensor.name, "is too large: " + bytes.error().what);
   return bytes;

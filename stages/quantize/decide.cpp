@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -33,6 +35,15 @@ Status check_target(const Tensor& tensor, const TypeInfo& type) {
 }
 
 }  // namespace
+
+std::string why_plain(const Recipe& recipe, const Tensor& tensor, const TypeInfo& type) {
+  const TensorClass tensor_class = class_of(tensor.name);
+  if (std::ranges::any_of(recipe.plain_rows, [&](const ClassSet& set) { return set.contains(tensor_class, false); }))
+    return "the rows of such a tensor are not interleaved";
+  const std::uint64_t rows = tensor.shape().dims[1];
+  if (rows % type.group_rows == 0) return {};
+  return fmt::format("{} rows are not a multiple of the {} that {} interleaves", rows, type.group_rows, type.name);
+}
 
 bool is_of_activations(const TypeInfo& type) { return type.name == "Q8_1" || type.name == "Q8_K"; }
 
@@ -69,6 +80,16 @@ Result<Decision> Decider::by_recipe(const Tensor& tensor) {
   return decision;
 }
 
+// Replaces a type with interleaved rows by that of its rows, if the rows of the tensor are not interleaved.
+Decision Decider::with_rows(Decision decision, const Tensor& tensor) const {
+  if (!decision.type->plain) return decision;
+  const std::string why = why_plain(recipe_, tensor, *decision.type);
+  if (why.empty()) return decision;
+  decision.reason += "; " + why;
+  decision.type = decision.type->plain;
+  return decision;
+}
+
 // Replaces a type whose block size does not divide the row length: first by its fallback, then by the last fallback, if
 // fallbacks are allowed. Otherwise the decision is marked as refused.
 Decision Decider::fit(Decision decision, const Tensor& tensor, bool fallback) const {
@@ -76,7 +97,7 @@ Decision Decider::fit(Decision decision, const Tensor& tensor, bool fallback) co
   decision.reason += fmt::format("; the row length {} is not a multiple of the block size of {}",
                                  tensor.shape().columns(), decision.type->name);
   decision.wanted = decision.type;
-  const auto found = recipe_.fallback.find(decision.wanted);
+  const auto found = recipe_.fallback.find(&plain_type(*decision.wanted));
   const TypeInfo* type = fallback && found != recipe_.fallback.end() ? found->second : nullptr;
   if (type && !fits(*type, tensor.shape())) type = recipe_.last_fallback;
   decision.refused = !type || !fits(*type, tensor.shape());
@@ -116,7 +137,7 @@ Result<Decision> Decider::decide(const Tensor& tensor) {
   }
   BOOST_OUTCOME_TRY(check_target(tensor, *decision.type));
   const bool fallback = !decision.named || (user ? user->fallback : fallback_);
-  return fit(std::move(decision), tensor, fallback);
+  return with_rows(fit(std::move(decision), tensor, fallback), tensor);
 }
 
 }  // namespace ggufmill

@@ -44,6 +44,10 @@ struct Decision {
 // weights in a file.
 bool is_of_activations(const TypeInfo& type);
 
+// Returns why rows of a tensor are not interleaved as those of `type`, in words that follow a semicolon; empty if they
+// can be.
+std::string why_plain(const Recipe& recipe, const Tensor& tensor, const TypeInfo& type);
+
 // Decides the types of one model's tensors, given in order. Not thread-safe.
 class Decider {
  public:
@@ -59,6 +63,7 @@ class Decider {
   Result<TensorRule*> user_rule(const Tensor& tensor) const;
   Result<Decision> by_recipe(const Tensor& tensor);  // null type: no rule matched and the recipe has no type
   Decision fit(Decision decision, const Tensor& tensor, bool fallback) const;
+  Decision with_rows(Decision decision, const Tensor& tensor) const;
 
   const Recipe& recipe_;
   std::vector<TensorRule>& rules_;

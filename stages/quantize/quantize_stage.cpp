@@ -49,7 +49,7 @@ bool exempt(const Recipe& recipe, const Tensor& tensor) {
 
 bool needs(const Recipe& recipe, const Tensor& tensor) {
   const auto& types = recipe.needs_importance;
-  return tensor.converted() && std::find(types.begin(), types.end(), tensor.type) != types.end() &&
+  return tensor.converted() && std::find(types.begin(), types.end(), &plain_type(*tensor.type)) != types.end() &&
          !exempt(recipe, tensor);
 }
 
@@ -128,6 +128,7 @@ class QuantizeStage final : public TargetStage {
     if (options_.target) {
       BOOST_OUTCOME_TRY(fill(model, open));
     }
+    BOOST_OUTCOME_TRY(arrange_rows(model));
     warn_if_all_are_kept(model);
     warn_of_unused_encoders(model);
     find_importance_problems(options_.recipe, model);
@@ -173,6 +174,29 @@ class QuantizeStage final : public TargetStage {
     return open;
   }
 
+  // Interleaves or separates rows as the output asks for, without changing values.
+  Status arrange_rows(Model& model) const {
+    for (Tensor& tensor : model.tensors) {
+      BOOST_OUTCOME_TRY(tensor.type, repacked_type(tensor));
+      if (&plain_type(*tensor.type) == &plain_type(tensor.source_type())) {
+        BOOST_OUTCOME_TRY(tensor.expression, expressions::interleave(tensor.expression, *tensor.type));
+      }
+    }
+    return ok();
+  }
+
+  Result<const TypeInfo*> repacked_type(const Tensor& tensor) const {
+    if (!options_.repack) return tensor.type;
+    if (options_.repack->match) {
+      BOOST_OUTCOME_TRY(const bool match, options_.repack->match->matches(tensor.name));
+      if (!match) return tensor.type;
+    }
+    if (!options_.repack->interleaved) return &plain_type(*tensor.type);
+    for (const TypeInfo* type : catalog_.types().interleaved())
+      if (type->plain == tensor.type && why_plain(options_.recipe, tensor, *type).empty()) return type;
+    return tensor.type;
+  }
+
   // The output counts dimensions as ggml does, without trailing ones, unless readers of such models need them.
   Status drop_trailing_ones(Model& model, const ModelFacts& facts) const {
     if (model.notes.get(notes::kKeepsDimensions)) return ok();
@@ -185,7 +209,7 @@ class QuantizeStage final : public TargetStage {
   }
 
   const Encoder& encoder_of(const TypeInfo& type) const {
-    const auto found = options_.recipe.encoders.find(&type);
+    const auto found = options_.recipe.encoders.find(&plain_type(type));
     return found == options_.recipe.encoders.end() ? options_.encoder : found->second;
   }
 
@@ -321,7 +345,9 @@ class QuantizeStage final : public TargetStage {
 
   // Refuses to quantize an already quantized tensor again unless allowed: the lost precision cannot be recovered.
   Status check_requantize(const Tensor& tensor, const TypeInfo& type) const {
-    if (options_.requantize || !tensor.source_type().is_quantized() || &type == &tensor.source_type()) return ok();
+    if (options_.requantize || !tensor.source_type().is_quantized() ||
+        &plain_type(type) == &plain_type(tensor.source_type()))
+      return ok();
     return error_at(
         options_.origin,
         fmt::format("tensor '{}' is already {} and would become {}", tensor.name, tensor.source_type().name, type.name),
@@ -352,6 +378,16 @@ class QuantizeStage final : public TargetStage {
       metadata.set_at_end(key, std::move(value));
   }
 
+  // Returns the file type of rows that are interleaved or separated by `repack`.
+  MetadataValue repacked(MetadataValue file_type) const {
+    const auto number = options_.repack ? as_unsigned(file_type) : std::nullopt;
+    if (!number || *number > UINT32_MAX) return file_type;
+    const auto before = static_cast<std::uint32_t>(*number);
+    return metadata_unsigned(MetadataType::kUint32, options_.repack->interleaved
+                                                        ? RecipeCatalog::interleaved_file_type(before)
+                                                        : RecipeCatalog::plain_file_type(before));
+  }
+
   void write_metadata(Model& model) const {
     const auto number = [](std::uint32_t value) { return metadata_unsigned(MetadataType::kUint32, value); };
     if (const std::string encoders = encoders_of(model); !encoders.empty())
@@ -363,7 +399,7 @@ class QuantizeStage final : public TargetStage {
     MetadataValue file_type = options_.recipe.file_type ? number(*options_.recipe.file_type)
                               : before                  ? *before
                                                         : number(guessed_file_type(model.tensors, catalog_));
-    set_number(kFileTypeKey, std::move(file_type), model.metadata);
+    set_number(kFileTypeKey, repacked(std::move(file_type)), model.metadata);
   }
 
   QuantizeStageOptions options_;
@@ -393,10 +429,25 @@ struct QuantizeSettings {
   Encoder encoder{};
   EncodersByType encoders{};
   std::optional<TargetOptions> target{};
+  std::optional<Repacking> repack{};
   Origin origin{}, recipe_origin{}, encoder_origin{};  // of the stage; of `recipe` or `type`; of `encoder`
 };
 
 Form<bool> misfit_form() { return word<bool>({{"refuse", false}, {"fallback", true}}); }
+
+Form<Repacking> repacking_form() {
+  const auto rows = word<bool>({{"interleaved", true}, {"plain", false}});
+  const auto map =
+      map_of<Repacking>({
+                            field("rows", &Repacking::interleaved, rows, "The new arrangement of rows.")
+                                .required()
+                                .example("interleaved"),
+                            field("match", &Repacking::match, "Pattern to find in the names of the tensors.")
+                                .example("'ffn_.*_exps'"),
+                        })
+          .doc("An arrangement of rows for some tensors.");
+  return either<Repacking>({shorthand(&Repacking::interleaved, rows), map});
+}
 
 Form<std::vector<WrittenRule>> tensors_form(const Types& types) {
   using Rule = TensorRule;
@@ -444,6 +495,10 @@ Fields<QuantizeSettings> settings_fields(const Types& types) {
           "What happens to a type named here where the row length is not a multiple of its block size: it is refused, "
           "or replaced according to the recipe's `fallback`. A recipe's own types always fall back.")
           .shown_default("refuse"),
+      field("repack", &Settings::repack, repacking_form(),
+            "Rearranges rows without changing values: `interleaved` gives every type its variant for ik_llama.cpp, "
+            "`_R4` or `_R8`, if there is one and the number of rows is a multiple; `plain` separates the rows again.")
+          .example("interleaved"),
       field("encoder", &Settings::encoder, encoder_form(types),
             "How values are encoded in their types: as llama-quantize does, or with better scales, minimums and levels "
             "at the same size. Kernel modules can add encoders: the module `ik` has `ik`, which quantizes as "
@@ -492,12 +547,13 @@ Status check_encoders(const QuantizeSettings& settings) {
 
 Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeCatalog& catalog) {
   const bool by_recipe = settings.recipe.has_value(), by_type = settings.type, by_target = settings.target.has_value();
-  if (by_recipe + by_type + by_target != 1)
+  const bool only_repacks = settings.repack && !by_recipe && !by_type && !by_target;
+  if (by_recipe + by_type + by_target != 1 && !only_repacks)
     return error_at(settings.origin,
                     by_recipe && by_type                ? "both a recipe and a type are given"
                     : by_recipe || by_type || by_target ? "a target is given together with a recipe or a type"
                                                         : "neither a recipe nor a type is given",
-                    "give one of them: {recipe: Q4_K_M}, {type: Q4_K}, or {target: {bits: 4.5}}");
+                    "give one of them: {recipe: Q4_K_M}, {type: Q4_K}, {target: {bits: 4.5}}, or only `repack`");
   QuantizeStageOptions options;
   BOOST_OUTCOME_TRY(check_encoders(settings));
   options.origin = settings.origin;
@@ -505,6 +561,7 @@ Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeC
   BOOST_OUTCOME_TRY(options.recipe, by_recipe ? catalog.find(*settings.recipe, options.recipe_origin)
                                     : by_type ? recipe_of_type(*settings.type, catalog)
                                               : recipe_of_target(catalog));
+  if (only_repacks) options.recipe.by_layer = false, options.recipe.keys_in_place = true;
   add_rules(std::move(settings.rules), "rules", options.recipe);
   for (const auto& [type, encoder] : settings.encoders) options.recipe.encoders[type] = encoder;
   options.target = std::move(settings.target);
@@ -517,6 +574,7 @@ Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeC
   options.pure = settings.pure;
   options.requantize = settings.requantize;
   options.order_by_layer = settings.order_by_layer;
+  options.repack = std::move(settings.repack);
   return options;
 }
 

@@ -12,6 +12,12 @@
 
 namespace ggufmill {
 
+// Rearranges rows, of all tensors or of those whose names match.
+struct Repacking {
+  bool interleaved = true;  // otherwise, interleaved rows are separated
+  std::optional<Pattern> match{};
+};
+
 struct QuantizeStageOptions {
   Recipe recipe;                         // from a RecipeCatalog or recipe_of_type(); not partial
   std::vector<TensorRule> rules;         // tried before the recipe's
@@ -22,6 +28,7 @@ struct QuantizeStageOptions {
   Encoder encoder{};                     // of tensors whose rule and type have none
   EncodersByType encoders{};             // those of recipe.encoders that the stage itself gives
   std::optional<bool> order_by_layer{};  // the order of llama-quantize, or that of the source; none: the recipe's
+  std::optional<Repacking> repack{};
   // Budgets for the tensors that no rule decides. The recipe then has no type.
   std::optional<TargetOptions> target{};
   Origin origin{}, recipe_origin{};

@@ -73,6 +73,8 @@ Form<TypeMap> fallback_form(const Types& types) {
   return converted<TypeMap>(dictionary_of(tensor_type(types).doc("A tensor type.")), convert);
 }
 
+Form<NamedValues<std::uint32_t>> file_types_form() { return dictionary_of(integer<std::uint32_t>().doc("A number.")); }
+
 // A recipe file: its own values, without those that it inherits.
 struct RecipeFile {
   Recipe recipe{};
@@ -108,6 +110,10 @@ Form<RecipeFile> recipe_form(const Types& types) {
             "Types that are refused without importance data."),
       field("importance_exempt", &Recipe::importance_exempt, list_of(class_form()),
             "Classes that are never refused for missing importance data."),
+      field("plain_rows", &Recipe::plain_rows, list_of(class_form()), "Classes whose rows are never interleaved."),
+      field("interleaved_file_types", &Recipe::interleaved_file_types, file_types_form(),
+            "Recipes, and the general.file_type that replaces theirs when the rows of a file are interleaved.")
+          .example("{Q4_K_M: 214}"),
       field("models", &Recipe::models, groups_form(), "Named groups of models, for the condition `model`."),
       field("keep_dimensions", &Recipe::keep_dimensions,
             list_of(text().doc("A group of `models`.").example("diffusion")),
@@ -164,6 +170,7 @@ Recipe extended(Recipe inherited, Recipe own) {
   for (auto& [name, members] : own.models) all.models[name] = std::move(members);
   append(all.needs_importance, own.needs_importance);
   append(all.importance_exempt, own.importance_exempt);
+  append(all.plain_rows, own.plain_rows);
   append(all.keep_dimensions, own.keep_dimensions);
   append(all.files, own.files);
   prepend(all.keep, std::move(own.keep), all.name);
@@ -222,9 +229,13 @@ Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin
 }
 
 Recipe heading_of(const BuiltInRecipe& recipe) {
-  static const Fields<Recipe> fields{field("description", &Recipe::description, ""),
-                                     field("aliases", &Recipe::aliases, ""), field("partial", &Recipe::partial, ""),
-                                     field("file_type", &Recipe::file_type, ""), field("module", &Recipe::module, "")};
+  static const Fields<Recipe> fields{
+      field("description", &Recipe::description, ""),
+      field("aliases", &Recipe::aliases, ""),
+      field("partial", &Recipe::partial, ""),
+      field("file_type", &Recipe::file_type, ""),
+      field("module", &Recipe::module, ""),
+      field("interleaved_file_types", &Recipe::interleaved_file_types, file_types_form(), "")};
   Diagnostics ignored;  // built-in files are valid: a test reads them all
   Recipe heading;
   heading.name = recipe.name;
@@ -248,6 +259,28 @@ std::vector<BuiltInRecipe> RecipeCatalog::offered() const {
     if (const std::string module = heading_of(recipe).module; module.empty() || types_.have_module(module))
       recipes.push_back(recipe);
   return recipes;
+}
+
+// Returns the file types of plain rows and of interleaved ones, in pairs.
+static std::vector<std::pair<std::uint32_t, std::uint32_t>> file_types_of_rows() {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  for (const BuiltInRecipe& built_in : built_in_recipes())
+    for (const auto& [name, interleaved] : heading_of(built_in).interleaved_file_types)
+      if (const BuiltInRecipe* plain = find_built_in_recipe(name))
+        if (const auto number = heading_of(*plain).file_type) pairs.emplace_back(*number, interleaved);
+  return pairs;
+}
+
+std::uint32_t RecipeCatalog::interleaved_file_type(std::uint32_t number) {
+  for (const auto& [plain, interleaved] : file_types_of_rows())
+    if (plain == number) return interleaved;
+  return number;
+}
+
+std::uint32_t RecipeCatalog::plain_file_type(std::uint32_t number) {
+  for (const auto& [plain, interleaved] : file_types_of_rows())
+    if (interleaved == number) return plain;
+  return number;
 }
 
 std::string RecipeCatalog::hint(const std::string& name) const {

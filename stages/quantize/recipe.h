@@ -37,6 +37,9 @@ struct Recipe {
   bool is_type = false;  // made from one type that the user named, based on what all recipes share
   std::vector<const TypeInfo*> needs_importance{};  // types refused without importance, except for...
   std::vector<ClassSet> importance_exempt{};        // ...tensors of these classes
+  std::vector<ClassSet> plain_rows{};               // classes whose rows are never interleaved
+  // Names of recipes, and the file types that replace theirs when rows are interleaved. Not inherited.
+  std::vector<std::pair<std::string, std::uint32_t>> interleaved_file_types{};
   ModelGroups models{};
   std::vector<std::string> keep_dimensions{};  // groups of models whose tensors keep trailing dimensions of 1
   std::string module{};                        // kernel module whose types it names; empty: none
@@ -69,6 +72,10 @@ class RecipeCatalog {
   Result<Recipe> find(const std::string& name_or_path, const Origin& asked = {}) const;
   // Returns the number of the built-in recipe with that name or alias; nullopt if there is no such recipe.
   std::optional<std::uint32_t> file_type_of(const std::string& name) const;
+  // Return the number that replaces a file type when rows are interleaved, or separated again; the same if none does.
+  // Of several recipes with one number, that of the first returns.
+  static std::uint32_t interleaved_file_type(std::uint32_t number);
+  static std::uint32_t plain_file_type(std::uint32_t number);
   // Returns the built-in recipes, without those whose kernel module is not loaded; sorted by name, with partial ones.
   std::vector<BuiltInRecipe> offered() const;
   // Returns help for an unknown recipe: the nearest name or alias of a complete recipe, and the command that lists
@@ -95,7 +102,8 @@ void add_rules(std::vector<Rule> rules, const std::string& where, Recipe& recipe
 // Returns the built-in recipe with that name or alias, ignoring case, whether or not its module is loaded; null if
 // there is none.
 const BuiltInRecipe* find_built_in_recipe(const std::string& name);
-// Returns what a built-in recipe says about itself: name, description, aliases, partial, file type and module.
+// Returns what a built-in recipe says about itself: name, description, aliases, partial, file type, module, and file
+// types of interleaved rows.
 Recipe heading_of(const BuiltInRecipe& recipe);
 
 }  // namespace ggufmill

@@ -185,6 +185,16 @@ TEST_CASE("the file type of a recipe is known by its names, not by its path") {
   CHECK_FALSE(catalog.file_type_of("./a.yaml"));
 }
 
+TEST_CASE("interleaved rows have a file type of their own") {
+  CHECK(RecipeCatalog::interleaved_file_type(15) == 214);  // Q4_K_M
+  CHECK(RecipeCatalog::interleaved_file_type(14) == 214);  // Q4_K_S
+  CHECK(RecipeCatalog::interleaved_file_type(140) == 340);
+  CHECK(RecipeCatalog::interleaved_file_type(32) == 32);  // BF16
+  CHECK(RecipeCatalog::plain_file_type(214) == 15);
+  CHECK(RecipeCatalog::plain_file_type(340) == 140);
+  CHECK(RecipeCatalog::plain_file_type(15) == 15);
+}
+
 TEST_CASE("a rule's encoder is not one of its conditions") {
   const Recipe recipe = Folder().write("mine", "{rules: [{class: attn_v, type: Q8_0, encoder: search}]}").value();
   CHECK(texts(recipe.rules) == Texts{"mine: class attn_v"});

@@ -62,6 +62,7 @@ Result<Tensor> sampled(const Tensor& tensor, RowSample sample) {
   const std::uint64_t start = number % (shape.dims[1] - rows * stride + 1), row = (number >> 32) % stride;
   Tensor made = tensor;
   ExpressionRef& values = made.expression;
+  BOOST_OUTCOME_TRY(values, expressions::plain_rows(values));
   BOOST_OUTCOME_TRY(values, expressions::slice(values, 1, start, rows * stride));
   BOOST_OUTCOME_TRY(values,
                     expressions::reshape(values, {4, {shape.columns(), stride, rows, shape.dims[2] * shape.dims[3]}}));

@@ -86,6 +86,19 @@ TEST_CASE("small tensors are measured with more of their rows") {
   CHECK(rows_in(tensor_of("a", {2, {kColumns, 128, 1, 1}}), {16}).size() == 64);
 }
 
+TEST_CASE("interleaved rows are separated before some are taken") {
+  const TypeInfo& type = *Types().find("Q4_K_R4");
+  const Shape shape{2, {256, 1024, 1, 1}};
+  const auto source = std::make_shared<const SourceFile>(SourceFile{"model", 1 << 30, 0, 0});
+  Tensor tensor;
+  tensor.name = "a";
+  tensor.type = &type;
+  tensor.expression = expressions::extent(type, shape, {source, 0, bytes_of(type, shape).value()}).value();
+  const Tensor rows = sampled(tensor, {16}).value();
+  CHECK(rows.expression->type == type.plain);
+  CHECK(rows.shape() == Shape{2, {256, 1024 / 15, 1, 1}});
+}
+
 TEST_CASE("all rows are the tensor itself") {
   const Tensor tensor = tensor_of("a", {2, {kColumns, 4096, 1, 1}});
   CHECK(sampled(tensor, {1}).value().expression == tensor.expression);

@@ -82,6 +82,8 @@ const TensorOperation& cast_operation() { return the_only<CastOperation>(); }
 
 Result<ExpressionRef> expressions::cast(ExpressionRef input, const TypeInfo& type) {
   if (input->type == &type) return input;
+  BOOST_OUTCOME_TRY(input, expressions::plain_rows(std::move(input)));
+  if (input->type == &type) return input;
   if (is_source_type(type))
     return broken(Operation::kCast, fmt::format("conversion to {} is not supported", type.name));
   for (const TypeInfo* each : {input->type, &type}) {
