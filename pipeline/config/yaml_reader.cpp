@@ -164,6 +164,8 @@ std::optional<ConfigDocument> read_document(std::string_view text, const std::st
   return ConfigDocument{std::shared_ptr<const ConfigText>(texts, &texts->front()), std::move(*root)};
 }
 
-bool names_file(std::string_view name) { return name.find('/') != name.npos || name.ends_with(".yaml"); }
+bool names_file(std::string_view name) {
+  return name.find('/') != name.npos || name.ends_with(".yaml") || name.ends_with(".recipe");
+}
 
 }  // namespace ggufmill

@@ -29,7 +29,8 @@ std::optional<ConfigNode> read_foreign_yaml(std::string_view text, std::string n
 // Does the same as read_yaml() and also returns the text. For stages that have their own files (recipes).
 std::optional<ConfigDocument> read_document(std::string_view text, const std::string& name, Diagnostics& errors);
 
-// Returns true if a name refers to a file rather than a built-in one: it contains a slash or ends in ".yaml".
+// Returns true if a name refers to a file rather than a built-in one: it contains a slash, or ends
+// in ".yaml" or ".recipe".
 bool names_file(std::string_view name);
 
 // Reads a value that starts at byte `begin` of a command-line argument; positions refer to `shown`, its only line.

@@ -13,6 +13,7 @@
 #include "pipeline/io/source_path.h"
 #include "pipeline/llama_cpp/quantize_options.h"
 #include "stages/quantize/recipe.h"
+#include "stages/quantize/recipe_list.h"
 
 namespace ggufmill {
 namespace {
@@ -51,11 +52,11 @@ std::optional<RecipeName> recipe_of(const std::string& word) {
   return {};
 }
 
-constexpr std::string_view kRecipeFile = ".yaml";
+bool names_recipe_file(const std::string& word) { return word.ends_with(".yaml") || names_recipe_list(word); }
 
 // Returns the recipe whose file a word names, or none. Other paths are outputs.
 std::optional<RecipeName> recipe_file(const std::string& word) {
-  if (!word.ends_with(kRecipeFile) || !is_file(word)) return {};
+  if (!names_recipe_file(word) || !is_file(word)) return {};
   return RecipeName{word, std::filesystem::path(word).stem()};
 }
 
@@ -91,8 +92,7 @@ Status read_threads(const std::string& word, QuantizeOptions& options, std::vect
 }
 
 Error no_type(const std::string& word) {
-  if (word.ends_with(kRecipeFile))
-    return usage_error(fmt::format("the recipe file {} does not exist", quoted_name(word)));
+  if (names_recipe_file(word)) return usage_error(fmt::format("the recipe file {} does not exist", quoted_name(word)));
   std::string help = RecipeCatalog().hint(word);
   if (const auto number = leading_number(word); number && !number->rest.empty())
     if (const std::string digits = std::to_string(number->number); recipe_of(digits))

@@ -130,6 +130,7 @@ class QuantizeStage final : public TargetStage {
     }
     BOOST_OUTCOME_TRY(arrange_rows(model));
     warn_if_all_are_kept(model);
+    if (options_.recipe.is_list) warn_of_rest(model, open);
     warn_of_unused_encoders(model);
     find_importance_problems(options_.recipe, model);
     write_metadata(model);
@@ -312,6 +313,14 @@ class QuantizeStage final : public TargetStage {
     model.warnings.push_back(std::move(warning));
   }
 
+  // Reports the tensors that no line of a list of types matches.
+  void warn_of_rest(Model& model, const std::vector<std::size_t>& open) const {
+    if (open.empty()) return;
+    model.warnings.push_back(fmt::format("{} of {} tensors keep their type, because no line of {} matches them: {}{}",
+                                         open.size(), model.tensors.size(), options_.recipe.name,
+                                         quoted_name(model.tensors[open[0]].name), open.size() == 1 ? "" : ", ..."));
+  }
+
   void warn_of_unused_encoders(Model& model) const {
     if (!options_.encoder.is_reference() && std::ranges::none_of(model.tensors, has_own_encoder))
       model.warnings.push_back(fmt::format(
@@ -396,9 +405,9 @@ class QuantizeStage final : public TargetStage {
       model.metadata.remove(kEncoderKey);  // that of an earlier run
     set_number("general.quantization_version", number(2), model.metadata);
     const MetadataValue* before = model.metadata.find(kFileTypeKey);
-    MetadataValue file_type = options_.recipe.file_type ? number(*options_.recipe.file_type)
-                              : before                  ? *before
-                                                        : number(guessed_file_type(model.tensors, catalog_));
+    MetadataValue file_type = options_.recipe.file_type            ? number(*options_.recipe.file_type)
+                              : before && !options_.recipe.is_list ? *before
+                                                                   : number(guessed_file_type(model.tensors, catalog_));
     set_number(kFileTypeKey, repacked(std::move(file_type)), model.metadata);
   }
 

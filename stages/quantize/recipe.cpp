@@ -7,6 +7,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
+#include "stages/quantize/recipe_list.h"
 
 namespace ggufmill {
 namespace {
@@ -157,6 +158,7 @@ Recipe extended(Recipe inherited, Recipe own) {
   all.name = std::move(own.name);
   all.aliases = std::move(own.aliases);
   all.partial = own.partial;
+  all.is_list = own.is_list;
   if (!own.description.empty()) all.description = std::move(own.description);
   if (own.type) all.type = own.type;
   if (own.file_type) all.file_type = own.file_type;
@@ -323,6 +325,7 @@ Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin
         "merge the rules of several of them into one");
   chain.push_back(text.name);
 
+  if (names_recipe_list(text.name)) return find_list(text, chain);
   BOOST_OUTCOME_TRY(RecipeFile file, parse_document(text.text, text.name, recipe_form(types_), types_));
   Recipe inherited;
   if (file.parent) {
@@ -334,6 +337,27 @@ Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin
   Recipe recipe = extended(std::move(inherited), std::move(file.recipe));
   BOOST_OUTCOME_TRY(check_groups(recipe, file.origin));
   return recipe;
+}
+
+// A list is based on what the recipes of its types have in common: the partial recipe of their module that extends
+// none.
+Result<Recipe> RecipeCatalog::find_list(const Text& text, std::vector<std::string>& chain) const {
+  BOOST_OUTCOME_TRY(std::vector<Rule> rules, parse_recipe_list(text.text, text.name, types_));
+  std::string module;
+  for (const Rule& rule : rules)
+    if (module.empty()) module = types_.module_of(*rule.type);
+  Recipe inherited;
+  for (const BuiltInRecipe& base : offered())
+    if (const Recipe heading = heading_of(base);
+        heading.partial && heading.module == module && base.text.find("\nextends:") == std::string_view::npos) {
+      BOOST_OUTCOME_TRY(inherited, find(std::string(base.name), {}, chain));
+    }
+  Recipe own;
+  own.name = std::filesystem::path(text.name).stem().string();
+  own.is_list = true;
+  own.files.push_back(text.name);
+  own.rules = std::move(rules);
+  return extended(std::move(inherited), std::move(own));
 }
 
 }  // namespace ggufmill

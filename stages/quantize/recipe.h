@@ -34,6 +34,7 @@ struct Recipe {
   std::map<const TypeInfo*, const TypeInfo*> fallback{};  // for rows that are not whole blocks
   const TypeInfo* last_fallback = nullptr;                // if that does not fit either
   EncodersByType encoders{};                              // of all tensors of a type whose rule has none
+  bool is_list = false;  // read from a list of types, which is meant for all tensors (recipe_list.h)
   bool is_type = false;  // made from one type that the user named, based on what all recipes share
   std::vector<const TypeInfo*> needs_importance{};  // types refused without importance, except for...
   std::vector<ClassSet> importance_exempt{};        // ...tensors of these classes
@@ -62,7 +63,7 @@ struct BuiltInRecipe {
 };
 std::span<const BuiltInRecipe> built_in_recipes();  // sorted by name; includes partial ones
 
-// Finds recipes: built-in ones by name or alias, ignoring case, and files by path.
+// Finds recipes: built-in ones by name or alias, ignoring case, and files by path: NAME.yaml, or a list NAME.recipe.
 class RecipeCatalog {
  public:
   explicit RecipeCatalog(Types types = {}) : types_(std::move(types)) {}
@@ -88,6 +89,7 @@ class RecipeCatalog {
     std::string name;  // for messages and reasons
     std::string text;
   };
+  Result<Recipe> find_list(const Text& text, std::vector<std::string>& chain) const;
   Result<Text> text_of(const std::string& name, const Origin& asked) const;
   Result<Recipe> find(const std::string& name_or_path, const Origin& asked, std::vector<std::string>& chain) const;
 
