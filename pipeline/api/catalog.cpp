@@ -55,7 +55,7 @@ Result<json::array> exclusions() {
     BOOST_OUTCOME_TRY(const auto exclusion, find_exclusion(std::string(built_in.name), {}, {}));
     json::array types;
     for (const TypeInfo* type : exclusion.types) types.emplace_back(type->name);
-    list.push_back({{"name", exclusion.name}, {"types", std::move(types)}});
+    list.push_back({{"name", exclusion.name}, {"types", std::move(types)}, {"modules", texts(exclusion.modules)}});
   }
   return list;
 }

@@ -19,7 +19,7 @@ inline constexpr std::string_view kCatalogNames[] = {"recipes", "objectives", "e
 // Returns the built-in files of a kind, of recipes those that `catalog` offers:
 //   recipes        [{name, aliases, file_type (or null), type (or null), description}]
 //   objectives     [{name, formula}]
-//   exclusions     [{name, types}]
+//   exclusions     [{name, types, modules}]
 //   architectures  [{map, architecture, description, classes, tokenizers, partial}]
 //   functions      [{name, kind, least, most, description}]: of values, on tensors, and of computed tensors
 Result<boost::json::array> describe_catalog(CatalogKind kind, const RecipeCatalog& catalog = RecipeCatalog());

@@ -157,6 +157,9 @@ int list_exclusions(bool as_json) {
     std::string types;
     for (const boost::json::value& type : each.at("types").as_array())
       types.append(types.empty() ? "" : ", ").append(type.as_string());
+    for (const boost::json::value& module : each.at("modules").as_array())
+      types.append(fmt::format("{}all of the kernel module {}", types.empty() ? "" : ", ",
+                               std::string_view(module.as_string())));
     rows.push_back({text_at(each, "name"), std::move(types)});
   }
   print_table({{"exclusion"}, {"types that are left out"}}, rows, as_json);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "pipeline/config/bound_fields.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
@@ -17,8 +19,9 @@ Form<Exclusion> exclusion_form(const Types& types) {
                  field("description", &Exclusion::description, "What the types have in common."),
                  field("source", &Exclusion::source, "The source of this information."),
                  field("types", &Exclusion::types,
-                       list_of(tensor_type(types).doc("A type.").example("TQ1_0")).at_least(1), "The excluded types.")
-                     .required(),
+                       list_of(tensor_type(types).doc("A type.").example("TQ1_0")).at_least(1), "The excluded types."),
+                 field("modules", &Exclusion::modules, list_of(text().doc("A module.").example("ik")).at_least(1),
+                       "Kernel modules all of whose types are excluded."),
              })
       .doc("Types excluded from a choice.");
 }
@@ -26,6 +29,11 @@ Form<Exclusion> exclusion_form(const Types& types) {
 Result<Exclusion> parse_exclusion(std::string_view text, const std::string& name, const Types& types) {
   BOOST_OUTCOME_TRY(Exclusion exclusion, parse_document(text, name, exclusion_form(types), types));
   exclusion.name = name;
+  if (exclusion.types.empty() && exclusion.modules.empty())
+    return Error{ExitCode::kUsage, name, "excludes nothing", "", "list `types` or `modules`"};
+  for (const TypeInfo* type : types.all())
+    if (const std::string module = types.module_of(*type); std::ranges::count(exclusion.modules, module) != 0)
+      exclusion.types.push_back(type);
   return exclusion;
 }
 

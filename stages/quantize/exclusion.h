@@ -13,10 +13,11 @@ namespace ggufmill {
 
 struct Exclusion {
   std::string name{};
-  std::string description{};  // what the types have in common
-  std::string source{};       // reference for the list
-  std::vector<const TypeInfo*> types{};
-  std::string file{};  // path it was read from; empty: built in
+  std::string description{};             // what the types have in common
+  std::string source{};                  // reference for the list
+  std::vector<const TypeInfo*> types{};  // with those of the modules that are loaded
+  std::vector<std::string> modules{};    // kernel modules all of whose types are excluded
+  std::string file{};                    // path it was read from; empty: built in
 };
 
 // Returns a built-in list by name, or reads one from a file by path. `asked` is the position for error messages. The

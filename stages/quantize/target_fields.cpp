@@ -25,10 +25,16 @@ struct ObjectiveChoice {
   Origin origin{};
 };
 
+// A type as a user names it, or all types of a kernel module.
+struct Candidates {
+  std::vector<const TypeInfo*> types{};
+  bool is_module = false;
+};
+
 // The options of a target as written, before files are read.
 struct TargetSettings {
   std::vector<TargetBudget> budgets{};
-  std::vector<const TypeInfo*> candidates{};
+  std::vector<Candidates> candidates{};
   std::vector<Exclusion> exclude{};
   std::optional<std::string> measured{};
   RowSample sample{};
@@ -128,6 +134,22 @@ Form<std::vector<Exclusion>> exclusions_form(const Types& types) {
   return one_or_more(converted<Exclusion>(name, find), "Several lists.", 1);
 }
 
+Form<Candidates> candidates_form(const Types& types) {
+  const auto convert = [types](const TypeInfo* type, const ConfigNode& node) -> Result<Candidates> {
+    if (type && type->plain)
+      return error_at(
+          node, fmt::format("{} has the values of {}, with interleaved rows", type->name, type->plain->name),
+          fmt::format("choose among plain types, {} for example, and add `repack: interleaved`", type->plain->name));
+    if (type) return Candidates{{type}, false};
+    Candidates candidates{{}, true};
+    for (const TypeInfo* each : types.all())
+      if (types.module_of(*each) == node.scalar) candidates.types.push_back(each);
+    return candidates;
+  };
+  return converted<Candidates>(tensor_type(types, types.modules()).doc("A type, or a kernel module.").example("Q4_K"),
+                               convert);
+}
+
 Form<TypeBound> bound_form(const Types& types) {
   const auto type = [&] { return tensor_type(types); };
   return map_of<TypeBound>(
@@ -152,14 +174,14 @@ Fields<TargetSettings> settings_fields(const RecipeCatalog& catalog) {
             "measurements. Rules in `tensors` set the types of individual tensors.")
           .example("{bits: 4.5}")
           .at(&Settings::origin),
-      field("candidates", &Settings::candidates,
-            list_of(tensor_type(catalog.types()).doc("A type.").example("Q4_K")).at_least(1),
-            "The types to choose from; each one is measured.")
+      field("candidates", &Settings::candidates, list_of(candidates_form(catalog.types())).at_least(1),
+            "The types to choose from; each one is measured. The name of a kernel module, such as `ik`, stands for its "
+            "types; modules alone add theirs to the default.")
           .shown_default(fmt::format("[{}]", fmt::join(kCandidates, ", ")))
           .example("[Q3_K, Q4_K, Q6_K]"),
       field("exclude", &Settings::exclude, exclusions_form(catalog.types()),
-            "Candidates to exclude, given as lists of types without fast code in a backend: " + built_in +
-                "or files of your own.")
+            "Candidates to exclude, given as lists of types, such as those without fast code in a backend: " +
+                built_in + "or files of your own.")
           .example("[cuda, cpu-x86-64]")
           .at(&Settings::exclude_origin),
       field("measured", &Settings::measured, path(),
@@ -219,9 +241,11 @@ Result<TargetOptions> options_of(TargetSettings settings, const Types& types) {
   TargetOptions options;
   options.origin = settings.origin;
   options.budgets = std::move(settings.budgets);
-  options.candidates = std::move(settings.candidates);
-  if (options.candidates.empty())
+  if (std::ranges::all_of(settings.candidates, &Candidates::is_module))
     for (const std::string_view name : kCandidates) options.candidates.push_back(types.find(name));
+  for (const Candidates& named : settings.candidates)
+    for (const TypeInfo* type : named.types)
+      if (std::ranges::count(options.candidates, type) == 0) options.candidates.push_back(type);
   BOOST_OUTCOME_TRY(exclude_types(settings, options));
   BOOST_OUTCOME_TRY(take_objective(settings, options));
   options.groups = std::move(settings.groups);

@@ -351,15 +351,99 @@ TEST_CASE("an exclusion list contains types and must leave some candidates") {
   for (const BuiltInExclusion& built_in : built_in_exclusions()) {
     const Exclusion exclusion = find_exclusion(std::string(built_in.name), {}, {}).value();
     INFO(built_in.name);
-    CHECK_FALSE(exclusion.types.empty());
+    CHECK(exclusion.types.empty() == !exclusion.modules.empty());  // no module is loaded
     CHECK(exclusion.description.starts_with("Types "));
-    CHECK(exclusion.source.starts_with("llama.cpp, ggml/src/"));
+    CHECK(exclusion.source.find("llama.cpp, ggml/") != std::string::npos);
   }
   CHECK(find_exclusion("cdua", {}, {}).error().what == "unknown exclusion list 'cdua'");
-  for (const char* text : {"", "types: []", "types: [Q4_X]", "name: [Q4_K]"}) {
+  for (const char* text : {"", "types: []", "types: [Q4_X]", "name: [Q4_K]", "modules: []", "description: a"}) {
     write_text(folder.file("bad.yaml"), text);
     CHECK_FALSE(find_exclusion(folder.file("bad.yaml"), {}, {}));
   }
+}
+
+namespace {
+
+// Types with one of a module named "made", with the values of Q5_K, and its measurement.
+struct WithModule {
+  Types types;
+  Sample sample;
+
+  WithModule() {
+    REQUIRE(types.add(0x10001, "MADE", 256, 176, "made"));
+    for (MeasuredTensor& each : sample.measurement.tensors) {
+      const auto q5 = std::ranges::find(each.types, "Q5_K", &MeasuredType::type);
+      REQUIRE(q5 != each.types.end());
+      MeasuredType made = *q5;
+      made.type = "MADE";
+      made.error /= 100;
+      made.weighted_error /= 100;
+      each.types.push_back(made);
+    }
+  }
+  Result<std::unique_ptr<Stage>> stage(const std::string& text) const {
+    Diagnostics errors;
+    const auto document = read_document(text, "job.yaml", errors);
+    const StageSpec spec = quantize_stage(types);
+    if (document) lint(document->root, spec.field, errors, types);
+    if (!errors.errors().empty()) return errors.errors()[0];
+    return spec.make(document->root);
+  }
+  // Returns the names of the candidates.
+  std::vector<std::string_view> candidates(const std::string& options) const {
+    const auto made = stage("{target: {bits: 6}" + options + "}");
+    if (!made) FAIL(render(made.error()));
+    std::vector<std::string_view> names;
+    for (const TypeInfo* type : target_of(*made.value())->candidates) names.push_back(type->name);
+    return names;
+  }
+};
+
+using TypeNames = std::vector<std::string_view>;
+
+}  // namespace
+
+TEST_CASE("types of a kernel module are candidates only if they or it are named") {
+  const WithModule with;
+  const TypeNames usual = with.candidates("");
+  CHECK(std::ranges::count(usual, "MADE") == 0);
+  TypeNames all = usual;
+  all.push_back("MADE");
+  CHECK(with.candidates(", candidates: [made]") == all);
+  CHECK(with.candidates(", candidates: [Q4_K, made, MADE]") == TypeNames{"Q4_K", "MADE"});
+  CHECK(with.candidates(", candidates: [made, Q4_K]") == TypeNames{"MADE", "Q4_K"});
+}
+
+TEST_CASE("a type of a kernel module is chosen where it is better, unless its module is excluded") {
+  const WithModule with;
+  const TempDir folder;
+  write_text(folder.file("mine.yaml"), "modules: [made]");
+  for (const bool excluded : {false, true}) {
+    auto made = with.stage("{target: {bits: 5.4}, candidates: [Q2_K, Q5_K, made]" +
+                           (excluded ? ", exclude: " + folder.file("mine.yaml") : "") + "}");
+    if (!made) FAIL(render(made.error()));
+    const auto stage =
+        made.value()->as_target()->with_measurement(std::make_shared<const Measurement>(with.sample.measurement));
+    const auto model = stage->apply(with.sample.model);
+    if (!model) FAIL(render(model.error()));
+    const auto count = [&](std::string_view type) {
+      return std::ranges::count_if(model.value().tensors, [&](const Tensor& each) { return each.type->name == type; });
+    };
+    CHECK((count("MADE") == 0) == excluded);
+    CHECK((count("Q5_K") == 0) == !excluded);
+  }
+}
+
+TEST_CASE("candidates are neither interleaved types nor unknown modules") {
+  const WithModule with;
+  const auto error_of = [&](const char* candidate) {
+    const auto made = with.stage(fmt::format("{{target: {{bits: 6}}, candidates: [{}]}}", candidate));
+    REQUIRE_FALSE(made);
+    return made.error();
+  };
+  CHECK(error_of("Q4_K_R4").what == "Q4_K_R4 has the values of Q4_K, with interleaved rows");
+  CHECK(error_of("ik").what == "the kernel module 'ik' is not loaded");
+  CHECK(error_of("mode").help.starts_with("did you mean 'made'?"));
 }
 
 TEST_CASE("unusable numbers are an error, not a choice") {
