@@ -108,7 +108,7 @@ TEST_CASE("an interleaved type is known with its plain type, and is not listed a
   CHECK(none.find(TypeId{202})->name == "Q4_0_R8");
   CHECK_FALSE(none.find("IQ4_K_R4"));
   Types types;
-  REQUIRE(types.add(139, "IQ4_K", 256, 144, "ik"));
+  REQUIRE(types.add({139, "IQ4_K", TypeClass::kForeign, 256, 144, {}}, "ik"));
   REQUIRE(types.find(TypeId{339}));
   CHECK(types.find(TypeId{339})->plain == types.find("IQ4_K"));
   CHECK(types.all().size() == built_in_types().size() + 1);
@@ -117,7 +117,7 @@ TEST_CASE("an interleaved type is known with its plain type, and is not listed a
 
 TEST_CASE("a type of a module with other blocks than those of ik_llama.cpp has no interleaved type") {
   Types types;
-  REQUIRE(types.add(139, "IQ4_K", 256, 143, "mine"));
+  REQUIRE(types.add({139, "IQ4_K", TypeClass::kForeign, 256, 143, {}}, "mine"));
   CHECK_FALSE(types.find("IQ4_K_R4"));
 }
 

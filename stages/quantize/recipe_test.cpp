@@ -65,7 +65,7 @@ TEST_CASE("a recipe of a kernel module is offered only with the module") {
   };
   CHECK(offers(RecipeCatalog()) == 0);
   Types types;
-  REQUIRE(types.add(144, "IQ4_KS", 256, 136, "ik", 4));
+  REQUIRE(types.add({144, "IQ4_KS", TypeClass::kForeign, 256, 136, {}, 4}, "ik"));
   CHECK(offers(RecipeCatalog(types)) == 1);
 }
 

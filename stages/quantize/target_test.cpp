@@ -370,7 +370,7 @@ struct WithModule {
   Sample sample;
 
   WithModule() {
-    REQUIRE(types.add(0x10001, "MADE", 256, 176, "made"));
+    REQUIRE(types.add({0x10001, "MADE", TypeClass::kForeign, 256, 176, {}}, "made"));
     for (MeasuredTensor& each : sample.measurement.tensors) {
       const auto q5 = std::ranges::find(each.types, "Q5_K", &MeasuredType::type);
       REQUIRE(q5 != each.types.end());
