@@ -22,8 +22,9 @@ Types all_types() {
   TypeId id = 0x20000;
   for (const InterleavedType& type : interleaved_types())
     if (!types.find(type.plain))
-      REQUIRE(
-          types.add(id++, std::string(type.plain), type.block_elements, type.block_bytes, "ik", type.row_header_bytes));
+      REQUIRE(types.add(
+          {id++, type.plain, TypeClass::kForeign, type.block_elements, type.block_bytes, {}, type.row_header_bytes},
+          "ik"));
   return types;
 }
 
