@@ -74,9 +74,16 @@ bool has_plain_rows(const InterleavedType& type, const TypeInfo& plain) {
 }
 
 TypeInfo interleaved_of(const InterleavedType& type, const TypeInfo& plain) {
-  return {
-      type.id, type.name, TypeClass::kForeign, plain.block_elements, plain.block_bytes, {}, plain.row_header_bytes, false,
-      &plain,  type.rows};
+  return {type.id,
+          type.name,
+          TypeClass::kForeign,
+          plain.block_elements,
+          plain.block_bytes,
+          {},
+          plain.row_header_bytes,
+          false,
+          &plain,
+          type.rows};
 }
 
 // Interleaved types of the built-in ones. Also constants.
