@@ -214,13 +214,21 @@ class TileConversion {
     const KernelCall call{values.data(), into.data(), tile_.rows, tile_.columns(), weights(encoding.importance)};
     if (const Status made = encode_rows(encoding, call, weights(encoding.weights)); !made)
       return failed(made.error(), type);
+    BOOST_OUTCOME_TRY(check_scales(encoding, values, into));
+    if (encoding.encoding->type->plain) interleave(index);
+    return ok();
+  }
+
+  // Fails if values were too large for the scales of their blocks.
+  Status check_scales(const BoundEncoding& encoding, std::span<const float> values,
+                      std::span<const std::byte> rows) const {
+    const TypeInfo& type = encoding.rows_type();
     if (!type.has_scales()) return ok();
     const std::size_t blocks = tile_.rows * (tile_.columns() / type.block_elements);
-    for (std::size_t i = 0; (i = next_bad_block(type, tile_.columns(), into, i)) != blocks; ++i) {
+    for (std::size_t i = 0; (i = next_bad_block(type, tile_.columns(), rows, i)) != blocks; ++i) {
       const bool kept = step_.nonfinite == Nonfinite::kKeep && type.block_elements == 1 && !std::isfinite(values[i]);
       if (!kept) return too_large(tile_, encoding, i);
     }
-    if (encoding.encoding->type->plain) interleave(index);
     return ok();
   }
 
