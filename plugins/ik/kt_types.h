@@ -17,6 +17,7 @@ struct TrellisHeader {
 struct IQ1_KT {
   static constexpr std::uint32_t kTypeId = 158, kElements = 256, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ1_KT";
+  static constexpr ggufmill_field kFields[] = {kFloatInHeader};
   using Header = TrellisHeader;
   struct Block {
     std::uint8_t sh[8];   // bits 0 to 3: the scale of sub-block b; bit 4 + g: bit 12 of the index of its group g
@@ -31,6 +32,7 @@ struct IQ1_KT {
 struct IQ2_KT {
   static constexpr std::uint32_t kTypeId = 153, kElements = 256, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ2_KT";
+  static constexpr ggufmill_field kFields[] = {kFloatInHeader, words_in_block(4, 32)};
   using Header = TrellisHeader;
   struct Block {
     std::uint8_t scales[4];  // nibble b / 4 of byte b % 4: the scale of sub-block b
@@ -44,6 +46,7 @@ struct IQ2_KT {
 struct IQ3_KT {
   static constexpr std::uint32_t kTypeId = 154, kElements = 256, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ3_KT";
+  static constexpr ggufmill_field kFields[] = {kFloatInHeader, words_in_block(4, 32)};
   using Header = TrellisHeader;
   struct Block {
     std::uint8_t scales[4];  // as in IQ2_KT
@@ -58,6 +61,7 @@ struct IQ3_KT {
 struct IQ4_KT {
   static constexpr std::uint32_t kTypeId = 155, kElements = 256, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ4_KT";
+  static constexpr ggufmill_field kFields[] = {kFloatInHeader, {GGUFMILL_WORD_32, GGUFMILL_IN_BLOCK, 0, 8}};
   using Header = TrellisHeader;
   struct Block {
     // Four bytes for a sub-block, little-endian. Bit 0: the second book; bits 1 to 7: the scale; three bits from

@@ -157,6 +157,7 @@ constexpr ggufmill_kernel kernel_of(std::uint32_t operation, std::uint32_t flags
   ggufmill_kernel kernel = reference::plain_kernel(operation, Codec::kTypeId, Codec::kElements,
                                                    sizeof(typename Codec::Block), Codec::kName, run);
   kernel.flags = flags;
+  reference::describe_fields<Codec>(kernel);
   return kernel;
 }
 

@@ -128,3 +128,7 @@ TEST_CASE("a written plan is refused without the module of its encoder, which is
   CHECK(plan.error().what == "Q6_K has no encoder 'ik'");
   CHECK(plan.error().detail == "the plan was made with the kernel module 'ik " GGUFMILL_VERSION "'");
 }
+
+TEST_CASE("the modules of ik for all instruction sets describe their types alike") {
+  CHECK(with_module().kernels().warnings().empty());
+}
