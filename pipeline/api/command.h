@@ -23,7 +23,7 @@ struct CommandOptions {
   std::vector<std::pair<std::string, std::string>> environment{};  // added to that of this process
   // Receives what the program prints, on either stream, as it arrives.
   std::function<void(std::string_view text)> printed{};
-  // What the user can do if the program fails, for the error of run_and_capture().
+  // The advice to the user if the program fails, for the error of run_and_capture().
   std::string help{};
 };
 

@@ -9,7 +9,7 @@
 
 namespace ggufmill::testing {
 
-// What a verb printed, and its exit code.
+// The output of a verb and its exit code.
 struct Printed {
   int exit_code = 0;
   std::string out, err;

@@ -10,8 +10,8 @@
 
 namespace ggufmill {
 
-// What a run needs of modules whose bytes no other module specifies: the kernels of a foreign type, or an encoder that
-// a module adds to a type.
+// The need of a run for modules whose bytes no other module specifies: the kernels of a foreign type, or an encoder
+// that a module adds to a type.
 struct ForeignUse {
   const TypeInfo* type;
   const EncoderMethod* method = nullptr;  // null: the decoder and the default encoder

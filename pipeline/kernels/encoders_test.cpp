@@ -33,7 +33,7 @@ ggufmill_module module_of(std::span<const ggufmill_kernel> kernels, const char* 
           kernels.data()};
 }
 
-// What the checks of a module find.
+// The faults that the checks of a module find.
 struct Checked {
   Types types;
   KernelOwners owners;

@@ -191,7 +191,7 @@ class LineSearch {
 
   void set(const Line& line) { fit_ = {static_cast<float>(line.scale), static_cast<float>(line.minimum)}; }
 
-  // How much of the squares is explained.
+  // The share of the squares that is explained.
   double score_of(const LevelSums& sums, const Line& line) const {
     const auto [scale, minimum] = line;
     return 2 * scale * sums.xl + 2 * minimum * sum_x_ - 2 * scale * minimum * sums.l - scale * scale * sums.l2 -

@@ -1,5 +1,5 @@
 #pragma once
-// How ik_llama.cpp finds the scales and levels of llama.cpp's types: a search over inverse scales, then a walk that
+// The scales and levels that ik_llama.cpp finds for llama.cpp's types: a search over inverse scales, then a walk that
 // changes one level by one as long as that helps. Source: ik_llama.cpp, ggml/src/ggml-quants.c (make_qx_quants,
 // make_qkx3_quants, quantize_row_iq4_nl_impl), MIT.
 

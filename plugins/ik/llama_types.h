@@ -2,7 +2,7 @@
 // Encoders of llama.cpp's types, with the bytes that ik_llama.cpp gives them: the encoder `ik`. Types that are not here
 // have the bytes of llama.cpp. Source: ik_llama.cpp, ggml/src/ggml-quants.c (MIT).
 //
-// Where importance is zero for all weights of a super-block, ik_llama.cpp stops or writes a scale that is not a number;
+// If importance is zero for all weights of a super-block, ik_llama.cpp stops or writes a scale that is not a number;
 // here it is 0. Q2_K without importance recognises ternary rows, for which it has levels of its own; ik_llama.cpp looks
 // at the rows that one thread is given instead of each row.
 

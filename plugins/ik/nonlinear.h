@@ -115,8 +115,8 @@ struct SubBlockScale {
   bool is_shifted = false;
 };
 
-// What the search starts with if the levels of its first scale are all zero, so that no scale fits them: NaN, as most
-// types do, or that scale.
+// The scale that the search starts with if the levels of its first scale are all zero, so that no scale fits them: NaN,
+// as most types do, or that scale.
 enum class Start { kFit, kScale };
 
 // Finds the scale and the table of `count` values: tries inverse scales that map the value of greatest magnitude to
@@ -217,7 +217,7 @@ inline float fit_codes(std::size_t count, int limit, const float* scales, const 
   return best.scale;
 }
 
-// How the weights of a super-block are made: `factor` times the mean square is added to each square. Without
+// The making of the weights of a super-block: `factor` times the mean square is added to each square. Without
 // importance, the weights are the squares, with or without a quarter of that, or the magnitudes.
 enum class Without { kSquares, kSquaresAndQuarter, kMagnitudes };
 struct Weighting {

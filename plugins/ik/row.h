@@ -1,5 +1,5 @@
 #pragma once
-// What the encoders of rows with a header have in common: rows of super-blocks of 256 weights in sub-blocks of 32.
+// Shared by the encoders of rows with a header: rows of super-blocks of 256 weights in sub-blocks of 32.
 
 #include <cmath>
 #include <cstdint>

@@ -74,7 +74,7 @@ class RecipeCatalog {
   // Returns the number of the built-in recipe with that name or alias; nullopt if there is no such recipe.
   std::optional<std::uint32_t> file_type_of(const std::string& name) const;
   // Return the number that replaces a file type when rows are interleaved, or separated again; the same if none does.
-  // Of several recipes with one number, that of the first returns.
+  // If several recipes have one number, the first one wins.
   static std::uint32_t interleaved_file_type(std::uint32_t number);
   static std::uint32_t plain_file_type(std::uint32_t number);
   // Returns the built-in recipes, without those whose kernel module is not loaded; sorted by name, with partial ones.

@@ -9,7 +9,7 @@ namespace ggufmill::golden {
 
 using Words = std::vector<std::string>;
 
-// How many cases have the golden values.
+// The number of cases that have the golden values.
 struct Tally {
   std::size_t right = 0, all = 0;
 

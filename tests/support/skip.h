@@ -1,5 +1,5 @@
 #pragma once
-// How programs of the tests report that they cannot run on this machine.
+// The way in which test programs report that they cannot run on this machine.
 
 namespace ggufmill {
 

@@ -1,5 +1,5 @@
 #pragma once
-// How fast kernels are, for authors of modules: on one thread, on rows that fit a core's caches. The benchmarks of
+// The speed of kernels, for authors of modules: on one thread, on rows that fit a core's caches. The benchmarks of
 // ggufmill itself are in tests/bench.
 
 #include <string>

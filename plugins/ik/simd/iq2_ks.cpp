@@ -76,7 +76,7 @@ constexpr float divisor(bool is_shifted, int t) {
   return kTables[is_shifted].value(std::size_t{0}) + 0.5f * static_cast<float>(t - kTries);
 }
 
-// Whether no value passes two borders, even if the range of trials were a little wider.
+// True if no value passes two borders, even if the range of trials were a little wider.
 constexpr bool passes_one_border(bool is_shifted) {
   const float ratio = divisor(is_shifted, -1) / divisor(is_shifted, kTrials) * 1.01f;
   for (std::size_t i = 0; i < 2; ++i) {

@@ -126,7 +126,7 @@ struct ValueBytes {
   }
 };
 
-// What the values of kCount sub-blocks are shifted and scaled by.
+// The offset and the scale of the values of kCount sub-blocks.
 template <int kCount>
 struct SubScales {
   SubFloats<kCount> scale, shift;

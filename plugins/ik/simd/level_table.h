@@ -99,7 +99,7 @@ class LevelTable {
   constexpr float value(std::size_t level) const { return values_.values[level < kSize ? level : kSize - 1]; }
   constexpr float border(std::size_t level) const { return borders_.values[level < kSize ? level : kSize - 1]; }
 
-  // Whether the guess is the level or one below for all values between the first and the last entry. The polynomial
+  // True if the guess is the level or one below for all values between the first and the last entry. The polynomial
   // changes by less than kSlack from one of the values that are tried to the next.
   constexpr bool guesses_well() const {
     constexpr float kSlack = 0.06f;

@@ -59,7 +59,7 @@ struct OrderedPoints {
   }
 };
 
-// Whether a point of the list of a cluster comes before another in the order of TrellisBook::nearest().
+// True if a point of a cluster's list comes before another in the order of TrellisBook::nearest().
 template <int kDimensions>
 bool comes_before(int place, int other) {
   constexpr int kOrder = ik::TrellisBook<kDimensions>::kLanes;

@@ -52,7 +52,7 @@ struct PartBytes {
   alignas(16) std::uint8_t at[16];
 };
 
-// Where trit k of the numbers of a part is, for every other byte; 0x80 gives 0. The fourth number is the last trit.
+// The place of trit k of the numbers of a part, for every other byte; 0x80 gives 0. The fourth number is the last trit.
 constexpr PartBytes places_of_trit(int k) {
   PartBytes places{};
   for (std::uint8_t& place : places.at) place = 0x80;

@@ -59,7 +59,8 @@ class TableSearch {
   // Trials in flight; the sums of all of them stay in registers.
   static constexpr int kAtOnce = kLanes == 16 ? 8 : 4;
 
-  // Where a scaled value changes from a level to the next ones, and its terms in the sums for each of the levels.
+  // The borders at which a scaled value changes from a level to the next, and its terms in the sums for each of the
+  // levels.
   struct Terms {
     float border[kBorders][kLanes];
     float qx[kBorders + 1][kLanes], q2[kBorders + 1][kLanes];

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* What a kernel waits for each weight. `type` and `operation` are as in ggufmill_kernels.h. */
+/* The time that a kernel waits for each weight. `type` and `operation` are as in ggufmill_kernels.h. */
 typedef struct waiting_speed {
   const char* type;
   uint32_t operation;

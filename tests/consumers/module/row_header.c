@@ -43,7 +43,7 @@ static int32_t decode(const ggufmill_call* call) {
   return GGUFMILL_OK;
 }
 
-/* What the host has to know to check and swap a row: where its scale is. */
+/* The place of a row's scale, which the host needs to check and to swap a row. */
 static const ggufmill_field fields[] = {{GGUFMILL_SCALE_F32, GGUFMILL_IN_ROW_HEADER, 0, 1}};
 
 static const ggufmill_kernel kernels[] = {

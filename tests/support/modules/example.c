@@ -58,7 +58,7 @@ static int32_t decode(const ggufmill_call* call) {
   return GGUFMILL_OK;
 }
 
-/* What the host has to know to check and swap a block: where its scale is. */
+/* The place of a block's scale, which the host needs to check and to swap a block. */
 static const ggufmill_field fields[] = {{GGUFMILL_SCALE_F32, GGUFMILL_IN_BLOCK, 0, 1}};
 
 static const ggufmill_kernel kernels[] = {
