@@ -131,12 +131,17 @@ Result<std::string> metadata_text(const QuantizeOptions& options, const std::opt
 }
 
 Result<std::string> fact_text(const QuantizeOptions& options) {
-  std::vector<Entry> entries;
+  std::vector<Entry> set, replaced;
   for (const std::string& word : options.override_kv) {
     BOOST_OUTCOME_TRY(Entry entry, override_entry(word, false));
-    if (decides_types(entry.key)) put(entries, std::move(entry));
+    if (!decides_types(entry.key)) continue;
+    std::vector<Entry>& entries = decides_types_by_layer(entry.key) ? replaced : set;
+    put(entries, std::move(entry));
   }
-  return entries.empty() ? std::string() : "  - metadata:\n      set:\n" + lines_of(entries);
+  std::string text = set.empty() && replaced.empty() ? "" : "  - metadata:\n";
+  if (!set.empty()) text += "      set:\n" + lines_of(set);
+  if (!replaced.empty()) text += "      replace:\n" + lines_of(replaced);
+  return text;
 }
 
 }  // namespace ggufmill

@@ -230,9 +230,15 @@ TEST_CASE("if a key is overridden twice, the last value counts, at its position"
 
 TEST_CASE("overrides that recipes ask for are set before them as well") {
   QuantizeOptions with = options();
-  with.override_kv = {"llama.expert_count=int:8", "general.name=str:x", "llama.attention.head_count_kv=int:2"};
+  with.override_kv = {"llama.expert_count=int:8", "general.name=str:x"};
   CHECK(part(pipeline(with), "stages:\n  - metadata:\n      set:\n", 8) ==
-        "        'llama.expert_count': {type: 'uint32', value: 8}\n"
+        "        'llama.expert_count': {type: 'uint32', value: 8}\n");
+}
+
+TEST_CASE("overrides of head counts that the model lacks do not reach recipes") {
+  QuantizeOptions with = options();
+  with.override_kv = {"llama.attention.head_count_kv=int:2"};
+  CHECK(part(pipeline(with), "stages:\n  - metadata:\n      replace:\n", 8) ==
         "        'llama.attention.head_count_kv': {type: 'uint32', value: 2}\n");
 }
 

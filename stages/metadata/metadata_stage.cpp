@@ -30,6 +30,7 @@ class MetadataStage : public Stage {
     for (const auto& [from, to] : options_.rename) {
       BOOST_OUTCOME_TRY(rename(from, to, model));
     }
+    BOOST_OUTCOME_TRY(assign(present(options_.replace, model), model.metadata, &Metadata::set));
     BOOST_OUTCOME_TRY(assign(options_.set, model.metadata, &Metadata::set));
     BOOST_OUTCOME_TRY(assign(options_.append, model.metadata, &Metadata::set_at_end));
     return model;
@@ -37,7 +38,7 @@ class MetadataStage : public Stage {
 
   std::vector<std::string> inputs() const override {
     std::vector<std::string> paths;
-    for (const auto* settings : {&options_.set, &options_.append})
+    for (const auto* settings : {&options_.set, &options_.append, &options_.replace})
       for (const MetadataSetting& setting : *settings)
         if (const auto* file = std::get_if<ValueFile>(&setting.value)) paths.push_back(file->path);
     return paths;
@@ -60,6 +61,11 @@ class MetadataStage : public Stage {
       renamed.add(entry.key == from ? to : entry.key, entry.value);
     model.metadata = std::move(renamed);
     return ok();
+  }
+
+  static std::vector<MetadataSetting> present(std::vector<MetadataSetting> settings, const Model& model) {
+    std::erase_if(settings, [&](const MetadataSetting& setting) { return !model.metadata.find(setting.key); });
+    return settings;
   }
 
   static Status assign(const std::vector<MetadataSetting>& settings, Metadata& metadata, Setter setter) {
@@ -130,6 +136,9 @@ Form<MetadataOptions> metadata_form() {
                          "8192}}"),
                  field("append", &Options::append, settings_form(), "Like `set`, but moves existing keys to the end.")
                      .example("{general.name: mine}"),
+                 field("replace", &Options::replace, settings_form(),
+                       "Like `set`, but only for keys that the model has.")
+                     .example("{general.url: 'https://example.org/mine'}"),
                  field("remove", &Options::remove, list_of(text().doc("A key.")), "Keys to remove.")
                      .example("[general.url]"),
                  field("rename", &Options::rename, dictionary_of(text().doc("The new name.")),

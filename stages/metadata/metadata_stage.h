@@ -30,11 +30,13 @@ struct MetadataOptions {
   std::vector<std::pair<std::string, std::string>> rename{};
   std::vector<MetadataSetting> set{};     // existing keys keep their position, new ones go to the end
   std::vector<MetadataSetting> append{};  // all go to the end
+  // Like `set`, but keys that the model lacks are ignored.
+  std::vector<MetadataSetting> replace{};
 };
 
 std::unique_ptr<Stage> make_metadata_stage(MetadataOptions options);
 // Returns the specification of
-//   metadata: {set: {KEY: VALUE, ..}, append: {..}, remove: [KEY, ..], rename: {KEY: NEW}}
+//   metadata: {set: {KEY: VALUE, ..}, append: {..}, replace: {..}, remove: [KEY, ..], rename: {KEY: NEW}}
 // VALUE is a WrittenValue, {type: uint64, value: 5}, or {file: PATH}.
 StageSpec metadata_stage();
 

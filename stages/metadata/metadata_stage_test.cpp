@@ -29,6 +29,13 @@ TEST_CASE("the metadata stage removes, then sets in place or at the end") {
   CHECK(after.warnings.size() == 1);
 }
 
+TEST_CASE("only keys that the model has are replaced") {
+  const Model after = apply_stage(metadata_stage(), "{replace: {a: new, b: new}}", model_of({"a", "c"})).value();
+  REQUIRE(after.metadata.entries().size() == 2);
+  CHECK(as_string(after.metadata.entries()[0].value) == "new");
+  CHECK(as_string(after.metadata.entries()[1].value) == "old");
+}
+
 TEST_CASE("a program can set values without a pipeline file") {
   MetadataOptions options;
   options.set = {{"a", metadata_bool(true)}, {"b", WrittenValue{.text = "7"}}};

@@ -159,6 +159,8 @@ bool decides_types(std::string_view key) {
          key == kTokens;
 }
 
+bool decides_types_by_layer(std::string_view key) { return key.ends_with(kHeads) || key.ends_with(kKvHeads); }
+
 TensorFacts PlaceCounter::next(const Tensor& tensor) {
   TensorFacts facts{&tensor, class_of(tensor.name), 0, model_.layers, 0};
   if (carries_values(facts.tensor_class)) {

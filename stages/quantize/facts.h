@@ -68,6 +68,10 @@ ModelFacts facts_of(const Model& model);
 // Returns true if facts are derived from this metadata key, for any architecture.
 bool decides_types(std::string_view key);
 
+// Returns true for the keys among those whose value can differ from layer to layer. llama.cpp reads an override of such
+// a key only if the model has the key.
+bool decides_types_by_layer(std::string_view key);
+
 struct TensorFacts {
   const Tensor* tensor = nullptr;
   TensorClass tensor_class = TensorClass::kOther;
