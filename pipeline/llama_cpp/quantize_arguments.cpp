@@ -41,7 +41,7 @@ std::optional<RecipeName> recipe_of(const std::string& word) {
     const std::string name(built_in.name);
     const bool is_name = upper(name) == upper(word);
     if (!is_name && upper(std::string(built_in.text)).find(wanted) == std::string::npos) continue;
-    const Recipe heading = heading_of(built_in);
+    const Recipe& heading = heading_of(built_in);
     if (heading.partial) continue;
     if (is_name) return RecipeName{name, name};
     for (const std::string& alias : heading.aliases)
@@ -108,6 +108,11 @@ std::vector<std::string> parts_of(const std::string& word) {
   for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
   if (word.empty() || word.ends_with(',')) parts.emplace_back();
   return parts;
+}
+
+bool names_recipes(const std::string& word) {
+  return std::ranges::all_of(parts_of(word),
+                             [](const std::string& part) { return recipe_of(part) || recipe_file(part); });
 }
 
 // Parses Q4_K_M, or Q4_K_M,Q6_K: returns all recipes of the list, or the error of the first unknown name.
@@ -219,14 +224,9 @@ Status read_positional(const std::vector<std::string>& words, QuantizeOptions& o
   options.input = words[0];
   std::string output;
   std::size_t at = 1;
-  auto recipes = recipes_of(words[at]);
-  if (!recipes) {
-    if (at + 1 == words.size() || is_near_a_type(words[at])) return recipes.error();
-    output = words[at++];
-    recipes = recipes_of(words[at]);
-    if (!recipes) return recipes.error();
-  }
-  BOOST_OUTCOME_TRY(options.outputs, outputs_of(options.input, output, recipes.value()));
+  if (words.size() > 2 && !names_recipes(words[at]) && !is_near_a_type(words[at])) output = words[at++];
+  BOOST_OUTCOME_TRY(const RecipeNames recipes, recipes_of(words[at]));
+  BOOST_OUTCOME_TRY(options.outputs, outputs_of(options.input, output, recipes));
   if (++at == words.size()) return ok();
   if (const Status threads = read_threads(words[at], options, warnings); !threads) {
     Error error = threads.error();

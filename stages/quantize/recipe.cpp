@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
@@ -230,7 +232,7 @@ Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin
   return find(name_or_path, asked, chain);
 }
 
-Recipe heading_of(const BuiltInRecipe& recipe) {
+static Recipe read_heading(const BuiltInRecipe& recipe) {
   static const Fields<Recipe> fields{
       field("description", &Recipe::description, ""),
       field("aliases", &Recipe::aliases, ""),
@@ -244,6 +246,14 @@ Recipe heading_of(const BuiltInRecipe& recipe) {
   if (const auto document = read_document(recipe.text, std::string(recipe.name), ignored))
     (void)read_fields(fields.list, document->root, &heading);
   return heading;
+}
+
+const Recipe& heading_of(const BuiltInRecipe& recipe) {
+  static std::mutex mutex;
+  static std::map<std::string_view, Recipe> headings;  // reading one takes as long as starting the program
+  const std::lock_guard lock(mutex);
+  const auto found = headings.find(recipe.name);
+  return found != headings.end() ? found->second : headings.emplace(recipe.name, read_heading(recipe)).first->second;
 }
 
 const BuiltInRecipe* find_built_in_recipe(const std::string& name) {
@@ -288,7 +298,7 @@ std::uint32_t RecipeCatalog::plain_file_type(std::uint32_t number) {
 std::string RecipeCatalog::hint(const std::string& name) const {
   std::vector<std::string> names;
   for (const BuiltInRecipe& recipe : offered()) {
-    const Recipe heading = heading_of(recipe);
+    const Recipe& heading = heading_of(recipe);
     if (heading.partial) continue;
     names.emplace_back(recipe.name);
     names.insert(names.end(), heading.aliases.begin(), heading.aliases.end());
@@ -348,7 +358,7 @@ Result<Recipe> RecipeCatalog::find_list(const Text& text, std::vector<std::strin
     if (module.empty()) module = types_.module_of(*rule.type);
   Recipe inherited;
   for (const BuiltInRecipe& base : offered())
-    if (const Recipe heading = heading_of(base);
+    if (const Recipe& heading = heading_of(base);
         heading.partial && heading.module == module && base.text.find("\nextends:") == std::string_view::npos) {
       BOOST_OUTCOME_TRY(inherited, find(std::string(base.name), {}, chain));
     }

@@ -105,7 +105,7 @@ void add_rules(std::vector<Rule> rules, const std::string& where, Recipe& recipe
 // there is none.
 const BuiltInRecipe* find_built_in_recipe(const std::string& name);
 // Returns what a built-in recipe says about itself: name, description, aliases, partial, file type, module, and file
-// types of interleaved rows.
-Recipe heading_of(const BuiltInRecipe& recipe);
+// types of interleaved rows. It is read once. Thread-safe.
+const Recipe& heading_of(const BuiltInRecipe& recipe);
 
 }  // namespace ggufmill

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <set>
 
 #include "pipeline/core/text.h"
@@ -164,6 +166,19 @@ Result<Architecture> read_architecture(const std::string& name_or_path, const Or
   return architecture;
 }
 
+// Each built-in map is read only once: that takes longer than converting a small model. Thread-safe.
+static Result<Architecture> read_built_in(const BuiltInArchitecture& built_in) {
+  static std::mutex mutex;
+  static std::map<std::string_view, Architecture> architectures;
+  const std::lock_guard lock(mutex);
+  auto found = architectures.find(built_in.name);
+  if (found == architectures.end()) {
+    BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(built_in.name)));
+    found = architectures.emplace(built_in.name, std::move(architecture)).first;
+  }
+  return found->second;
+}
+
 ModelPart described_part(ModelPart part) { return part == ModelPart::kDraft ? ModelPart::kText : part; }
 
 Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where, ModelPart part) {
@@ -172,7 +187,7 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     // Most files do not contain the class name, so there is no need to parse them.
     if (each.text.find(checkpoint_class) == std::string_view::npos) continue;
-    BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(each.name)));
+    BOOST_OUTCOME_TRY(Architecture architecture, read_built_in(each));
     if (std::ranges::count(architecture.serves, checkpoint_class) == 0) continue;
     if (architecture.part == described) return architecture;
     has_projector = has_projector || architecture.part == ModelPart::kProjector;
@@ -186,7 +201,7 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
   }
   std::vector<std::string> family;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
-    BOOST_OUTCOME_TRY(const Architecture architecture, read_architecture(std::string(each.name)));
+    BOOST_OUTCOME_TRY(const Architecture architecture, read_built_in(each));
     if (architecture.part != described) continue;
     for (const std::string& name : architecture.serves)
       if (family_of(name) == family_of(checkpoint_class)) family.push_back(fmt::format("'{}'", name));
@@ -207,7 +222,7 @@ Result<std::string> class_to_convert(const boost::json::object& config) {
   if (whole.empty() || whole == name) return name;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     if (each.text.find(whole) == std::string_view::npos) continue;
-    BOOST_OUTCOME_TRY(const Architecture architecture, read_architecture(std::string(each.name)));
+    BOOST_OUTCOME_TRY(const Architecture architecture, read_built_in(each));
     if (std::ranges::count(architecture.serves_whole, whole) > 0) return whole;
   }
   return name;
@@ -223,7 +238,7 @@ Result<Architecture> find_architecture_without_class(const std::filesystem::path
                                                      const boost::json::object& config) {
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     if (each.text.find("serves_when") == std::string_view::npos) continue;
-    BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(each.name)));
+    BOOST_OUTCOME_TRY(Architecture architecture, read_built_in(each));
     if (architecture.config != name || !architecture.serves_when) continue;
     BOOST_OUTCOME_TRY(const bool serves, Facts(folder, config, architecture.values).holds(architecture.serves_when));
     if (serves) return architecture;
