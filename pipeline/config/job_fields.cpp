@@ -190,7 +190,8 @@ Form<CardOptions> card_form() {
                        "Name of the source on the hub. Defaults to what the source's own card says.")
                      .example("ORG/NAME"),
                  field("repository", &Options::repository, text(),
-                       "Name on the hub under which the outputs are published, for the commands that the card shows.")
+                       "Name on the hub under which the outputs are published, for the commands that the card shows. "
+                       "Defaults to that of `upload`.")
                      .example("ORG/NAME-GGUF"),
              })
       .at(&Options::origin);

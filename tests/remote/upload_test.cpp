@@ -15,6 +15,7 @@ TEST_CASE("the files of a job are uploaded in one commit") {
   hub.check_complete();
   CHECK(read_text(hub.repository() + "/messages.txt") == "Add all\n");
   CHECK_FALSE(hub.place_.tells());
+  CHECK(has(read_text(hub.place_.file("out/README.md")), "llama-cli -hf org/model "));
   SECTION("a job that is complete sends nothing") {
     const std::size_t before = hub.server_.requests().size();
     CHECK(has(hub.place_.run_job(hub.job(", message: Add all")), "all steps are done"));

@@ -39,7 +39,8 @@ std::string encoder_of(const Manifest& manifest) {
   return largest(bytes);
 }
 
-// Returns the name on the hub of a source that was read from there: "ORG/NAME" for hf://ORG/NAME@REVISION/FILE.
+// Returns the name on the hub of what was read from there or is uploaded to it: "ORG/NAME" for
+// hf://ORG/NAME@REVISION/FILE.
 std::string hub_name(const std::string& path) {
   constexpr std::string_view kHub = "hf://";
   if (!path.starts_with(kHub)) return {};
@@ -55,7 +56,7 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
   Card card;
   card.name = plan.source.name;
   card.version = GGUFMILL_VERSION;
-  card.repository = options.repository;
+  card.repository = options.repository.empty() && job.upload ? hub_name(job.upload->to) : options.repository;
   const std::string source = plan.source.files.empty() ? "" : plan.source.files.front()->path;
   const std::string base = source.substr(0, source.rfind('/') + 1) + "README.md";
   if (is_file(base)) {
