@@ -35,9 +35,9 @@ std::string tensor_bytes(const std::string& path, const std::string& name, std::
   return {};
 }
 
-void run(const Workplace& place, const std::string& job) {
+void run(const Workplace& place, const std::string& job, const std::string& modules = GGUFMILL_IK_MODULES) {
   write_text(place.file("job.yaml"), "version: 1\n" + job);
-  place.must({"run", "job.yaml", "-q", "--overwrite", "--kernel-dir", GGUFMILL_IK_MODULES});
+  place.must({"run", "job.yaml", "-q", "--overwrite", "--kernel-dir", modules});
 }
 
 std::string digest(const std::string& bytes) { return sha256_hex(std::as_bytes(std::span(bytes))); }
@@ -99,6 +99,18 @@ TEST_CASE("floats become the interleaved rows of ik_llama.cpp") {
     run(place, job);
     CHECK(digest(tensor_bytes(place.file("out.gguf"), kName, row[0])) == row[7]);
   }
+}
+
+TEST_CASE("the rows of a type whose module describes no scales and words are interleaved when they are encoded") {
+  const std::string modules = GGUFMILL_TEST_MODULES "/undescribed_type";
+  const Workplace place;
+  write_rows(place.file("in.gguf"), synth::values("normal", 7, 0, 8 * 64), 64);
+  run(place, "source: {gguf: in.gguf}\noutputs: [{gguf: plain.gguf, quantize: {type: Q6_0}}]\n", modules);
+  run(place, "source: {gguf: plain.gguf}\noutputs: [{gguf: packed.gguf, quantize: {repack: interleaved}}]\n", modules);
+  run(place, "source: {gguf: in.gguf}\noutputs: [{gguf: made.gguf, quantize: {type: Q6_0_R4}}]\n", modules);
+  const std::string packed = tensor_bytes(place.file("packed.gguf"), kName, "Q6_0_R4");
+  CHECK((packed != tensor_bytes(place.file("plain.gguf"), kName, "Q6_0")));
+  CHECK((tensor_bytes(place.file("made.gguf"), kName, "Q6_0_R4") == packed));
 }
 
 TEST_CASE("a file is repacked and back without changing a value, as a stream, in any number of threads") {

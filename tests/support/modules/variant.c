@@ -41,6 +41,9 @@
 #ifndef ENCODE_RUN
 #define ENCODE_RUN copy
 #endif
+#ifndef DECODE_RUN
+#define DECODE_RUN copy
+#endif
 #ifndef ENCODE_FLAGS
 #define ENCODE_FLAGS 0
 #endif
@@ -103,7 +106,8 @@ __attribute__((constructor)) static void hang(void) {
 }
 #endif
 
-static int32_t copy(const ggufmill_call* call) {
+int32_t copy(const ggufmill_call* call);
+int32_t copy(const ggufmill_call* call) {
   const float* from = call->src;
   float* to = call->dst;
   for (uint64_t i = 0; i < call->rows * call->cols; ++i) to[i] = from[i];
@@ -118,9 +122,30 @@ int32_t negate(const ggufmill_call* call) {
   return GGUFMILL_OK;
 }
 
+/* A block holds the first bytes of its values. */
+int32_t cut(const ggufmill_call* call);
+int32_t cut(const ggufmill_call* call) {
+  const uint8_t* from = call->src;
+  uint8_t* to = call->dst;
+  for (uint64_t i = 0; i < call->rows * call->cols / BLOCK_ELEMENTS; ++i)
+    for (uint64_t k = 0; k < BLOCK_BYTES; ++k) to[i * BLOCK_BYTES + k] = from[4 * i * BLOCK_ELEMENTS + k];
+  return GGUFMILL_OK;
+}
+
+/* The values of a block are its bytes. */
+int32_t widen(const ggufmill_call* call);
+int32_t widen(const ggufmill_call* call) {
+  const uint8_t* from = call->src;
+  float* to = call->dst;
+  for (uint64_t i = 0; i < call->rows * call->cols; ++i)
+    to[i] = from[i / BLOCK_ELEMENTS * BLOCK_BYTES + i % BLOCK_ELEMENTS % BLOCK_BYTES];
+  return GGUFMILL_OK;
+}
+
 extern const ggufmill_kernel variant_kernels[];
 const ggufmill_kernel variant_kernels[] = {
-    {GGUFMILL_DECODE, TYPE_ID, BLOCK_ELEMENTS, BLOCK_BYTES, DECODE_FLAGS, ROW_HEADER, TYPE_NAME, copy SINCE_1_1(0)},
+    {GGUFMILL_DECODE, TYPE_ID, BLOCK_ELEMENTS, BLOCK_BYTES, DECODE_FLAGS, ROW_HEADER, TYPE_NAME,
+     DECODE_RUN SINCE_1_1(0)},
     {ENCODE_OPERATION, TYPE_ID, BLOCK_ELEMENTS, ENCODE_BLOCK_BYTES, ENCODE_FLAGS, ROW_HEADER, TYPE_NAME,
      ENCODE_RUN SINCE_1_1(ENCODER)},
 #ifdef WITH_UNKNOWN_TYPE
