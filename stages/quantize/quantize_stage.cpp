@@ -83,7 +83,7 @@ void find_importance_problems(const Recipe& recipe, Model& model) {
 }
 
 constexpr const char* kFileTypeKey = "general.file_type";
-constexpr const char* kEncoderKey = "ggufmill.encoder";  // metadata: the encoders that differ from the reference
+constexpr const char* kEncoderKey = "ggufmill.encoder";  // metadata: encoders other than a built-in recipe's
 
 class QuantizeStage final : public TargetStage {
  public:
@@ -101,10 +101,11 @@ class QuantizeStage final : public TargetStage {
   }
 
   Encoder encoder() const override {
+    const Encoder own = options_.encoder.value_or(reference_encoder());
     for (const EncodersByType* encoders : {&options_.encoders, &options_.target->encoders, &options_.recipe.encoders})
       for (const auto& [type, encoder] : *encoders)
-        if (options_.encoder.is_reference() && !encoder.is_reference()) return encoder;
-    return options_.encoder;
+        if (own.is_reference() && !encoder.is_reference()) return encoder;
+    return own;
   }
 
   std::unique_ptr<Stage> with_encoder(const Encoder& encoder) const override {
@@ -209,9 +210,16 @@ class QuantizeStage final : public TargetStage {
     return ok();
   }
 
-  const Encoder& encoder_of(const TypeInfo& type) const {
+  Encoder encoder_of(const TypeInfo& type) const {
     const auto found = options_.recipe.encoders.find(&plain_type(type));
-    return found == options_.recipe.encoders.end() ? options_.encoder : found->second;
+    if (found != options_.recipe.encoders.end()) return found->second;
+    return options_.encoder ? *options_.encoder : recipe_encoder(type);
+  }
+
+  // Returns the encoder that the recipe gives to a type: its own if the type has it, otherwise the reference.
+  Encoder recipe_encoder(const TypeInfo& type) const {
+    const std::optional<Encoder>& encoder = options_.recipe.encoder;
+    return encoder && has_method(*encoder->method, type) ? *encoder : reference_encoder();
   }
 
   // Assigns types to the open tensors: those with the smallest loss within the budget.
@@ -322,9 +330,11 @@ class QuantizeStage final : public TargetStage {
   }
 
   void warn_of_unused_encoders(Model& model) const {
-    if (!options_.encoder.is_reference() && std::ranges::none_of(model.tensors, has_own_encoder))
-      model.warnings.push_back(fmt::format(
-          "no tensor is encoded with {}: no converted tensor has a type that supports it", describe(options_.encoder)));
+    const auto by_reference = [](const Tensor& tensor) { return used(tensor.encoder, tensor).is_reference(); };
+    if (options_.encoder && !options_.encoder->is_reference() && std::ranges::all_of(model.tensors, by_reference))
+      model.warnings.push_back(
+          fmt::format("no tensor is encoded with {}: no converted tensor has a type that supports it",
+                      describe(*options_.encoder)));
     if (options_.target) return;
     for (const auto& entry : options_.encoders) {
       const TypeInfo* const type = entry.first;
@@ -363,15 +373,21 @@ class QuantizeStage final : public TargetStage {
         "start from the F16, BF16, or F32 model, or allow it: requantize: true, or --allow-requantize");
   }
 
-  // Returns true if the tensor is encoded with another encoder than the reference.
-  static bool has_own_encoder(const Tensor& tensor) {
-    return tensor.converted() &&
-           !encoder_for(tensor.encoder, *tensor.type, tensor.importance != nullptr).is_reference();
+  // Returns what is used of an encoder for a tensor; the reference if the tensor is not converted.
+  static Encoder used(const Encoder& encoder, const Tensor& tensor) {
+    return tensor.converted() ? encoder_for(encoder, *tensor.type, tensor.importance != nullptr) : reference_encoder();
+  }
+
+  // Returns true if the tensor is encoded in another way than the built-in recipe, or else the reference, does.
+  bool has_own_encoder(const Tensor& tensor) const {
+    const bool is_built_in = options_.recipe.files.empty();
+    const Encoder expected = is_built_in ? recipe_encoder(*tensor.type) : reference_encoder();
+    return used(tensor.encoder, tensor) != used(expected, tensor);
   }
 
   // Returns the encoders that converted tensors were asked to have: described, each once, in the order of the tensors.
   // Settings that a type does not support stay in the text, so that a file made with one encoder has one text.
-  static std::string encoders_of(const Model& model) {
+  std::string encoders_of(const Model& model) const {
     std::vector<std::string> described;
     for (const Tensor& tensor : model.tensors)
       if (const std::string text = describe(tensor.encoder);
@@ -435,7 +451,7 @@ struct QuantizeSettings {
   bool requantize = true;
   std::optional<bool> order_by_layer{};
   std::optional<bool> fallback{};
-  Encoder encoder{};
+  std::optional<Encoder> encoder{};
   EncodersByType encoders{};
   std::optional<TargetOptions> target{};
   std::optional<Repacking> repack{};
@@ -508,11 +524,13 @@ Fields<QuantizeSettings> settings_fields(const Types& types) {
             "Rearranges rows without changing values: `interleaved` gives every type its variant for ik_llama.cpp, "
             "`_R4` or `_R8`, if there is one and the number of rows is a multiple; `plain` separates the rows again.")
           .example("interleaved"),
-      field("encoder", &Settings::encoder, encoder_form(types),
-            "How values are encoded in their types: as llama-quantize does, or with better scales, minimums and levels "
-            "at the same size. Kernel modules can add encoders: the module `ik` has `ik`, which quantizes as "
-            "ik_llama.cpp "
-            "does. Types without the encoder keep the reference's bytes, which `ggufmill plan` shows.")
+      field(
+          "encoder", &Settings::encoder, encoder_form(types),
+          "How values are encoded in their types: as llama-quantize does, or with better scales, minimums and levels "
+          "at the same size. Kernel modules can add encoders: the module `ik` has `ik`, which quantizes as "
+          "ik_llama.cpp does and is the default of its recipes. Types without the encoder keep the reference's bytes, "
+          "which `ggufmill plan` shows.")
+          .shown_default("reference")
           .example("{search: {effort: 2}}")
           .at(&Settings::encoder_origin),
       field("encoders", &Settings::encoders, encoders_form(types),
@@ -541,7 +559,7 @@ Status check_encoders(const QuantizeSettings& settings) {
   const auto check = [&](const Encoder& encoder, const TypeInfo& type, const Origin& origin) {
     if (const Status checked = check_encoder(encoder, type, origin); !checked) errors.add(checked.error());
   };
-  if (settings.type) check(settings.encoder, *settings.type, settings.encoder_origin);
+  if (settings.type && settings.encoder) check(*settings.encoder, *settings.type, settings.encoder_origin);
   for (const auto& [rule, fallback] : settings.tensors) {
     if (!rule.encoder) continue;
     if (rule.type)

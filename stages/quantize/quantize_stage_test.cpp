@@ -661,3 +661,30 @@ TEST_CASE("the reference recognises no lattice unless asked to") {
   CHECK(recorded_encoder(StageBench().run("{type: Q4_0, encoder: {reference: {lattice: auto}}}")) ==
         "reference with lattice");
 }
+
+namespace {
+
+// Runs a recipe file whose encoder is a search, with more options of the stage.
+Result<Model> run_with_searching_recipe(const std::string& options) {
+  const TempDir folder;
+  write_text(folder.file("mine.yaml"), "{type: Q4_K, encoder: search, rules: [{class: attn_v, type: TQ2_0}]}");
+  return StageBench().run("{recipe: '" + folder.file("mine.yaml") + "'" + options + "}");
+}
+
+}  // namespace
+
+TEST_CASE("the encoder of a recipe is that of the types that have it, unless the stage has one") {
+  const auto model = run_with_searching_recipe("");
+  CHECK(encoder(model, "blk.0.ffn_down.weight") == search_encoder());
+  CHECK(encoder(model, "blk.0.attn_v.weight").is_reference());
+  CHECK(encoder(run_with_searching_recipe(", encoder: reference"), "blk.0.ffn_down.weight").is_reference());
+}
+
+TEST_CASE("the encoder of a recipe file is recorded in the metadata") {
+  CHECK(recorded_encoder(run_with_searching_recipe("")) == "search (effort 2, row gain, lattice)");
+  CHECK(recorded_encoder(run_with_searching_recipe(", encoder: reference")) == "none");
+}
+
+TEST_CASE("an encoder that the recipe has as well is no warning") {
+  CHECK(warnings(run_with_searching_recipe(", encoder: search")).empty());
+}

@@ -109,6 +109,9 @@ Form<RecipeFile> recipe_form(const Types& types) {
             "Encoders of the tensors of these types, regardless of the output's `encoder`; a rule's `encoder` takes "
             "precedence.")
           .example("{Q4_K: search}"),
+      field(std::string(kEncoder), &Recipe::encoder, encoder_form(types),
+            "Default of the output's `encoder`, for the types that have it.")
+          .example("search"),
       field("needs_importance", &Recipe::needs_importance, type_list,
             "Types that are refused without importance data."),
       field("importance_exempt", &Recipe::importance_exempt, list_of(class_form()),
@@ -166,6 +169,7 @@ Recipe extended(Recipe inherited, Recipe own) {
   if (own.file_type) all.file_type = own.file_type;
   if (own.last_fallback) all.last_fallback = own.last_fallback;
   if (!own.module.empty()) all.module = std::move(own.module);
+  if (own.encoder) all.encoder = own.encoder;
   if (own.by_layer) all.by_layer = own.by_layer;
   if (own.keys_in_place) all.keys_in_place = own.keys_in_place;
   if (own.counts_all) all.counts_all = own.counts_all;

@@ -34,6 +34,7 @@ struct Recipe {
   std::map<const TypeInfo*, const TypeInfo*> fallback{};  // for rows that are not whole blocks
   const TypeInfo* last_fallback = nullptr;                // if that does not fit either
   EncodersByType encoders{};                              // of all tensors of a type whose rule has none
+  std::optional<Encoder> encoder{};                       // of the other types that have it, unless the output has one
   bool is_list = false;  // read from a list of types, which is meant for all tensors (recipe_list.h)
   bool is_type = false;  // made from one type that the user named, based on what all recipes share
   std::vector<const TypeInfo*> needs_importance{};  // types refused without importance, except for...

@@ -79,6 +79,14 @@ TEST_CASE("a recipe decides the order of tensors and keys, and takes it over fro
   CHECK(recipe.counts_all == true);
 }
 
+TEST_CASE("a recipe takes over the encoder of what it extends") {
+  const Folder folder;
+  REQUIRE(folder.write("parent", "{type: Q4_K, encoder: search}"));
+  const std::string extends = "{extends: '" + folder.path("parent") + "'";
+  CHECK(folder.write("mine", extends + "}").value().encoder == search_encoder());
+  CHECK(folder.write("other", extends + ", encoder: reference}").value().encoder == reference_encoder());
+}
+
 TEST_CASE("a recipe file is named after its file name without extension") {
   const Recipe recipe = Folder().write("mine", "{type: Q4_K}").value();
   CHECK(recipe.name == "mine");
