@@ -62,17 +62,22 @@ const std::vector<FolderRule> kLinkRules = {
     {"pipeline/kernels/", {"plugins/reference/"}},  // the kernels that are always there
 };
 
-// Libraries that only one folder may include.
+// Libraries that only one folder, or the precompiled header, may include.
 struct LibraryRule {
   std::string_view prefix;
   std::string_view folder;
 };
 
 constexpr LibraryRule kLibraryRules[] = {
-    {"tbb/", "pipeline/graph/"},       {"oneapi/", "pipeline/graph/"},
-    {"boost/asio", "pipeline/io/"},    {"boost/program_options", "pipeline/cli/"},
-    {"yaml-cpp/", "pipeline/config/"}, {"curl/", "pipeline/io/"},
+    {"tbb/", "pipeline/graph/"},
+    {"oneapi/", "pipeline/graph/"},
+    {"boost/asio", "pipeline/io/"},
+    {"boost/program_options", "pipeline/cli/"},
+    {"yaml-cpp/", "pipeline/config/"},
+    {"curl/", "pipeline/io/"},
     {"kainjow/", "pipeline/card/"},
+    {"filesystem", "pipeline/io/platform/"},
+    {"filesystem", "pipeline/precompiled.h"},
 };
 
 // Headers of operating systems, which only the folder of system calls may include.
@@ -117,10 +122,13 @@ bool project_include_allowed(std::string_view file, std::string_view included) {
 }
 
 bool library_include_allowed(std::string_view file, std::string_view included) {
+  bool is_limited = false;
   for (const LibraryRule& rule : kLibraryRules) {
-    if (included.starts_with(rule.prefix)) return file.starts_with(rule.folder);
+    if (!included.starts_with(rule.prefix)) continue;
+    if (file.starts_with(rule.folder)) return true;
+    is_limited = true;
   }
-  return true;
+  return !is_limited;
 }
 
 bool system_include_allowed(std::string_view file, std::string_view included) {
@@ -302,6 +310,7 @@ TEST_CASE("only the folder of system calls includes headers of operating systems
   CHECK(include_allowed("stages/gguf/reader.cpp", "pipeline/io/platform/paths.h"));
   CHECK_FALSE(include_allowed("pipeline/io/input_file.cpp", "sys/stat.h"));
   CHECK_FALSE(include_allowed("pipeline/cli/main.cpp", "unistd.h"));
+  CHECK_FALSE(include_allowed("pipeline/cli/main.cpp", "filesystem"));
   CHECK_FALSE(include_allowed("pipeline/io/platform/files.h", "pipeline/core/error.h"));
   CHECK_FALSE(include_allowed("pipeline/core/error.cpp", "pipeline/io/input_file.h"));
   CHECK_FALSE(include_allowed("plugins/simd/lanes.h", "sys/auxv.h"));

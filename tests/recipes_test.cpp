@@ -1,10 +1,10 @@
 // Checks the built-in recipes, configs/recipes/*.yaml, as a set: all are valid and short, and no code refers to them.
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/kernels/kernels.h"
 #include "stages/quantize/recipe.h"
 #include "tests/support/catch.h"
@@ -12,8 +12,6 @@
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Offers the recipes of the kernel module ik as well.
 const RecipeCatalog& catalog() {

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <filesystem>
 #include <thread>
 
 #include "pipeline/api/context.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/importance_files.h"
@@ -15,7 +15,7 @@ using namespace ggufmill;
 
 namespace {
 
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 const Context& context() {
   static const Context one = Context::create().value();

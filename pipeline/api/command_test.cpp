@@ -1,4 +1,5 @@
 #include "pipeline/api/command.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/process.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -23,7 +23,7 @@ namespace {
 // Sets `stop` once `path` exists, which shows that the program runs.
 std::thread stop_when_there(std::atomic<bool>& stop, const std::string& path) {
   return std::thread([&stop, path] {
-    while (!std::filesystem::exists(path)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    while (!fs::exists(path)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     stop = true;
   });
 }
@@ -69,7 +69,7 @@ TEST_CASE("a program ends when the process that runs it is killed") {
     ::_exit(1);
   }
   REQUIRE(runner > 0);
-  while (!std::filesystem::exists(folder.file("runs"))) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  while (!fs::exists(folder.file("runs"))) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   const pid_t program = std::stoi(read_text(folder.file("runs")));
   REQUIRE(::kill(program, 0) == 0);
   ::kill(runner, SIGKILL);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <unordered_map>
 
 #include "pipeline/api/check.h"
@@ -11,6 +10,7 @@
 #include "pipeline/api/reports.h"
 #include "pipeline/graph/bind.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/gguf/gguf.h"
 #include "stages/importance/coverage.h"
 
@@ -87,7 +87,7 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
     return usage_error(fmt::format("{} threads are too many: the maximum is {}", options.threads, Limits::kMaxThreads));
   // Only the tensors of a checkpoint matter here, so its pre-tokenizer need not be known.
   const SourceSettings as_model{{"outtype", std::string(out_type_name(options.out_type))}, {"pre", "default"}};
-  const bool is_one_format = std::filesystem::path(path_a).extension() == std::filesystem::path(path_b).extension();
+  const bool is_one_format = fs::path(path_a).extension() == fs::path(path_b).extension();
   const FileForm form = is_one_format ? FileForm::kStored : FileForm::kConverted;
   BOOST_OUTCOME_TRY(Model a, open_model(path_a, as_model, registry(), form));
   BOOST_OUTCOME_TRY(const Model b, open_model(path_b, as_model, registry(), form));

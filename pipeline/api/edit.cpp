@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <set>
 
 #include "pipeline/core/text.h"
@@ -17,14 +16,13 @@
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/temporary_file.h"
 #include "stages/gguf/gguf.h"
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::size_t kPiece = 64 << 20;
 constexpr const char* kIdentity = "edit";  // of the temporary file, so that the next edit finds it

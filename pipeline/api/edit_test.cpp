@@ -4,9 +4,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include <filesystem>
-
 #include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/temporary_file.h"
 #include "stages/gguf/gguf.h"
 #include "tests/support/catch.h"
@@ -15,7 +14,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

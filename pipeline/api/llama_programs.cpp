@@ -4,9 +4,9 @@
 
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 
 #include "pipeline/api/command.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {
@@ -53,7 +53,7 @@ std::vector<std::string> command_of(const QualityOptions& quality, const std::st
 Status check_result(const std::string& program, const std::string& path, const char* what, unsigned context,
                     std::uint64_t least) {
   std::error_code error;
-  if (is_file(path) && std::filesystem::file_size(path, error) > least && !error) return ok();
+  if (is_file(path) && fs::file_size(path, error) > least && !error) return ok();
   return input_error(program, fmt::format("wrote no {}", what),
                      fmt::format("the text may be too short: it needs {} tokens; or this may be another program",
                                  least_tokens(context)));

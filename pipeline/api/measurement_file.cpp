@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "pipeline/api/measure_page.h"
 #include "pipeline/api/reports.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
-
-namespace fs = std::filesystem;
 
 std::string path_beside(const Job& job, const char* ending) {
   fs::path path = job.file;

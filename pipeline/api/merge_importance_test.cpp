@@ -1,7 +1,6 @@
 #include "pipeline/api/merge_importance.h"
 
-#include <filesystem>
-
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/gguf/gguf.h"
 #include "stages/importance/importance_stage.h"
 #include "tests/support/apply_stage.h"
@@ -94,7 +93,7 @@ TEST_CASE("entries of two models are refused, and nothing is written") {
   REQUIRE_FALSE(merged);
   CHECK(merged.error().code == ExitCode::kBadInput);
   CHECK(merged.error().what == "the entry of tensor 'blk.0.ffn_up.weight' has 3 sums, but another file has 2");
-  CHECK_FALSE(std::filesystem::exists(files.path("c.gguf")));
+  CHECK_FALSE(fs::exists(files.path("c.gguf")));
 }
 
 TEST_CASE("the stage computes from several files what it reads from their merged file") {

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "pipeline/api/reports.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
 
@@ -21,7 +20,7 @@ PicturedModel pictured(const PlannedOutput& output) {
 }
 
 PicturedModel pictured(const std::string& path, const Model& model) {
-  PicturedModel picture{std::filesystem::path(path).filename().string(), {}};
+  PicturedModel picture{fs::path(path).filename().string(), {}};
   if (picture.name.empty()) picture.name = path;
   for (const Tensor& tensor : model.tensors)
     picture.tensors.push_back({tensor.name, tensor.shape(), tensor.type, tensor.source_bytes(), ""});

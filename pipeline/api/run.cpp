@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <future>
 #include <optional>
 
@@ -16,6 +15,7 @@
 #include "pipeline/graph/profile.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/own_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/process.h"
 #include "pipeline/io/store_scheme.h"
 #include "pipeline/journal/journal.h"
@@ -179,7 +179,7 @@ Result<RunReport> run_resumably(const Plan& plan, const Kernels& kernels, const 
   if (!errors.empty()) return errors.together();
   BOOST_OUTCOME_TRY(check_inode_times(plan));
   BOOST_OUTCOME_TRY(check_taken(plan, options.stop));
-  for (const std::string& path : orphaned_manifests(plan)) std::filesystem::remove(path, ignored);
+  for (const std::string& path : orphaned_manifests(plan)) fs::remove(path, ignored);
   allow_files(plan);
   std::optional<Profile> own_profile;
   if (!plan.trace.empty() && !engine.profile) engine.profile = &own_profile.emplace();

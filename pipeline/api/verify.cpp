@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -12,13 +11,12 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/output_store.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/manifest/manifest.h"
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::uint64_t kGapBytes = 1 << 20;  // bytes checked at a time
 constexpr std::string_view kManifestEnd = ".manifest.json";

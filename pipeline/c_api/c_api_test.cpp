@@ -3,14 +3,14 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 
 #include "pipeline/c_api/c_api_test.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/files.h"
 
 namespace {
 
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 namespace json = boost::json;
 using namespace ggufmill;
 using namespace ggufmill::c;

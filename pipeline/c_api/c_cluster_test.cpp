@@ -96,7 +96,7 @@ TEST_CASE("a job that is discarded leaves nothing") {
   const ClusterFolder folder;
   folder.submit();
   REQUIRE(ggufmill_cluster_cancel(folder.folder().c_str(), R"({"discard": true})", nullptr) == GGUFMILL_SUCCESS);
-  CHECK_FALSE(std::filesystem::exists(folder.folder()));
+  CHECK_FALSE(fs::exists(folder.folder()));
 }
 
 TEST_CASE("a job is rendered for a volume") {
@@ -109,11 +109,11 @@ TEST_CASE("a job is rendered for a volume") {
 TEST_CASE("a job is opened only in the folder that it was submitted from") {
   const ClusterFolder folder;
   folder.submit();
-  const std::filesystem::path here = std::filesystem::current_path();
-  std::filesystem::current_path("/");
+  const fs::path here = fs::current_path();
+  fs::current_path("/");
   char* text = nullptr;
   const ggufmill_status status = ggufmill_cluster_status(folder.folder().c_str(), &text, nullptr);
-  std::filesystem::current_path(here);
+  fs::current_path(here);
   CHECK(status == GGUFMILL_ERROR_USAGE);
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 
 #include "pipeline/c_api/c_api_test.h"
 #include "tests/support/files.h"
@@ -271,7 +270,7 @@ TEST_CASE("the files, the metadata and the places of the tensors of a model are 
   REQUIRE(ggufmill_model_file_count(model.get()) == 1);
   REQUIRE(ggufmill_model_file(model.get(), 0, &file, nullptr) == GGUFMILL_SUCCESS);
   CHECK(file.path == folder.path("model.gguf"));
-  CHECK(file.bytes == std::filesystem::file_size(file.path));
+  CHECK(file.bytes == fs::file_size(file.path));
   CHECK(ggufmill_model_file(model.get(), 1, &file, nullptr) == GGUFMILL_ERROR_USAGE);
   const std::size_t count = ggufmill_model_metadata_count(model.get());
   ggufmill_metadata entry{};

@@ -2,17 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "pipeline/api/command.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/core/installation.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
-
-namespace fs = std::filesystem;
 
 namespace {
 

@@ -1,11 +1,10 @@
 // `ggufmill merge`: merges the shards of a model into one file, with the arguments of llama-gguf-split --merge.
 
-#include <filesystem>
-
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/llama_cpp/split_pipeline.h"
 
 namespace ggufmill {
@@ -37,7 +36,7 @@ CommandSpec merge_command() {
 int remove_shards(const Plan& plan) {
   for (const SourceRef& shard : plan.sources) {
     std::error_code error;
-    std::filesystem::remove(shard->path, error);
+    fs::remove(shard->path, error);
     if (error) return fail(io_error(shard->path, "remove the shard", error.value()));
   }
   return 0;

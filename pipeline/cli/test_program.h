@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/temp_dir.h"
 
 namespace ggufmill::testing {
@@ -28,7 +29,7 @@ class VerbFolder {
   VerbFolder();
 
   std::string path(const std::string& name) const { return folder_.file(name); }
-  bool has(const std::string& name) const { return std::filesystem::exists(path(name)); }
+  bool has(const std::string& name) const { return fs::exists(path(name)); }
 
  private:
   TempDir folder_;

@@ -19,6 +19,7 @@
 #include "pipeline/core/installation.h"
 #include "pipeline/core/text.h"
 #include "pipeline/graph/engine.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/remote/http.h"
 
 namespace ggufmill {
@@ -65,7 +66,7 @@ void add_libraries(std::vector<Row>& rows) {
 
 // The packages whose libraries are in an archive; empty elsewhere.
 std::string bundled_packages() {
-  std::ifstream file(own_data_folder() + "/packages.tsv");
+  std::ifstream file(stream_path(own_data_folder() + "/packages.tsv"));
   std::vector<Row> rows;
   for (std::string line; std::getline(file, line);)
     if (const std::size_t tab = line.find('\t'); tab != line.npos)

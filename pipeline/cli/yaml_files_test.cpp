@@ -1,7 +1,6 @@
 // Checks that every pipeline file, recipe and architecture map in the repository and its README passes the lint.
 // Sources need not exist.
 
-#include <filesystem>
 #include <sstream>
 #include <string_view>
 

@@ -4,19 +4,18 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <filesystem>
 #include <new>
 #include <system_error>
 
 #include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 constexpr std::string_view kFormat = "ggufmill cluster matrix";
@@ -74,8 +73,7 @@ BatchCell cell_of(const json::value& value) {
 // Returns the name of a job's folder within the folder of its matrix. Rejects names that could lead out of that folder.
 std::string job_folder_of(const json::value& value) {
   const std::string name = needed_text(value, "folder");
-  if (name.empty() || name == "." || name == ".." || name.find_first_of(std::string_view("/\0", 2)) != name.npos)
-    throw InvalidJson{fmt::format("{} is not a valid name of a job folder", quoted_name(name))};
+  if (!is_file_name(name)) throw InvalidJson{fmt::format("{} is not a valid name of a job folder", quoted_name(name))};
   return name;
 }
 

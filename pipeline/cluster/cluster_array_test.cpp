@@ -1,8 +1,7 @@
 #include "pipeline/cluster/cluster_array.h"
 
-#include <filesystem>
-
 #include "pipeline/cluster/test_job.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"
@@ -111,7 +110,7 @@ TEST_CASE("the jobs of a matrix are in its folder") {
 
 TEST_CASE("a matrix whose job was removed is refused") {
   const Matrix matrix;
-  std::filesystem::remove_all(matrix.folder.file("1-b"));
+  fs::remove_all(matrix.folder.file("1-b"));
   const auto array = load_array(matrix.folder.path());
   REQUIRE_FALSE(array);
   CHECK(array.error().what == "not a valid matrix: there is no job in '1-b'");

@@ -6,7 +6,6 @@
 #include <boost/json.hpp>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <new>
 #include <system_error>
@@ -16,6 +15,7 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/store_scheme.h"
@@ -25,7 +25,6 @@
 namespace ggufmill {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 constexpr std::string_view kJobFormat = "ggufmill cluster job";

@@ -2,9 +2,8 @@
 
 #include <sys/stat.h>
 
-#include <filesystem>
-
 #include "pipeline/cluster/test_job.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"
@@ -66,7 +65,7 @@ TEST_CASE("a job is loaded as it was written") {
   folder.job.options.options = {"--nice=100"};
   REQUIRE(write_job(folder.job, folder.plan));
   const ClusterJob job = load_job_folder(folder.folder.path()).value();
-  CHECK(job.folder == std::filesystem::canonical(folder.folder.path()));
+  CHECK(job.folder == fs::canonical(folder.folder.path()));
   CHECK(job.key() == folder.job.key());
   CHECK(job.name == "Llama 3_8B");
   CHECK(job.working_folder == "/shared/work here");
@@ -159,7 +158,7 @@ TEST_CASE("the marker of another job of the same plan does not count") {
 TEST_CASE("the marker of another part does not count") {
   const Folder folder;
   REQUIRE(write_done(folder.job, 1, marker()));
-  std::filesystem::rename(folder.job.part_file(1, "done.json"), folder.job.part_file(0, "done.json"));
+  fs::rename(folder.job.part_file(1, "done.json"), folder.job.part_file(0, "done.json"));
   CHECK_FALSE(read_done(folder.job, 0));
 }
 

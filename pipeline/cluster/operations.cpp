@@ -4,16 +4,14 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <numeric>
 #include <thread>
 
 #include "pipeline/cluster/part_store.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 Error still_running(const ClusterArray& array) {
   return usage_error(

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <fstream>
 #include <mutex>
 
@@ -15,6 +14,7 @@
 #include "pipeline/io/output_folder.h"
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 #include "pipeline/io/store_scheme.h"
 #include "pipeline/io/temporary_file.h"
@@ -22,8 +22,6 @@
 #include "pipeline/journal/output_claim.h"
 
 namespace ggufmill {
-
-namespace fs = std::filesystem;
 
 // A file that other machines write to at the same time. It is written through one descriptor and read through another,
 // because an NFS client that may read the file it writes first fills up pages from the server. Never memory-mapped.
@@ -153,7 +151,7 @@ std::string line_of(const UploadedChunk& chunk) {
 std::vector<UploadedChunk> read_chunk_lists(const ClusterJob& job, std::size_t part) {
   std::vector<UploadedChunk> chunks;
   for (const std::string& name : part_files(job, fmt::format("{}.chunks.", part))) {
-    std::ifstream lines(job.file("parts/" + name));
+    std::ifstream lines(stream_path(job.file("parts/" + name)));
     UploadedChunk chunk;
     while (lines >> chunk.file >> chunk.number >> chunk.tag) chunks.push_back(chunk);
   }

@@ -1,9 +1,9 @@
 #include "pipeline/cluster/status.h"
 
 #include <boost/json.hpp>
-#include <filesystem>
 
 #include "pipeline/cluster/test_job.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"

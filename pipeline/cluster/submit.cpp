@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <numeric>
 #include <random>
 #include <set>
@@ -13,6 +12,7 @@
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/cluster/seal.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 #include "pipeline/io/store_scheme.h"
 #include "pipeline/io/temporary_file.h"
@@ -21,8 +21,6 @@
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string new_id() {
   std::string letters;
@@ -70,7 +68,7 @@ Status check_memory_for_uploads(const ClusterJob& job, const Plan& plan) {
 std::string folder_of(const fs::path& file, const ClusterOptions& cluster) {
   const fs::path folder = cluster.folder.empty() ? fs::path(file).replace_extension(".job") : fs::path(cluster.folder);
   std::string absolute = fs::absolute(folder).lexically_normal().string();
-  while (absolute.size() > 1 && absolute.ends_with('/')) absolute.pop_back();
+  while (absolute.size() > 1 && is_separator(absolute.back())) absolute.pop_back();
   return absolute;
 }
 

@@ -1,17 +1,14 @@
 #include "pipeline/cluster/submit.h"
 
-#include <filesystem>
-
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/cluster/test_job.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
 using namespace ggufmill::testing;
-namespace fs = std::filesystem;
-
 namespace {
 
 // A plan of `job.yaml` in a folder.

@@ -1,10 +1,10 @@
 #pragma once
 // Jobs for the unit tests of this folder. No job has parts that were run.
 
-#include <filesystem>
 #include <string>
 
 #include "pipeline/cluster/cluster_array.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/plan/written.h"
 #include "tests/support/plan_maker.h"
 
@@ -37,7 +37,7 @@ inline ClusterJob job_of(const Plan& plan, const std::string& folder) {
   job.identity = identity_of(plan);
   job.cuts = {0, plan.units.size() / 2, plan.units.size()};
   job.costs = {1, 2};
-  std::filesystem::create_directories(job.file("parts"));
+  fs::create_directories(job.file("parts"));
   return job;
 }
 

@@ -14,6 +14,7 @@
 #include "pipeline/config/overrides.h"
 #include "pipeline/config/parameters.h"
 #include "pipeline/config/yaml_reader.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
 namespace {
@@ -221,7 +222,7 @@ std::optional<Job> load_job(const std::string& path, const Registry& registry, c
 
 std::optional<Batch> load_batch(const std::string& path, const Registry& registry, const JobOptions& options,
                                 Diagnostics& errors) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file(stream_path(path), std::ios::binary);
   std::string text(kReadAtMost, '\0');
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file && !file.eof()) {

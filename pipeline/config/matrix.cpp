@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <boost/regex.hpp>
-#include <filesystem>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 
 namespace ggufmill {
 namespace {
 
-namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
 constexpr std::string_view kName = "{name}", kRecipe = "{recipe}";
@@ -349,7 +348,7 @@ std::string source_name(std::string_view path) {
   static const boost::regex kShard("-[0-9]{5}-of-[0-9]{5}$");
   static const boost::regex kEncoding("[-.](F16|F32|BF16|I?Q[1-8]_[0-9A-Z_]+|TQ[12]_0|MXFP4(_MOE)?|NVFP4)$",
                                       boost::regex::icase);
-  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  while (path.size() > 1 && is_separator(path.back())) path.remove_suffix(1);
   const bool is_address = path.find("://") != path.npos;
   const fs::path full = is_address ? fs::path(path) : absolute(path);
   std::string name = name_in_hub_cache(full);

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "pipeline/config/job.h"
 #include "pipeline/config/test_registry.h"
 #include "pipeline/config/yaml_reader.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"
@@ -82,7 +81,7 @@ TEST_CASE("a folder and a model on the hub are checkpoints, other paths are GGUF
     return testing::path_of(*batch->jobs.at(0).job.source);
   };
   const std::string folder = models.path("folder");
-  std::filesystem::create_directory(folder);
+  fs::create_directory(folder);
   for (const std::string& source : {folder, std::string("hf://org/name"), std::string("hf://org/name@main")})
     CHECK(opened(source) == "checkpoint " + source);
   for (const std::string& source :
@@ -212,7 +211,7 @@ TEST_CASE("a folder of the hub's cache is named after its model") {
 }
 
 TEST_CASE("a folder such as . is named after its real path") {
-  CHECK(source_name(".") == std::filesystem::current_path().filename());
+  CHECK(source_name(".") == fs::current_path().filename());
   CHECK(source_name("models/a/../Llama-3-8B/.") == "Llama-3-8B");
 }
 

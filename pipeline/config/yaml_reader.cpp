@@ -13,6 +13,7 @@
 
 #include "pipeline/config/tree_builder.h"
 #include "pipeline/config/yaml_text.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
 namespace {
@@ -165,7 +166,7 @@ std::optional<ConfigDocument> read_document(std::string_view text, const std::st
 }
 
 bool names_file(std::string_view name) {
-  return name.find('/') != name.npos || name.ends_with(".yaml") || name.ends_with(".recipe");
+  return name_begin(name) != 0 || name.ends_with(".yaml") || name.ends_with(".recipe");
 }
 
 }  // namespace ggufmill

@@ -1,14 +1,12 @@
 #include "pipeline/core/installation.h"
 
 #include <array>
-#include <filesystem>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/program.h"
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Data folders, relative to the folder above a program's, and to the folder of a library. The first that exists is
 // used: GGUFMILL_LIBDIR for an installed program and lib for one in a build folder; the last for a library in the

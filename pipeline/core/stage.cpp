@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
 namespace {
@@ -70,7 +71,7 @@ Status check_unique_names(const Model& model) {
 Result<std::string> path_with_recipe(std::string path, const std::string& recipe) {
   constexpr std::string_view kPlace = "{recipe}";
   if (path.find(kPlace) == std::string::npos) return path;
-  if (recipe.empty() || recipe.find('/') != std::string::npos)
+  if (recipe.empty() || name_begin(recipe) != 0)
     return usage_error(recipe.empty() ? "the path contains {recipe}, but no quantize stage names a recipe"
                                       : fmt::format("the recipe's name '{}' cannot be part of a path", recipe));
   for (std::size_t at = 0; (at = path.find(kPlace, at)) != std::string::npos; at += recipe.size())

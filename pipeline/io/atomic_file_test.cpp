@@ -5,11 +5,11 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <thread>
 
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/temporary_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -80,10 +80,10 @@ TEST_CASE("missing folders are created") {
 
 TEST_CASE("a file is created in the current folder") {
   const TempDir folder;
-  const auto before = std::filesystem::current_path();
-  std::filesystem::current_path(folder.path());
+  const auto before = fs::current_path();
+  fs::current_path(folder.path());
   const Status status = write_whole(*created("out", 6), 6);
-  std::filesystem::current_path(before);
+  fs::current_path(before);
   CHECK(status);
   CHECK(names_in(folder.path()) == Names{"out"});
 }
@@ -105,7 +105,7 @@ TEST_CASE("an overwritten file is the old one until the new one is sealed") {
   CHECK(read_text(folder.file("out")) == "old");
   REQUIRE(file->seal(as_bytes("HH"), 4));
   CHECK(read_text(folder.file("out")) == "HHdata");
-  CHECK((std::filesystem::status(folder.file("out")).permissions()) == std::filesystem::perms(0600));
+  CHECK((fs::status(folder.file("out")).permissions()) == fs::perms(0600));
 }
 
 TEST_CASE("a name of maximum length works, a longer one is refused immediately") {
@@ -185,7 +185,7 @@ TEST_CASE("nothing is published if there are too few or too many bytes") {
   CHECK_FALSE(file->seal(as_bytes("HHHH"), 3));
   CHECK_FALSE(file->write(5, as_bytes("xx")));
   CHECK_FALSE(file->write(~0ull, as_bytes("xx")));
-  CHECK_FALSE(std::filesystem::exists(folder.file("out")));
+  CHECK_FALSE(fs::exists(folder.file("out")));
 }
 
 TEST_CASE("the header follows the data to the disk, the name follows the header, the folder follows the name") {
@@ -366,7 +366,7 @@ TEST_CASE("a file that was truncated while it was written is not published") {
   REQUIRE_FALSE(sealed);
   CHECK(sealed.error().code == ExitCode::kIo);
   CHECK(sealed.error().what == "another program changed the file while it was being written: it has 4 bytes, not 10");
-  CHECK_FALSE(std::filesystem::exists(folder.file("out")));
+  CHECK_FALSE(fs::exists(folder.file("out")));
 }
 
 TEST_CASE("a file that was truncated and grew again while it was written counts as changed") {
@@ -390,11 +390,11 @@ TEST_CASE("a file that was changed after its seal is not published") {
   REQUIRE(file.value()->write(2, as_bytes("data")));
   REQUIRE(file.value()->finish(as_bytes("HH"), 4));
   const bool swaps = GENERATE(false, true);
-  if (swaps) std::filesystem::rename(temporary, temporary + ".moved");
+  if (swaps) fs::rename(temporary, temporary + ".moved");
   wait_for_later_time(swaps ? temporary + ".moved" : temporary);
   write_text(temporary, "HHDATA");
   const Status published = file.value()->publish(false);
   REQUIRE_FALSE(published);
   CHECK(published.error().code == ExitCode::kIo);
-  CHECK_FALSE(std::filesystem::exists(folder.file("out")));
+  CHECK_FALSE(fs::exists(folder.file("out")));
 }

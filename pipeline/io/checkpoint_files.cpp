@@ -4,26 +4,20 @@
 
 #include <algorithm>
 #include <boost/json/object.hpp>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <unordered_map>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 namespace {
 
-namespace fs = std::filesystem;
-
 // Name of the file that contains each tensor, by tensor name.
 using WeightMap = std::map<std::string, std::string, std::less<>>;
-
-bool is_plain_name(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\0", 2)) == name.npos;
-}
 
 Result<WeightMap> read_index(const std::string& path) {
   BOOST_OUTCOME_TRY(const boost::json::value document, read_checkpoint_json(path));
@@ -34,7 +28,7 @@ Result<WeightMap> read_index(const std::string& path) {
   for (const auto& [key, value] : member->get_object()) {
     const std::string_view name(key.data(), key.size());
     const auto file = json_text(value);
-    if (!file || !is_plain_name(*file))
+    if (!file || !is_file_name(*file))
       return input_error(path,
                          fmt::format("the index places tensor {} in {}, which is not the name of a file next to it",
                                      quoted_name(name), file ? quoted_name(*file) : "a value that is not a string"));

@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 
 #include <array>
-#include <filesystem>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/hooked_calls.h"
@@ -39,7 +39,7 @@ TEST_CASE("a file is read at any position") {
 TEST_CASE("a link to a file is followed") {
   const TempDir folder;
   write_text(folder.file("a"), "abc");
-  std::filesystem::create_symlink("a", folder.file("link"));
+  fs::create_symlink("a", folder.file("link"));
   CHECK(read_at(*InputFile::open(folder.file("link")).value(), 0, 3) == "abc");
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("a file that shrinks while it is open is a bad input") {
   const TempDir folder;
   write_text(folder.file("a"), "0123456789");
   const auto file = InputFile::open(folder.file("a")).value();
-  std::filesystem::resize_file(folder.file("a"), 5);
+  fs::resize_file(folder.file("a"), 5);
   std::array<std::byte, 10> into;
   const Status status = file->read(0, into);
   REQUIRE_FALSE(status);
@@ -83,7 +83,7 @@ TEST_CASE("data past the end is in no cache") {
   const auto file = InputFile::open(folder.file("a")).value();
   std::array<std::byte, 10> into;
   CHECK_FALSE(file->read_if_cached(1, into));
-  std::filesystem::resize_file(folder.file("a"), 5);
+  fs::resize_file(folder.file("a"), 5);
   CHECK_FALSE(file->read_if_cached(0, into));
 }
 

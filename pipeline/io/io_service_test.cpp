@@ -8,11 +8,11 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <filesystem>
 #include <future>
 #include <numeric>
 
 #include "pipeline/io/io_service.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/uring.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -166,7 +166,7 @@ TEST_CASE("a service returns the errors of the blocking calls") {
   const TempDir folder;
   write_text(folder.file("in"), "0123456789");
   const auto input = InputFile::open(folder.file("in")).value();
-  std::filesystem::resize_file(folder.file("in"), 5);
+  fs::resize_file(folder.file("in"), 5);
   for (const IoKind kind : kinds()) {
     const auto service = started(kind);
     const auto output = AtomicFile::create(folder.file("out"), 4, {}).value();

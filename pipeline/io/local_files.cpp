@@ -1,16 +1,13 @@
 // Sources that are files of this machine.
 
-#include <filesystem>
-
 #include "pipeline/io/input_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/source_scheme.h"
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 class LocalFiles final : public SourceScheme {
  public:

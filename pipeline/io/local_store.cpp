@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +13,7 @@
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 #include "pipeline/io/store_scheme.h"
 #include "pipeline/io/temporary_file.h"
@@ -21,8 +21,6 @@
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 class Files final : public OutputStore {
  public:
@@ -263,7 +261,7 @@ std::vector<UnfinishedFile> LocalStore::find_unfinished(std::span<const std::str
     for (const std::string& ending : endings) {
       const std::string temporary = temporary_path(output, ending);
       beginnings.emplace(temporary.substr(0, temporary.rfind(kTemporaryMark)), output);
-      folders.insert(temporary.substr(0, temporary.rfind('/') + 1));
+      folders.insert(temporary.substr(0, name_begin(temporary)));
     }
   std::vector<UnfinishedFile> found;
   for (const std::string& folder : folders) {

@@ -1,12 +1,12 @@
 #include "pipeline/io/output_folder.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <mutex>
 #include <new>
 #include <utility>
 
 #include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
 namespace {
@@ -17,7 +17,7 @@ Descriptor open_folder(const std::string& path) { return open_file(kCurrentFolde
 
 // Makes the directory entry of a new folder durable, like that of a file.
 Status sync_parent(const std::string& path) {
-  const std::string parent = or_current(std::filesystem::path(path).parent_path());
+  const std::string parent = or_current(fs::path(path).parent_path());
   const Descriptor descriptor = open_folder(parent);
   if (!descriptor || sync_to_disk(descriptor.get()) < 0)
     return io_error(parent, "flush the folder to the disk (fsync)", errno);
@@ -64,7 +64,7 @@ Status OutputFolder::make(const std::string& path) {
   };
   int result = attempt();
   if (result < 0 && errno == ENOENT) {
-    const std::string parent = std::filesystem::path(path).parent_path();
+    const std::string parent = fs::path(path).parent_path();
     if (parent.empty() || parent == path) return io_error(path, "create the output's folder", ENOENT);
     BOOST_OUTCOME_TRY(make(parent));
     result = attempt();
@@ -88,6 +88,7 @@ OutputFolder::OutputFolder(OutputFolder&& other) noexcept
 
 OutputFolder::~OutputFolder() {
   if (kept_) return;
+  descriptor_ = Descriptor();  // some systems do not remove an open folder
   try {
     remove_empty(made_);
   } catch (const std::bad_alloc&) {  // the folders stay

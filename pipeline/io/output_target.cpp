@@ -3,18 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <utility>
 
 #include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/store_scheme.h"
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 Error refused(const std::string& path, std::string what, std::string help) {
   return {ExitCode::kUsage, path, std::move(what), "", std::move(help)};
@@ -46,7 +44,7 @@ std::string describe(const WrittenPath& target) {
 std::string place_of(const std::string& path) {
   if (is_address(path)) return path;
   std::error_code error;
-  const std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  const fs::path place = fs::weakly_canonical(fs::absolute(path, error), error);
   if (error == std::errc::not_enough_memory) throw std::bad_alloc();
   return error ? path : place.string();
 }
@@ -140,8 +138,7 @@ std::string folder_above(const std::string& path) {
 }
 
 Result<TargetPath> split_target(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::size_t start = slash == std::string::npos ? 0 : slash + 1;
+  const std::size_t start = name_begin(path);
   TargetPath target{path.substr(0, start), path.substr(start)};
   if (path.find('\0') != std::string::npos)
     return refused("", "the output's path contains a NUL character", "remove it from the path");

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"
@@ -36,8 +35,8 @@ TEST_CASE("an existing file is refused, naming --overwrite") {
 TEST_CASE("an input is never the target, however it is spelled") {
   const TempDir folder;
   write_text(folder.file("in"), "weights");
-  std::filesystem::create_symlink("in", folder.file("symbolic"));
-  std::filesystem::create_hard_link(folder.file("in"), folder.file("hard"));
+  fs::create_symlink("in", folder.file("symbolic"));
+  fs::create_hard_link(folder.file("in"), folder.file("hard"));
   const std::string name = GENERATE(as<std::string>(), "in", "./in", "symbolic", "hard", "new/../in", "new/../hard");
   const std::string input = GENERATE(as<std::string>(), "in", "symbolic", "hard");
   CAPTURE(name, input);
@@ -66,10 +65,10 @@ TEST_CASE("a duplicate output is refused at its position, naming the first") {
 
 TEST_CASE("anything but a regular file is refused as a target") {
   const TempDir folder;
-  std::filesystem::create_directory(folder.file("folder"));
+  fs::create_directory(folder.file("folder"));
   write_text(folder.file("file"), "x");
-  std::filesystem::create_symlink("file", folder.file("link"));
-  std::filesystem::create_symlink("nowhere", folder.file("dangling"));
+  fs::create_symlink("file", folder.file("link"));
+  fs::create_symlink("nowhere", folder.file("dangling"));
   const std::string name = GENERATE(as<std::string>(), "folder", "folder/", "folder/..", "", "link", "dangling");
   CAPTURE(name);
   CHECK(create_error(folder.file(name), {true}).code == ExitCode::kUsage);
@@ -89,7 +88,7 @@ TEST_CASE("a file in place of a folder is an error that names it") {
 TEST_CASE("a folder that may not be written is an error") {
   if (::geteuid() == 0) GGUFMILL_SKIP("nothing is forbidden to root");
   const TempDir folder;
-  std::filesystem::permissions(folder.path(), std::filesystem::perms(0500));
+  fs::permissions(folder.path(), fs::perms(0500));
   CHECK(create_error(folder.file("out"), {}).code == ExitCode::kIo);
   CHECK(create_error(folder.file("new/out"), {}).code == ExitCode::kIo);
 }

@@ -1,6 +1,6 @@
 #pragma once
 // Location of a source as users write it: a local path, or the address of an object on a server (hf://ORG/NAME,
-// https://, s3://). Names are appended to both in the same way as std::filesystem::path does, and both are opened by
+// https://, s3://). Names are appended to both in the same way as fs::path does, and both are opened by
 // open_source(), so that readers need not distinguish them. source_scheme.h describes how a scheme is added, and
 // pipeline/io/remote/README.md the supported addresses.
 
@@ -12,6 +12,7 @@
 
 #include "pipeline/core/error.h"
 #include "pipeline/io/byte_source.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
 

@@ -9,6 +9,7 @@
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/transfer.h"
 
 namespace ggufmill {
@@ -66,7 +67,7 @@ Status check_size_limit(const std::string& target, std::uint64_t bytes) {
 }  // namespace
 
 std::string temporary_path(const std::string& target, const std::string& identity) {
-  const std::size_t slash = target.rfind('/'), name = slash == std::string::npos ? 0 : slash + 1;
+  const std::size_t name = name_begin(target);
   return target.substr(0, name) + temporary_name(target.substr(name), identity);
 }
 

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
-#include <filesystem>
 
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/temporary_file.h"
 
 namespace ggufmill {
@@ -50,7 +50,7 @@ std::optional<OutputClaim> read_claim(const std::string& path) try {
 bool is_held(const OutputClaim& claim) {
   const std::string path = claim.folder + "/" + kJobFile;
   std::error_code error;
-  if (!std::filesystem::exists(path, error) && !error) return false;
+  if (!fs::exists(path, error) && !error) return false;
   const auto job = read_json(path);
   if (!job) return true;
   const auto identity = json_string(job.value(), "identity"), id = json_string(job.value(), "id");

@@ -1,7 +1,6 @@
 #include "pipeline/journal/output_claim.h"
 
-#include <filesystem>
-
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"

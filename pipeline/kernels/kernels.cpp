@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <span>
 
 #include "pipeline/core/installation.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/kernels/module_set.h"
 
 // The linked-in reference kernels (plugins/reference). The host knows nothing of them but these symbols.
@@ -84,8 +84,8 @@ std::string all_refused(const ModuleSet& set, const std::string& directory, std:
   for (const ModuleReport& report : reports) {
     if (report.loaded) return {};
     if (&report - reports.data() < static_cast<std::ptrdiff_t>(kMaxNamed))
-      reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ",
-                             std::filesystem::path(report.path).filename().string(), report.refusal);
+      reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", fs::path(report.path).filename().string(),
+                             report.refusal);
   }
   if (reports.size() > kMaxNamed)
     reasons += fmt::format("; and {} more, which `ggufmill kernels` lists", reports.size() - kMaxNamed);
@@ -117,7 +117,7 @@ Result<std::shared_ptr<const Kernels>> Kernels::load(const KernelOptions& option
   State& state = *kernels->state_;
   state.set.add_built_in(ggufmill_reference_module);
   const std::string own = own_data_folder();
-  if (std::error_code error; std::filesystem::exists(own, error)) state.set.add_directory(own, Trial::kNone);
+  if (std::error_code error; fs::exists(own, error)) state.set.add_directory(own, Trial::kNone);
   for (const std::string& directory : options.directories) {
     BOOST_OUTCOME_TRY(add_asked_directory(state.set, directory, state.warnings));
   }
@@ -195,7 +195,7 @@ const std::vector<ModuleReport>& Kernels::reports() const { return state_->set.r
 std::vector<std::string> Kernels::files() const {
   std::vector<std::string> files;
   for (const ModuleReport& report : reports())
-    if (report.path.find('/') != std::string::npos) files.push_back(report.path);  // the others are built in
+    if (name_begin(report.path) != 0) files.push_back(report.path);  // the others are built in
   return files;
 }
 

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <new>
 #include <tuple>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 #include "pipeline/io/platform/process.h"
 #include "pipeline/io/platform/program.h"
@@ -25,7 +25,7 @@ namespace {
 bool list_modules(const std::string& directory, std::vector<std::string>& paths, std::string& reason) {
   int error = 0;
   for (const std::string& name : names_in_folder(directory, error))
-    if (is_library_name(name)) paths.push_back((std::filesystem::path(directory) / name).string());
+    if (is_library_name(name)) paths.push_back((fs::path(directory) / name).string());
   if (error != 0) reason = fmt::format("cannot be read: {}", std::strerror(error));
   return error == 0;
 }
@@ -62,7 +62,7 @@ std::string load_and_unload(const std::string& path) {
 
 // Sets `hash` to the XXH3 (128 bits) of a file's bytes; returns an error message if it cannot be read.
 std::string hash_file(const std::string& path, std::string& hash) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file(stream_path(path), std::ios::binary);
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
   if (!state) throw std::bad_alloc();
   XXH3_128bits_reset(state.get());

@@ -1,12 +1,12 @@
 // Modules from outside the tree (tests/support/modules): each bad one is refused for its own reason.
 
 #include "pipeline/kernels/module_set.h"
+#include "pipeline/io/platform/filesystem.h"
 
 #include <elf.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string_view>
@@ -194,7 +194,7 @@ TEST_CASE("a module for another CPU is refused before it is loaded") {
   constexpr std::streamoff kMachineField = 18;
   const TempDir dir;
   const std::string path = dir.path() / "other.so";
-  std::filesystem::copy_file(path_of("plain"), path);
+  fs::copy_file(path_of("plain"), path);
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(kMachineField).put(22);  // EM_S390
   CHECK(load_alone(path).refusal == "is not a shared library for this machine");
 }
@@ -202,14 +202,14 @@ TEST_CASE("a module for another CPU is refused before it is loaded") {
 TEST_CASE("a file that everyone may write to is refused") {
   const TempDir dir;
   const std::string path = dir.path() / "open.so";
-  std::filesystem::copy_file(path_of("plain"), path);
+  fs::copy_file(path_of("plain"), path);
   REQUIRE(::chmod(path.c_str(), 0666) == 0);
   CHECK(load_alone(path).refusal == "is not safe to load code from: everyone may write to it");
 }
 
 TEST_CASE("a directory that everyone may write to is refused entirely") {
   const TempDir dir;
-  std::filesystem::copy_file(path_of("plain"), dir.path() / "plain.so");
+  fs::copy_file(path_of("plain"), dir.path() / "plain.so");
   REQUIRE(::chmod(dir.path().c_str(), 0777) == 0);
   ModuleSet set(cpu_features());
   CHECK_FALSE(set.add_directory(dir.path()));
@@ -221,7 +221,7 @@ TEST_CASE("a file or folder that a group may write to is refused, unless the gro
   if (::geteuid() != 0) GGUFMILL_SKIP("only root can give a file to a group");
   const TempDir dir;
   const std::string path = dir.path() / "shared.so";
-  std::filesystem::copy_file(path_of("plain"), path);
+  fs::copy_file(path_of("plain"), path);
   REQUIRE(::chmod(path.c_str(), 0664) == 0);
   CHECK(load_alone(path).loaded);  // group 0
   REQUIRE(::chown(path.c_str(), 0, 4242) == 0);
@@ -240,14 +240,14 @@ TEST_CASE("a file or folder that a group may write to is refused, unless the gro
 TEST_CASE("a module that others may replace by renaming a folder above it is refused") {
   const TempDir dir;
   const std::string above = dir.path() / "above", folder = above + "/modules";
-  std::filesystem::create_directories(folder);
-  std::filesystem::copy_file(path_of("plain"), folder + "/plain.so");
+  fs::create_directories(folder);
+  fs::copy_file(path_of("plain"), folder + "/plain.so");
   const std::string link = dir.path() / "link.so";
-  std::filesystem::create_symlink(folder + "/plain.so", link);
+  fs::create_symlink(folder + "/plain.so", link);
   CHECK(load_alone(link).loaded);
   REQUIRE(::chmod(above.c_str(), 0777) == 0);
-  const std::string refused = "is not safe to load code from: it is in '" + std::filesystem::canonical(above).string() +
-                              "', and everyone may write to it";
+  const std::string refused =
+      "is not safe to load code from: it is in '" + fs::canonical(above).string() + "', and everyone may write to it";
   CHECK(load_alone(link).refusal == refused);
   ModuleSet set(cpu_features());
   CHECK_FALSE(set.add_directory(folder));
@@ -258,14 +258,14 @@ TEST_CASE("a file of another user is refused") {
   if (::geteuid() != 0) GGUFMILL_SKIP("only root can make a file another user's");
   const TempDir dir;
   const std::string path = dir.path() / "theirs.so";
-  std::filesystem::copy_file(path_of("plain"), path);
+  fs::copy_file(path_of("plain"), path);
   REQUIRE(::chown(path.c_str(), 4242, 4242) == 0);
   CHECK(load_alone(path).refusal == "is not safe to load code from: it belongs to user 4242, not to root or to you");
 }
 
 TEST_CASE("a folder or a pipe in place of a module is refused") {
   const TempDir dir;
-  std::filesystem::create_directory(dir.path() / "folder.so");
+  fs::create_directory(dir.path() / "folder.so");
   REQUIRE(::mkfifo((dir.path() / "pipe.so").c_str(), 0600) == 0);
   CHECK(load_alone(dir.path() / "folder.so").refusal == "is not an ELF file");
   CHECK(load_alone(dir.path() / "pipe.so").refusal == "is not a regular file");

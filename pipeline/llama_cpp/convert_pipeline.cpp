@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/llama_cpp/convert_options.h"
 #include "pipeline/llama_cpp/quantize_options.h"
@@ -21,8 +21,6 @@
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::string_view kMistralConfig = "params.json";
 

@@ -1,8 +1,7 @@
 // Tests of the pipeline files generated for `ggufmill convert`.
 #include <fmt/format.h>
 
-#include <filesystem>
-
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/llama_cpp/convert_options.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
@@ -108,7 +107,7 @@ TEST_CASE("the output is named by the arguments, by a template, or by the model 
   options.outfile = conversion.folder.file("a.gguf");
   CHECK(conversion.output(options) == "'F/a.gguf'\n");
   CHECK(!conversion.opened);
-  std::filesystem::create_directory(conversion.folder.file("out"));
+  fs::create_directory(conversion.folder.file("out"));
   options.outfile = conversion.folder.file("out/");
   CHECK(conversion.output(options) == "'F/out/Some-Model-BF16.gguf'\n");
   options.mtp = true;

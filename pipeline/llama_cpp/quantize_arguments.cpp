@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 #include <sstream>
 
 #include "pipeline/config/matrix.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/llama_cpp/quantize_options.h"
 #include "stages/quantize/recipe.h"
@@ -57,7 +57,7 @@ bool names_recipe_file(const std::string& word) { return word.ends_with(".yaml")
 // Returns the recipe whose file a word names, or none. Other paths are outputs.
 std::optional<RecipeName> recipe_file(const std::string& word) {
   if (!names_recipe_file(word) || !is_file(word)) return {};
-  return RecipeName{word, std::filesystem::path(word).stem()};
+  return RecipeName{word, fs::path(word).stem()};
 }
 
 // The number at the start of a word, parsed like std::stoi as in the reference, and the text after it.
@@ -148,13 +148,13 @@ bool is_near_a_type(const std::string& word) {
 
 bool names_folder(const std::string& path) {
   std::error_code none;
-  return path.ends_with('/') || std::filesystem::is_directory(path, none);
+  return (!path.empty() && is_separator(path.back())) || fs::is_directory(path, none);
 }
 
 // Returns the folder of the input file or the checkpoint's folder; the current folder if the input is on a server.
-std::filesystem::path folder_for_outputs(const std::string& input) {
+fs::path folder_for_outputs(const std::string& input) {
   if (is_address(input)) return {};
-  return names_folder(input) ? std::filesystem::path(input) : std::filesystem::path(input).parent_path();
+  return names_folder(input) ? fs::path(input) : fs::path(input).parent_path();
 }
 
 Result<std::vector<QuantizedOutput>> outputs_of(const std::string& input, const std::string& output,
@@ -173,7 +173,7 @@ Result<std::vector<QuantizedOutput>> outputs_of(const std::string& input, const 
   const bool as_reference =
       output.empty() && recipes.size() == 1 && !is_address(input) && !names_folder(input) && !is_diffusion_file(input);
   const std::string name = as_reference ? "ggml-model" : source_name(input);
-  const std::filesystem::path folder = is_folder ? std::filesystem::path(output) : folder_for_outputs(input);
+  const fs::path folder = is_folder ? fs::path(output) : folder_for_outputs(input);
   std::vector<QuantizedOutput> outputs;
   for (const RecipeName& recipe : recipes)
     outputs.push_back({folder / fmt::format("{}-{}.gguf", name, recipe.shown), recipe.recipe});

@@ -1,5 +1,5 @@
-#include <filesystem>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/llama_cpp/quantize_options.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -119,7 +119,7 @@ TEST_CASE("several types are several outputs, named by model and type") {
 
 TEST_CASE("outputs of a checkpoint go into its folder and are named after it") {
   const TempDir folder;
-  std::filesystem::create_directory(folder.file("Llama-3-8B"));
+  fs::create_directory(folder.file("Llama-3-8B"));
   CHECK(paths({folder.file("Llama-3-8B"), "Q8_0"}) ==
         std::vector<std::string>{folder.file("Llama-3-8B/Llama-3-8B-Q8_0.gguf")});
 }

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <charconv>
-#include <filesystem>
 
 #include "pipeline/core/digest.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/store_scheme.h"
 #include "pipeline/io/threads.h"
@@ -20,7 +20,6 @@
 namespace ggufmill {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 constexpr std::string_view kFormat = "ggufmill manifest";
@@ -87,7 +86,7 @@ std::int64_t time_of(const json::value& value, std::string_view name) {  // nega
 
 ManifestFile read_file(const json::value& value) {
   ManifestFile file{needed_text(value, "name"), needed_number(value, "bytes"), needed_text(value, "sha256"), {}};
-  if (file.name.empty() || file.name == "." || file.name == ".." || file.name.find('/') != std::string::npos)
+  if (!is_file_name(file.name))
     throw InvalidJson{fmt::format("the file {} is not next to the manifest", quoted_name(file.name))};
   std::uint64_t end = 0;
   for (const json::value& each : needed_list(value, "tensors")) {

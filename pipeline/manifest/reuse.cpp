@@ -4,7 +4,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <new>
 #include <string_view>
@@ -15,6 +14,7 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/own_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/threads.h"
 #include "pipeline/manifest/manifest.h"
@@ -22,8 +22,6 @@
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::string_view kEnding = ".manifest.json";
 constexpr std::size_t kPieceBytes = 4 << 20;

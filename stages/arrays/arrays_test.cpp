@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "stages/arrays/npy_header.h"
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/arrays/arrays.h"
 #include "stages/arrays/npy_header.h"
 
@@ -38,7 +39,7 @@ class NpySink final : public Sink {
  private:
   Result<std::vector<OutputFile>> lay_out(const Model& model) const {
     BOOST_OUTCOME_TRY(std::string folder, path_with_recipe(options_.folder, model.notes.get(notes::kRecipe)));
-    if (!folder.ends_with('/')) folder += '/';
+    if (folder.empty() || !is_separator(folder.back())) folder += '/';
     std::unordered_map<std::string, const Tensor*> names;
     std::vector<OutputFile> files;
     for (std::size_t i = 0; i < model.tensors.size(); ++i) {
@@ -65,7 +66,7 @@ class NpySink final : public Sink {
   static Result<std::string> file_name(std::string name) {
     std::ranges::replace(name, '/', '_');
     name += ".npy";
-    const bool is_plain = name[0] != '.' && name.size() <= kMaxFileNameLength &&
+    const bool is_plain = name[0] != '.' && is_file_name(name) && name.size() <= kMaxFileNameLength &&
                           std::ranges::none_of(name, [](char c) { return static_cast<unsigned char>(c) < ' '; });
     if (is_plain) return name;
     return usage_error(fmt::format("the name of tensor {} cannot be used as a file name",

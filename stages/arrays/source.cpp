@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <unordered_set>
 
 #include "pipeline/config/written_value.h"
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/byte_order.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/arrays/arrays.h"
 #include "stages/arrays/npy_header.h"
 
@@ -166,7 +166,7 @@ class ArraysReader {
   }
 
   Result<std::shared_ptr<const ByteSource>> open(const std::string& name) {
-    BOOST_OUTCOME_TRY(auto file, open_source(std::filesystem::path(path_).parent_path() / name));
+    BOOST_OUTCOME_TRY(auto file, open_source(fs::path(path_).parent_path() / name));
     const auto known = std::ranges::find(model_.files, file->path(), [](const SourceRef& each) { return each->path; });
     if (known == model_.files.end()) model_.files.push_back(file->describe());
     return file;

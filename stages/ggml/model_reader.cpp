@@ -4,9 +4,9 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <filesystem>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/ggml/model_reader.h"
 
@@ -283,8 +283,7 @@ class Reader {
       m.set_at_end(key, metadata_unsigned(MetadataType::kUint32, value));
     };
     m.set_at_end("general.architecture", metadata_string("llama"));
-    m.set_at_end("general.name",
-                 metadata_string(options_.name.value_or(std::filesystem::path(options_.file).filename().string())));
+    m.set_at_end("general.name", metadata_string(options_.name.value_or(fs::path(options_.file).filename().string())));
     m.set_at_end("general.description",
                  metadata_string(options_.description.value_or(fmt::format(
                      "converted from legacy {}v{} {} format", format_name(), version_, kFileTypes[p_.file_type]))));

@@ -3,6 +3,8 @@
 #include <boost/regex.hpp>
 #include <stdexcept>
 
+#include "pipeline/io/platform/filesystem.h"
+
 namespace ggufmill::gguf {
 namespace {
 
@@ -22,7 +24,7 @@ std::optional<FileName> parse_file_name(std::string_view path) {
       R"(-(?<Version>v\d+(?:\.\d+)*)(?:-(?<Encoding>(?!LoRA|vocab)\w+))?(?:-(?<Type>LoRA|vocab))?)"
       R"((?:-(?<Shard>\d{5}-of-\d{5}))?\.gguf$)");
   constexpr std::size_t kMaxLength = 255;  // limit for a file name; longer ones never match
-  const std::string name(path.substr(path.rfind('/') + 1));
+  const std::string name(path.substr(name_begin(path)));
   boost::smatch match;
   try {
     if (name.size() > kMaxLength || !boost::regex_match(name, match, kConvention)) return {};

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
 
 #include "pipeline/io/io.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/gguf/gguf.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -256,7 +256,7 @@ TEST_CASE("a file truncated anywhere gives an error") {
   CHECK(read_gguf(path));
   for (std::size_t bytes = whole.size() - padding; bytes-- > 0;) {
     CAPTURE(bytes);
-    std::filesystem::resize_file(path, bytes);
+    fs::resize_file(path, bytes);
     const auto model = read_gguf(path);
     REQUIRE_FALSE(model);
     REQUIRE(model.error().code == ExitCode::kBadInput);
@@ -272,7 +272,7 @@ TEST_CASE("values over a gigabyte are refused before they are loaded") {
   SECTION("strings in an array") { file.head(0, 1).key("k", 9).u32(8).u64(2).u64(5).raw("12345").u64(1 << 30); }
   write_text(path, file.bytes());
   std::error_code error;
-  std::filesystem::resize_file(path, std::uint64_t{1} << 36, error);
+  fs::resize_file(path, std::uint64_t{1} << 36, error);
   if (error) GGUFMILL_SKIP("no sparse files of 64 GB here");
   const auto model = read_gguf(path);
   REQUIRE_FALSE(model);
@@ -320,7 +320,7 @@ TEST_CASE("a file of 4 TB is opened as quickly as a small one") {
   const std::string path = folder.file("m.gguf");
   write_text(path, GgufBytes().head(1, 0).tensor("t", {1u << 20, 1u << 20}, 0, 0).pad().bytes());
   std::error_code error;
-  std::filesystem::resize_file(path, (std::uint64_t{1} << 42) + 96, error);
+  fs::resize_file(path, (std::uint64_t{1} << 42) + 96, error);
   if (error) GGUFMILL_SKIP("no sparse files of 4 TB here");
   const auto start = std::chrono::steady_clock::now();
   CHECK(read_gguf(path));

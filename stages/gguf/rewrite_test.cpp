@@ -1,8 +1,7 @@
 // Tests that models can be written back unchanged.
 
-#include <filesystem>
-
 #include "pipeline/io/io.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/sha256.h"
@@ -92,7 +91,7 @@ TEST_CASE("real files are rewritten byte for byte") {
   const auto shared = shared_data();
   if (!shared) GGUFMILL_SKIP("no shared data");
   std::size_t same = 0, all = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(*shared / "real")) {
+  for (const auto& entry : fs::directory_iterator(*shared / "real")) {
     if (entry.path().extension() != ".gguf") continue;
     CAPTURE(entry.path());
     ++all;
@@ -113,7 +112,7 @@ TEST_CASE("models of real size are rewritten with the same header") {
   const std::string path = folder.file("m.gguf");
   std::size_t same = 0, all = 0;
   for (const char* kind : {"models", "full"})
-    for (const auto& entry : std::filesystem::directory_iterator(*shared / "golden" / kind)) {
+    for (const auto& entry : fs::directory_iterator(*shared / "golden" / kind)) {
       CAPTURE(entry.path());
       ++all;
       synth::write_model(synth::load_spec(entry.path()), path, true);

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/gguf/format.h"
 #include "stages/gguf/gguf.h"
 #include "tests/support/catch.h"
@@ -100,13 +99,13 @@ TEST_CASE("a later file is refused with a hint to the first one") {
 
 TEST_CASE("a first file with an unrelated name is refused") {
   const Shards shards(2);
-  std::filesystem::copy_file(shards.path(0, 2), shards.folder.file("mine.gguf"));
+  fs::copy_file(shards.path(0, 2), shards.folder.file("mine.gguf"));
   check_refused(shards.folder.file("mine.gguf"), shards.folder.file("mine.gguf"), "NAME-00001-of-00002.gguf");
 }
 
 TEST_CASE("a missing file is reported by name") {
   const Shards shards(3);
-  std::filesystem::remove(shards.path(2, 3));
+  fs::remove(shards.path(2, 3));
   check_refused(shards.path(0, 3), shards.path(2, 3), "file 3 of 3");
 }
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/gguf/file_layout.h"
 #include "stages/gguf/format.h"
 #include "stages/gguf/gguf.h"
@@ -102,7 +102,7 @@ std::vector<MetadataEntry> shard_entries(std::size_t index, std::size_t count, s
 }
 
 std::string path_of_shard(const SinkOptions& options, std::size_t index, std::size_t count) {
-  const std::filesystem::path path = options.path;
+  const fs::path path = options.path;
   if (options.shard_rule == ShardRule::kConvert)
     return count == 1 ? options.path : shard_path((path.parent_path() / path.stem()).string(), index, count);
   const std::string_view all = options.path;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/gguf/file_name.h"
 #include "stages/gguf/format.h"
 
@@ -148,7 +149,7 @@ class Check {
     for (const Tensor& tensor : model_.tensors) check_tensor(tensor);
     if (!parse_file_name(path_))
       recommend(
-          path_.substr(path_.rfind('/') + 1), "does not follow the naming convention",
+          path_.substr(name_begin(path_)), "does not follow the naming convention",
           "BaseName-SizeLabel-FineTune-Version-Encoding-Type-Shard.gguf, at least BaseName-SizeLabel-Version.gguf");
     return std::move(findings_);
   }

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "pipeline/core/adapter.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/general.h"
@@ -17,7 +17,6 @@
 namespace ggufmill::huggingface {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 // Returns what to do about an adapter that does not fit the base in `folder`.

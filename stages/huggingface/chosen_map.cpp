@@ -9,6 +9,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/general.h"
@@ -17,7 +18,6 @@
 
 namespace ggufmill::huggingface {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 Status ChosenMap::choose(std::vector<std::string>& warnings) {

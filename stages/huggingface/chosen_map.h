@@ -4,7 +4,6 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/conversion.h"
 #include "stages/huggingface/map/architecture.h"
 #include "stages/huggingface/map/values.h"
@@ -29,8 +29,8 @@ class ChosenMap {
   // options fit the map.
   Status choose(std::vector<std::string>& warnings);
 
-  std::filesystem::path file(std::string_view name) const { return std::filesystem::path(options.folder) / name; }
-  std::filesystem::path config_file() const { return file(architecture.config); }
+  fs::path file(std::string_view name) const { return fs::path(options.folder) / name; }
+  fs::path config_file() const { return file(architecture.config); }
   // The map and the facts for the tokenizer: those of the target for a draft that uses the target's map.
   const Architecture& tokenizer_map() const {
     return architecture.target_tokenizer == TargetTokenizer::kModel ? target_map : architecture;

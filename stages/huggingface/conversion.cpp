@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <unordered_map>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/adapter_conversion.h"
 #include "stages/huggingface/checkpoint/checkpoint_files.h"
@@ -25,7 +25,6 @@
 namespace ggufmill::huggingface {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 class Conversion {

@@ -8,12 +8,12 @@
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <map>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/model_card.h"
 
@@ -21,7 +21,6 @@ namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
-namespace fs = std::filesystem;
 using std::string_view;
 
 enum class Kind { kText, kTexts, kInteger, kReal, kModels };

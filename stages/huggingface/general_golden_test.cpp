@@ -3,11 +3,11 @@
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
-#include <filesystem>
 #include <iostream>
 #include <map>
 
 #include "pipeline/core/json.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/general.h"
 #include "stages/huggingface/output_name.h"
 #include "tests/support/catch.h"
@@ -18,7 +18,7 @@
 
 using namespace ggufmill;
 using namespace ggufmill::huggingface;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 namespace json = boost::json;
 
 namespace {

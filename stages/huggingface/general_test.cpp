@@ -1,9 +1,9 @@
 #include "stages/huggingface/general.h"
+#include "pipeline/io/platform/filesystem.h"
 
 #include <fmt/format.h>
 
 #include <boost/json/parse.hpp>
-#include <filesystem>
 
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -11,7 +11,7 @@
 
 using namespace ggufmill;
 using namespace ggufmill::huggingface;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

@@ -1,7 +1,6 @@
 #include "stages/huggingface/huggingface_source.h"
 
-#include <filesystem>
-
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {
@@ -102,7 +101,7 @@ SourceSpec huggingface_source(CheckpointOpener open) {
           .example("models/Llama-3-8B"),
       [open = std::move(open)](Options options) { return make_huggingface_source(std::move(options), open); },
       [](const std::string& path) {
-        const bool is_checkpoint = is_folder(path) && is_file(std::filesystem::path(path) / "config.json");
+        const bool is_checkpoint = is_folder(path) && is_file(fs::path(path) / "config.json");
         return is_checkpoint ? SourceFit::kContents : SourceFit::kNone;
       });
 }

@@ -13,14 +13,13 @@
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/pattern.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
-namespace fs = std::filesystem;
-
 constexpr std::uint64_t kMaxRead = 2 << 20;  // the YAML itself is limited to 1 MiB, which its reader checks
 
 // Assigns types to plain scalars according to YAML 1.1 (PyYAML's resolver). Base-60 numbers and dates remain text.

@@ -2,11 +2,11 @@
 // The model card of a checkpoint: the YAML at the start of its README.md.
 
 #include <boost/json/object.hpp>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill::huggingface {
 
@@ -14,6 +14,6 @@ namespace ggufmill::huggingface {
 // (`no` is false, 7 a number), but dates remain text. Returns an empty object if README.md is missing, does not begin
 // with such a line, or does not contain a map; the last case adds a warning. Errors have the code kBadInput and name
 // the place. Reads at most 2 MiB of the file.
-Result<boost::json::object> read_model_card(const std::filesystem::path& folder, std::vector<std::string>& warnings);
+Result<boost::json::object> read_model_card(const fs::path& folder, std::vector<std::string>& warnings);
 
 }  // namespace ggufmill::huggingface

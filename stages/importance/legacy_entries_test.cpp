@@ -1,6 +1,5 @@
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/importance/importance_file.h"
-
-#include <filesystem>
 
 #include "stages/gguf/gguf.h"
 #include "tests/support/catch.h"
@@ -138,7 +137,7 @@ TEST_CASE("opening a legacy file does not read its numbers") {
   const std::string path = folder.file("imatrix.dat");
   write_text(path, ints({1, 1}) + "a" + ints({1, INT32_MAX}));
   std::error_code error;
-  std::filesystem::resize_file(path, 17 + 4 * std::uint64_t{INT32_MAX}, error);
+  fs::resize_file(path, 17 + 4 * std::uint64_t{INT32_MAX}, error);
   if (error) GGUFMILL_SKIP("no sparse files of 8 GB here");
   CHECK(open_importance(path, gguf_opener()).value().entries[0].size() == INT32_MAX);
 }

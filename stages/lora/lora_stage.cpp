@@ -9,6 +9,7 @@
 
 #include "pipeline/core/checkpoint.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
 namespace {
@@ -103,7 +104,7 @@ class LoraStage : public Stage {
   AdapterBase base_of(const Model& model) const {
     if (!options_.base.empty()) return {options_.base};
     const std::string config = model.notes.get(notes::kCheckpointConfig);
-    return {config.substr(0, config.rfind('/') == config.npos ? 0 : config.rfind('/')),
+    return {config.substr(0, std::max<std::size_t>(name_begin(config), 1) - 1),
             model.notes.get(notes::kCheckpointArchitecture)};
   }
 

@@ -1,8 +1,8 @@
 #include "stages/quantize/objective.h"
+#include "pipeline/io/platform/filesystem.h"
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <regex>
 #include <set>
 
@@ -40,7 +40,7 @@ std::set<std::pair<std::string, std::string>> mapped_matrices() {
   static const std::regex skipped(
       R"(.*(norm(_\d|_exps)?|bias|_scale|_lerp_\w)|attn_sinks|exp_probs_b|ssm_(a|d|conv1d(_[qkv])?)|shortconv\.conv)");
   std::set<std::pair<std::string, std::string>> names;
-  for (const auto& each : std::filesystem::directory_iterator("configs/architectures")) {
+  for (const auto& each : fs::directory_iterator("configs/architectures")) {
     const std::string text = read_text(each.path().string());
     for (std::sregex_iterator match(text.begin(), text.end(), made), end; match != end; ++match) {
       std::string name = (*match)[1];

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <mutex>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/quantize/recipe_list.h"
 
 namespace ggufmill {
@@ -346,7 +346,7 @@ Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin
     BOOST_OUTCOME_TRY(inherited, find(*file.parent, file.parent_origin, chain));
   }
   const bool is_file = names_file(text.name);
-  file.recipe.name = is_file ? std::filesystem::path(text.name).stem().string() : text.name;
+  file.recipe.name = is_file ? fs::path(text.name).stem().string() : text.name;
   if (is_file) file.recipe.files.push_back(text.name);
   Recipe recipe = extended(std::move(inherited), std::move(file.recipe));
   BOOST_OUTCOME_TRY(check_groups(recipe, file.origin));
@@ -367,7 +367,7 @@ Result<Recipe> RecipeCatalog::find_list(const Text& text, std::vector<std::strin
       BOOST_OUTCOME_TRY(inherited, find(std::string(base.name), {}, chain));
     }
   Recipe own;
-  own.name = std::filesystem::path(text.name).stem().string();
+  own.name = fs::path(text.name).stem().string();
   own.is_list = true;
   own.files.push_back(text.name);
   own.rules = std::move(rules);

@@ -1,10 +1,10 @@
 // Reads a checkpoint from one or more files.
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 #include "pipeline/io/checkpoint_files.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/safetensors/header_reader.h"
 #include "stages/safetensors/safetensors.h"
@@ -12,8 +12,6 @@
 namespace ggufmill {
 namespace safetensors {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::string_view kFile = ".safetensors";
 constexpr std::string_view kIndex = ".safetensors.index.json";

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/safetensors/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -48,7 +48,7 @@ std::string folder_problem(const TempDir& folder) {
   const auto checkpoint = read_safetensors(folder.path());
   if (checkpoint) return "none";
   CHECK(checkpoint.error().code == ExitCode::kBadInput);
-  return std::filesystem::path(checkpoint.error().where).filename().string() + ": " + checkpoint.error().what;
+  return fs::path(checkpoint.error().where).filename().string() + ": " + checkpoint.error().what;
 }
 
 SafetensorsTensor byte(const std::string& name) { return {name, "U8", {1}, "x"}; }
@@ -229,7 +229,7 @@ TEST_CASE("a checkpoint of 200 files and a terabyte opens in a second") {
         fmt::format(R"({{"t{}":{{"dtype":"U8","shape":[{}],"data_offsets":[0,{}]}}}})", i, kBytes, kBytes);
     write_text(path, safetensors_file(header));
     std::error_code error;
-    std::filesystem::resize_file(path, 8 + header.size() + kBytes, error);
+    fs::resize_file(path, 8 + header.size() + kBytes, error);
     if (error) GGUFMILL_SKIP("no sparse files of 5 GB here");
   }
   const auto start = std::chrono::steady_clock::now();

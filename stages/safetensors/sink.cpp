@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <filesystem>
 #include <limits>
 #include <map>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/safetensors/header_reader.h"
 #include "stages/safetensors/safetensors.h"
@@ -70,7 +70,6 @@ class SafetensorsSink final : public Sink {
 
  private:
   std::string config_file() const {
-    namespace fs = std::filesystem;
     std::error_code none;
     return fs::is_directory(options_.config, none) ? (fs::path(options_.config) / "config.json").string()
                                                    : options_.config;
@@ -104,7 +103,7 @@ class SafetensorsSink final : public Sink {
   Result<std::vector<OutputFile>> lay_out(const Model& model) const {
     BOOST_OUTCOME_TRY(std::string folder, path_with_recipe(options_.path, model.notes.get(notes::kRecipe)));
     BOOST_OUTCOME_TRY(check_unique_names(model));
-    if (!folder.ends_with('/')) folder += '/';
+    if (folder.empty() || !is_separator(folder.back())) folder += '/';
     const std::vector<Shard> shards = cut(model);
     std::vector<OutputFile> files;
     std::map<std::string_view, std::string> file_of;  // file name by tensor name

@@ -3,12 +3,13 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <span>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
+
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill::bench {
 namespace {
@@ -145,7 +146,7 @@ std::vector<Job> jobs_of(const Kernels& kernels, const std::string& isa, const G
 }
 
 GgmlLibrary::GgmlLibrary(const std::string& path) {
-  void* library = ::dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = ::dlopen(fs::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw std::runtime_error(::dlerror());
   library_ = std::shared_ptr<void>(library, ::dlclose);
   quantize_ = symbol(library, path, "ggml_quantize_chunk");

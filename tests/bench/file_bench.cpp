@@ -1,8 +1,8 @@
 #include "tests/bench/file_bench.h"
 
-#include <filesystem>
 #include <stdexcept>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/bench/timing.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
@@ -63,11 +63,11 @@ FileTime time_type(const FileJob& job, const std::string& type) {
 }  // namespace
 
 std::vector<FileTime> time_files(const FileJob& job, const std::vector<std::string>& types) {
-  std::filesystem::create_directories(job.folder);
+  fs::create_directories(job.folder);
   std::vector<FileTime> times;
   times.reserve(types.size());
   for (const std::string& type : types) times.push_back(time_type(job, type));
-  std::filesystem::remove_all(job.folder);
+  fs::remove_all(job.folder);
   return times;
 }
 

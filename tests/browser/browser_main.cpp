@@ -7,11 +7,11 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <sstream>
 #include <stdexcept>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/report/report.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
@@ -24,7 +24,6 @@
 namespace ggufmill {
 namespace {
 
-namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
 constexpr std::string_view kHostile = "</script><b id=pwned><script>pwned=1</script>&amp;";

@@ -4,21 +4,19 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 // The content of a folder, for finding the files that a command has created, removed or changed.
 class FolderState {

@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <thread>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/cli/golden_case.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"
@@ -40,7 +40,7 @@ std::string block(const std::string& language, const std::string& text) {
 }
 
 std::string language_of(const std::string& name) {
-  const std::string extension = std::filesystem::path(name).extension();
+  const std::string extension = fs::path(name).extension();
   return extension.empty() ? "" : extension.substr(1);
 }
 
@@ -64,8 +64,7 @@ std::string section(const GoldenCase& test) {
   for (const std::string& comment : test.comments) text += comment + "\n";
   for (const std::string& input : test.inputs) {
     const std::string path = test.folder + "/" + input;
-    if (std::filesystem::is_regular_file(path))
-      text += "`" + input + "`:\n" + block(language_of(input), read_text(path));
+    if (fs::is_regular_file(path)) text += "`" + input + "`:\n" + block(language_of(input), read_text(path));
   }
   if (const std::string script = script_of(test); !script.empty()) text += block("sh", script);
   return text + exit_line(test) + block("text", test.expected.err.empty() ? test.expected.out : test.expected.err);

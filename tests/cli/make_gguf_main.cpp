@@ -9,11 +9,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <sstream>
 #include <stdexcept>
 
 #include "pipeline/core/types.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/hostile_gguf.h"
@@ -105,7 +105,7 @@ void add_item(GgufBuilder& file, const Words& words, std::size_t& at) {
 }
 
 void write_hostile(const std::string& folder) {
-  std::filesystem::create_directories(folder);
+  fs::create_directories(folder);
   std::size_t number = 0;
   for (const HostileFile& file : hostile_files()) {
     char name[32];

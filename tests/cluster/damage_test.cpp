@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
 #include <random>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/cluster/job_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -16,7 +16,7 @@
 
 using namespace ggufmill;
 using namespace ggufmill::testing;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

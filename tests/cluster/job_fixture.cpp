@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
@@ -12,8 +11,6 @@
 
 namespace ggufmill::testing {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Returns values that differ from tensor to tensor.
 std::string values_of(std::size_t count, std::size_t tensor) {

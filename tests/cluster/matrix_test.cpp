@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <future>
 #include <map>
 
 #include "pipeline/cluster/cut.h"
 #include "pipeline/cluster/status.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/cluster/job_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -17,7 +17,7 @@
 
 using namespace ggufmill;
 using namespace ggufmill::testing;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

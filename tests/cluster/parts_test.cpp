@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -19,6 +18,7 @@
 #include "pipeline/cluster/edges.h"
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/cluster/status.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/plan/slabs.h"
 #include "tests/cluster/job_fixture.h"
@@ -28,7 +28,7 @@
 
 using namespace ggufmill;
 using namespace ggufmill::testing;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 namespace json = boost::json;
 
 namespace {

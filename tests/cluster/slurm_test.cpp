@@ -8,7 +8,6 @@
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -17,6 +16,7 @@
 #include <sstream>
 #include <thread>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/cluster/job_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -25,7 +25,7 @@
 
 using namespace ggufmill;
 using namespace ggufmill::testing;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 namespace json = boost::json;
 
 namespace {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <mutex>
@@ -15,13 +14,14 @@
 
 #include "pipeline/api/context.h"
 #include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

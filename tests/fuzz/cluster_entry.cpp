@@ -1,11 +1,10 @@
 // Fuzzes the files that a cluster job stores in its folder for other nodes: job.json, matrix.json, the markers of parts
 // and seals, and the records of submissions.
 
-#include <filesystem>
-
 #include "pipeline/cluster/cluster_array.h"
 #include "pipeline/cluster/measured.h"
 #include "pipeline/cluster/slurm.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/journal/output_claim.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/files.h"
@@ -14,8 +13,6 @@
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 // A plan of three units.
 Plan small_plan() {

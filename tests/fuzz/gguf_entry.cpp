@@ -2,9 +2,9 @@
 
 #include <array>
 #include <cstring>
-#include <filesystem>
 
 #include "pipeline/api/context.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/gguf/gguf.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_file.h"
@@ -15,8 +15,6 @@
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string check_places(const Model& model) {
   for (const Tensor& tensor : model.tensors) {

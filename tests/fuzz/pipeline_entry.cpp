@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <filesystem>
 
 #include "pipeline/config/job.h"
 #include "pipeline/config/test_registry.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/files.h"
 
@@ -24,7 +24,7 @@ std::string fuzz_pipeline(std::string_view bytes) {
 
 std::vector<std::string> pipeline_seeds() {
   std::vector<std::string> files{"configs/pipeline.schema.json"};  // also valid YAML, with every key
-  for (const auto& entry : std::filesystem::directory_iterator("configs"))
+  for (const auto& entry : fs::directory_iterator("configs"))
     if (entry.path().extension() == ".yaml") files.push_back(entry.path());
   std::ranges::sort(files);
   std::vector<std::string> seeds;

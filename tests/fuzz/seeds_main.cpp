@@ -2,9 +2,9 @@
 // GGUFMILL_SEEDS names the function that returns the seeds.
 
 #include <cctype>
-#include <filesystem>
 #include <set>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/files.h"
 
@@ -27,7 +27,7 @@ void add_words(const std::string& seed, std::set<std::string>& words) {
 
 int main(int count, char** arguments) {
   if (count != 3) return 2;
-  std::filesystem::create_directories(arguments[1]);
+  fs::create_directories(arguments[1]);
   std::size_t number = 0;
   std::set<std::string> words;
   for (const std::string& seed : ggufmill::GGUFMILL_SEEDS()) {

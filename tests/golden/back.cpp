@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
 #include "pipeline/api/context.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/golden/golden.h"
 #include "tests/support/checkpoint_maker.h"
 #include "tests/support/files.h"
@@ -25,7 +25,6 @@
 namespace ggufmill::golden {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 constexpr const char* kTable = "tests/golden/back.tsv";

@@ -14,11 +14,11 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <stdexcept>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/golden/golden.h"
 #include "tests/support/checkpoint_maker.h"
 #include "tests/support/files.h"
@@ -33,7 +33,6 @@
 namespace ggufmill::golden {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 // Checkpoints that the reference refuses, or converts by accident, and that this program handles differently.

@@ -6,12 +6,12 @@
 #include <boost/json.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/kernels/isa.h"
 #include "tests/golden/golden.h"
 #include "tests/support/files.h"
@@ -71,8 +71,6 @@ class FileCaseRunner {
   std::string folder_;
   std::map<std::string, Inputs> inputs_;  // by model
 };
-
-namespace fs = std::filesystem;
 
 constexpr std::uint64_t kImportanceSeed = 70;
 
@@ -222,7 +220,7 @@ Options parse(const Words& words) {
     else if (word == "--once")
       options.once = true;
     else if (options.program.empty() && !word.starts_with("--"))
-      options.program = std::filesystem::absolute(word);  // absolute, because it runs in other folders
+      options.program = fs::absolute(word);  // absolute, because it runs in other folders
     else
       throw UsageError();
   }

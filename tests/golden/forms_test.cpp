@@ -6,8 +6,8 @@
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
-#include <filesystem>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/safetensors/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/checkpoint_maker.h"
@@ -18,7 +18,7 @@
 #include "tests/support/torch_builder.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 namespace json = boost::json;
 
 namespace {

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/kernels/kernels.h"
 #include "stages/gguf/gguf.h"
 #include "tests/golden/workplace.h"
@@ -191,7 +190,7 @@ TEST_CASE("a run that interleaves rows and was killed is resumed") {
   for (const std::string job : kJobs) {
     CAPTURE(job);
     const std::string expected = made(place, job);
-    std::filesystem::remove(place.file("out.gguf"));
+    fs::remove(place.file("out.gguf"));
     for (int i = 1; i <= 20; ++i)
       if (run_process({"/usr/bin/timeout", "--foreground", "-s", "KILL", fmt::format("{:.3f}", 0.01 * i),
                        GGUFMILL_PROGRAM, "run", "job.yaml", "-q", "--kernel-dir", GGUFMILL_IK_MODULES},
@@ -208,8 +207,8 @@ TEST_CASE("parts of a cluster job interleave rows as one run does") {
   for (const std::string job : kJobs) {
     CAPTURE(job);
     const std::string expected = made(place, job);
-    std::filesystem::remove(place.file("out.gguf"));
-    std::filesystem::remove_all(place.file("job"));
+    fs::remove(place.file("out.gguf"));
+    fs::remove_all(place.file("job"));
     place.must({"submit", "job.yaml", "--engine", "none", "--parts", "3", "--folder", "job", "--kernel-dir",
                 GGUFMILL_IK_MODULES});
     for (const char* part : {"0", "1", "2"}) place.must({"part", "--plan", "job/plan.json", "--part", part});

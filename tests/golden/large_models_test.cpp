@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/golden/workplace.h"
 #include "tests/support/catch.h"
 
@@ -44,7 +44,7 @@ TEST_CASE("a model of 200 files is merged, quantized and cut anew") {
 void write_tensor(const std::string& path, std::uint64_t columns, std::uint64_t rows) {
   const std::string header = GgufBytes().head(1, 0).tensor("t.weight", {columns, rows}, 1, 0).pad().bytes();
   write_text(path, header);
-  std::filesystem::resize_file(path, header.size() + columns * rows * 2);
+  fs::resize_file(path, header.size() + columns * rows * 2);
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(static_cast<std::streamoff>(header.size() + columns * (rows - 1) * 2));
   for (std::uint64_t i = 0; i < columns; ++i) file.put(static_cast<char>(i)).put(static_cast<char>(i % 0x3c));
@@ -75,7 +75,7 @@ TEST_CASE("a tensor of more than 2^31 elements is quantized row by row") {
   std::string zeros;  // a block of zeros: the scale 0 / -8 = -0, and every weight 8 - 8
   for (std::uint64_t block = 0; block < kColumns / 32; ++block)
     zeros += std::string("\0\x80", 2) + std::string(16, '\x88');
-  const std::uint64_t bytes = std::filesystem::file_size(place.file("out.gguf"));
+  const std::uint64_t bytes = fs::file_size(place.file("out.gguf"));
   const std::string last = place.read("few.gguf").tensors.at("t.weight").bytes.substr(zeros.size());
   CHECK(last != zeros);
   CHECK(holds_rows(place.file("out.gguf"), bytes - kRows * zeros.size(), zeros, kRows - 1, last));

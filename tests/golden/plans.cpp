@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/golden/golden.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
@@ -162,9 +162,9 @@ void print_time(const std::string& program, const std::string& model, const std:
 }
 
 // Checks every cell of every table in the larger set.
-Tally check_cells(const std::string& program, const std::filesystem::path& golden) {
+Tally check_cells(const std::string& program, const fs::path& golden) {
   Tally tally;
-  for (const auto& entry : std::filesystem::directory_iterator(golden / "plans")) {
+  for (const auto& entry : fs::directory_iterator(golden / "plans")) {
     const std::string model = entry.path().stem();
     const std::string spec = golden / "full" / (model + ".json");
     const PlanTable wanted = load_plan_table(entry.path());
@@ -191,7 +191,7 @@ Tally check_digests(const std::string& program) {
 
 int check_plans(const Words& arguments) {
   if (arguments.size() != 1) throw UsageError();
-  const std::string program = std::filesystem::absolute(arguments[0]);
+  const std::string program = fs::absolute(arguments[0]);
   const Tally columns = check_digests(program);
   fmt::print("plans: {} of {} columns\n", columns.right, columns.all);
   const auto shared = shared_data();

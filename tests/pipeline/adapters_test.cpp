@@ -4,11 +4,11 @@
 
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "pipeline/api/context.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/safetensors_builder.h"
@@ -18,7 +18,7 @@ using namespace ggufmill;
 
 namespace {
 
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 constexpr const char* kBase =
     R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 4, "num_attention_heads": 1, "num_hidden_layers": 1,

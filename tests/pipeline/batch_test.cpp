@@ -4,10 +4,10 @@
 
 #include <atomic>
 #include <boost/json.hpp>
-#include <filesystem>
 #include <map>
 
 #include "pipeline/api/context.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
@@ -16,7 +16,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

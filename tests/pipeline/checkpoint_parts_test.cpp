@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <filesystem>
 #include <functional>
 #include <map>
 
 #include "pipeline/api/context.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/checkpoint_maker.h"
 #include "tests/support/files.h"
@@ -20,7 +20,7 @@ using namespace ggufmill;
 
 namespace {
 
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 namespace json = boost::json;
 
 const Context& context() {

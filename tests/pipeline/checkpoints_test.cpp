@@ -6,10 +6,10 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 
 #include "pipeline/api/context.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/conversion.h"
 #include "tests/support/catch.h"
 #include "tests/support/checkpoint_maker.h"
@@ -20,7 +20,7 @@
 
 using namespace ggufmill;
 using namespace std::string_literals;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 namespace json = boost::json;
 
 namespace {

@@ -3,11 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
 #include "pipeline/graph/engine.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
@@ -155,11 +154,11 @@ TEST_CASE("models and real files are copied byte for byte") {
     CHECK(equal);
     same += equal;
   };
-  for (const auto& entry : std::filesystem::directory_iterator(*shared / "golden/models")) {
+  for (const auto& entry : fs::directory_iterator(*shared / "golden/models")) {
     synth::write_model(synth::load_spec(entry.path()), in);
     copy(in, read_text(in));
   }
-  for (const auto& entry : std::filesystem::directory_iterator(*shared / "real"))
+  for (const auto& entry : fs::directory_iterator(*shared / "real"))
     if (entry.path().extension() == ".gguf") copy(entry.path(), read_text(entry.path()));
   WARN("copied files identical: " << same << " of " << all);
 }

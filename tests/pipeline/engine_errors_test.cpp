@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <filesystem>
 #include <limits>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/pipeline/engine_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -189,7 +189,7 @@ TEST_CASE("outputs that share missing folders are all made, or none of the folde
     fixture.plan.outputs[i].files[0].path = fixture.path("a/b/" + std::to_string(i % 2) + "/" + std::to_string(i));
   SECTION("made") {
     REQUIRE(fixture.run());
-    for (const PlannedOutput& output : fixture.plan.outputs) CHECK(std::filesystem::exists(output.files[0].path));
+    for (const PlannedOutput& output : fixture.plan.outputs) CHECK(fs::exists(output.files[0].path));
   }
   SECTION("none") {
     fixture.plan.outputs[5].files[0].path = fixture.path("source.gguf");

@@ -2,10 +2,10 @@
 // remain.
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/pipeline/engine_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -41,7 +41,7 @@ std::size_t check_leftovers(const EngineFixture& fixture, const std::vector<std:
                           (name == "out-1.gguf" && read_text(fixture.path(name)) == expected[1]);
     INFO(name);
     CHECK(is_whole);
-    std::filesystem::remove(fixture.path(name));
+    fs::remove(fixture.path(name));
   }
   return whole;
 }
@@ -96,7 +96,7 @@ TEST_CASE("calls that transfer half of what they should, or are interrupted, do 
 
 TEST_CASE("a source that is cut short during the run is an error of the input") {
   EngineFixture fixture(two_outputs());
-  const auto cut = [&] { std::filesystem::resize_file(fixture.path("source.gguf"), 20000); };
+  const auto cut = [&] { fs::resize_file(fixture.path("source.gguf"), 20000); };
   const Result<RunReport> report =
       run_with(fixture, small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple)), cut);
   REQUIRE(!report);

@@ -1,12 +1,12 @@
 #include "tests/pipeline/engine_fixture.h"
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
 #include "pipeline/core/byte_order.h"
 #include "pipeline/core/importance.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/plan/slabs.h"
 #include "tests/support/files.h"
 #include "tests/support/synth.h"
@@ -130,7 +130,7 @@ std::vector<std::string> EngineFixture::take_outputs() const {
   std::vector<std::string> outputs;
   for (const PlannedOutput& output : plan.outputs) {
     outputs.push_back(read_text(output.files[0].path));
-    std::filesystem::remove(output.files[0].path);
+    fs::remove(output.files[0].path);
   }
   return outputs;
 }

@@ -1,9 +1,9 @@
 // This is a separate program because it examines the peak memory of the process.
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/pipeline/engine_fixture.h"
 #include "tests/support/catch.h"
 
@@ -42,7 +42,7 @@ TEST_CASE("memory stays under the budget and 64 MiB for a tensor 50 times the bu
   const std::vector<testing::TensorRecipe> huge{{"huge", shape_of({4096, 12800}), "F32", {"Q4_0", "F16"}, false}};
   const std::string source = folder.file("source.gguf");
   { std::ofstream file(source); }
-  std::filesystem::resize_file(source, testing::source_bytes(huge));  // a hole of zeros, without disk space
+  fs::resize_file(source, testing::source_bytes(huge));  // a hole of zeros, without disk space
   Plan plan = testing::plan_of(huge, folder.path(), kBudget, InputFile::open(source).value()->describe());
   REQUIRE(plan.bytes_read() == 50 * kBudget);
   plan.limits.threads = 8;
@@ -60,7 +60,7 @@ TEST_CASE("a tensor of many times the budget is transposed within it") {
   TempDir folder;
   const std::string path = folder.file("source.gguf");
   { std::ofstream file(path); }
-  std::filesystem::resize_file(path, columns * rows * 2);  // a hole of zeros, without disk space
+  fs::resize_file(path, columns * rows * 2);  // a hole of zeros, without disk space
   Model model;
   model.files.push_back(InputFile::open(path).value()->describe());
   const auto values =

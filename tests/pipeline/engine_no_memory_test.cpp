@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
-#include <filesystem>
 #include <new>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/pipeline/engine_fixture.h"
 #include "tests/support/catch.h"
 
@@ -76,7 +76,7 @@ TEST_CASE("whichever allocation fails, the run ends with an error and leaves not
   }
   const auto take_outputs = [&] {
     std::vector<std::string> outputs = fixture.take_outputs();
-    std::filesystem::remove_all(fixture.path("new"));
+    fs::remove_all(fixture.path("new"));
     return outputs;
   };
   const std::vector<std::string> expected = take_outputs();

@@ -5,10 +5,10 @@
 
 #include <boost/json.hpp>
 #include <chrono>
-#include <filesystem>
 #include <utility>
 
 #include "pipeline/api/context.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/manifest/manifest.h"
 #include "pipeline/plan/written.h"
@@ -20,7 +20,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

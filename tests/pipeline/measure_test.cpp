@@ -4,12 +4,12 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <future>
 #include <map>
 #include <numeric>
 
 #include "pipeline/api/context.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
@@ -18,7 +18,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

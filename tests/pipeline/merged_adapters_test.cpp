@@ -4,9 +4,9 @@
 
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 
 #include "pipeline/api/context.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/plan/written.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -50,8 +50,8 @@ struct Bench {
   std::string base = folder.file("base"), adapter = folder.file("adapter");
 
   Bench() {
-    std::filesystem::create_directories(base);
-    std::filesystem::create_directories(adapter);
+    fs::create_directories(base);
+    fs::create_directories(adapter);
     write_text(base + "/config.json", kConfig);
     write_text(base + "/tokenizer.json", kTokenizer);
     write_text(base + "/tokenizer_config.json", R"({"model_max_length": 16})");

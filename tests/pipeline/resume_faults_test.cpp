@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <iostream>
 #include <random>
 #include <thread>

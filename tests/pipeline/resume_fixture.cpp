@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <filesystem>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
@@ -20,7 +20,7 @@ const Context& resume_context() {
 
 JobFolder::JobFolder() {
   write_model(1);
-  std::filesystem::create_directory(folder_.file("out"));
+  fs::create_directory(folder_.file("out"));
 }
 
 void JobFolder::write_model(float first) {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
 #include <thread>
 #include <utility>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/journal/journal.h"
 #include "pipeline/journal/output_claim.h"
@@ -27,7 +27,7 @@ using testing::stopped_at;
 using testing::stopped_halfway;
 using testing::TestOptions;
 using testing::try_run;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 using Names = std::vector<std::string>;
 
 TEST_CASE("a run that is stopped says what it keeps, and a second one goes on") {

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "pipeline/api/context.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/plan/written.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -13,7 +12,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "pipeline/api/context.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/pipeline/memory_store.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -72,14 +71,14 @@ void run(const Plan& plan, const RunOptions& options = {}) {
 
 TEST_CASE("a store in memory gets the files of a run, and the same bytes as local files") {
   const JobFolder folder;
-  std::filesystem::create_directory(folder.path("out"));
+  fs::create_directory(folder.path("out"));
   RunOptions options;
   options.engine = GENERATE(EngineKind::kSimple, EngineKind::kGraph);
   const std::string to = options.engine == EngineKind::kSimple ? "simple" : "graph";
   run(folder.plan(folder.path("out/a.gguf"), folder.path("out/b.gguf"), ""), options);
   run(folder.plan_in_memory(to), options);
   std::size_t compared = 0;
-  for (const auto& file : std::filesystem::directory_iterator(folder.path("out"))) {
+  for (const auto& file : fs::directory_iterator(folder.path("out"))) {
     const std::string name = file.path().filename();
     CAPTURE(name);
     const auto stored = memory().files();

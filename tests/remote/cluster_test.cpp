@@ -2,10 +2,11 @@
 
 #include <random>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/remote/uploads.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

@@ -1,12 +1,11 @@
 // Outputs that are files of a repository on a hub.
 #include <fmt/format.h>
 
-#include <filesystem>
-
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/remote/test_hub.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

@@ -6,17 +6,17 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <cstdlib>
-#include <filesystem>
 #include <random>
 #include <sstream>
 #include <thread>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/remote/uploads.h"
 #include "tests/support/checkpoint_maker.h"
 #include "tests/support/importance_files.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 TEST_CASE("outputs in a bucket have the bytes of local files") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <random>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/remote/test_server.h"
 #include "tests/remote/workplace.h"
 #include "tests/support/catch.h"
@@ -19,7 +19,7 @@
 
 using namespace ggufmill;
 using namespace std::chrono_literals;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

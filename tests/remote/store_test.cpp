@@ -1,5 +1,6 @@
 // The store of objects in buckets under runs that write in every order, with as little memory as the plan needs.
 
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/remote/s3_store.h"
 
 #include <fmt/format.h>
@@ -7,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <numeric>
 #include <random>
 #include <semaphore>
@@ -20,7 +20,7 @@
 
 using namespace ggufmill;
 using remote::s3_store;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/remote/test_server.h"
 #include "tests/remote/workplace.h"
 #include "tests/support/gguf_builder.h"
@@ -26,7 +26,7 @@ inline bool has(const std::string& text, std::string_view part) {
 class Hub {
  public:
   explicit Hub(const std::string& token = kToken) : place_({"HF_ENDPOINT=" + server_.host(), "HF_TOKEN=" + token}) {
-    std::filesystem::create_directories(server_.file("hub/org/model/first"));
+    fs::create_directories(server_.file("hub/org/model/first"));
     write_text(server_.file("hub/org/model/refs.json"), R"({"main": "first"})");
     GgufBuilder model;
     for (int t = 0; t < 4; ++t) {
@@ -57,14 +57,14 @@ class Hub {
   void check_complete(const std::string& name = "org/model") const {
     for (const char* file : {"f32.gguf", "q4.gguf", "README.md"}) {
       CAPTURE(file);
-      REQUIRE(std::filesystem::exists(commit(name) + "/" + file));
+      REQUIRE(fs::exists(commit(name) + "/" + file));
       const bool same = read_text(commit(name) + "/" + file) == read_text(place_.file("out/" + std::string(file)));
       CHECK(same);
     }
   }
   std::size_t commits() const {
     const std::string path = repository() + "/messages.txt";
-    const std::string text = std::filesystem::exists(path) ? read_text(path) : "";
+    const std::string text = fs::exists(path) ? read_text(path) : "";
     return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
   }
   // Returns the number of requests whose path starts with `start`.

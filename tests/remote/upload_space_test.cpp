@@ -1,14 +1,14 @@
 // Jobs whose outputs are removed when the hub has their content, because the disk has no room for all of them.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/remote/test_hub.h"
 #include "tests/support/llama_scripts.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

@@ -1,12 +1,11 @@
 // Jobs that upload their files to a hub: what is there afterwards, whatever the server and the machine do.
 #include <fmt/format.h>
 
-#include <filesystem>
-
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/remote/test_hub.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 TEST_CASE("the files of a job are uploaded in one commit") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");

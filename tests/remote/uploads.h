@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/remote/test_server.h"
 #include "tests/remote/workplace.h"
 #include "tests/support/gguf_builder.h"
@@ -31,7 +31,7 @@ class Uploads {
                            std::string("AWS_SECRET_ACCESS_KEY=") + kS3Secret});
           return settings;
         }()) {
-    std::filesystem::create_directories(bucket());
+    fs::create_directories(bucket());
     GgufBuilder model;
     constexpr std::size_t kRows = 512, kColumns = 1024;
     for (int t = 0; t < tensors; ++t) {
@@ -62,11 +62,11 @@ class Uploads {
   // Checks that the bucket has the same files as the local folder.
   void check_same(const std::string& where) {
     std::size_t compared = 0;
-    for (const auto& file : std::filesystem::directory_iterator(local())) {
+    for (const auto& file : fs::directory_iterator(local())) {
       const std::string name = file.path().filename();
       CAPTURE(name);
       const std::string path = bucket() + "/" + where + "/" + name;
-      REQUIRE(std::filesystem::exists(path));
+      REQUIRE(fs::exists(path));
       const bool same = read_text(path) == read_text(file.path());
       CHECK(same);
       ++compared;
@@ -75,10 +75,10 @@ class Uploads {
   }
   // Checks that every output is absent or complete.
   void check_whole(const std::string& where) {
-    for (const auto& file : std::filesystem::directory_iterator(local())) {
+    for (const auto& file : fs::directory_iterator(local())) {
       const std::string path = bucket() + "/" + where + "/" + file.path().filename().string();
       CAPTURE(path);
-      const bool whole = !std::filesystem::exists(path) || read_text(path) == read_text(file.path());
+      const bool whole = !fs::exists(path) || read_text(path) == read_text(file.path());
       CHECK(whole);
     }
   }
@@ -92,23 +92,23 @@ class Uploads {
       CAPTURE(result.err);
       CHECK(result.exit_code == 0);
     }
-    REQUIRE(std::filesystem::exists(bucket() + "/" + name));
+    REQUIRE(fs::exists(bucket() + "/" + name));
     const bool same = read_text(bucket() + "/" + name) == read_text(place_.file(name));
     CHECK(same);
     check_clean();
   }
   // Checks that neither the server nor this machine has anything of an upload.
   void check_clean() {
-    if (std::filesystem::exists(server_.file("uploads.txt"))) CHECK(read_text(server_.file("uploads.txt")).empty());
-    if (std::filesystem::exists(records())) CHECK(names_in(records()).empty());
+    if (fs::exists(server_.file("uploads.txt"))) CHECK(read_text(server_.file("uploads.txt")).empty());
+    if (fs::exists(records())) CHECK(names_in(records()).empty());
   }
   void set_fault(const std::string& text) {
     write_text(server_.file("fault.new"), text);
-    std::filesystem::rename(server_.file("fault.new"), server_.file("fault"));
+    fs::rename(server_.file("fault.new"), server_.file("fault"));
   }
   void remove_objects() {
-    std::filesystem::remove_all(bucket());
-    std::filesystem::create_directories(bucket());
+    fs::remove_all(bucket());
+    fs::create_directories(bucket());
   }
   // Number of requests so far that have this method and whose path contains `part`.
   std::size_t requests(const std::string& method, std::string_view part) const {
@@ -117,7 +117,7 @@ class Uploads {
       return request.method == method && request.path.find(part) != std::string::npos;
     }));
   }
-  bool tells() const { return place_.tells() || (std::filesystem::exists(records()) && place_.tells(records())); }
+  bool tells() const { return place_.tells() || (fs::exists(records()) && place_.tells(records())); }
 
   std::string bucket() const { return server_.file("s3/models"); }
   std::string records() const { return place_.home(".local/state/ggufmill/uploads"); }

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
@@ -64,7 +64,7 @@ class Workplace {
     const std::string header =
         GgufBytes().head(1, 0).tensor("t.weight", {kColumns, gibibytes * 256}, 0, 0).pad().bytes();
     write_text(path, header);
-    std::filesystem::resize_file(path, header.size() + (gibibytes << 30));
+    fs::resize_file(path, header.size() + (gibibytes << 30));
   }
   std::string file(const std::string& name) const { return folder_.file(name); }
   std::string folder() const { return folder_.path(); }
@@ -72,11 +72,11 @@ class Workplace {
   // Returns true if a file written by the program, hidden or not, contains one of the secrets.
   bool tells() const {
     for (const char* folder : {".cache/ggufmill", ".local/state"})
-      if (std::filesystem::exists(home_.file(folder)) && tells(home_.file(folder))) return true;
+      if (fs::exists(home_.file(folder)) && tells(home_.file(folder))) return true;
     return tells(folder_.path());
   }
   static bool tells(const std::string& folder) {
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    for (const auto& entry : fs::recursive_directory_iterator(folder))
       if (entry.is_regular_file() && has_secret(read_text(entry.path()))) return true;
     return false;
   }

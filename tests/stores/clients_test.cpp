@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <filesystem>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/remote/test_hub.h"
 #include "tests/remote/workplace.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

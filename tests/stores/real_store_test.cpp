@@ -8,15 +8,15 @@
 #include <boost/algorithm/string/split.hpp>
 #include <cstdlib>
 #include <ctime>
-#include <filesystem>
 #include <random>
 #include <thread>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/remote/http.h"
 #include "tests/remote/workplace.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

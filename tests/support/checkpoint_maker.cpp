@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 #include "tests/support/synth.h"
@@ -19,7 +20,6 @@
 namespace ggufmill {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 std::string decompressed(const fs::path& path) { return run_process({"/usr/bin/env", "xz", "-dc", path}).out; }

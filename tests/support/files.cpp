@@ -1,22 +1,23 @@
 #include "tests/support/files.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 
+#include "pipeline/io/platform/filesystem.h"
+
 namespace ggufmill {
 
 void write_text(const std::string& path, std::string_view text) {
-  std::ofstream out(path, std::ios::binary);
+  std::ofstream out(stream_path(path), std::ios::binary);
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
   out.close();
   if (!out) throw std::runtime_error("cannot write " + path);
 }
 
 std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
+  std::ifstream in(stream_path(path), std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
   if (!in) throw std::runtime_error("cannot read " + path);
@@ -35,12 +36,12 @@ void wait_for_later_time(const std::string& path) {
   do {
     write_text(clock, "");
   } while (status_of(clock).changed <= status_of(path).changed);
-  std::filesystem::remove(clock);
+  fs::remove(clock);
 }
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -2,12 +2,14 @@
 
 #include <cstdlib>
 
+#include "pipeline/io/platform/filesystem.h"
+
 namespace ggufmill {
 
-std::optional<std::filesystem::path> shared_data() {
+std::optional<fs::path> shared_data() {
   const char* chosen = std::getenv("GGUFMILL_SHARED");
-  const std::filesystem::path folder = chosen != nullptr && *chosen != '\0' ? chosen : "../shared";
-  if (!std::filesystem::is_directory(folder / "golden")) return std::nullopt;
+  const fs::path folder = chosen != nullptr && *chosen != '\0' ? chosen : "../shared";
+  if (!fs::is_directory(folder / "golden")) return std::nullopt;
   return folder;
 }
 

@@ -5,15 +5,14 @@
 #include <span>
 #include <string>
 
+#include "pipeline/io/platform/files.h"
+
 namespace ggufmill::synth {
 
 class OutputFile {
  public:
   // Creates the file, or truncates an existing one.
   explicit OutputFile(const std::string& path);
-  ~OutputFile();
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
   // Sets the size; unwritten bytes read as zeros.
   void resize(std::uint64_t size);
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
@@ -21,7 +20,7 @@ class OutputFile {
  private:
   [[noreturn]] void fail(const char* action) const;
   std::string path_;
-  int file_;
+  Descriptor file_;
 };
 
 }  // namespace ggufmill::synth

@@ -2,7 +2,6 @@
 #include "tests/support/synth_model.h"
 
 #include <boost/json.hpp>
-#include <filesystem>
 
 #include "tests/support/catch.h"
 #include "tests/support/sha256.h"

@@ -1,20 +1,23 @@
 #include "tests/support/temp_dir.h"
 
-#include <cerrno>
-#include <cstdlib>
+#include <fmt/format.h>
+
+#include <random>
 #include <system_error>
 
 namespace ggufmill {
 
-TempDir::TempDir(const std::filesystem::path& in) {
-  std::string name = in / "ggufmill-test-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
-  path_ = name;
+TempDir::TempDir(const fs::path& in) {
+  std::random_device random;
+  do {
+    path_ = in / fmt::format("ggufmill-test-{:06x}", random() & 0xffffff);
+  } while (!fs::create_directory(path_));
+  fs::permissions(path_, fs::perms::owner_all);
 }
 
 TempDir::~TempDir() {
   std::error_code ignored;  // the system must clean up files that cannot be removed
-  std::filesystem::remove_all(path_, ignored);
+  fs::remove_all(path_, ignored);
 }
 
 }  // namespace ggufmill

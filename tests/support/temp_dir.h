@@ -1,25 +1,26 @@
 #pragma once
 // A temporary folder for a test, removed at the end.
 
-#include <filesystem>
 #include <string>
 #include <string_view>
+
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
 
 // Throws std::system_error if the folder cannot be created.
 class TempDir {
  public:
-  explicit TempDir(const std::filesystem::path& in = std::filesystem::temp_directory_path());
+  explicit TempDir(const fs::path& in = fs::temp_directory_path());
   ~TempDir();
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
-  const std::filesystem::path& path() const { return path_; }
+  const fs::path& path() const { return path_; }
   // Returns the path of `name` in the folder.
   std::string file(std::string_view name) const { return path_ / name; }
 
  private:
-  std::filesystem::path path_;
+  fs::path path_;
 };
 
 }  // namespace ggufmill

@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include "pipeline/api/publish/quality.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostBytes = 16 << 20;  // of a template, a card or a pipeline file
 
@@ -58,7 +56,7 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
   card.version = GGUFMILL_VERSION;
   card.repository = options.repository.empty() && job.upload ? hub_name(job.upload->to) : options.repository;
   const std::string source = plan.source.files.empty() ? "" : plan.source.files.front()->path;
-  const std::string base = source.substr(0, source.rfind('/') + 1) + "README.md";
+  const std::string base = source.substr(0, name_begin(source)) + "README.md";
   if (is_file(base)) {
     BOOST_OUTCOME_TRY(const std::string text, read_text_file(base, kMostBytes));
     Result<BaseCard> read = read_base_card(text, base);

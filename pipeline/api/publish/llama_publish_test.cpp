@@ -6,9 +6,9 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
@@ -16,7 +16,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 
 namespace {
 

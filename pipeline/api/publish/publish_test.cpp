@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 
 #include "pipeline/api/context.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/importance_files.h"
@@ -21,7 +21,7 @@ using namespace ggufmill;
 
 namespace {
 
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 using Strings = std::vector<std::string>;
 
 const Context& context() {

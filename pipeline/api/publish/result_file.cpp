@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/process.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/store_scheme.h"
@@ -22,8 +22,6 @@
 
 namespace ggufmill {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::size_t kPiece = 1 << 20;
 

@@ -1,9 +1,9 @@
 #include "pipeline/api/publish/step_checks.h"
+#include "pipeline/io/platform/filesystem.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "pipeline/api/command.h"
 #include "pipeline/api/context.h"
@@ -79,7 +79,7 @@ class StepChecks {
       if (!is_file(path))
         return errors_.add(error_at(origin, fmt::format("there is no text {}", quoted_name(path)), "`text` is a file"));
       std::error_code unknown;
-      const std::uint64_t bytes = std::filesystem::file_size(path, unknown), least = least_tokens(context);
+      const std::uint64_t bytes = fs::file_size(path, unknown), least = least_tokens(context);
       if (!unknown && bytes < least)
         errors_.add(error_at(origin,
                              fmt::format("the text {} is too short: it has {} bytes, but chunks of {} tokens need at "

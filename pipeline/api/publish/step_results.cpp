@@ -2,18 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 }  // namespace

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <filesystem>
 
 #include "pipeline/api/publish/result_file.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/remote/hub.h"
 #include "pipeline/io/remote/hub_upload.h"
 #include "pipeline/io/source_path.h"
@@ -16,7 +16,6 @@
 namespace ggufmill {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 std::string hub_url() {

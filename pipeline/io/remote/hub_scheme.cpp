@@ -13,6 +13,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 #include "pipeline/io/remote/credentials.h"
 #include "pipeline/io/remote/hub.h"
@@ -71,7 +72,7 @@ std::string token_file() {
 }
 
 std::string first_line(const std::string& path) {
-  std::ifstream file(path);
+  std::ifstream file(stream_path(path));
   std::string line(kMaxSecretLength, '\0');
   file.read(line.data(), static_cast<std::streamsize>(line.size()));
   line.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/remote/hub.h"
 #include "pipeline/io/remote/hub_upload.h"
 #include "pipeline/io/remote/upload_target.h"
@@ -15,8 +15,6 @@
 
 namespace ggufmill::remote {
 namespace {
-
-namespace fs = std::filesystem;
 
 // An output: a file of a repository, and the local path that stands for it. Only temporary names next to that path
 // exist (temporary_path()).

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 #include "pipeline/io/remote/credentials.h"
 #include "pipeline/io/remote/remote_scheme.h"
@@ -16,7 +17,7 @@ namespace {
 // Returns the values of one section of an AWS configuration file ("[default]", "key = value").
 std::map<std::string, std::string> section_of(const std::string& path, std::string_view section) {
   std::map<std::string, std::string> values;
-  std::ifstream file(path);
+  std::ifstream file(stream_path(path));
   bool is_inside = false;
   file.exceptions(std::ios::badbit);  // propagates std::bad_alloc
   std::size_t lines = 0;

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <mutex>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/remote/multipart_store.h"
 #include "pipeline/io/remote/s3_uploads.h"
 #include "pipeline/io/temporary_file.h"
@@ -97,7 +97,7 @@ void S3Store::check_space(std::span<const StoredFile> files, const StoreOptions&
   std::error_code ignored;
   // Records elsewhere: other machines will write the objects, with folders of their own.
   if (const std::string& folder = options.spool.folder;
-      !folder.empty() && options.records.empty() && !std::filesystem::is_directory(folder, ignored))
+      !folder.empty() && options.records.empty() && !fs::is_directory(folder, ignored))
     errors.add(usage_error(fmt::format("limits.spool: there is no folder {}", quoted_name(folder)), "create it"));
 }
 

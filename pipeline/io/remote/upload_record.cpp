@@ -4,10 +4,10 @@
 #include <xxhash.h>
 
 #include <boost/json.hpp>
-#include <filesystem>
 
 #include "pipeline/core/json.h"
 #include "pipeline/io/own_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/temporary_file.h"
@@ -15,7 +15,6 @@
 namespace ggufmill::remote {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 constexpr std::string_view kFormat = "ggufmill upload";

@@ -1,17 +1,15 @@
 #include "stages/huggingface/checkpoint/checkpoint_files.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/torch_file.h"
 
 namespace ggufmill::huggingface {
 namespace {
-
-namespace fs = std::filesystem;
 
 template <class Value, class Open>
 Result<Value> once(std::map<std::string, Value>& known, const std::string& path, const Open& open) {

@@ -8,6 +8,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/compressed_tensors.h"
 #include "stages/huggingface/checkpoint/quantized_tensors.h"
@@ -56,7 +57,7 @@ Status decode(QuantizedTensors& checkpoint, const CompressedGroups* groups) {
 
 }  // namespace
 
-Result<DecodedCheckpoint> decode_checkpoint(const std::filesystem::path& folder, const json::object& config,
+Result<DecodedCheckpoint> decode_checkpoint(const fs::path& folder, const json::object& config,
                                             std::vector<NamedTensor> tensors, Blocks blocks) {
   QuantizedTensors checkpoint(folder, std::move(tensors));
   BOOST_OUTCOME_TRY(read_method(config, checkpoint));

@@ -3,9 +3,9 @@
 // layout.
 
 #include <boost/json/object.hpp>
-#include <filesystem>
 #include <vector>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 
 namespace ggufmill::huggingface {
@@ -30,7 +30,7 @@ enum class Blocks { kKeep, kDecode };
 // that are missing or do not fit. Source of the layouts: conversion/base.py and deepseek.py of llama.cpp (MIT), and for
 // AWQ its own library, AutoAWQ (MIT); for GGML blocks docs/source/deployment/3_unified_hf.rst of NVIDIA's Model
 // Optimizer (Apache-2.0).
-Result<DecodedCheckpoint> decode_checkpoint(const std::filesystem::path& folder, const boost::json::object& config,
+Result<DecodedCheckpoint> decode_checkpoint(const fs::path& folder, const boost::json::object& config,
                                             std::vector<NamedTensor> tensors, Blocks blocks = Blocks::kKeep);
 
 }  // namespace ggufmill::huggingface

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill::huggingface {
-QuantizedTensors::QuantizedTensors(std::filesystem::path from, std::vector<NamedTensor> all)
+QuantizedTensors::QuantizedTensors(fs::path from, std::vector<NamedTensor> all)
     : folder(std::move(from)), tensors(std::move(all)) {
   for (std::size_t i = 0; i < tensors.size(); ++i) places[tensors[i].name] = i;
 }

@@ -8,7 +8,6 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <cstring>
-#include <filesystem>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,6 +17,7 @@
 
 #include "pipeline/core/error.h"
 #include "pipeline/core/expression.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/checkpoint/quantized_checkpoint.h"
 
@@ -26,7 +26,7 @@ namespace ggufmill::huggingface {
 class CompressedGroups;
 
 struct QuantizedTensors {
-  QuantizedTensors(std::filesystem::path folder, std::vector<NamedTensor> tensors);
+  QuantizedTensors(fs::path folder, std::vector<NamedTensor> tensors);
 
   // Returns an error about config.json.
   Error fault(std::string what, std::string help = {}) const;
@@ -46,7 +46,7 @@ struct QuantizedTensors {
   // Appends a tensor to the result.
   void make(std::string name, ExpressionRef values);
 
-  std::filesystem::path folder;
+  fs::path folder;
   std::vector<NamedTensor> tensors;
   std::unordered_map<std::string, std::size_t> places;  // by name
   std::set<std::size_t> skipped;                        // places of tensors that are not part of the result

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -14,6 +13,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/checkpoint_files.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/pickle.h"
 #include "stages/huggingface/checkpoint/zip_archive.h"
@@ -295,7 +295,7 @@ Result<std::optional<Checkpoint>> read_torch_checkpoint(const std::string& folde
     BOOST_OUTCOME_TRY(auto tensors, read_torch_file(file));
     return CheckpointPart{std::move(tensors), {}};
   };
-  const std::filesystem::path at(folder);
+  const fs::path at(folder);
   if (const std::string index = at / "pytorch_model.bin.index.json"; is_file(index)) {
     BOOST_OUTCOME_TRY(Checkpoint checkpoint, read_indexed_checkpoint(index, read));
     return checkpoint;
@@ -303,7 +303,7 @@ Result<std::optional<Checkpoint>> read_torch_checkpoint(const std::string& folde
   std::vector<std::string> files;
   BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(folder));
   for (const std::string& path : paths) {
-    const std::string name = std::filesystem::path(path).filename();
+    const std::string name = fs::path(path).filename();
     if (name.starts_with("pytorch_model") && name.ends_with(".bin")) files.push_back(path);
   }
   if (files.empty()) return std::optional<Checkpoint>();

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/torch_file.h"
 #include "tests/support/catch.h"
@@ -77,7 +78,7 @@ TEST_CASE("names other than those of tensors are rejected by name, and nothing i
   CHECK(call(PickleBuilder(2), "a\x1b[2J", "b").starts_with("the pickle names 'a\\x1b[2J.b', "));
   CHECK(problem_of_pickle(PickleBuilder(2).raw("c" + std::string(300, 'x') + "\ny\n"))
             .starts_with("a name is longer than 200 bytes; "));
-  CHECK_FALSE(std::filesystem::exists(folder.file("run")));
+  CHECK_FALSE(fs::exists(folder.file("run")));
 }
 
 TEST_CASE("operations that tensors do not need are rejected") {

@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/tokenizer/tables.h"
 
 namespace ggufmill::huggingface {
@@ -22,7 +22,7 @@ constexpr std::size_t kMaxChainLength = 16;  // maximum depth of `extends`
 // Resolves a path in `extends` relative to the file that contains it.
 std::string beside(const std::string& file, const std::string& name) {
   if (!names_file(file) || !names_file(name)) return name;
-  return (std::filesystem::path(file).parent_path() / name).lexically_normal().string();
+  return (fs::path(file).parent_path() / name).lexically_normal().string();
 }
 
 struct ArchitectureText {
@@ -115,7 +115,7 @@ Status read(const std::string& name, const Origin& asked, std::vector<std::strin
   for (const MapParent& parent : file.extends) {
     BOOST_OUTCOME_TRY(read(beside(name, parent.name), parent.origin, chain, done, into));
   }
-  into.file = names_file(name) ? name : std::filesystem::path(text.name).stem().string();
+  into.file = names_file(name) ? name : fs::path(text.name).stem().string();
   if (names_file(name)) into.files.push_back(name);
   extend(into, std::move(file));
   chain.pop_back();
@@ -234,7 +234,7 @@ std::string projector_class(const boost::json::object& config) {
   return name.empty() ? whole_class(config) : name;
 }
 
-Result<Architecture> find_architecture_without_class(const std::filesystem::path& folder, const std::string& name,
+Result<Architecture> find_architecture_without_class(const fs::path& folder, const std::string& name,
                                                      const boost::json::object& config) {
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     if (each.text.find("serves_when") == std::string_view::npos) continue;

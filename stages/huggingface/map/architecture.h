@@ -2,7 +2,6 @@
 // The map of an architecture: describes, as data, how a checkpoint of that architecture is converted. The files are
 // configs/architectures/*.yaml; users start from a copy of one of them.
 
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <span>
@@ -13,6 +12,7 @@
 #include "pipeline/core/metadata.h"
 #include "pipeline/core/pattern.h"
 #include "pipeline/core/stage.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/map/tensor_names.h"
 #include "stages/huggingface/map/tensor_operations.h"
 #include "stages/huggingface/map/values.h"
@@ -248,7 +248,7 @@ Result<std::string> class_to_convert(const boost::json::object& config);
 std::string projector_class(const boost::json::object& config);
 
 // Finds the built-in map for a configuration without a class, read from the file `name` in `folder`. Exit code 4.
-Result<Architecture> find_architecture_without_class(const std::filesystem::path& folder, const std::string& name,
+Result<Architecture> find_architecture_without_class(const fs::path& folder, const std::string& name,
                                                      const boost::json::object& config);
 
 // Reads the map that the user requested by name or path; partial maps are an error. Exit code 2.

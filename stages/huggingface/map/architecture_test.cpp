@@ -1,5 +1,6 @@
 // Tests of architecture maps: the built-in ones, and the errors in invalid ones.
 #include "stages/huggingface/map/architecture.h"
+#include "pipeline/io/platform/filesystem.h"
 
 #include <boost/json/parse.hpp>
 
@@ -126,7 +127,7 @@ TEST_CASE("names of maps") {
 
 TEST_CASE("entries of a file come before those it extends, metadata after") {
   const TempDir folder;
-  std::filesystem::create_directory(folder.file("base"));
+  fs::create_directory(folder.file("base"));
   write_text(folder.file("base/b.yaml"),
              "name: b\nlayers: n\nvalues: {x: 1, y: 1}\nserves: [B]\n"
              "tensors: [{from: a, to: b}]\nmetadata: [{key: one, value: x}]\ncomputed: [{to: c, function: numbers, of: "

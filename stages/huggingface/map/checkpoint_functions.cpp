@@ -12,6 +12,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/map/value_functions.h"
@@ -22,10 +23,9 @@ namespace {
 
 namespace json = boost::json;
 
-Result<std::optional<std::filesystem::path>> file_in_folder(const json::value& value, const Facts& facts) {
+Result<std::optional<fs::path>> file_in_folder(const json::value& value, const Facts& facts) {
   const auto name = json_text(value);
-  if (!name || name->starts_with('/') || name->find("..") != std::string_view::npos)
-    return input_error({}, fmt::format("{} is not a file name", shown(value)));
+  if (!name || leads_outside(*name)) return input_error({}, fmt::format("{} is not a file name", shown(value)));
   return facts.file(*name);
 }
 
@@ -205,7 +205,7 @@ Result<json::value> pooling_type(Arguments, const Facts& facts) {
       if (json_string(module, "type").value_or("").ends_with("Pooling") && !folder)
         folder = std::string(json_string(module, "path").value_or(""));
   if (!folder) return json::value();
-  if (folder->find("..") != std::string::npos || folder->starts_with('/'))
+  if (leads_outside(*folder))
     return input_error({}, fmt::format("modules.json names the folder '{}', which is outside the checkpoint", *folder));
   const auto config = facts.file(*folder + "/config.json");
   if (!config)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pipeline/core/json.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/map/architecture.h"
 #include "stages/huggingface/map/values.h"
 
@@ -137,8 +138,7 @@ Result<std::optional<ModelType>> find_model_type(const std::string& name, bool a
 
 // Returns the keys of `config`, without its parts, as the class sets them; nullopt if the class refuses a value. A
 // value that cannot be computed counts as refused.
-std::optional<json::object> with_values(const ModelType& type, const std::filesystem::path& folder,
-                                        json::object config) {
+std::optional<json::object> with_values(const ModelType& type, const fs::path& folder, json::object config) {
   static const std::map<std::string, ValueRule> kNoValues;
   Facts facts(folder, std::move(config), kNoValues);
   const auto set = [&](const std::string& key, const ValueRule& rule, bool is_needed) {
@@ -170,13 +170,12 @@ std::optional<json::object> with_values(const ModelType& type, const std::filesy
   return result;
 }
 
-Result<std::optional<json::object>> completed(const std::string& type_name, bool asked_by_file,
-                                              const std::filesystem::path& folder, const json::object& config,
-                                              int depth);
+Result<std::optional<json::object>> completed(const std::string& type_name, bool asked_by_file, const fs::path& folder,
+                                              const json::object& config, int depth);
 
 // Returns the completed configuration of a part of `config`.
-Result<std::optional<json::object>> completed_part(const Part& part, const std::filesystem::path& folder,
-                                                   const json::object& config, int depth) {
+Result<std::optional<json::object>> completed_part(const Part& part, const fs::path& folder, const json::object& config,
+                                                   int depth) {
   const json::value* const own = config.if_contains(part.key);
   json::object members;
   if (own && own->is_object())
@@ -198,9 +197,8 @@ Result<std::optional<json::object>> completed_part(const Part& part, const std::
   return completed(type, !part.type.empty(), folder, members, depth + 1);
 }
 
-Result<std::optional<json::object>> completed(const std::string& type_name, bool asked_by_file,
-                                              const std::filesystem::path& folder, const json::object& config,
-                                              int depth) {
+Result<std::optional<json::object>> completed(const std::string& type_name, bool asked_by_file, const fs::path& folder,
+                                              const json::object& config, int depth) {
   if (depth > kDeepestPart) return std::optional<json::object>();
   BOOST_OUTCOME_TRY(const auto type, find_model_type(type_name, asked_by_file));
   if (!type) return std::optional<json::object>();
@@ -233,7 +231,7 @@ FieldSpec model_type_fields() {
   return spec;
 }
 
-Result<CompletedConfig> with_class_defaults(const std::filesystem::path& folder, const json::object& config) {
+Result<CompletedConfig> with_class_defaults(const fs::path& folder, const json::object& config) {
   const json::value* const type = config.if_contains("model_type");
   if (!type || !type->is_string()) return CompletedConfig{config};
   const std::string name(type->get_string());

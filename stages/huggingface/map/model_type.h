@@ -3,12 +3,12 @@
 // for each value of `model_type`.
 
 #include <boost/json/object.hpp>
-#include <filesystem>
 #include <span>
 #include <string_view>
 
 #include "pipeline/config/fields.h"
 #include "pipeline/core/error.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill::huggingface {
 
@@ -23,7 +23,7 @@ struct CompletedConfig {
 // Returns config.json with the keys, the defaults and the computed values that transformers adds for its model type.
 // Returns it unchanged if the model type is unknown, or if the class refuses a value: convert_hf_to_gguf.py then reads
 // the file unchanged as well. `folder` is the checkpoint's.
-Result<CompletedConfig> with_class_defaults(const std::filesystem::path& folder, const boost::json::object& config);
+Result<CompletedConfig> with_class_defaults(const fs::path& folder, const boost::json::object& config);
 
 // A file that is embedded at build time.
 struct BuiltInModelType {

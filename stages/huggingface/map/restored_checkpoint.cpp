@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <unordered_map>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/map/architecture.h"
@@ -22,7 +22,6 @@
 namespace ggufmill::huggingface {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 // Returns the shapes that a checkpoint's tensor may have had, given the shapes `made` of the tensors made of it,

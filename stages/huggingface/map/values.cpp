@@ -10,13 +10,13 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 
 namespace ggufmill::huggingface {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 json::value constant_of(const ConfigNode& node) {
@@ -162,7 +162,7 @@ std::string checkpoint_class(const json::object& config) {
   return {};
 }
 
-Facts::Facts(std::filesystem::path folder, json::object config, const std::map<std::string, ValueRule>& values)
+Facts::Facts(fs::path folder, json::object config, const std::map<std::string, ValueRule>& values)
     : folder_(std::move(folder)), config_(std::move(config)), values_(values) {
   set_["root"] = config_;
   merge(config_, text_config(config_));
@@ -227,8 +227,8 @@ void Facts::add_to_config(std::string_view key, json::value value) {
   read_rope();
 }
 
-std::optional<std::filesystem::path> Facts::file(std::string_view name) const {
-  const std::filesystem::path path = folder_ / name;
+std::optional<fs::path> Facts::file(std::string_view name) const {
+  const fs::path path = folder_ / name;
   if (!is_file(path)) return {};
   files_read_.insert(path);
   return path;

@@ -5,7 +5,6 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -17,6 +16,7 @@
 
 #include "pipeline/config/config_node.h"
 #include "pipeline/core/error.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill::huggingface {
 
@@ -66,11 +66,11 @@ class Facts {
  public:
   // `config` is the file's content: members of text_config and similar keys, and the encoders' configurations in
   // thinker_config, are looked up as if they were at its top level. `values` must outlive this object.
-  Facts(std::filesystem::path folder, boost::json::object config, const std::map<std::string, ValueRule>& values);
+  Facts(fs::path folder, boost::json::object config, const std::map<std::string, ValueRule>& values);
 
   void set(std::string name, boost::json::value value);
   // The same for the members of another file than config.json, which errors name.
-  void set(std::string name, boost::json::value value, std::filesystem::path file);
+  void set(std::string name, boost::json::value value, fs::path file);
   // Adds a key as if config.json contained it.
   void add_to_config(std::string_view key, boost::json::value value);
   // Sets the checkpoint's tensors, for `has_tensor`, `layers_of`, `tensor_values`, `tensor_rows` and
@@ -91,10 +91,10 @@ class Facts {
   std::optional<std::uint64_t> token(std::string_view text) const {
     return find_token_ ? find_token_(text) : std::nullopt;
   }
-  const std::filesystem::path& folder() const { return folder_; }
+  const fs::path& folder() const { return folder_; }
   // Returns the path of a file in the folder and records it in files_read(); nullopt if there is no such file.
-  std::optional<std::filesystem::path> file(std::string_view name) const;
-  const std::set<std::filesystem::path>& files_read() const { return files_read_; }
+  std::optional<fs::path> file(std::string_view name) const;
+  const std::set<fs::path>& files_read() const { return files_read_; }
   const boost::json::object& config() const { return config_; }
 
   // Evaluates a rule; returns null if a name is missing. Adds the missing names to `missing`, if given.
@@ -103,9 +103,9 @@ class Facts {
                                       std::optional<std::uint32_t> layer = {}) const;
   // Returns the file that gives a rule its value: that of the first of its names that was set with a file, otherwise
   // `config`, the path of config.json.
-  std::filesystem::path file_behind(const ValueRule& rule, std::filesystem::path config) const;
+  fs::path file_behind(const ValueRule& rule, fs::path config) const;
   // Returns the error for names without a value. `config`: path of config.json.
-  Error missing_values(std::vector<std::string> names, std::filesystem::path config, std::string help) const;
+  Error missing_values(std::vector<std::string> names, fs::path config, std::string help) const;
   // Returns true if the rule names a key that is null in config.json.
   bool is_null_key(const ValueRule& rule) const;
   // Returns true if Python treats the value as true: not null, false, 0, "" or empty.
@@ -131,18 +131,18 @@ class Facts {
   Result<std::uint64_t> as_count(const boost::json::value& value, const ValueRule& rule, std::string_view what) const;
   Result<boost::json::value> named(const std::string& name, Search& search) const;
   const boost::json::value* find(std::string_view name) const;
-  const std::filesystem::path* find_file(const ValueRule& rule, Busy& seen) const;
+  const fs::path* find_file(const ValueRule& rule, Busy& seen) const;
 
-  std::filesystem::path folder_;
+  fs::path folder_;
   boost::json::object config_;  // with the text model's members at its top level
   std::map<std::string, boost::json::value, std::less<>> set_;
-  std::map<std::string, std::filesystem::path, std::less<>> files_;  // from which values were set
+  std::map<std::string, fs::path, std::less<>> files_;  // from which values were set
   const std::map<std::string, ValueRule>& values_;
   std::vector<std::string> tensors_;
   TensorReader read_tensor_;
   RowCounter count_rows_;
   TokenFinder find_token_;
-  mutable std::set<std::filesystem::path> files_read_;
+  mutable std::set<fs::path> files_read_;
 };
 
 // Returns the keys of config.json under which the text model of a checkpoint of several models may be stored.

@@ -1,5 +1,6 @@
 // Tests of values that maps take from config.json.
 #include "stages/huggingface/map/values.h"
+#include "pipeline/io/platform/filesystem.h"
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -217,7 +218,7 @@ TEST_CASE("rotary embedding has one form, however config.json specifies it") {
 TEST_CASE("other files of the folder can be read, and no others") {
   const TempDir folder;
   write_text(folder.file("modules.json"), R"([{"type": "x.Pooling", "path": "1_Pooling"}])");
-  std::filesystem::create_directory(folder.file("1_Pooling"));
+  fs::create_directory(folder.file("1_Pooling"));
   write_text(folder.file("1_Pooling/config.json"), R"({"pooling_mode_cls_token": true})");
   const std::map<std::string, ValueRule> none;
   const Facts facts(folder.path(), {}, none);
@@ -230,8 +231,7 @@ TEST_CASE("other files of the folder can be read, and no others") {
   CHECK(value("{file_value: [\"none.json\", \"a\"]}") == "null");
   CHECK(value("{file_text: \"1_Pooling/config.json\"}") == R"("{\"pooling_mode_cls_token\": true}")");
   CHECK(value("{file_text: \"none.jinja\"}") == "null");
-  CHECK(facts.files_read() ==
-        std::set<std::filesystem::path>{folder.file("1_Pooling/config.json"), folder.file("modules.json")});
+  CHECK(facts.files_read() == std::set<fs::path>{folder.file("1_Pooling/config.json"), folder.file("modules.json")});
   CHECK(value("{file_text: \"../a\"}") == "'\"../a\"' is not a file name");
   CHECK(value("{file_value: [\"../a\", \"b\"]}") == "'\"../a\"' is not a file name");
   CHECK(value("{file_value: [\"/etc/passwd\", \"b\"]}") == "'\"/etc/passwd\"' is not a file name");

@@ -5,7 +5,6 @@
 
 #include <boost/json/value.hpp>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>

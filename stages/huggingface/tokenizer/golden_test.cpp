@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
-#include <filesystem>
 #include <iostream>
 #include <map>
 
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/tokenizer/encoder.h"
 #include "stages/huggingface/tokenizer/tokenizer.h"
 #include "tests/support/catch.h"
@@ -19,7 +19,7 @@
 
 using namespace ggufmill;
 using namespace ggufmill::huggingface;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 namespace json = boost::json;
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/tokenizer/encoder.h"
 #include "stages/huggingface/tokenizer/vocabulary.h"
@@ -105,7 +106,7 @@ class JsonVocabulary {
   // Reads merges.txt, for a tokenizer.json without merges.
   Result<MergeList> merges_of_text() const {
     MergeList merges;
-    const std::filesystem::path path = files_.folder / "merges.txt";
+    const fs::path path = files_.folder / "merges.txt";
     if (!is_file(path)) return merges;
     BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMaxTokenizerBytes));
     bool first = true;

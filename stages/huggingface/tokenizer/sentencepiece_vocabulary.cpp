@@ -8,6 +8,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/tokenizer/vocabulary.h"
 
@@ -15,7 +16,6 @@ namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
-namespace fs = std::filesystem;
 using Kind = SentencePieceModel::Kind;
 
 Token token_of(const SentencePieceModel::Piece& piece) {

@@ -9,14 +9,13 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
-namespace fs = std::filesystem;
-
 // Returns true if Python treats the value as true.
 bool given(const json::value& value) {
   switch (value.kind()) {

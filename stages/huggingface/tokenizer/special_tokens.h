@@ -4,7 +4,6 @@
 
 #include <boost/json/value.hpp>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 
 #include "pipeline/core/error.h"
 #include "pipeline/core/metadata.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/tokenizer/tokenizer_json.h"
 
 namespace ggufmill::huggingface {
@@ -21,12 +21,12 @@ inline constexpr std::uint64_t kMaxChatTemplate = 1 << 20;  // bytes per templat
 
 // The JSON files in a folder that define a tokenizer; null for missing files.
 struct TokenizerFiles {
-  std::filesystem::path folder;
+  fs::path folder;
   std::optional<TokenizerJson> tokenizer;  // tokenizer.json
   boost::json::value tokenizer_config;     // tokenizer_config.json
   boost::json::value config;               // config.json
 
-  static Result<TokenizerFiles> read(const std::filesystem::path& folder);
+  static Result<TokenizerFiles> read(const fs::path& folder);
 };
 
 class SpecialTokens {

@@ -9,6 +9,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/tokenizer/special_tokens.h"
 #include "stages/huggingface/tokenizer/text_steps.h"
@@ -18,8 +19,6 @@ namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
-namespace fs = std::filesystem;
-
 struct ReaderName {
   TokenizerReader reader;
   std::string_view name;

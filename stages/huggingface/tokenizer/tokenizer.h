@@ -3,7 +3,6 @@
 // writes: the same keys, in the same order, with the same values.
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 
 #include "pipeline/core/error.h"
 #include "pipeline/core/metadata.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill::huggingface {
 
@@ -103,6 +103,6 @@ struct TokenizerMetadata {
 
 // Reads the tokenizer in `folder`. Errors have the code kBadInput and name the file; there is no partial result.
 // Memory: about three times the size of the tokenizer's files. Also reads config.json, for the ids of special tokens.
-Result<TokenizerMetadata> read_tokenizer(const std::filesystem::path& folder, const TokenizerOptions& options);
+Result<TokenizerMetadata> read_tokenizer(const fs::path& folder, const TokenizerOptions& options);
 
 }  // namespace ggufmill::huggingface

@@ -1,7 +1,7 @@
 #include "stages/huggingface/tokenizer/tokenizer.h"
+#include "pipeline/io/platform/filesystem.h"
 
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -13,7 +13,7 @@
 
 using namespace ggufmill;
 using namespace ggufmill::huggingface;
-namespace fs = std::filesystem;
+namespace fs = ggufmill::fs;
 using Reader = TokenizerReader;
 
 namespace {
@@ -382,7 +382,7 @@ TEST_CASE("Unigram of tokenizer.json, where there is no model file") {
 
 TEST_CASE("a path that is not a file is not reported as missing") {
   Folder folder;
-  std::filesystem::create_directory(folder.path() / "tokenizer.json");
+  fs::create_directory(folder.path() / "tokenizer.json");
   CHECK(has(error_of(folder.read(Reader::kBpe)), "no tokenizer: tokenizer.json is a folder, not a file"));
   CHECK(has(error_of(folder.read(Reader::kSentencePiece)), "no tokenizer: tokenizer.model is missing"));
 }
