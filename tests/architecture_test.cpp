@@ -91,10 +91,9 @@ constexpr std::string_view kSystemFolder = "pipeline/io/platform/";
 
 // Files that must include such headers themselves.
 constexpr std::string_view kSystemFiles[] = {
-    "pipeline/graph/tbb_for_tsan.cpp",            // replaces functions of the C library under ThreadSanitizer
-    "pipeline/packages/launcher.c",               // a program without any library
-    "pipeline/kernels/check/guarded_buffer.cpp",  // memory that no page follows
-    "pipeline/kernels/check/kernel_checks.cpp",   // the allocations of a kernel
+    "pipeline/graph/tbb_for_tsan.cpp",           // replaces functions of the C library under ThreadSanitizer
+    "pipeline/packages/launcher.c",              // a program without any library
+    "pipeline/kernels/check/kernel_checks.cpp",  // the allocations of a kernel
 };
 
 constexpr std::string_view kTopFolders[] = {"pipeline/", "stages/", "plugins/", "tests/"};

@@ -162,13 +162,19 @@ bool is_done(const ClusterJob& job, const Plan& plan, std::size_t part) {
   return done.check_uploads() && done.is_done(part);
 }
 
+constexpr int kPassingErrors[] = {
+    EIO,    ENOSPC, ETIMEDOUT, EAGAIN, ENOMEM,
+#ifdef ESTALE  // not on Windows
+    ESTALE, EDQUOT,
+#endif
+};
+
 }  // namespace
 
 bool may_pass(const Error& error) {
   if (error.code == ExitCode::kTransient) return true;
   if (error.code != ExitCode::kIo) return false;
-  return std::ranges::any_of(std::initializer_list<int>{EIO, ESTALE, ENOSPC, EDQUOT, ETIMEDOUT, EAGAIN, ENOMEM},
-                             [&](int number) { return error.what.ends_with(std::strerror(number)); });
+  return std::ranges::any_of(kPassingErrors, [&](int number) { return error.what.ends_with(std::strerror(number)); });
 }
 
 Result<PartOutcome> run_part(const Context& context, const ClusterJob& job, const Plan& plan,

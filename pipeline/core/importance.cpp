@@ -87,7 +87,7 @@ Status weights_alone(const Named& named, const ImportanceRun& run, const Place& 
     BOOST_OUTCOME_TRY(divide_parts(place, run.parts, numbers.sums, [&](std::size_t i) -> Result<float> {
       const float count = numbers.counts[i];
       if (!(std::fabs(count) < 0x1p63f)) return bad_number(named, "count", first_part + i, count);
-      return static_cast<float>(std::lround(count));  // counts are integers stored as floats
+      return static_cast<float>(std::llround(count));  // counts are integers stored as floats
     }));
   }
   return check(named, place.first, numbers.sums);

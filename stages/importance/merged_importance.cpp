@@ -55,7 +55,7 @@ Result<std::vector<std::int64_t>> counts_alone(const ImportanceEntry& entry) {
     return std::vector<std::int64_t>{entry.calls > 0 ? std::int64_t{entry.calls} * kUsualChunkSize : kUnknownCount};
   BOOST_OUTCOME_TRY(const std::vector<float> counts, counts_in(entry));
   std::vector<std::int64_t> rounded;
-  for (const float count : counts) rounded.push_back(std::fabs(count) < 0x1p62f ? std::lround(count) : 0);
+  for (const float count : counts) rounded.push_back(std::fabs(count) < 0x1p62f ? std::llround(count) : 0);
   return rounded;
 }
 

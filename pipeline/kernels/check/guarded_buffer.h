@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "pipeline/io/platform/guard_pages.h"
+
 namespace ggufmill {
 
 class GuardedBuffer {
@@ -30,8 +32,8 @@ class GuardedBuffer {
  private:
   friend class AccessReport;
 
-  void* mapping_;
-  std::size_t mapped_, page_;
+  std::byte* first_;  // of the pages between the guard pages
+  std::size_t mapped_;
   std::span<std::byte> bytes_;
   const char* label_;
   GuardedBuffer* next_;  // of those of this thread that exist
@@ -47,14 +49,14 @@ class AccessReport {
   AccessReport(const AccessReport&) = delete;
   AccessReport& operator=(const AccessReport&) = delete;
 
-  // From now on, a signal of the processor in this process is described before it ends the process.
+  // From now on, an access that the processor stops in this process is described.
   void watch();
   // Returns text such as "reads byte 0 after the end of the source", or an empty string if no access was stopped.
   std::string text() const;
 
  private:
   struct Shared;
-  static void on_signal(int number, void* info, void* context);
+  static void on_stopped(const void* address, Access access);
   Shared* shared_;
 };
 

@@ -227,13 +227,13 @@ std::string changes_settings(const Subject& subject) {
   });
 }
 
-std::string without_heap_statistics(const Subject&) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
-  return "the heap has no statistics in this build";
+std::string without_heap_statistics(const Subject&) { return "the heap has no statistics in this build"; }
+std::size_t heap_bytes() { return 0; }
 #else
-  return {};
+std::string without_heap_statistics(const Subject&) { return {}; }
+std::size_t heap_bytes() { return mallinfo2().uordblks + mallinfo2().hblkhd; }
 #endif
-}
 
 // The first calls may fill tables that are kept. The heap counts memory that it caches for reuse as allocated, which
 // can change from call to call, but only within kCached.
@@ -242,11 +242,10 @@ std::string leaks(const Subject& subject) {
   constexpr std::size_t kCached = 1024;
   Random random(subject.seed);
   const Sample sample = sample_of(subject, InputKind::kWeights, 2, subject.kernel->flags != 0, random);
-  const auto used = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
   for (int i = 0; i < 4; ++i) try_kernel(*subject.kernel, sample.work);
-  const std::size_t before = used();
+  const std::size_t before = heap_bytes();
   for (int i = 0; i < kCalls; ++i) try_kernel(*subject.kernel, sample.work);
-  const std::size_t after = used();
+  const std::size_t after = heap_bytes();
   return after > before + kCached ? fmt::format("leaves {} bytes on the heap after {} calls", after - before, kCalls)
                                   : "";
 }

@@ -108,10 +108,10 @@ Status LoadedTokenizer::add_tokens(const json::value& config) {
       end = std::max(end, number + 1);
     }
   }
-  std::map<long, AddedToken> decoder;
+  std::map<std::int64_t, AddedToken> decoder;
   if (const json::value* map = json_member(config, "added_tokens_decoder"); map && map->is_object()) {
     for (const auto& [key, value] : map->get_object()) {
-      long id = -1;
+      std::int64_t id = -1;
       std::from_chars(key.data(), key.data() + key.size(), id);
       decoder[id] = added_token(value);
     }
