@@ -19,14 +19,15 @@ constexpr int kMostTries = 10;
 // vocabulary, and of chunks (llama.cpp, tools/perplexity/perplexity.cpp).
 constexpr std::uint64_t kPredictionsHeader = 20;
 
-// Runs a program with a text in chunks of `context` tokens.
-Result<std::string> run(const std::vector<std::string>& words, unsigned context, const ProgramOptions& options) {
+// Runs a program on a model with a text in chunks of `context` tokens.
+Result<std::string> run(const std::vector<std::string>& words, const std::string& model, unsigned context,
+                        const ProgramOptions& options) {
   ChunkCounter counter;
   CommandOptions how;
   how.stop = options.stop;
   if (options.progress)
     how.printed = [&](std::string_view text) {
-      if (counter.read(text)) options.progress(counter.done(), counter.total());
+      if (counter.read(text)) options.progress(model, counter.done(), counter.total());
     };
   how.help = fmt::format("if it gives no reason, the text may be too short: it needs {} tokens", least_tokens(context));
   return run_and_capture(words, how);
@@ -109,13 +110,13 @@ Status compute_importance(const ImportanceComputation& computation, const std::s
       command_of(computation.program, model, computation.text, computation.chunks, computation.context, options);
   words.insert(words.end(), {"-o", into});
   words.insert(words.end(), computation.options.begin(), computation.options.end());
-  BOOST_OUTCOME_TRY(run(words, computation.context, options));
+  BOOST_OUTCOME_TRY(run(words, model, computation.context, options));
   return check_result(computation.program, into, "importance matrix", computation.context, 0);
 }
 
 Status write_predictions(const QualityOptions& quality, const std::string& model, const std::string& into,
                          const ProgramOptions& options) {
-  BOOST_OUTCOME_TRY(run(command_of(quality, model, into, options), quality.context, options));
+  BOOST_OUTCOME_TRY(run(command_of(quality, model, into, options), model, quality.context, options));
   return check_result(quality.program, into, "predictions of the base model", quality.context, kPredictionsHeader);
 }
 
@@ -124,7 +125,7 @@ Result<MeasuredQuality> measure_quality(const QualityOptions& quality, const std
   std::vector<std::string> words = command_of(quality, model, predictions, options);
   words.emplace_back("--kl-divergence");
   for (int i = 1;; ++i) {
-    BOOST_OUTCOME_TRY(const std::string printed, run(words, quality.context, options));
+    BOOST_OUTCOME_TRY(const std::string printed, run(words, model, quality.context, options));
     Result<MeasuredQuality> measured = read_quality(printed);
     if (measured) return measured;
     if (i == kMostTries)

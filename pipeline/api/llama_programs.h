@@ -16,8 +16,9 @@ namespace ggufmill {
 struct ProgramOptions {
   unsigned threads = 1;
   const std::atomic<bool>* stop = nullptr;  // when set, the program is ended and the call fails with kInterrupted
-  // Receives the number of chunks of the text that are done, and their total, as the program prints them.
-  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
+  // Receives the path of the model, the number of chunks of the text that are done with it, and their total, as the
+  // program prints them.
+  std::function<void(const std::string& model, std::uint64_t done, std::uint64_t total)> progress{};
 };
 
 // The programs refuse a text that has fewer tokens than this, for chunks of `context` tokens (llama.cpp,

@@ -11,6 +11,7 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/terminal.h"
 
 namespace ggufmill {
@@ -190,12 +191,17 @@ void ProgressMeter::draw(const std::vector<ProgressItem>& items) {
   std::fputs(text.c_str(), stderr);
 }
 
-void ProgressMeter::show_chunks(const std::string& name, std::uint64_t done, std::uint64_t total) {
+void ProgressMeter::show_chunks(std::string_view step, const std::string& model, std::uint64_t done,
+                                std::uint64_t total) {
   if (!is_due()) return;
   if (log_format() == LogFormat::kJson)
-    return print_object(
-        {{"level", "progress"}, {"chunks_done", done}, {"chunks_total", total}, {"seconds", seconds()}});
-  const std::string line = total == 0 ? name : fmt::format("{}  {} of {} chunks", name, done, total);
+    return print_object({{"level", "progress"},
+                         {"model", model},
+                         {"chunks_done", done},
+                         {"chunks_total", total},
+                         {"seconds", seconds()}});
+  std::string line = fmt::format("{} of {}", step, fs::path(model).filename().string());
+  if (total != 0) line += fmt::format("  {} of {} chunks", done, total);
   std::string text;
   if (terminal_ && lines_ > 0) text = fmt::format("\r\x1b[{}A\x1b[J", lines_);
   if (terminal_) lines_ = 1;

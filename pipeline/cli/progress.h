@@ -43,8 +43,9 @@ class ProgressMeter {
   void show(const Plan& plan, const Progress& now);
   // Shows the progress of the work described by `name`: `done` of `total` bytes.
   void show(const std::string& name, std::uint64_t done, std::uint64_t total);
-  // Shows the progress of a program: `done` of `total` chunks of a text; a total of 0 is unknown.
-  void show_chunks(const std::string& name, std::uint64_t done, std::uint64_t total);
+  // Shows the progress of a step whose program runs on the model at a path: `done` of `total` chunks of a text; a total
+  // of 0 is unknown.
+  void show_chunks(std::string_view step, const std::string& model, std::uint64_t done, std::uint64_t total);
   void finish();  // ends the lines on a terminal
 
  private:

@@ -325,8 +325,8 @@ int execute_steps(const Loaded& loaded, const po::variables_map& values, bool ov
     has_begun = true;
     if (!quiet) print_note(fmt::format("[{}/{}] {} {}", index + 1, count, name_of(step.kind), step.text));
   };
-  options.chunks = [&](const JobStep& step, std::uint64_t done, std::uint64_t total) {
-    meter.show_chunks(std::string(name_of(step.kind)), done, total);
+  options.chunks = [&](const JobStep& step, const std::string& model, std::uint64_t done, std::uint64_t total) {
+    meter.show_chunks(name_of(step.kind), model, done, total);
   };
   options.sent = [&](const JobStep& step, std::uint64_t done, std::uint64_t total) {
     meter.show(std::string(name_of(step.kind)), done, total);

@@ -282,8 +282,8 @@ class Publisher {
     programs.threads = threads_for(job_.limits.threads);
     programs.stop = stop();
     if (options_.chunks)
-      programs.progress = [this, &step](std::uint64_t done, std::uint64_t total) {
-        options_.chunks(step, done, total);
+      programs.progress = [this, &step](const std::string& model, std::uint64_t done, std::uint64_t total) {
+        options_.chunks(step, model, done, total);
       };
     return programs;
   }

@@ -38,8 +38,9 @@ struct PublishOptions {
   BatchOptions batch{};  // for the steps that write outputs
   // Called when a step starts that is not done yet.
   std::function<void(const JobStep& step, std::size_t index, std::size_t count)> begun{};
-  // Receives the number of chunks that the program of a step has done, and their total, 0 while it is unknown.
-  std::function<void(const JobStep& step, std::uint64_t done, std::uint64_t total)> chunks{};
+  // Receives the path of the model on which the program of a step runs, the number of chunks that it has done, and
+  // their total, 0 while it is unknown.
+  std::function<void(const JobStep& step, const std::string& model, std::uint64_t done, std::uint64_t total)> chunks{};
   // Receives the bytes that an upload has sent, and the bytes of all its files.
   std::function<void(const JobStep& step, std::uint64_t done, std::uint64_t total)> sent{};
 };

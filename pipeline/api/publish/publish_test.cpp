@@ -137,6 +137,18 @@ TEST_CASE("a job with steps writes its outputs, and runs each program as often a
   CHECK(folder.steps_left().empty());
 }
 
+TEST_CASE("the progress of a program names the model it runs on") {
+  const PublishFolder folder;
+  folder.script("perplexity", kPerplexity, "echo 'computing over 2 chunks'; echo ' 1 5.0'; echo ' 2 5.1'");
+  std::map<std::string, std::uint64_t> done;
+  PublishOptions options;
+  options.chunks = [&](const JobStep& step, const std::string& model, std::uint64_t chunks, std::uint64_t total) {
+    if (step.kind == StepKind::kQuality && total == 2) done[model] = chunks;
+  };
+  REQUIRE(publish(context(), folder.job(), options));
+  CHECK(done == std::map<std::string, std::uint64_t>{{"out/base.gguf", 2}, {"out/iq2.gguf", 2}, {"out/q4.gguf", 2}});
+}
+
 TEST_CASE("the outputs are those of a job with the importance as a file") {
   const PublishFolder folder;
   REQUIRE(folder.run());
