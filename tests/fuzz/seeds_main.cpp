@@ -27,7 +27,7 @@ void add_words(const std::string& seed, std::set<std::string>& words) {
 
 int main(int count, char** arguments) {
   if (count != 3) return 2;
-  fs::create_directories(arguments[1]);
+  ggufmill::fs::create_directories(arguments[1]);
   std::size_t number = 0;
   std::set<std::string> words;
   for (const std::string& seed : ggufmill::GGUFMILL_SEEDS()) {
