@@ -248,11 +248,12 @@ Status read_fields(const std::vector<AnyForm>& fields, const ConfigNode& node, v
   return ok();
 }
 
-Status parse_option(const std::string& option, const AnyForm& form, const std::string& text, void* into) {
+Status parse_option(const std::string& option, const AnyForm& form, const std::string& text, const Types& types,
+                    void* into) {
   const ConfigText shown{option, {option + " " + text}, false};
   Diagnostics errors;
   const std::optional<ConfigNode> node = read_yaml_value(option.size() + 1, shown, errors);
-  if (node) lint(*node, form.spec, errors);
+  if (node) lint(*node, form.spec, errors, types);
   if (!errors.empty()) return errors.together();
   return form.read_into(*node, into);
 }

@@ -397,15 +397,18 @@ Fields<Options> operator+(Fields<Options> fields, const Fields<Options>& more) {
 }
 
 // Like parse_option() and parse_document(), for the value at `into`.
-Status parse_option(const std::string& option, const AnyForm& form, const std::string& text, void* into);
+Status parse_option(const std::string& option, const AnyForm& form, const std::string& text, const Types& types,
+                    void* into);
 Status parse_document(std::string_view text, const std::string& name, const AnyForm& form, const Types& types,
                       void* into);
 
-// Reads the text of a command-line option such as "--threads" as a value of `form`. Fails with exit code 2.
+// Reads the text of a command-line option such as "--threads" as a value of `form`. `types` are those that it can name.
+// Fails with exit code 2.
 template <class Value>
-Result<Value> parse_option(const std::string& option, const Form<Value>& form, const std::string& text) {
+Result<Value> parse_option(const std::string& option, const Form<Value>& form, const std::string& text,
+                           const Types& types = {}) {
   Value value{};
-  BOOST_OUTCOME_TRY(parse_option(option, form, text, &value));
+  BOOST_OUTCOME_TRY(parse_option(option, form, text, types, &value));
   return value;
 }
 

@@ -162,7 +162,7 @@ Result<std::string> quantize_text(const QuantizeOptions& options, const std::str
       fmt::format("    quantize:\n      recipe: {}\n      requantize: {}\n",
                   names_file(recipe_name) ? yaml_quoted(recipe_name) : recipe_name, options.allow_requantize);
   if (!options.encoder.empty()) {
-    BOOST_OUTCOME_TRY(parse_option("--encoder", encoder_form(types), options.encoder));
+    BOOST_OUTCOME_TRY(parse_option("--encoder", encoder_form(types), options.encoder, types));
     text += fmt::format("      encoder: {}\n", options.encoder);
   }
   if (options.pure) text += "      pure: true\n";

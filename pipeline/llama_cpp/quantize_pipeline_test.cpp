@@ -153,6 +153,17 @@ TEST_CASE("an encoder is that of the stage") {
   CHECK(pipeline(with).find("      encoder: {search: {effort: 3}}\n") != std::string::npos);
 }
 
+TEST_CASE("an encoder may be that of a kernel module") {
+  Types types;
+  types.add_encoder("rounder", types.find("Q4_K")->id);
+  QuantizeOptions with = options();
+  with.encoder = "rounder";
+  std::vector<std::string> warnings;
+  const auto text = pipeline_of(with, warnings, RecipeCatalog(types));
+  if (!text) FAIL(render(text.error()));
+  CHECK(text.value().find("      encoder: rounder\n") != std::string::npos);
+}
+
 TEST_CASE("an unknown encoder is refused") {
   QuantizeOptions with = options();
   with.encoder = "serch";
