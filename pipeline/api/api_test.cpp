@@ -15,8 +15,6 @@ using namespace ggufmill;
 
 namespace {
 
-namespace fs = ggufmill::fs;
-
 const Context& context() {
   static const Context one = Context::create().value();
   return one;

@@ -14,8 +14,6 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 // A file with a string, a number and one tensor.

@@ -10,7 +10,6 @@
 
 namespace {
 
-namespace fs = ggufmill::fs;
 namespace json = boost::json;
 using namespace ggufmill;
 using namespace ggufmill::c;

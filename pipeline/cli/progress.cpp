@@ -107,6 +107,9 @@ ProgressItem sum_of(std::span<const ProgressItem> items, std::string_view name) 
   return sum;
 }
 
+// A line of full width would wrap.
+std::size_t line_width(std::size_t columns) { return std::max<std::size_t>(columns, 2) - 1; }
+
 TerminalSize progress_size() {
   TerminalSize size = terminal_size(StandardStream::kErr);
   if (size.columns == 0) size.columns = 80;
@@ -122,7 +125,7 @@ std::string progress_text(std::uint64_t done, std::uint64_t total, double second
 
 std::vector<std::string> progress_lines(const std::vector<ProgressItem>& items, double seconds, std::size_t columns,
                                         std::size_t rows) {
-  const std::size_t width = std::max<std::size_t>(columns, 2) - 1;  // a line of full width would wrap
+  const std::size_t width = line_width(columns);
   const std::size_t most = std::max<std::size_t>(rows, 2) - 1;
   std::vector<ProgressItem> shown(
       items.begin(), items.begin() + static_cast<std::ptrdiff_t>(items.size() > most ? most - 1 : items.size()));
@@ -131,6 +134,14 @@ std::vector<std::string> progress_lines(const std::vector<ProgressItem>& items, 
   std::vector<std::string> lines;
   for (const ProgressItem& item : shown) lines.push_back(fitted_line(item, seconds, width));
   return lines;
+}
+
+std::string chunks_line(std::string_view step, const std::string& name, std::uint64_t done, std::uint64_t total,
+                        std::size_t width) {
+  const std::string before = fmt::format("{} of ", step);
+  const std::string behind = total == 0 ? "" : fmt::format("  {} of {} chunks", done, total);
+  const std::size_t room = width == 0 ? std::string::npos : width - std::min(width, before.size() + behind.size());
+  return before + fit_name(name, room) + behind;
 }
 
 std::string progress_log_line(const std::vector<ProgressItem>& items, double seconds) {
@@ -176,19 +187,10 @@ void ProgressMeter::show(const std::string& name, std::uint64_t done, std::uint6
   draw({{name, done, total, 0}});
 }
 
-// On a terminal, redraws over the previous lines and erases any that remain.
 void ProgressMeter::draw(const std::vector<ProgressItem>& items) {
-  std::string text;
-  if (terminal_) {
-    const TerminalSize size = progress_size();
-    if (lines_ > 0) text = fmt::format("\r\x1b[{}A\x1b[J", lines_);
-    const std::vector<std::string> lines = progress_lines(items, seconds(), size.columns, size.rows);
-    for (const std::string& line : lines) text += line + "\n";
-    lines_ = lines.size();
-  } else {
-    text = progress_log_line(items, seconds()) + "\n";
-  }
-  std::fputs(text.c_str(), stderr);
+  if (!terminal_) return print({progress_log_line(items, seconds())});
+  const TerminalSize size = progress_size();
+  print(progress_lines(items, seconds(), size.columns, size.rows));
 }
 
 void ProgressMeter::show_chunks(std::string_view step, const std::string& model, std::uint64_t done,
@@ -200,12 +202,17 @@ void ProgressMeter::show_chunks(std::string_view step, const std::string& model,
                          {"chunks_done", done},
                          {"chunks_total", total},
                          {"seconds", seconds()}});
-  std::string line = fmt::format("{} of {}", step, fs::path(model).filename().string());
-  if (total != 0) line += fmt::format("  {} of {} chunks", done, total);
+  const std::size_t width = terminal_ ? line_width(progress_size().columns) : 0;
+  print({chunks_line(step, fs::path(model).filename().string(), done, total, width)});
+}
+
+// On a terminal, prints over the previous lines and erases any that remain.
+void ProgressMeter::print(const std::vector<std::string>& lines) {
   std::string text;
   if (terminal_ && lines_ > 0) text = fmt::format("\r\x1b[{}A\x1b[J", lines_);
-  if (terminal_) lines_ = 1;
-  std::fputs((text + line + "\n").c_str(), stderr);
+  if (terminal_) lines_ = lines.size();
+  for (const std::string& line : lines) text += line + "\n";
+  std::fputs(text.c_str(), stderr);
 }
 
 void ProgressMeter::finish() { lines_ = 0; }

@@ -32,6 +32,11 @@ std::vector<std::string> progress_lines(const std::vector<ProgressItem>& items, 
 // Returns a line for a log: one for all items together, without a bar.
 std::string progress_log_line(const std::vector<ProgressItem>& items, double seconds);
 
+// Returns a line about a program that runs on the model `name`, at most `width` columns wide if `width` is not 0: the
+// name is cut in the middle. A `total` of 0 is unknown.
+std::string chunks_line(std::string_view step, const std::string& name, std::uint64_t done, std::uint64_t total,
+                        std::size_t width);
+
 // Returns the interval between progress reports.
 std::chrono::milliseconds progress_pace(bool on_terminal, LogFormat format);
 
@@ -54,6 +59,7 @@ class ProgressMeter {
   bool is_due();
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   void draw(const std::vector<ProgressItem>& items);
+  void print(const std::vector<std::string>& lines);
 
   const bool quiet_;
   const bool terminal_;

@@ -66,3 +66,14 @@ TEST_CASE("items beyond the rows of the terminal are summed in the last line") {
   CHECK(lines[9].find("16.00 GiB of 32.00 GiB") != std::string::npos);
   CHECK(progress_lines(items, 1, 100, 2).size() == 1);
 }
+
+TEST_CASE("the line of a program fits the terminal") {
+  const std::string name = "Meta-Llama-3.1-70B-Instruct-Q4_K_M.gguf";
+  CHECK(chunks_line("quality", name, 12, 100, 0) ==
+        "quality of Meta-Llama-3.1-70B-Instruct-Q4_K_M.gguf  12 of 100 chunks");
+  CHECK(chunks_line("quality", name, 0, 0, 0) == "quality of Meta-Llama-3.1-70B-Instruct-Q4_K_M.gguf");
+  const std::string line = chunks_line("quality", name, 12, 100, 49);
+  CHECK(line.size() <= 49);
+  CHECK(line.starts_with("quality of Meta"));
+  CHECK(line.ends_with("  12 of 100 chunks"));
+}

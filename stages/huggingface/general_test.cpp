@@ -11,8 +11,6 @@
 
 using namespace ggufmill;
 using namespace ggufmill::huggingface;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 // A checkpoint folder named "thing".

@@ -17,8 +17,6 @@
 
 using namespace ggufmill;
 using namespace ggufmill::testing;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 using Files = std::map<std::string, std::string>;

@@ -28,7 +28,6 @@
 
 using namespace ggufmill;
 using namespace ggufmill::testing;
-namespace fs = ggufmill::fs;
 namespace json = boost::json;
 
 namespace {

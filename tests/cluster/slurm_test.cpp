@@ -25,7 +25,6 @@
 
 using namespace ggufmill;
 using namespace ggufmill::testing;
-namespace fs = ggufmill::fs;
 namespace json = boost::json;
 
 namespace {

@@ -12,8 +12,6 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 const std::string kProgram = GGUFMILL_BUILD_DIR "/bin/ggufmill";

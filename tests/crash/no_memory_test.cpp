@@ -18,8 +18,6 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 using Words = std::vector<std::string>;

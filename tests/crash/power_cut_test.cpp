@@ -21,8 +21,6 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 // A successful call that changes something. Files are identified by their inodes.

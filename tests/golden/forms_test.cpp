@@ -18,7 +18,6 @@
 #include "tests/support/torch_builder.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
 namespace json = boost::json;
 
 namespace {

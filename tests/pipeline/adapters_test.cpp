@@ -18,8 +18,6 @@ using namespace ggufmill;
 
 namespace {
 
-namespace fs = ggufmill::fs;
-
 constexpr const char* kBase =
     R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 4, "num_attention_heads": 1, "num_hidden_layers": 1,
         "vocab_size": 5, "intermediate_size": 8, "rms_norm_eps": 1e-5, "max_position_embeddings": 16})";

@@ -20,7 +20,6 @@ using namespace ggufmill;
 
 namespace {
 
-namespace fs = ggufmill::fs;
 namespace json = boost::json;
 
 const Context& context() {

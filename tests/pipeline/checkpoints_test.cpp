@@ -20,7 +20,6 @@
 
 using namespace ggufmill;
 using namespace std::string_literals;
-namespace fs = ggufmill::fs;
 namespace json = boost::json;
 
 namespace {

@@ -18,8 +18,6 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 constexpr std::size_t kTensors = 10;  // whose types are chosen

@@ -27,7 +27,6 @@ using testing::stopped_at;
 using testing::stopped_halfway;
 using testing::TestOptions;
 using testing::try_run;
-namespace fs = ggufmill::fs;
 using Names = std::vector<std::string>;
 
 TEST_CASE("a run that is stopped says what it keeps, and a second one goes on") {

@@ -13,8 +13,6 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 constexpr std::uint64_t kColumns = 256, kRows = 96, kTensors = 6;

@@ -6,8 +6,6 @@
 #include "tests/remote/uploads.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 // A job of four parts with outputs of 96 MiB and, in two shards, 26 MiB, in chunks of 8 MiB.

@@ -5,8 +5,6 @@
 #include "tests/remote/test_hub.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 // The outputs of Hub::job() as files of a repository.

@@ -16,8 +16,6 @@
 #include "tests/support/importance_files.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
-
 TEST_CASE("outputs in a bucket have the bytes of local files") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   Uploads uploads;

@@ -19,8 +19,6 @@
 
 using namespace ggufmill;
 using namespace std::chrono_literals;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 bool has(const std::string& text, std::string_view part) {

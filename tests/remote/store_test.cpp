@@ -20,8 +20,6 @@
 
 using namespace ggufmill;
 using remote::s3_store;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 // Two files with tensors, written in an order of their own: each unit's rows go to one place in each file.

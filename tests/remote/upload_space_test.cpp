@@ -8,8 +8,6 @@
 #include "tests/support/llama_scripts.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 // One output of 4 MiB and two that have room together, with importance and quality by scripts. After each output, a

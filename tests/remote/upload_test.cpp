@@ -5,8 +5,6 @@
 #include "tests/remote/test_hub.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
-
 TEST_CASE("the files of a job are uploaded in one commit") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const Hub hub;

@@ -11,8 +11,6 @@
 #include "tests/remote/workplace.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 constexpr const char* kHowToRun = "`./dev test --stores` installs the client and runs this";

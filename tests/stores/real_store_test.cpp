@@ -16,8 +16,6 @@
 #include "tests/remote/workplace.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 bool is_wanted() { return std::getenv("GGUFMILL_TEST_STORES") != nullptr; }

@@ -16,8 +16,6 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
-namespace fs = ggufmill::fs;
-
 namespace {
 
 // The job with three recipes, on a small trained checkpoint.

@@ -21,7 +21,6 @@ using namespace ggufmill;
 
 namespace {
 
-namespace fs = ggufmill::fs;
 using Strings = std::vector<std::string>;
 
 const Context& context() {

@@ -19,7 +19,6 @@
 
 using namespace ggufmill;
 using namespace ggufmill::huggingface;
-namespace fs = ggufmill::fs;
 namespace json = boost::json;
 
 namespace {

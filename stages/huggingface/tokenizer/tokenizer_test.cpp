@@ -13,7 +13,6 @@
 
 using namespace ggufmill;
 using namespace ggufmill::huggingface;
-namespace fs = ggufmill::fs;
 using Reader = TokenizerReader;
 
 namespace {
