@@ -1,6 +1,6 @@
 #pragma once
-// Paths and simple operations on files, as in <filesystem>, which no file outside this folder includes: on systems where
-// its paths are neither UTF-8 nor of any length, other definitions can take its place.
+// Paths and simple operations on files, as in <filesystem>, which no file outside this folder includes: on systems
+// where its paths are neither UTF-8 nor of any length, other definitions can take its place.
 
 #include <filesystem>
 #include <string>
