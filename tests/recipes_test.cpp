@@ -126,7 +126,7 @@ TEST_CASE("no code names a recipe") {
         return names("adapter") || names("lora") || names("Lora");
       });
       REQUIRE(uses.size() == 1);
-      CHECK(uses[0].starts_with("stages/quantize/quantize_stage.cpp: "));
+      CHECK(uses[0].starts_with("stages/quantize/recipe.cpp: "));
     } else {
       CHECK(uses.empty());
     }

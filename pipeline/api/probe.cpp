@@ -154,9 +154,8 @@ class Prober {
     job.report.reset();
     job.manifest = false;
     job.outputs.clear();
-    BOOST_OUTCOME_TRY(auto stage, make_quantize_stage(std::move(options), catalog));
     BOOST_OUTCOME_TRY(auto sink, make_gguf_sink({.path = path}));
-    job.outputs.push_back({std::move(sink), {std::move(stage)}});
+    job.outputs.push_back({std::move(sink), {make_quantize_stage(std::move(options), catalog)}});
     BOOST_OUTCOME_TRY(const Plan plan, context_.plan(job));
     RunOptions run;
     run.overwrite = true;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <memory>
 #include <utility>
 
 #include "pipeline/core/text.h"
@@ -52,6 +54,16 @@ const AnyForm& form_that_fits(const ConfigNode& node, const std::vector<AnyForm>
   const auto found =
       std::find_if(fitting.begin(), fitting.end() - 1, [&](const AnyForm* form) { return passes(node, form->spec); });
   return **found;
+}
+
+// Adds the errors of `status`, if any.
+void note(const Status& status, Diagnostics& errors) {
+  if (!status) errors.add(status.error());
+}
+
+Status all_of(const Diagnostics& errors) {
+  if (!errors.empty()) return errors.together();
+  return ok();
 }
 
 void* at_offset(void* object, std::size_t offset) { return static_cast<char*>(object) + offset; }
@@ -162,10 +174,9 @@ AnyForm form_of_lists(AnyForm item, void (*clear)(void*), void* (*append)(void*)
   form.spec.item.push_back(std::move(item.spec));
   form.read_into = [clear, append, read = std::move(item.read_into)](const ConfigNode& node, void* into) -> Status {
     clear(into);
-    for (const ConfigNode& each : node.items) {
-      BOOST_OUTCOME_TRY(read(each, append(into)));
-    }
-    return ok();
+    Diagnostics errors;
+    for (const ConfigNode& each : node.items) note(read(each, append(into)), errors);
+    return all_of(errors);
   };
   return form;
 }
@@ -176,10 +187,9 @@ AnyForm form_of_dictionaries(AnyForm item, void (*clear)(void*), void* (*append)
   form.spec.item.push_back(std::move(item.spec));
   form.read_into = [clear, append, read = std::move(item.read_into)](const ConfigNode& node, void* into) -> Status {
     clear(into);
-    for (const ConfigNode::Entry& entry : node.entries) {
-      BOOST_OUTCOME_TRY(read(entry.value, append(into, entry.key)));
-    }
-    return ok();
+    Diagnostics errors;
+    for (const ConfigNode::Entry& entry : node.entries) note(read(entry.value, append(into, entry.key)), errors);
+    return all_of(errors);
   };
   return form;
 }
@@ -188,13 +198,14 @@ AnyForm first_that_fits(std::vector<AnyForm> forms) {
   AnyForm form;
   form.spec.kind = FieldKind::kOneOf;
   for (const AnyForm& each : forms) form.spec.alternatives.push_back(each.spec);
-  form.write_from = [forms](const void* value) -> std::string {
-    for (const AnyForm& each : forms)
+  const auto shared = std::make_shared<const std::vector<AnyForm>>(std::move(forms));
+  form.write_from = [shared](const void* value) -> std::string {
+    for (const AnyForm& each : *shared)
       if (std::string text = each.write_from ? each.write_from(value) : ""; is_valid_text(text, each.spec)) return text;
     return {};
   };
-  form.read_into = [forms = std::move(forms)](const ConfigNode& node, void* into) {
-    return form_that_fits(node, forms).read_into(node, into);
+  form.read_into = [shared](const ConfigNode& node, void* into) {
+    return form_that_fits(node, *shared).read_into(node, into);
   };
   return form;
 }
@@ -206,12 +217,11 @@ AnyForm bound(AnyForm form, std::string_view name, std::string_view doc, std::si
   if (default_value && form.write_from)
     if (std::string text = form.write_from(default_value); is_valid_text(text, form.spec))
       form.spec.default_text = std::move(text);
-  form.write_from = nullptr;
   return within(std::move(form), offset, nullptr);
 }
 
 AnyForm within(AnyForm form, std::size_t offset, void* (*get)(void*)) {
-  form.write_from = nullptr;
+  form.write_from = {};
   form.read_into = [offset, get, read = std::move(form.read_into)](const ConfigNode& node, void* into) {
     void* const member = at_offset(into, offset);
     return read(node, get ? get(member) : member);
@@ -222,7 +232,10 @@ AnyForm within(AnyForm form, std::size_t offset, void* (*get)(void*)) {
 AnyForm form_of_maps(std::vector<AnyForm> fields, void (*reset)(void*)) {
   AnyForm form;
   form.spec.kind = FieldKind::kMap;
-  for (const AnyForm& field : fields) form.spec.fields.push_back(field.spec);
+  for (AnyForm& field : fields) {
+    FieldSpec name_only{.name = field.spec.name};  // all that reading needs
+    form.spec.fields.push_back(std::exchange(field.spec, std::move(name_only)));
+  }
   form.read_into = [reset, fields = std::move(fields)](const ConfigNode& node, void* into) -> Status {
     reset(into);
     return read_fields(fields, node, into);
@@ -231,21 +244,22 @@ AnyForm form_of_maps(std::vector<AnyForm> fields, void (*reset)(void*)) {
 }
 
 AnyForm form_of_both(AnyForm first, AnyForm second) {
-  first.spec.fields.insert(first.spec.fields.end(), second.spec.fields.begin(), second.spec.fields.end());
+  std::ranges::move(second.spec.fields, std::back_inserter(first.spec.fields));
   first.read_into = [read = std::move(first.read_into), more = std::move(second.read_into)](const ConfigNode& node,
                                                                                             void* into) -> Status {
-    BOOST_OUTCOME_TRY(read(node, into));
-    return more(node, into);
+    Diagnostics errors;
+    note(read(node, into), errors);
+    note(more(node, into), errors);
+    return all_of(errors);
   };
   return first;
 }
 
 Status read_fields(const std::vector<AnyForm>& fields, const ConfigNode& node, void* into) {
+  Diagnostics errors;
   for (const AnyForm& field : fields)
-    if (const ConfigNode* value = node.find(field.spec.name)) {
-      BOOST_OUTCOME_TRY(field.read_into(*value, into));
-    }
-  return ok();
+    if (const ConfigNode* value = node.find(field.spec.name)) note(field.read_into(*value, into), errors);
+  return all_of(errors);
 }
 
 Status parse_option(const std::string& option, const AnyForm& form, const std::string& text, const Types& types,

@@ -8,9 +8,12 @@
 //
 // Forms and fields are immutable once built and can be shared between threads.
 
+#include <algorithm>
+#include <concepts>
 #include <functional>
-#include <initializer_list>
+#include <iterator>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,15 +26,35 @@
 
 namespace ggufmill {
 
+// A function whose copies share what it captures. Forms capture forms, so that copies of std::function alone would copy
+// whole tables.
+template <class Signature>
+class SharedFunction {
+ public:
+  SharedFunction() = default;
+  template <class Function>
+  requires std::is_constructible_v<std::function<Signature>, Function> SharedFunction(Function function)
+      : function_(std::make_shared<const std::function<Signature>>(std::move(function))) {}
+
+  explicit operator bool() const { return function_ != nullptr; }
+  template <class... Arguments>
+  auto operator()(Arguments&&... arguments) const {
+    return (*function_)(std::forward<Arguments>(arguments)...);
+  }
+
+ private:
+  std::shared_ptr<const std::function<Signature>> function_;
+};
+
 // A kind of value, or an option, without its type: what Form and Field have in common. Their templates only supply the
 // parts that depend on a type, so that little is compiled for each of them.
 struct AnyForm {
   FieldSpec spec{};
   // Reads a node that has passed the lint of `spec` into the object at `into`: the value, which is replaced, or the
   // struct of an option. The error includes the place.
-  std::function<Status(const ConfigNode&, void* into)> read_into{};
+  SharedFunction<Status(const ConfigNode&, void* into)> read_into{};
   // Returns the value at `value` as a user would write it. Empty for kinds of values that have no default to show.
-  std::function<std::string(const void* value)> write_from{};
+  SharedFunction<std::string(const void* value)> write_from{};
 
   AnyForm();
   AnyForm(const AnyForm&);
@@ -150,7 +173,11 @@ struct Field : Described<Field<Options>> {
 // The options of a struct, in order.
 template <class Options>
 struct Fields {
-  Fields(std::initializer_list<Field<Options>> fields) : list(fields.begin(), fields.end()) {}
+  template <std::same_as<Field<Options>>... Each>
+  Fields(Each... fields) {
+    list.reserve(sizeof...(fields));
+    (list.push_back(std::move(fields)), ...);
+  }
   explicit Fields(std::vector<AnyForm> fields) : list(std::move(fields)) {}
 
   std::vector<AnyForm> list;
@@ -252,9 +279,12 @@ Form<NamedValues<Value>> dictionary_of(Form<Value> item) {
 // The first of several forms of the same type that fits.
 AnyForm first_that_fits(std::vector<AnyForm> forms);
 
-template <class Value>
-Form<Value> either(std::initializer_list<Form<Value>> forms) {
-  return Form<Value>(first_that_fits({forms.begin(), forms.end()}));
+template <class Value, std::same_as<Form<Value>>... Forms>
+Form<Value> either(Forms... forms) {
+  std::vector<AnyForm> list;
+  list.reserve(sizeof...(forms));
+  (list.push_back(std::move(forms)), ...);
+  return Form<Value>(first_that_fits(std::move(list)));
 }
 
 // Converts the values of a form: `convert` takes a value, and the node if it needs the place, and returns another value
@@ -279,7 +309,7 @@ Form<To> converted(Form<From> from, Convert convert) {
 template <class Value>
 Form<std::vector<Value>> one_or_more(Form<Value> item, std::string_view list_doc, double least = 0) {
   auto one = converted<std::vector<Value>>(item, [](Value value) { return std::vector<Value>{std::move(value)}; });
-  return either<std::vector<Value>>({std::move(one), list_of(std::move(item)).at_least(least).doc(list_doc)});
+  return either<std::vector<Value>>(std::move(one), list_of(std::move(item)).at_least(least).doc(list_doc));
 }
 
 // A value that stands for a struct with one member set, such as `gguf: PATH` for `gguf: {path: PATH}`.
@@ -360,7 +390,7 @@ AnyForm form_of_maps(std::vector<AnyForm> fields, void (*reset)(void*));
 // A form of maps with the keys of both.
 AnyForm form_of_both(AnyForm first, AnyForm second);
 
-// Reads the entries of `node` that have a field. Stops at the first error.
+// Reads the entries of `node` that have a field. Returns all errors.
 Status read_fields(const std::vector<AnyForm>& fields, const ConfigNode& node, void* into);
 
 template <class Options>
@@ -378,7 +408,7 @@ Form<Options> with_fields_of(Form<Options> form, Member Options::*member, Form<M
 // Returns the fields of a struct as fields of another one that contains it. An optional member is created by the first
 // of them that is present.
 template <class Outer, class Member, class Inner>
-Fields<Outer> fields_within(Member Outer::*member, const Fields<Inner>& fields) {
+Fields<Outer> fields_within(Member Outer::*member, Fields<Inner> fields) {
   void* (*get)(void*) = nullptr;
   if constexpr (std::is_same_v<Member, std::optional<Inner>>)
     get = [](void* object) -> void* {
@@ -386,13 +416,13 @@ Fields<Outer> fields_within(Member Outer::*member, const Fields<Inner>& fields) 
       return inner ? &*inner : &inner.emplace();
     };
   std::vector<AnyForm> outer;
-  for (const AnyForm& field : fields.list) outer.push_back(within(field, offset_of(member), get));
+  for (AnyForm& field : fields.list) outer.push_back(within(std::move(field), offset_of(member), get));
   return Fields<Outer>(std::move(outer));
 }
 
 template <class Options>
-Fields<Options> operator+(Fields<Options> fields, const Fields<Options>& more) {
-  fields.list.insert(fields.list.end(), more.list.begin(), more.list.end());
+Fields<Options> operator+(Fields<Options> fields, Fields<Options> more) {
+  std::move(more.list.begin(), more.list.end(), std::back_inserter(fields.list));
   return fields;
 }
 

@@ -66,14 +66,14 @@ Fields<Everything> everything_fields() {
              field("words", &Everything::words, "Words."),
              field("weights", &Everything::weights, dictionary_of(number()), "Weights."),
              field("threads", &Everything::threads,
-                   either<unsigned>({word<unsigned>({{"auto", 0u}}), integer<unsigned>().at_least(1)}), "Threads."),
+                   either<unsigned>(word<unsigned>({{"auto", 0u}}), integer<unsigned>().at_least(1)), "Threads."),
          } +
          fields_within(&Everything::inner, Fields<Inner>{field("size", &Inner::size, bytes(), "A size.")});
 }
 
 Everything everything(std::string_view yaml) {
   const auto form =
-      either<Everything>({shorthand(&Everything::name, path()), map_of(everything_fields()).at(&Everything::origin)});
+      either<Everything>(shorthand(&Everything::name, path()), map_of(everything_fields()).at(&Everything::origin));
   const auto value = parse_document(yaml, "a.yaml", form);
   INFO((value ? "" : value.error().what));
   REQUIRE(value);
@@ -168,6 +168,23 @@ TEST_CASE("a number that does not fit into its member is an error") {
   const Result<Options> options = parse_document("{level: 256}", "a.yaml", form);
   REQUIRE_FALSE(options);
   CHECK(options.error().what == "'256' is more than the limit of 255");
+}
+
+TEST_CASE("all values that cannot be converted are reported at once") {
+  struct Options {
+    int a = 0, b = 0;
+    std::vector<int> more{};
+  };
+  const auto refused = converted<int>(
+      text(), [](const std::string& text, const ConfigNode& node) -> Result<int> { return error_at(node, text); });
+  const Form<Options> form =
+      map_of<Options>({field("a", &Options::a, refused, "A."), field("b", &Options::b, refused, "B."),
+                       field("more", &Options::more, list_of(refused), "More.")});
+  const auto read = parse_document("{b: one, a: two, more: [three, four]}", "a.yaml", form);
+  REQUIRE_FALSE(read);
+  std::vector<std::string> found{read.error().what};
+  for (const Error& error : read.error().also) found.push_back(error.what);
+  CHECK(found == std::vector<std::string>{"two", "one", "three", "four"});
 }
 
 TEST_CASE("an option of the command line is read like that of a file") {

@@ -182,6 +182,13 @@ TEST_CASE("exactly one key of a group must be present") {
         "'gguf' and 'other' cannot be given together | give exactly one of them\n");
 }
 
+TEST_CASE("an unknown key is taken for the missing one of a group") {
+  const FieldSpec a{.name = "gguf", .kind = FieldKind::kPath, .group = "source"};
+  const FieldSpec b{.name = "other", .kind = FieldKind::kPath, .group = "source"};
+  const FieldSpec spec{.kind = FieldKind::kMap, .fields = {a, b}};
+  CHECK(faults(map({{"onnx", {}, scalar("x")}}), spec) == "unknown key 'onnx' | known keys: gguf, other\n");
+}
+
 TEST_CASE("every item of lists and dictionaries is checked") {
   const FieldSpec sizes{.kind = FieldKind::kList, .item = {of(FieldKind::kBytes)}, .minimum = 3};
   CHECK(faults(list({scalar("1"), scalar("x")}), sizes) ==

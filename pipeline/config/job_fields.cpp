@@ -96,8 +96,8 @@ Form<Spool> spool_form() {
       field("folder", &Spool::folder, path(), "An existing folder.").required().example("/scratch"),
       field("size", &Spool::size, bytes(), "Most bytes in it at a time.").example("100GiB"),
   });
-  return either<Spool>(
-      {shorthand(&Spool::folder, path().doc("The folder.")), std::move(full).doc("The folder and its bound.")});
+  return either<Spool>(shorthand(&Spool::folder, path().doc("The folder.")),
+                       std::move(full).doc("The folder and its bound."));
 }
 
 Form<Limits> limits_form() {
@@ -215,9 +215,9 @@ Form<UploadOptions> upload_form() {
                        "usually public.")
                      .example("true"),
                  field("space", &Options::space,
-                       either<std::uint64_t>({word<std::uint64_t>({{"largest", std::uint64_t{0}}})
-                                                  .doc("That of the largest output: one output at a time."),
-                                              bytes().doc("Number of bytes.").at_least(1)}),
+                       either<std::uint64_t>(word<std::uint64_t>({{"largest", std::uint64_t{0}}})
+                                                 .doc("That of the largest output: one output at a time."),
+                                             bytes().doc("Number of bytes.").at_least(1)),
                        "Disk space for outputs. They are written, measured, and sent in groups of at most this size, "
                        "each with one read of the source, and removed when the hub has their content; the commit "
                        "follows at the end. Defaults to one group that stays.")
@@ -229,8 +229,8 @@ Form<UploadOptions> upload_form() {
 }  // namespace
 
 Form<unsigned> threads_form() {
-  return either<unsigned>({word<unsigned>({{"auto", 0u}}).doc("As many as the machine allows."),
-                           integer<unsigned>().doc("Number of threads.").at_least(1).at_most(Limits::kMaxThreads)});
+  return either<unsigned>(word<unsigned>({{"auto", 0u}}).doc("As many as the machine allows."),
+                          integer<unsigned>().doc("Number of threads.").at_least(1).at_most(Limits::kMaxThreads));
 }
 
 Form<IoMode> io_form() { return enumeration<IoMode>(io_mode_names()); }

@@ -40,12 +40,12 @@ Form<NamedValues<MetadataValue>> metadata_form() {
   const auto typed = map_of<TypedValue>(typed_value_fields()).at(&TypedValue::origin).doc("A value of a given type.");
   return dictionary_of(
       either<MetadataValue>(
-          {converted<MetadataValue>(
-               written_scalar("true, false, a number, or a string. The type is bool, float32, string, or the first of "
-                              "uint32, int32, uint64, and int64 that can hold the value."),
-               untyped),
-           converted<MetadataValue>(written_list("An array; its type follows from its elements."), untyped),
-           converted<MetadataValue>(typed, [](const TypedValue& value) { return value_of(value); })})
+          converted<MetadataValue>(
+              written_scalar("true, false, a number, or a string. The type is bool, float32, string, or the first of "
+                             "uint32, int32, uint64, and int64 that can hold the value."),
+              untyped),
+          converted<MetadataValue>(written_list("An array; its type follows from its elements."), untyped),
+          converted<MetadataValue>(typed, [](const TypedValue& value) { return value_of(value); }))
           .doc("The value."));
 }
 

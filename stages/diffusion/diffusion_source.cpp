@@ -239,7 +239,7 @@ SourceSpec diffusion_source(CheckpointOpener open) {
           .example("{path: flux1-dev.safetensors, model: flux}");
   return source_spec(
       "diffusion",
-      either<Options>({shorthand(&Options::path, where), std::move(map)})
+      either<Options>(shorthand(&Options::path, where), std::move(map))
           .doc("A model of images or video as ComfyUI-GGUF reads it: FLUX, Stable Diffusion, Wan, and "
                "others, found by their tensors.")
           .example("flux1-dev.safetensors"),

@@ -54,7 +54,7 @@ std::unique_ptr<Source> make_ggml_source(ggml::SourceOptions options) {
 SourceSpec ggml_source() {
   using Options = ggml::SourceOptions;
   return source_spec("ggml",
-                     either<Options>({shorthand(&Options::file, path()).doc("The file to read."), ggml::options_form()})
+                     either<Options>(shorthand(&Options::file, path()).doc("The file to read."), ggml::options_form())
                          .at(&Options::origin)
                          .doc("A LLaMA file from before GGUF: GGML, GGMF, or GGJT versions 1 to 3.")
                          .example("models/llama-7b-f16.bin"),

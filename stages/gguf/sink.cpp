@@ -270,8 +270,7 @@ Result<std::unique_ptr<Sink>> make_gguf_sink(gguf::SinkOptions options) {
 }
 
 SinkSpec gguf_sink() {
-  auto form =
-      either<gguf::SinkOptions>({shorthand(&gguf::SinkOptions::path, gguf::output_path()), gguf::options_form()});
+  auto form = either<gguf::SinkOptions>(shorthand(&gguf::SinkOptions::path, gguf::output_path()), gguf::options_form());
   return sink_spec(
       "gguf",
       std::move(form).at(&gguf::SinkOptions::origin).doc("Writes a GGUF file, version 3.").example("out/model.gguf"),

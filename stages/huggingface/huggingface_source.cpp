@@ -95,7 +95,7 @@ SourceSpec huggingface_source(CheckpointOpener open) {
   using Options = huggingface::SourceOptions;
   return source_spec(
       "huggingface",
-      either<Options>({shorthand(&Options::folder, huggingface::folder_form()), huggingface::options_form()})
+      either<Options>(shorthand(&Options::folder, huggingface::folder_form()), huggingface::options_form())
           .at(&Options::origin)
           .doc("Hugging Face checkpoint folder, local or on a hub.")
           .example("models/Llama-3-8B"),

@@ -107,7 +107,7 @@ Form<ImportancePart> part_form() {
                               field("weight", &ImportancePart::weight, number().checked(check_weight),
                                     "Factor for its sums and counts. Ignored if there is only one file.")
                                   .example("2")});
-  return either<ImportancePart>({shorthand(&ImportancePart::path, path()), std::move(map)});
+  return either<ImportancePart>(shorthand(&ImportancePart::path, path()), std::move(map));
 }
 
 Form<ImportanceOptions> importance_form() {

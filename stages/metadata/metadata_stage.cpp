@@ -110,10 +110,10 @@ Form<Value> value_form() {
                                               "template.")})
           .doc("A value of a given type, or the contents of a file.");
   return either<Value>(
-             {converted<Value>(written_scalar("true, false, a number, or a string; an existing key keeps its type."),
-                               as_value),
-              converted<Value>(written_list("An array; an existing key keeps its element type."), as_value),
-              converted<Value>(map, value_of_map)})
+             converted<Value>(written_scalar("true, false, a number, or a string; an existing key keeps its type."),
+                              as_value),
+             converted<Value>(written_list("An array; an existing key keeps its element type."), as_value),
+             converted<Value>(map, value_of_map))
       .doc("The value.");
 }
 

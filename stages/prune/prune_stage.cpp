@@ -180,8 +180,8 @@ StageSpec prune_stage() {
       ggufmill::text().checked(fault_in_layers).doc("Numbers and ranges, both ends included.").example("'0-3,10'");
   const auto list = list_of(text).at_least(1).doc("A list of numbers and ranges.").example("[6, 7]");
   const auto layers =
-      either<LayerSet>({converted<LayerSet>(text, [](const std::string& numbers) { return layer_set({numbers}); }),
-                        converted<LayerSet>(list, layer_set)});
+      either<LayerSet>(converted<LayerSet>(text, [](const std::string& numbers) { return layer_set({numbers}); }),
+                       converted<LayerSet>(list, layer_set));
   return stage_spec(
       "prune",
       map_of<PruneOptions>({field("layers", &PruneOptions::layers, layers,

@@ -94,7 +94,7 @@ Form<Encoder> name_form(const Types& types) {
 }  // namespace
 
 Form<Encoder> encoder_form(const Types& types) {
-  return either<Encoder>({name_form(types), converted<Encoder>(settings_form(), encoder_of)});
+  return either<Encoder>(name_form(types), converted<Encoder>(settings_form(), encoder_of));
 }
 
 Form<EncodersByType> encoders_form(const Types& types) {

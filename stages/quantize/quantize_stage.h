@@ -34,9 +34,8 @@ struct QuantizeStageOptions {
   Origin origin{}, recipe_origin{};
 };
 
-// Creates the stage. Fails if the recipe is partial, that is, only a base for others. `shelf` supplies the numbers of
-// file types.
-Result<std::unique_ptr<Stage>> make_quantize_stage(QuantizeStageOptions options, RecipeCatalog catalog);
+// Creates the stage.
+std::unique_ptr<Stage> make_quantize_stage(QuantizeStageOptions options, RecipeCatalog catalog);
 
 // A model before types are chosen: in output order, with the types decided by the recipe and the rules, and the list of
 // tensors left to the choice.
@@ -63,15 +62,6 @@ class TargetStage : public Stage {
 const TargetOptions* target_of(const Stage& stage);
 // Applies the stages of an output up to the one that fills a size; returns nothing if there is none.
 Result<std::optional<Undecided>> undecided(std::span<const std::shared_ptr<const Stage>> stages, Model model);
-
-// Returns what all recipes have in common, without a type: the base for a target.
-Result<Recipe> recipe_of_target(const RecipeCatalog& catalog);
-
-// Returns the types that recipes refuse without importance, although some of them can be written without it.
-Result<std::vector<const TypeInfo*>> types_wanting_importance(const RecipeCatalog& catalog);
-
-// Returns a recipe that gives one type to every tensor of two or more dimensions.
-Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeCatalog& catalog);
 
 // Returns the specification of `quantize: Q4_K_M` or `quantize: {recipe: Q4_K_M, tensors: [..], ..}`. `types` are the
 // types that the stage and recipes can name.

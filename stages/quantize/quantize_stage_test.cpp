@@ -465,6 +465,13 @@ TEST_CASE("an unknown name is an error at its position") {
   CHECK(bench.error("{type: Q4_K, tensors: [{match: a, type: Q5_M}]}").where == "a.yaml:1:41");
 }
 
+TEST_CASE("an unknown recipe is reported together with other errors") {
+  const Error error = StageBench().error("{recipe: Q5_M, encoders: {Q5_M: search}}");
+  CHECK(error.what == "unknown recipe 'Q5_M'");
+  REQUIRE(error.also.size() == 1);
+  CHECK(error.also[0].where == "a.yaml:1:27");
+}
+
 TEST_CASE("a base recipe cannot be used for an output") {
   const Error error = StageBench().error("{recipe: mix}");
   CHECK(error.where == "a.yaml:1:10");

@@ -236,6 +236,20 @@ Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin
   return find(name_or_path, asked, chain);
 }
 
+Result<Recipe> RecipeCatalog::find_complete(const std::string& name_or_path, const Origin& asked) const {
+  BOOST_OUTCOME_TRY(Recipe recipe, find(name_or_path, asked));
+  if (recipe.partial)
+    return error_at(asked, fmt::format("recipe '{}' is only a base for other recipes", recipe.name),
+                    "`ggufmill recipe list` lists the complete recipes");
+  return recipe;
+}
+
+Form<Recipe> recipe_name(const RecipeCatalog& catalog) {
+  return converted<Recipe>(text(), [catalog](const std::string& name, const ConfigNode& node) {
+    return catalog.find_complete(name, origin_of(node));
+  });
+}
+
 static Recipe read_heading(const BuiltInRecipe& recipe) {
   static const Fields<Recipe> fields{
       field("description", &Recipe::description, ""),
@@ -372,6 +386,42 @@ Result<Recipe> RecipeCatalog::find_list(const Text& text, std::vector<std::strin
   own.files.push_back(text.name);
   own.rules = std::move(rules);
   return extended(std::move(inherited), std::move(own));
+}
+
+// Returns the recipe that all of llama.cpp's extend.
+static Result<Recipe> base_recipe(const RecipeCatalog& catalog) { return catalog.find("base"); }
+
+// Returns what all recipes have in common, without rules for types.
+static Result<Recipe> common_recipe(const RecipeCatalog& catalog) {
+  BOOST_OUTCOME_TRY(Recipe recipe, base_recipe(catalog));
+  recipe.rules.clear();
+  recipe.adjust.clear();
+  recipe.needs_importance.clear();
+  recipe.partial = false;
+  return recipe;
+}
+
+Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeCatalog& catalog) {
+  BOOST_OUTCOME_TRY(Recipe recipe, common_recipe(catalog));
+  recipe.is_type = true;
+  std::erase_if(recipe.keep, [](const Rule& rule) { return !rule.condition.rank_below; });
+  recipe.type = &type;
+  recipe.name = type.name;
+  recipe.file_type = catalog.file_type_of(recipe.name);
+  return recipe;
+}
+
+Result<Recipe> recipe_of_target(const RecipeCatalog& catalog) {
+  BOOST_OUTCOME_TRY(Recipe recipe, common_recipe(catalog));
+  recipe.type = nullptr;
+  recipe.name = "target";
+  recipe.file_type.reset();
+  return recipe;
+}
+
+Result<std::vector<const TypeInfo*>> types_wanting_importance(const RecipeCatalog& catalog) {
+  BOOST_OUTCOME_TRY(const Recipe recipe, base_recipe(catalog));
+  return recipe.needs_importance;
 }
 
 }  // namespace ggufmill

@@ -72,6 +72,8 @@ class RecipeCatalog {
   // Fails for an unknown name, a recipe that extends itself, a file with errors, or a built-in recipe whose kernel
   // module is not loaded; the error refers to `asked`.
   Result<Recipe> find(const std::string& name_or_path, const Origin& asked = {}) const;
+  // The same, but also fails for a partial recipe.
+  Result<Recipe> find_complete(const std::string& name_or_path, const Origin& asked) const;
   // Returns the number of the built-in recipe with that name or alias; nullopt if there is no such recipe.
   std::optional<std::uint32_t> file_type_of(const std::string& name) const;
   // Return the number that replaces a file type when rows are interleaved, or separated again; the same if none does.
@@ -96,6 +98,18 @@ class RecipeCatalog {
 
   Types types_;
 };
+
+// Returns what all recipes have in common, without a type: the base for a target.
+Result<Recipe> recipe_of_target(const RecipeCatalog& catalog);
+
+// Returns the types that recipes refuse without importance, although some of them can be written without it.
+Result<std::vector<const TypeInfo*>> types_wanting_importance(const RecipeCatalog& catalog);
+
+// Returns a recipe that gives one type to every tensor of two or more dimensions.
+Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeCatalog& catalog);
+
+// The name of a complete recipe, found in `catalog`.
+Form<Recipe> recipe_name(const RecipeCatalog& catalog);
 
 // Rules that a user gives in addition to a recipe, and the function that puts them before the recipe's own. `where`
 // names them in reasons.

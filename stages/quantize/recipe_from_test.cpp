@@ -55,7 +55,7 @@ Model llama(int layers) { return model_of(kLlama, layers); }
 Model quantized(const std::string& recipe, Model model) {
   QuantizeStageOptions options;
   options.recipe = RecipeCatalog().find(recipe).value();
-  return make_quantize_stage(std::move(options), RecipeCatalog()).value()->apply(std::move(model)).value();
+  return make_quantize_stage(std::move(options), RecipeCatalog())->apply(std::move(model)).value();
 }
 
 std::vector<std::string> types_of(const Model& model) {

@@ -9,8 +9,7 @@ namespace ggufmill {
 Result<Model> with_recipe(const Recipe& recipe, Model model, const RecipeCatalog& catalog) {
   QuantizeStageOptions options;
   options.recipe = recipe;
-  BOOST_OUTCOME_TRY(const auto stage, make_quantize_stage(std::move(options), catalog));
-  return stage->apply(std::move(model));
+  return make_quantize_stage(std::move(options), catalog)->apply(std::move(model));
 }
 
 Result<std::vector<RuleUse>> rule_uses(const Recipe& recipe, const Model& model, const RecipeCatalog& catalog) {

@@ -51,16 +51,11 @@ struct LimitDocs {
 
 Fields<TargetBudget> limit_fields(const RecipeCatalog& catalog, const LimitDocs& docs) {
   using Budget = TargetBudget;
-  const auto find_like = [catalog](const std::string& name, const ConfigNode& node) -> Result<Recipe> {
-    BOOST_OUTCOME_TRY(Recipe recipe, catalog.find(name, origin_of(node)));
-    if (recipe.partial) return error_at(node, fmt::format("recipe '{}' is only a base for other recipes", name));
-    return recipe;
-  };
   const std::string group = "size";
   return {
       field("size", &Budget::bytes, bytes(), docs.size).group(group).example("20GiB"),
       field("bits", &Budget::bits, docs.bits).at_most(64).group(group).example("4.5"),
-      field("like", &Budget::like, converted<Recipe>(text(), find_like), docs.like).group(group).example("Q4_K_M"),
+      field("like", &Budget::like, recipe_name(catalog), docs.like).group(group).example("Q4_K_M"),
       field("divergence", &Budget::divergence, docs.divergence).group(group).example("0.01"),
   };
 }
@@ -100,11 +95,11 @@ Form<std::vector<TargetBudget>> budgets_form(const RecipeCatalog& catalog) {
           .at(&TargetBudget::origin)
           .doc("A budget for some tensors: exactly one of size, bits, like, and divergence.");
   return either<Budgets>(
-      {converted<Budgets>(all, [](TargetBudget budget) { return Budgets{std::move(budget)}; }),
-       converted<Budgets>(list_of(some).at_least(1).doc(
-                              "Several budgets, such as one for main memory and one for GPU memory; a tensor "
-                              "belongs to the first that matches."),
-                          check_budgets)});
+      converted<Budgets>(all, [](TargetBudget budget) { return Budgets{std::move(budget)}; }),
+      converted<Budgets>(
+          list_of(some).at_least(1).doc("Several budgets, such as one for main memory and one for GPU memory; a tensor "
+                                        "belongs to the first that matches."),
+          check_budgets));
 }
 
 Form<Objective> objective_name() {
@@ -122,7 +117,7 @@ Form<ObjectiveChoice> objective_choice() {
                               "names, then one line for each type.")
                             .example("sensitivities.json")})
                        .doc("An objective with measured sensitivities.");
-  return either<ObjectiveChoice>({shorthand(&ObjectiveChoice::objective, name).example("relative"), map})
+  return either<ObjectiveChoice>(shorthand(&ObjectiveChoice::objective, name).example("relative"), map)
       .at(&ObjectiveChoice::origin);
 }
 

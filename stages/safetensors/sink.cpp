@@ -268,7 +268,7 @@ Result<std::unique_ptr<Sink>> make_safetensors_sink(safetensors::SinkOptions opt
 
 SinkSpec safetensors_sink(CheckpointRestorer restore) {
   using Options = safetensors::SinkOptions;
-  auto form = either<Options>({shorthand(&Options::path, safetensors::output_path()), safetensors::options_form()});
+  auto form = either<Options>(shorthand(&Options::path, safetensors::output_path()), safetensors::options_form());
   return sink_spec("safetensors",
                    std::move(form)
                        .at(&Options::origin)

@@ -61,7 +61,7 @@ SourceSpec safetensors_source() {
                  .doc("The files, and information they do not contain.")
                  .example("{path: model.safetensors, architecture: flux}");
   return source_spec("safetensors",
-                     either<Options>({shorthand(&Options::path, path), std::move(map)})
+                     either<Options>(shorthand(&Options::path, path), std::move(map))
                          .doc("Tensors of safetensors files, unchanged, with their own names and without metadata: for "
                               "models other than language models. They are ordered by file, then by name.")
                          .example("models/unet/diffusion_pytorch_model.safetensors"),
