@@ -7,7 +7,8 @@ Writes into BUILD_FOLDER:
   ggufmill-VERSION-linux-ARCH.tar.zst        the program, and every library that it needs, the C library among them
   ggufmill-VERSION-linux-ARCH.spdx.json      a software bill of materials (SPDX 2.3)
 
-The libraries are those of the packages of this Debian release. The same commit and the same packages give the same bytes
+The libraries are those of the packages of this Debian release, for the architecture of the build: if it was cross-compiled,
+those in the folder that the compiler took for the root folder (sysroot). The same commit and the same packages give the same bytes
 in every folder: SOURCE_DATE_EPOCH is the time of everything.
 """
 
@@ -15,7 +16,6 @@ import glob
 import hashlib
 import json
 import os
-import platform
 import re
 import shutil
 import struct
@@ -88,33 +88,52 @@ def files_below(folder):
     return sorted(found)
 
 
-class Package:
-    """An installed package of the distribution."""
+class System:
+    """The system whose packages the build uses: this one, or the root folder of a cross-compiler."""
 
-    def __init__(self, name):
+    def __init__(self, build):
+        with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as file:
+            cache = dict(re.findall(r"^(\w+):\w+=(.*)$", file.read(), re.MULTILINE))
+        self.root = cache.get("CMAKE_SYSROOT", "")
+        self.tools = cache["CMAKE_STRIP"].removesuffix("strip")  # "/usr/bin/aarch64-linux-gnu-"
+        multiarch = output_of(self.tools + "gcc", "-print-multiarch").strip()
+        self.machine = multiarch.partition("-")[0]
+        self.libraries = [f"/lib/{multiarch}", f"/usr/lib/{multiarch}", "/lib", "/usr/lib", "/lib64"]  # folders of libraries
+
+    def path(self, path):
+        """Return the path from here of one that is absolute in the system."""
+        return self.root + path
+
+    def dpkg(self, *arguments, **options):
+        folder = ["--admindir", self.path("/var/lib/dpkg")] if self.root else []
+        return subprocess.run(["dpkg-query", *folder, *arguments], stdout=subprocess.PIPE, text=True, **options)
+
+
+class Package:
+    """A package of the distribution."""
+
+    def __init__(self, system, name):
         fields = "${Version}\\n${Architecture}\\n${source:Package}\\n${source:Version}\\n${Homepage}"
-        values = output_of("dpkg-query", "-W", "-f", fields, name).split("\n")
+        values = system.dpkg("-W", "-f", fields, name, check=True).stdout.split("\n")
         self.version, self.architecture, self.source, self.source_version, self.homepage = values
         self.name = name.split(":")[0]
         self.files = []  # in the archive, relative to its folder
-
-    @property
-    def copyright(self):
-        return f"/usr/share/doc/{self.name}/copyright"
+        self.copyright = system.path(f"/usr/share/doc/{self.name}/copyright")
 
 
 class Packages:
-    def __init__(self):
+    def __init__(self, system):
+        self.system = system
         self.by_name = {}
 
     def add(self, name):
-        return self.by_name.setdefault(name.split(":")[0], Package(name))
+        return self.by_name.setdefault(name.split(":")[0], Package(self.system, name))
 
     def owner_of(self, path):
-        """Return the package that a file is from. Links from /lib to /usr/lib make two names for one file."""
-        real = os.path.realpath(path)
+        """Return the package that a file of the system is from. Links from /lib to /usr/lib make two names for one file."""
+        real = os.path.realpath(self.system.path(path)).removeprefix(self.system.root)
         for candidate in (path, real, real.removeprefix("/usr"), "/usr" + real):
-            found = subprocess.run(["dpkg-query", "-S", candidate], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            found = self.system.dpkg("-S", candidate, stderr=subprocess.DEVNULL)
             if found.returncode == 0:
                 return self.add(found.stdout.split(": ")[0])
         return fail(f"{path} is from no package of this system: the archive has libraries of packages alone")
@@ -123,17 +142,24 @@ class Packages:
         return iter(sorted(self.by_name.values(), key=lambda package: package.name))
 
 
-def needed_libraries(elf_files):
-    """Return {name: path} of the libraries that the loader of this system finds for these files."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
-    found = {}
-    for file in elf_files:
-        for line in output_of("ldd", file, env=environment, stderr=subprocess.DEVNULL).splitlines():
-            if "not found" in line:
-                fail(f"{file} needs a library that is missing: {line.strip()}")
-            match = re.match(r"\s*(?:(\S+) => )?(/\S+) \(0x", line)
-            if match:
-                found[os.path.basename(match[1] or match[2])] = match[2]
+def needed_by(path):
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", output_of("readelf", "-dW", path))
+
+
+def needed_libraries(system, elf_files):
+    """Return {name: path in the system} of the libraries that these files need, other than each other."""
+    elf_files = list(elf_files)
+    own = {os.path.basename(path) for path in elf_files}
+    found, wanted = {}, [(file, name) for file in elf_files for name in needed_by(file)]
+    while wanted:
+        file, name = wanted.pop()
+        if name in own or name in found:
+            continue
+        paths = [f"{folder}/{name}" for folder in system.libraries if os.path.exists(system.path(f"{folder}/{name}"))]
+        if not paths:
+            fail(f"{file} needs a library that is missing: {name}")
+        found[name] = paths[0]
+        wanted += [(paths[0], further) for further in needed_by(system.path(paths[0]))]
     return found
 
 
@@ -141,7 +167,7 @@ def own_elf_files(root):
     return [path for path in (os.path.join(root, name) for name in files_below(root)) if is_elf(path)]
 
 
-def make_small_icu_data(library, into):
+def make_small_icu_data(system, library, into):
     """Write a libicudata with ICU_ITEMS alone."""
     work = into + ".work"
     os.makedirs(work)
@@ -166,7 +192,7 @@ def make_small_icu_data(library, into):
     subprocess.run(["icupkg", "-d", work, "-x", items, whole], check=True, env=tools)
     subprocess.run(["icupkg", "-s", work, "-a", items, "new", part], check=True, env=tools)
     subprocess.run(["genccode", "-q", "-a", "gcc", "-e", name.removesuffix("_dat"), "-d", work, part], check=True, env=tools, stdout=subprocess.DEVNULL)
-    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,noexecstack", f"-Wl,-soname,{os.path.basename(into)}", "-o", into,
+    subprocess.run([system.tools + "gcc", "-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,noexecstack", f"-Wl,-soname,{os.path.basename(into)}", "-o", into,
                     *glob.glob(os.path.join(work, "*.[sS]"))], check=True)
     if name not in output_of("readelf", "-Ws", into):
         fail(f"{into} lacks {name}")
@@ -198,39 +224,37 @@ def search_no_system_folders(path):
 
 def bundle_libraries(root, packages):
     """Copy the libraries that the files in `root` need into lib/runtime."""
+    system = packages.system
     runtime, libc_folder = os.path.join(root, "lib/runtime"), os.path.join(root, "lib/runtime/libc")
     os.makedirs(libc_folder)
-    own = {os.path.basename(path) for path in own_elf_files(root)}
-    # the launcher is linked statically, and ldd has nothing to say of it
-    libraries = needed_libraries(path for path in own_elf_files(root) if "/bin/" not in path)
+    libraries = needed_libraries(system, own_elf_files(root))
     for known, names in {"libc.so.6": OLD_LIBC_PARTS, **LOADED_BY_NAME}.items():
         for name in names:
             libraries[name] = os.path.join(os.path.dirname(libraries[known]), name)
     for name, path in sorted(libraries.items()):
-        if name in own:
-            continue
         package = packages.owner_of(path)
+        path = os.path.realpath(system.path(path))
         folder = libc_folder if package.source == "glibc" else runtime
         target = os.path.join(folder, name)
         if name.startswith("libicudata."):
-            make_small_icu_data(os.path.realpath(path), target)
+            make_small_icu_data(system, path, target)
         else:
-            shutil.copyfile(os.path.realpath(path), target)
+            shutil.copyfile(path, target)
         os.chmod(target, 0o755)
         if folder == runtime:  # the loader refuses such flags of its own
             search_no_system_folders(target)
         package.files.append(os.path.relpath(target, root))
 
 
-def strip(root):
+def strip(system, root):
     for path in own_elf_files(root):
         os.chmod(path, 0o755)
-        subprocess.run(["strip", "--strip-unneeded", "--remove-section=.comment", path], check=True)
+        subprocess.run([system.tools + "strip", "--strip-unneeded", "--remove-section=.comment", path], check=True)
 
 
 def copy_certificates(root, file, packages):
     """Write the certificates of the distribution to a file of `root`, and none that somebody added to this machine."""
-    names = sorted(glob.glob(CERTIFICATES + "/*.crt"))
+    names = sorted(glob.glob(packages.system.path(CERTIFICATES) + "/*.crt"))
     if not names:
         fail(f"no certificates in {CERTIFICATES}: install ca-certificates")
     with open(os.path.join(root, file), "w") as target:
@@ -361,15 +385,15 @@ def write_bill(bill, root, name, version, packages, archive, licenses, when):
 
 def main(build, version):
     when = int(os.environ["SOURCE_DATE_EPOCH"])
-    packages = Packages()
-    machine = platform.machine()
-    name = f"ggufmill-{version}-linux-{machine}"
+    system = System(build)
+    packages = Packages(system)
+    name = f"ggufmill-{version}-linux-{system.machine}"
     root = os.path.join(build, "stage", name)
     shutil.rmtree(os.path.dirname(root), ignore_errors=True)
     os.umask(0o022)
     for component in ("program", "development", "ik", "python"):
         subprocess.run(["cmake", "--install", build, "--prefix", root, "--component", component], check=True, stdout=subprocess.DEVNULL)
-    strip(root)
+    strip(system, root)
     bundle_libraries(root, packages)
     search_no_system_folders(os.path.join(root, "libexec/ggufmill"))
     for header in HEADERS:
@@ -378,9 +402,9 @@ def main(build, version):
     licenses = "share/doc/ggufmill/licenses"
     copy_licenses(os.path.join(root, licenses), packages)
     list_packages(os.path.join(root, "lib/ggufmill/packages.tsv"), packages)
-    glibc = output_of("getconf", "GNU_LIBC_VERSION").split()[1]
+    glibc = packages.by_name["libc6"].version.partition("-")[0]
     with open(os.path.join(root, "README"), "w") as file:
-        file.write(README.format(version=version, machine=machine, glibc=glibc))
+        file.write(README.format(version=version, machine=system.machine, glibc=glibc))
 
     archive = os.path.join(build, name + ".tar.zst")
     pack(root, archive, when)

@@ -7,7 +7,6 @@ Writes BUILD_FOLDER/recipes.
 """
 
 import os
-import platform
 import shutil
 import sys
 
@@ -17,7 +16,7 @@ import archive
 def main(build, version):
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recipes")
     target = os.path.join(build, "recipes")
-    machine = platform.machine()
+    machine = archive.System(build).machine
     name = f"ggufmill-{version}-linux-{machine}"
     values = {
         **{"VERSION": version, "NAME": name, "ARCHIVE": name + ".tar.zst", "MACHINE": machine},

@@ -15,7 +15,6 @@ same commit and the same packages give the same bytes in every folder: SOURCE_DA
 import base64
 import hashlib
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -61,10 +60,6 @@ def symbol_versions(path):
     return needed
 
 
-def needed_by(path):
-    return re.findall(r"\(NEEDED\).*\[(.*)\]", archive.output_of("readelf", "-d", path))
-
-
 def platform_of(files):
     """Return the least (X, Y) for which manylinux_X_Y has everything that the files use from outside."""
     newest = {"GLIBC": (2, 17), "GLIBCXX": (3, 4)}
@@ -86,18 +81,20 @@ def graft_libraries(root, packages):
     os.makedirs(folder)
     own = archive.own_elf_files(root)
     names = {}
-    libraries = archive.needed_libraries(own)
+    system = packages.system
+    libraries = archive.needed_libraries(system, own)
     for known, others in archive.LOADED_BY_NAME.items():
         libraries.update({name: os.path.join(os.path.dirname(libraries[known]), name) for name in others})
     for name, path in sorted(libraries.items()):
-        if name in ALLOWED or name.startswith("libggufmill."):
+        if name in ALLOWED:
             continue
         package = packages.owner_of(path)
+        path = os.path.realpath(system.path(path))
         target = os.path.join(folder, name)
         if name.startswith("libicudata."):
-            archive.make_small_icu_data(os.path.realpath(path), target)
+            archive.make_small_icu_data(system, path, target)
         else:
-            shutil.copyfile(os.path.realpath(path), target)
+            shutil.copyfile(path, target)
         stem, dot, rest = name.partition(".so")
         names[name] = f"{stem}-{archive.sha('sha256', target)[:8]}{dot}{rest}"
         if name in sum(archive.LOADED_BY_NAME.values(), []):
@@ -106,11 +103,11 @@ def graft_libraries(root, packages):
         package.files.append(f"ggufmill.libs/{names[name]}")
     for path in own + [os.path.join(folder, name) for name in names.values()]:
         os.chmod(path, 0o755)
-        replaced = [name for name in needed_by(path) if names.get(name, name) != name]
+        replaced = [name for name in archive.needed_by(path) if names.get(name, name) != name]
         changes = [sum((["--replace-needed", name, names[name]] for name in replaced), [])]
         if os.path.dirname(path) == folder:
             changes += [["--set-soname", os.path.basename(path)], ["--force-rpath", "--set-rpath", "$ORIGIN"]]
-        elif set(needed_by(path)) & set(names):
+        elif set(archive.needed_by(path)) & set(names):
             above = os.path.relpath(folder, os.path.dirname(path))
             changes.append(["--force-rpath", "--set-rpath", f"$ORIGIN/{above}"])
         for change in changes:  # patchelf mixes up several in one call
@@ -122,7 +119,7 @@ def check_externals(root):
     """Fail unless every library that a file needs is in the wheel or may be used from the system."""
     inside = {os.path.basename(path) for path in archive.own_elf_files(root)}
     for path in archive.own_elf_files(root):
-        foreign = set(needed_by(path)) - inside - ALLOWED
+        foreign = set(archive.needed_by(path)) - inside - ALLOWED
         if foreign:
             archive.fail(f"{os.path.relpath(path, root)} needs {', '.join(sorted(foreign))}, which a wheel must contain")
 
@@ -194,19 +191,19 @@ def main(build, version, is_bundled):
     shutil.copytree(os.path.join(folders["lib"], "ggufmill"), os.path.join(target, "lib/ggufmill"))
     (library,) = [name for name in os.listdir(folders["lib"]) if re.fullmatch(r"libggufmill\.so\.\d+\.\d+", name)]
     shutil.copy(os.path.realpath(os.path.join(folders["lib"], library)), os.path.join(target, "lib", library))
-    archive.strip(root)
+    system = archive.System(build)
+    archive.strip(system, root)
     packages = None
-    machine = platform.machine()
-    name = f"linux_{machine}"
+    name = f"linux_{system.machine}"
     if is_bundled:
-        packages = archive.Packages()
+        packages = archive.Packages(system)
         graft_libraries(root, packages)
         for header in archive.HEADERS:
             packages.owner_of(os.path.join("/usr/include", header))
         archive.copy_certificates(root, "ggufmill/lib/ggufmill/certificates.pem", packages)
         check_externals(root)
         libc = platform_of(archive.own_elf_files(root))
-        name = f"manylinux_{libc[0]}_{libc[1]}_{machine}"
+        name = f"manylinux_{libc[0]}_{libc[1]}_{system.machine}"
     tag = f"py3-none-{name}"
     write_info(root, version, tag, source, packages)
     wheel = os.path.join(build, f"ggufmill-{version}-{tag}.whl")
