@@ -283,6 +283,12 @@ const BuiltInRecipe* find_built_in_recipe(const std::string& name) {
   return nullptr;
 }
 
+// Returns the module that a built-in recipe needs; empty if none, and for other names.
+static std::string module_of(const std::string& name) {
+  const BuiltInRecipe* built_in = find_built_in_recipe(name);
+  return built_in ? heading_of(*built_in).module : std::string();
+}
+
 std::vector<BuiltInRecipe> RecipeCatalog::offered() const {
   std::vector<BuiltInRecipe> recipes;
   for (const BuiltInRecipe& recipe : built_in_recipes())
@@ -327,14 +333,8 @@ std::string RecipeCatalog::hint(const std::string& name) const {
 }
 
 Result<RecipeCatalog::Text> RecipeCatalog::text_of(const std::string& name, const Origin& asked) const {
-  if (const BuiltInRecipe* built_in = find_built_in_recipe(name)) {
-    const std::string module = heading_of(*built_in).module;
-    if (!module.empty() && !types_.have_module(module))
-      return error_at(
-          asked, fmt::format("recipe '{}' needs the kernel module '{}', which is not loaded", built_in->name, module),
-          module_help(module));
+  if (const BuiltInRecipe* built_in = find_built_in_recipe(name))
     return Text{std::string(built_in->name), std::string(built_in->text)};
-  }
   if (names_file(name)) {
     BOOST_OUTCOME_TRY(std::string from_file, file_text(name));
     return Text{name, std::move(from_file)};
@@ -354,7 +354,14 @@ Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin
   chain.push_back(text.name);
 
   if (names_recipe_list(text.name)) return find_list(text, chain);
-  BOOST_OUTCOME_TRY(RecipeFile file, parse_document(text.text, text.name, recipe_form(types_), types_));
+  auto parsed = parse_document(text.text, text.name, recipe_form(types_), types_);
+  // The types of a module that is not loaded are unknown.
+  if (const std::string module = parsed ? parsed.value().recipe.module : module_of(text.name);
+      !module.empty() && !types_.have_module(module))
+    return error_at(asked,
+                    fmt::format("recipe '{}' needs the kernel module '{}', which is not loaded", text.name, module),
+                    module_help(module));
+  BOOST_OUTCOME_TRY(RecipeFile file, std::move(parsed));
   Recipe inherited;
   if (file.parent) {
     BOOST_OUTCOME_TRY(inherited, find(*file.parent, file.parent_origin, chain));

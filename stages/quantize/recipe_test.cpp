@@ -69,6 +69,11 @@ TEST_CASE("a recipe of a kernel module is offered only with the module") {
   CHECK(offers(RecipeCatalog(types)) == 1);
 }
 
+TEST_CASE("a recipe file that names a module needs it as well") {
+  const Error error = Folder().error("{type: Q4_K, module: ik}");
+  CHECK(error.what.ends_with("mine.yaml' needs the kernel module 'ik', which is not loaded"));
+}
+
 TEST_CASE("a recipe decides the order of tensors and keys, and takes it over from what it extends") {
   const Folder folder;
   CHECK_FALSE(folder.write("plain", "{type: Q4_K}").value().by_layer);
