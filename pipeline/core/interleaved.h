@@ -20,6 +20,9 @@ struct InterleavedType {
   std::string_view name, plain;
   std::uint32_t rows;  // of a group
   std::uint32_t block_elements, block_bytes, row_header_bytes;
+  // Not empty if files have the rows only in groups: the type of tensors whose rows are not interleaved. Else that is
+  // the plain one.
+  std::string_view ungrouped = {};
 };
 std::span<const InterleavedType> interleaved_types();
 

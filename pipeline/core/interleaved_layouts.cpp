@@ -301,6 +301,17 @@ void iq5_ks(LayoutMaker& to) {
   to.values(1, 256, bit_of_32, 136, 544, kEvenFirst);
 }
 
+void iq1_s_r1(LayoutMaker& to) {
+  to.fields(1, 4, 0, 0);
+  to.fields(2, 1, 4, 16);
+}
+
+void iq1_m_r1(LayoutMaker& to) {
+  to.fields(1, 4, 0, 0);
+  to.fields(1, 2, 4, 16);
+  to.fields(1, 1, 6, 24);
+}
+
 struct Row {
   std::string_view plain;
   void (*make)(LayoutMaker& to);
@@ -331,6 +342,8 @@ constexpr Row kRows[] = {
     {"IQ5_K", iq5_k},
     {"IQ4_KS", iq4_ks},
     {"IQ5_KS", iq5_ks},
+    {"IQ1_S_R1", iq1_s_r1},
+    {"IQ1_M_R1", iq1_m_r1},
 };
 
 }  // namespace

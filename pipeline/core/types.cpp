@@ -83,7 +83,14 @@ TypeInfo interleaved_of(const InterleavedType& type, const TypeInfo& plain) {
           plain.row_header_bytes,
           false,
           &plain,
-          type.rows};
+          type.rows,
+          type.ungrouped.empty() ? nullptr : &type_named(type.ungrouped)};
+}
+
+bool is_only_in_groups(const TypeInfo& plain) {
+  return std::ranges::any_of(interleaved_types(), [&](const InterleavedType& type) {
+    return !type.ungrouped.empty() && has_plain_rows(type, plain);
+  });
 }
 
 // Interleaved types of the built-in ones. Also constants.
@@ -156,7 +163,7 @@ std::vector<const TypeInfo*> Types::all() const {
   for (const TypeInfo& type : kBuiltIn) types.push_back(&type);
   if (added_)
     for (const Foreign& type : added_->types)
-      if (!type.info.plain) types.push_back(&type.info);
+      if (!type.info.plain && !is_only_in_groups(type.info)) types.push_back(&type.info);
   return types;
 }
 

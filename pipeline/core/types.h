@@ -65,6 +65,8 @@ struct TypeInfo {
   // If rows are interleaved (interleaved.h): the type of the rows, and the number of rows in a group.
   const TypeInfo* plain = nullptr;
   std::uint32_t group_rows = 1;
+  // The type of tensors whose rows cannot be interleaved, if it is not `plain`, which then occurs only in groups.
+  const TypeInfo* ungrouped = nullptr;
   // Alignment in bytes that kernels require of the values in memory.
   std::uint32_t alignment() const { return block_elements == 1 ? block_bytes : 1; }
   double bits_per_weight() const { return 8.0 * block_bytes / block_elements; }
@@ -83,6 +85,12 @@ struct TypeInfo {
 
 // Returns the type of the rows of an interleaved type; any other type itself.
 inline const TypeInfo& plain_type(const TypeInfo& type) { return type.plain ? *type.plain : type; }
+
+// Returns the type that a tensor has instead of an interleaved type if its rows cannot be interleaved; any other type
+// itself. Recipes mean interleaved types as well where they name this one.
+inline const TypeInfo& ungrouped_type(const TypeInfo& type) {
+  return type.ungrouped ? *type.ungrouped : plain_type(type);
+}
 
 // Types known to every program, in order of id. They are constants, so pointers to them are the same everywhere.
 std::span<const TypeInfo> built_in_types();
@@ -131,7 +139,8 @@ std::string module_help(std::string_view module);
 // add.
 class Types {
  public:
-  // Returns all types: built-in ones by id, then foreign ones in the order added; without interleaved ones.
+  // Returns all types: built-in ones by id, then foreign ones in the order added; without interleaved ones, and without
+  // those whose rows files have only interleaved.
   std::vector<const TypeInfo*> all() const;
   // Returns the interleaved types of these, which find() finds as well.
   std::vector<const TypeInfo*> interleaved() const;

@@ -1,5 +1,6 @@
 // The description of the module of plain loops: constant data.
 
+#include "plugins/ik/iq1_rows.h"
 #include "plugins/ik/join.h"
 #include "plugins/ik/k_types.h"
 #include "plugins/ik/ks_types.h"
@@ -10,7 +11,8 @@
 namespace ggufmill::ik {
 namespace {
 
-constexpr auto kKernels = join(kKKernels, kKsKernels, kKtKernels, kQ60Kernels, kSimpleRowKernels, kLlamaKernels);
+constexpr auto kKernels =
+    join(kKKernels, kKsKernels, kKtKernels, kQ60Kernels, kSimpleRowKernels, kIq1RowKernels, kLlamaKernels);
 
 }  // namespace
 }  // namespace ggufmill::ik

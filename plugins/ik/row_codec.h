@@ -12,10 +12,13 @@
 //     static void encode_row(const float* x, const float* importance, Header& header, Block* blocks,
 //                            std::uint64_t count);
 //   };
+//
+// An encode_row() that can fail returns a status as std::int32_t; a status other than GGUFMILL_OK ends the call.
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "plugins/reference/codec.h"
 
@@ -41,9 +44,15 @@ int32_t encode_rows(const ggufmill_call* call) {
   const std::uint64_t count = call->cols / Codec::kElements, bytes = sizeof(Header) + count * sizeof(Block);
   const auto* x = static_cast<const float*>(call->src);
   auto* row = static_cast<std::byte*>(call->dst);
-  for (std::uint64_t i = 0; i < call->rows; ++i, row += bytes, x += call->cols)
-    Codec::encode_row(x, call->importance, *reinterpret_cast<Header*>(row),
-                      reinterpret_cast<Block*>(row + sizeof(Header)), count);
+  for (std::uint64_t i = 0; i < call->rows; ++i, row += bytes, x += call->cols) {
+    auto& header = *reinterpret_cast<Header*>(row);
+    auto* const blocks = reinterpret_cast<Block*>(row + sizeof(Header));
+    if constexpr (std::is_void_v<decltype(Codec::encode_row(x, x, header, blocks, count))>)
+      Codec::encode_row(x, call->importance, header, blocks, count);
+    else if (const std::int32_t status = Codec::encode_row(x, call->importance, header, blocks, count);
+             status != GGUFMILL_OK)
+      return status;
+  }
   return GGUFMILL_OK;
 }
 

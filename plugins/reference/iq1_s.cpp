@@ -13,28 +13,6 @@ constexpr int kSubBlocks = 8;
 constexpr float kMin = 1e-12f;    // a sub-block with a lower greatest magnitude becomes zero
 constexpr float kFudge = 1.125f;  // factor of the stored scale
 
-// Tries both shifts of all cuts, using prefix sums over the sorted elements.
-Cut best_cut(const float* x, const float* weight, const std::uint8_t* order) {
-  float wx[kSub + 1] = {}, w[kSub + 1] = {};
-  for (int i = 0; i < kSub; ++i) {
-    wx[i + 1] = wx[i] + weight[order[i]] * x[order[i]];
-    w[i + 1] = w[i] + weight[order[i]];
-  }
-  Cut best;
-  for (int low = 0; low <= kSub; ++low) {
-    for (int high = low; high <= kSub; ++high) {
-      const float wx1 = wx[high] - wx[low], wx2 = wx[kSub] - wx[high];
-      const float w1 = w[high] - w[low], w2 = w[kSub] - w[high];
-      for (unsigned shift = 0; shift < 2; ++shift) {
-        const auto& v = kShiftedValues[shift];
-        best.consider(low, high, shift, wx[low] * v[0] + wx1 * v[1] + wx2 * v[2],
-                      w[low] * v[0] * v[0] + w1 * v[1] * v[1] + w2 * v[2] * v[2]);
-      }
-    }
-  }
-  return best;
-}
-
 struct Sub {
   float scale = 0;
   unsigned shift = 0;
@@ -49,7 +27,7 @@ bool encode_sub(const float* x, const float* importance, float mean_square, Sub&
   if (largest_magnitude(x, kSub) < kMin) return true;
   std::uint8_t order[kSub], levels[kSub];
   ascending(x, kSub, order);
-  const Cut cut = best_cut(x, weight, order);
+  const Cut cut = best_cut_of_one_shift(x, weight, order, kSub);
   if (!cut.found()) return true;
   levels_of(cut, order, kSub, levels);
   sub.shift = cut.scale < 0 ? cut.shifts ^ 1 : cut.shifts;

@@ -22,9 +22,29 @@ void levels_of(const Cut& cut, const std::uint8_t* order, int count, std::uint8_
   }
 }
 
-bool take_to_book(const Thirds& thirds, float& scale, std::uint16_t* index) {
+Cut best_cut_of_one_shift(const float* x, const float* weight, const std::uint8_t* order, int count) {
+  float wx[33] = {}, w[33] = {};
+  for (int i = 0; i < count; ++i) {
+    wx[i + 1] = wx[i] + weight[order[i]] * x[order[i]];
+    w[i + 1] = w[i] + weight[order[i]];
+  }
+  Cut best;
+  for (int low = 0; low <= count; ++low) {
+    for (int high = low; high <= count; ++high) {
+      const float wx1 = wx[high] - wx[low], wx2 = wx[count] - wx[high];
+      const float w1 = w[high] - w[low], w2 = w[count] - w[high];
+      for (unsigned shift = 0; shift < 2; ++shift) {
+        const auto& v = kShiftedValues[shift];
+        best.consider(low, high, shift, wx[low] * v[0] + wx1 * v[1] + wx2 * v[2],
+                      w[low] * v[0] * v[0] + w1 * v[1] * v[1] + w2 * v[2] * v[2]);
+      }
+    }
+  }
+  return best;
+}
+
+bool find_in_book(const Thirds& thirds, float scale, std::uint16_t* index, bool& moved) {
   const Lattice<Ternary>& lattice = iq1_lattice();
-  bool moved = false;
   for (int group = 0, at = 0; group < thirds.groups; ++group, at += 8) {
     const int code = Ternary::code_of(thirds.levels + at);
     int found = lattice.index[code];
@@ -36,6 +56,12 @@ bool take_to_book(const Thirds& thirds, float& scale, std::uint16_t* index) {
     }
     index[group] = static_cast<std::uint16_t>(found);
   }
+  return true;
+}
+
+bool take_to_book(const Thirds& thirds, float& scale, std::uint16_t* index) {
+  bool moved = false;
+  if (!find_in_book(thirds, scale, index, moved)) return false;
   if (!moved) return scale >= 0;
   float xq = 0, qq = 0;
   for (int i = 0; i < 8 * thirds.groups; ++i) {

@@ -41,6 +41,10 @@ void ascending(const float* x, int count, std::uint8_t* order);
 // negate the scale and invert the shifts.
 void levels_of(const Cut& cut, const std::uint8_t* order, int count, std::uint8_t* levels);
 
+// Tries both shifts of all cuts of up to 32 values, using prefix sums over the elements in sorted order. The shift is
+// the same for all values.
+Cut best_cut_of_one_shift(const float* x, const float* weight, const std::uint8_t* order, int count);
+
 // A sub-block of `groups` groups to be mapped to the code book.
 struct Thirds {
   const float* x;
@@ -50,8 +54,12 @@ struct Thirds {
   int groups;
 };
 
-// Finds the code book index of each group, and recomputes the least-squares scale if any group was not in the book.
-// Returns false on kNoBookPoint.
+// Finds the code book index of each group; sets `moved` if any group was not in the book. Returns false on
+// kNoBookPoint.
+bool find_in_book(const Thirds& thirds, float scale, std::uint16_t* index, bool& moved);
+
+// Does the same, and recomputes the least-squares scale if any group was not in the book. Returns false on
+// kNoBookPoint.
 bool take_to_book(const Thirds& thirds, float& scale, std::uint16_t* index);
 
 // Returns the 3-bit level of a sub-block's scale. The scale is 2 * level + 1, in units of the super-block's scale.

@@ -80,13 +80,13 @@ Result<Decision> Decider::by_recipe(const Tensor& tensor) {
   return decision;
 }
 
-// Replaces a type with interleaved rows by that of its rows, if the rows of the tensor are not interleaved.
+// Replaces a type with interleaved rows by one without, if the rows of the tensor are not interleaved.
 Decision Decider::with_rows(Decision decision, const Tensor& tensor) const {
   if (!decision.type->plain) return decision;
   const std::string why = why_plain(recipe_, tensor, *decision.type);
   if (why.empty()) return decision;
   decision.reason += "; " + why;
-  decision.type = decision.type->plain;
+  decision.type = &ungrouped_type(*decision.type);
   return decision;
 }
 
@@ -97,7 +97,7 @@ Decision Decider::fit(Decision decision, const Tensor& tensor, bool fallback) co
   decision.reason += fmt::format("; the row length {} is not a multiple of the block size of {}",
                                  tensor.shape().columns(), decision.type->name);
   decision.wanted = decision.type;
-  const auto found = recipe_.fallback.find(&plain_type(*decision.wanted));
+  const auto found = recipe_.fallback.find(&ungrouped_type(*decision.wanted));
   const TypeInfo* type = fallback && found != recipe_.fallback.end() ? found->second : nullptr;
   if (type && !fits(*type, tensor.shape())) type = recipe_.last_fallback;
   decision.refused = !type || !fits(*type, tensor.shape());

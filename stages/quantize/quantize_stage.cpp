@@ -48,7 +48,7 @@ bool exempt(const Recipe& recipe, const Tensor& tensor) {
 
 bool needs(const Recipe& recipe, const Tensor& tensor) {
   const auto& types = recipe.needs_importance;
-  return tensor.converted() && std::find(types.begin(), types.end(), &plain_type(*tensor.type)) != types.end() &&
+  return tensor.converted() && std::find(types.begin(), types.end(), &ungrouped_type(*tensor.type)) != types.end() &&
          !exempt(recipe, tensor);
 }
 
@@ -192,7 +192,7 @@ class QuantizeStage final : public TargetStage {
       BOOST_OUTCOME_TRY(const bool match, options_.repack->match->matches(tensor.name));
       if (!match) return tensor.type;
     }
-    if (!options_.repack->interleaved) return &plain_type(*tensor.type);
+    if (!options_.repack->interleaved) return tensor.type->ungrouped ? tensor.type : &plain_type(*tensor.type);
     for (const TypeInfo* type : catalog_.types().interleaved())
       if (type->plain == tensor.type && why_plain(options_.recipe, tensor, *type).empty()) return type;
     return tensor.type;

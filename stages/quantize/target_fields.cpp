@@ -131,6 +131,9 @@ Form<std::vector<Exclusion>> exclusions_form(const Types& types) {
 
 Form<Candidates> candidates_form(const Types& types) {
   const auto convert = [types](const TypeInfo* type, const ConfigNode& node) -> Result<Candidates> {
+    if (type && type->ungrouped)
+      return error_at(node, fmt::format("{} has interleaved rows, which targets do not choose", type->name),
+                      fmt::format("choose among plain types, {} for example", type->ungrouped->name));
     if (type && type->plain)
       return error_at(
           node, fmt::format("{} has the values of {}, with interleaved rows", type->name, type->plain->name),

@@ -442,6 +442,7 @@ TEST_CASE("candidates are neither interleaved types nor unknown modules") {
     return made.error();
   };
   CHECK(error_of("Q4_K_R4").what == "Q4_K_R4 has the values of Q4_K, with interleaved rows");
+  CHECK(error_of("Q4_K_R4").help == "choose among plain types, Q4_K for example, and add `repack: interleaved`");
   CHECK(error_of("ik").what == "the kernel module 'ik' is not loaded");
   CHECK(error_of("mode").help.starts_with("did you mean 'made'?"));
 }

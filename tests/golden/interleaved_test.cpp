@@ -97,7 +97,31 @@ TEST_CASE("floats become the interleaved rows of ik_llama.cpp") {
     job += "outputs: [{gguf: out.gguf, quantize: {type: " + row[0] + "}}]\n";
     run(place, job);
     CHECK(digest(tensor_bytes(place.file("out.gguf"), kName, row[0])) == row[7]);
+    run(place, "source: {gguf: out.gguf}\noutputs: [{gguf: back.gguf, quantize: {type: F32, requantize: true}}]\n");
+    CHECK(digest(tensor_bytes(place.file("back.gguf"), kName, "F32")) == row[8]);
   }
+}
+
+TEST_CASE("rows that cannot be interleaved get another type, also where files have them only interleaved") {
+  const Workplace place;
+  write_rows(place.file("in.gguf"), synth::values("normal", 7, 0, 6 * 256), 256);
+  write_text(place.file("imatrix.dat"), legacy_importance({legacy_entry(kName, 0, synth::importance(8, 256))}));
+  for (const auto& [type, plain] : {std::pair("IQ1_S_R4", "IQ1_S"), {"IQ1_M_R4", "IQ1_M"}, {"IQ4_KS_R4", "IQ4_KS"}}) {
+    run(place, fmt::format("source: {{gguf: in.gguf}}\nstages: [{{importance: {{file: imatrix.dat}}}}]\n"
+                           "outputs: [{{gguf: out.gguf, quantize: {{type: {}}}}}]\n",
+                           type));
+    tensor_bytes(place.file("out.gguf"), kName, plain);
+  }
+}
+
+TEST_CASE("rows that files have only interleaved stay so") {
+  const Workplace place;
+  write_rows(place.file("in.gguf"), synth::values("normal", 7, 0, 8 * 256), 256);
+  run(place, "source: {gguf: in.gguf}\noutputs: [{gguf: r4.gguf, quantize: {type: IQ1_M_R4}}]\n");
+  run(place, "source: {gguf: r4.gguf}\noutputs: [{gguf: plain.gguf, quantize: {repack: plain}}]\n");
+  CHECK((tensor_bytes(place.file("plain.gguf"), kName, "IQ1_M_R4") ==
+         tensor_bytes(place.file("r4.gguf"), kName, "IQ1_M_R4")));
+  place.must({"verify", "r4.gguf", "--kernel-dir", GGUFMILL_IK_MODULES});
 }
 
 TEST_CASE("the rows of a type whose module describes no scales and words are interleaved when they are encoded") {
