@@ -26,14 +26,15 @@
 
 namespace ggufmill {
 
-// A function whose copies share what it captures. Forms capture forms, so that copies of std::function alone would copy
-// whole tables.
+// A function whose copies share what it captures; one without a value must not be called. Forms capture forms, so that
+// copies of std::function alone would copy whole tables.
 template <class Signature>
 class SharedFunction {
  public:
   SharedFunction() = default;
   template <class Function>
-  requires std::is_constructible_v<std::function<Signature>, Function> SharedFunction(Function function)
+  requires(std::is_constructible_v<std::function<Signature>, Function> && !std::is_null_pointer_v<Function>)
+      SharedFunction(Function function)
       : function_(std::make_shared<const std::function<Signature>>(std::move(function))) {}
 
   explicit operator bool() const { return function_ != nullptr; }

@@ -110,7 +110,7 @@ class Linter {
   }
 
   void check_map(const ConfigNode& node, const FieldSpec& spec) {
-    std::set<std::string> meant;  // by misspelled keys, and not also reported as missing; "": by a key like none
+    std::set<std::string> meant;  // by misspelled keys, and not also reported as missing; "" stands for any
     for (const ConfigNode::Entry& entry : node.entries) {
       if (full()) return;
       const auto field = std::find_if(spec.fields.begin(), spec.fields.end(),
@@ -179,7 +179,7 @@ class Linter {
       else
         first = &entry;
     }
-    const bool is_in_doubt = names.size() > 1 && meant.contains("");
+    const bool is_in_doubt = names.size() == spec.fields.size() && meant.contains("");
     if (first || is_in_doubt || std::any_of(meant.begin(), meant.end(), is_member)) return;
     const auto field = std::find_if(spec.fields.begin(), spec.fields.end(),
                                     [&](const FieldSpec& known) { return known.name == names.front(); });

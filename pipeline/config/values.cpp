@@ -106,7 +106,7 @@ bool is_choice(const ConfigNode& node, const FieldSpec& spec) {
 }
 
 Fault lint_type(const ConfigNode& node, const FieldSpec& spec, const Types& types) {
-  if (is_choice(node, spec) || types.find(node.scalar)) return {};
+  if (is_choice(node, spec) || types.find_choice(node.scalar)) return {};
   const Error error = unknown_type(node.scalar, types, spec.choices);
   return error_at(node, error.what, error.help);
 }

@@ -117,13 +117,14 @@ TEST_CASE("an interleaved type is known with its plain type, and is not listed a
   CHECK(types.interleaved().size() == none.interleaved().size() + 1);
 }
 
-TEST_CASE("a type whose rows files have only interleaved is found but not listed, and names a type for other tensors") {
+TEST_CASE("rows that files have only interleaved have no type to choose, and one for other tensors") {
   Types types;
   REQUIRE(types.add({0x20000, "IQ1_S_R1", TypeClass::kForeign, 32, 6, {}, 2}, "ik"));
   CHECK(types.all().size() == built_in_types().size());
   const TypeInfo* const type = types.find("IQ1_S_R4");
   REQUIRE(type);
-  CHECK(type->plain == types.find("IQ1_S_R1"));
+  CHECK(type->plain->name == "IQ1_S_R1");
+  CHECK_FALSE(types.find_choice("IQ1_S_R1"));
   CHECK(&ungrouped_type(*type) == &type_named("IQ1_S"));
   CHECK(&ungrouped_type(*types.find("Q4_K_R4")) == &type_named("Q4_K"));
 }

@@ -206,6 +206,11 @@ const TypeInfo* Types::find(std::string_view name) const {
   return nullptr;
 }
 
+const TypeInfo* Types::find_choice(std::string_view name) const {
+  const TypeInfo* const type = find(name);
+  return type && !is_only_in_groups(*type) ? type : nullptr;
+}
+
 const EncoderMethod& reference_method() {
   static const EncoderMethod method{"reference"};
   return method;

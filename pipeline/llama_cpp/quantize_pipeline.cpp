@@ -29,7 +29,7 @@ std::string quoted_list(const Strings& words) {
 }
 
 Result<std::string> type_name(const std::string& word, const Types& types) {
-  if (const TypeInfo* type = types.find(word)) return std::string(type->name);
+  if (const TypeInfo* type = types.find_choice(word)) return std::string(type->name);
   return unknown_type(word, types);
 }
 

@@ -32,6 +32,7 @@ LOADED_BY_NAME = {"libtbb.so.12": ["libtbbmalloc.so.2"]}
 OLD_LIBC_PARTS = ["libdl.so.2", "libpthread.so.0", "librt.so.1"]
 # The only data of ICU that the program reads; the rest, 30 MB, is for languages. Other tables are part of libicuuc.
 ICU_ITEMS = ["nfkc.nrm"]
+MACHINES = {62: "x86_64", 183: "aarch64"}  # by e_machine
 CERTIFICATES = "/usr/share/ca-certificates/mozilla"
 COMMON_LICENSES = "/usr/share/common-licenses"
 
@@ -94,11 +95,16 @@ class System:
     def __init__(self, build):
         with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as file:
             cache = dict(re.findall(r"^(\w+):\w+=(.*)$", file.read(), re.MULTILINE))
-        self.root = cache.get("CMAKE_SYSROOT", "")
-        self.tools = cache["CMAKE_STRIP"].removesuffix("strip")  # "/usr/bin/aarch64-linux-gnu-"
-        multiarch = output_of(self.tools + "gcc", "-print-multiarch").strip()
-        self.machine = multiarch.partition("-")[0]
-        self.libraries = [f"/lib/{multiarch}", f"/usr/lib/{multiarch}", "/lib", "/usr/lib", "/lib64"]  # folders of libraries
+        self.root = os.path.realpath(cache["CMAKE_SYSROOT"]) if cache.get("CMAKE_SYSROOT") else ""
+        self.strip = cache["CMAKE_STRIP"]
+        with open(os.path.join(build, "bin/ggufmill"), "rb") as file:
+            kind = struct.unpack("<18xH", file.read(20))[0]
+        if kind not in MACHINES:
+            fail(f"{build} has programs for a machine that is not known here: {kind}")
+        self.machine = MACHINES[kind]
+        self.compiler = f"{self.machine}-linux-gnu-gcc" if self.root else "gcc"
+        folder = f"{self.machine}-linux-gnu"
+        self.libraries = [f"/lib/{folder}", f"/usr/lib/{folder}", "/lib", "/usr/lib", "/lib64"]
 
     def path(self, path):
         """Return the path from here of one that is absolute in the system."""
@@ -192,7 +198,7 @@ def make_small_icu_data(system, library, into):
     subprocess.run(["icupkg", "-d", work, "-x", items, whole], check=True, env=tools)
     subprocess.run(["icupkg", "-s", work, "-a", items, "new", part], check=True, env=tools)
     subprocess.run(["genccode", "-q", "-a", "gcc", "-e", name.removesuffix("_dat"), "-d", work, part], check=True, env=tools, stdout=subprocess.DEVNULL)
-    subprocess.run([system.tools + "gcc", "-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,noexecstack", f"-Wl,-soname,{os.path.basename(into)}", "-o", into,
+    subprocess.run([system.compiler, "-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,noexecstack", f"-Wl,-soname,{os.path.basename(into)}", "-o", into,
                     *glob.glob(os.path.join(work, "*.[sS]"))], check=True)
     if name not in output_of("readelf", "-Ws", into):
         fail(f"{into} lacks {name}")
@@ -249,7 +255,7 @@ def bundle_libraries(root, packages):
 def strip(system, root):
     for path in own_elf_files(root):
         os.chmod(path, 0o755)
-        subprocess.run([system.tools + "strip", "--strip-unneeded", "--remove-section=.comment", path], check=True)
+        subprocess.run([system.strip, "--strip-unneeded", "--remove-section=.comment", path], check=True)
 
 
 def copy_certificates(root, file, packages):

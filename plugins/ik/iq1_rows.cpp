@@ -156,7 +156,7 @@ bool encode_block(const float* x, const float* importance, Fit* fits, IQ1_M_R1::
   std::uint16_t index[4] = {kZeroIndex, kZeroIndex, kZeroIndex, kZeroIndex};
   const float squares[2] = {reference::sum_of_squares(x, kHalf), reference::sum_of_squares(x + kHalf, kHalf)};
   const float all = squares[0] + squares[1];
-  constexpr double kLeast[2] = {kNothing, 1e-14};
+  constexpr double kLeast[2] = {kNothing, 1e-14};  // a float for the first half, and a double for the second
   for (int half = 0; half < 2 && !(all < kNothing); ++half) {
     if (!(squares[half] > kNothing)) continue;
     const int first = half * kHalf;

@@ -184,7 +184,8 @@ Result<QuantizeStageOptions> options_of_name(const std::string& name, const Conf
   QuantizeStageOptions options;
   options.origin = options.recipe_origin = origin_of(node);
   auto recipe = catalog.find_complete(name, options.origin);
-  if (const TypeInfo* type = catalog.types().find(name); type && !recipe) recipe = recipe_of_type(*type, catalog);
+  if (const TypeInfo* type = catalog.types().find_choice(name); type && !recipe)
+    recipe = recipe_of_type(*type, catalog);
   BOOST_OUTCOME_TRY(options.recipe, std::move(recipe));
   return options;
 }

@@ -250,7 +250,8 @@ Form<Recipe> recipe_name(const RecipeCatalog& catalog) {
   });
 }
 
-static Recipe read_heading(const BuiltInRecipe& recipe) {
+// Reads what does not depend on types. Errors in the rest are ignored.
+static Recipe read_heading(std::string_view name, std::string_view text) {
   static const Fields<Recipe> fields{
       field("description", &Recipe::description, ""),
       field("aliases", &Recipe::aliases, ""),
@@ -258,10 +259,10 @@ static Recipe read_heading(const BuiltInRecipe& recipe) {
       field("file_type", &Recipe::file_type, ""),
       field("module", &Recipe::module, ""),
       field("interleaved_file_types", &Recipe::interleaved_file_types, file_types_form(), "")};
-  Diagnostics ignored;  // built-in files are valid: a test reads them all
+  Diagnostics ignored;
   Recipe heading;
-  heading.name = recipe.name;
-  if (const auto document = read_document(recipe.text, std::string(recipe.name), ignored))
+  heading.name = name;
+  if (const auto document = read_document(text, std::string(name), ignored))
     (void)read_fields(fields.list, document->root, &heading);
   return heading;
 }
@@ -271,7 +272,8 @@ const Recipe& heading_of(const BuiltInRecipe& recipe) {
   static std::map<std::string_view, Recipe> headings;  // reading one takes as long as starting the program
   const std::lock_guard lock(mutex);
   const auto found = headings.find(recipe.name);
-  return found != headings.end() ? found->second : headings.emplace(recipe.name, read_heading(recipe)).first->second;
+  return found != headings.end() ? found->second
+                                 : headings.emplace(recipe.name, read_heading(recipe.name, recipe.text)).first->second;
 }
 
 const BuiltInRecipe* find_built_in_recipe(const std::string& name) {
@@ -281,12 +283,6 @@ const BuiltInRecipe* find_built_in_recipe(const std::string& name) {
     for (const std::string& alias : heading_of(recipe).aliases)
       if (same_word(alias, name)) return &recipe;
   return nullptr;
-}
-
-// Returns the module that a built-in recipe needs; empty if none, and for other names.
-static std::string module_of(const std::string& name) {
-  const BuiltInRecipe* built_in = find_built_in_recipe(name);
-  return built_in ? heading_of(*built_in).module : std::string();
 }
 
 std::vector<BuiltInRecipe> RecipeCatalog::offered() const {
@@ -336,8 +332,14 @@ Result<RecipeCatalog::Text> RecipeCatalog::text_of(const std::string& name, cons
   if (const BuiltInRecipe* built_in = find_built_in_recipe(name))
     return Text{std::string(built_in->name), std::string(built_in->text)};
   if (names_file(name)) {
-    BOOST_OUTCOME_TRY(std::string from_file, file_text(name));
-    return Text{name, std::move(from_file)};
+    auto from_file = file_text(name);
+    if (from_file) return Text{name, std::move(from_file).value()};
+    Error error = std::move(from_file).error();
+    if (asked.where.empty()) return error;
+    const ExitCode code = error.code;
+    error = error_at(asked, fmt::format("{}: {}", error.where, error.what), error.help);
+    error.code = code;
+    return error;
   }
   return error_at(asked, fmt::format("unknown recipe '{}'", name), hint(name));
 }
@@ -355,8 +357,8 @@ Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin
 
   if (names_recipe_list(text.name)) return find_list(text, chain);
   auto parsed = parse_document(text.text, text.name, recipe_form(types_), types_);
-  // The types of a module that is not loaded are unknown.
-  if (const std::string module = parsed ? parsed.value().recipe.module : module_of(text.name);
+  // Without its module, a recipe whose types are the module's cannot be parsed.
+  if (const std::string module = parsed ? parsed.value().recipe.module : read_heading(text.name, text.text).module;
       !module.empty() && !types_.have_module(module))
     return error_at(asked,
                     fmt::format("recipe '{}' needs the kernel module '{}', which is not loaded", text.name, module),

@@ -60,7 +60,7 @@ class ListReader {
     if (pattern.text.empty() || type.text.empty())
       return error_at(&shown_, whole.position, "REGEX=TYPE needs both a regular expression and a type");
     Rule rule;
-    rule.type = types_.find(type.text);
+    rule.type = types_.find_choice(type.text);
     if (!rule.type) {
       const Error unknown = unknown_type(type.text, types_);
       return error_at(&shown_, type.position, unknown.what, unknown.help);

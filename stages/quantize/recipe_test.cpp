@@ -70,8 +70,10 @@ TEST_CASE("a recipe of a kernel module is offered only with the module") {
 }
 
 TEST_CASE("a recipe file that names a module needs it as well") {
-  const Error error = Folder().error("{type: Q4_K, module: ik}");
-  CHECK(error.what.ends_with("mine.yaml' needs the kernel module 'ik', which is not loaded"));
+  const Folder folder;
+  const std::string problem = folder.error("{type: Q4_K, module: ik}").what;
+  CHECK(problem == "recipe '" + folder.path("mine") + "' needs the kernel module 'ik', which is not loaded");
+  CHECK(folder.error("{type: IQ4_KS, module: ik}").what == problem);
 }
 
 TEST_CASE("a recipe decides the order of tensors and keys, and takes it over from what it extends") {
