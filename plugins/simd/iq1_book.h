@@ -103,7 +103,7 @@ class Iq1Sub {
     hn::Store(scale_, kFloats, scales);
     for (int group = 0; group < kGroups; ++group) {
       const Words entry = this->entry(group);
-      const Mask stray = hn::AndNot(mask_of((entry & words(LatticeEntry::kVectors)) == words(0)), found);
+      const Mask stray = hn::AndNot(mask_of((entry & words(LatticeEntry::kChunks)) == words(0)), found);
       if (!any(stray)) continue;
       moved = hn::Or(moved, stray);
       hn::Store(entry, kWords, entries);
@@ -113,7 +113,7 @@ class Iq1Sub {
         return StrayPoint{x_rows.at(lane, 8 * group), weight_rows.at(lane, 8 * group),
                           kIq1LevelValues[shifts[lane] < 0], scales[lane], LatticeEntry(entries[lane])};
       };
-      if (!find_neighbours(lattice_, stray, entry, point_of, points)) return false;
+      if (!find_neighbours(lattice_, stray, point_of, points)) return false;
       points_[group] = hn::Load(kWords, points);
     }
     return true;

@@ -155,7 +155,7 @@ class Encoder {
 }  // namespace
 
 LatticeView<reference::Ternary> iq1_view() {
-  static const LatticeTable<reference::Ternary, reference::kIq1Neighbours> table(reference::iq1_lattice());
+  static const LatticeTable<reference::Ternary, reference::kIq1Neighbours, Keep::kAll> table(reference::iq1_lattice());
   return table.view();
 }
 

@@ -8,14 +8,16 @@ namespace {
 // The reference formats, with weights in lanes.
 struct Iq2XxsLanes : reference::Iq2XxsFormat {
   static LatticeView<reference::Ternary> view() {
-    static const LatticeTable<reference::Ternary, reference::kIq2XxsNeighbours> table(lattice());
+    static const LatticeTable<reference::Ternary, reference::kIq2XxsNeighbours, Keep::kNearestToRounded> table(
+        lattice());
     return table.view();
   }
 };
 
 struct Iq2XsLanes : reference::Iq2XsFormat {
   static LatticeView<reference::Ternary> view() {
-    static const LatticeTable<reference::Ternary, reference::kIq2XsNeighbours> table(lattice());
+    static const LatticeTable<reference::Ternary, reference::kIq2XsNeighbours, Keep::kNearestToRounded> table(
+        lattice());
     return table.view();
   }
 };
@@ -23,7 +25,7 @@ struct Iq2XsLanes : reference::Iq2XsFormat {
 struct Iq2SLanes : reference::Iq2SFormat {
   static Floats plain_weight(Floats x, Floats mean_square) { return floats(0.25f) * mean_square + x * x; }
   static LatticeView<reference::Ternary> view() {
-    static const LatticeTable<reference::Ternary, reference::kIq2SNeighbours> table(lattice());
+    static const LatticeTable<reference::Ternary, reference::kIq2SNeighbours, Keep::kNearestToRounded> table(lattice());
     return table.view();
   }
 };

@@ -9,7 +9,7 @@ namespace {
 struct Iq3XxsLanes : reference::Iq3XxsFormat {
   static Floats plain_weight(Floats x, Floats) { return x * x; }
   static LatticeView<reference::Octal> view() {
-    static const LatticeTable<reference::Octal, reference::kIq3XxsNeighbours> table(lattice());
+    static const LatticeTable<reference::Octal, reference::kIq3XxsNeighbours, Keep::kNearestToRounded> table(lattice());
     return table.view();
   }
 };
@@ -17,7 +17,7 @@ struct Iq3XxsLanes : reference::Iq3XxsFormat {
 struct Iq3SLanes : reference::Iq3SFormat {
   static Floats plain_weight(Floats x, Floats) { return x * x; }
   static LatticeView<reference::Octal> view() {
-    static const LatticeTable<reference::Octal, reference::kIq3SNeighbours> table(lattice());
+    static const LatticeTable<reference::Octal, reference::kIq3SNeighbours, Keep::kNearestToRounded> table(lattice());
     return table.view();
   }
 };

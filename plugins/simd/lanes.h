@@ -52,6 +52,13 @@ inline Mask mask_of(hn::Mask<decltype(kWords)> mask) { return hn::RebindMask(kFl
 inline bool any(Mask mask) { return !hn::AllFalse(kFloats, mask); }
 inline bool all(Mask mask) { return hn::AllTrue(kFloats, mask); }
 
+// Returns the mask as bits; bit l is lane l.
+inline unsigned mask_bits(Mask mask) {
+  std::uint8_t bytes[8] = {};
+  hn::StoreMaskBits(kFloats, mask, bytes);
+  return bytes[0] | unsigned{bytes[1]} << 8;
+}
+
 inline Floats choose(Mask mask, Floats yes, Floats no) { return hn::IfThenElse(mask, yes, no); }
 inline Ints choose(Mask mask, Ints yes, Ints no) { return hn::IfThenElse(hn::RebindMask(kInts, mask), yes, no); }
 inline Words choose(Mask mask, Words yes, Words no) { return hn::IfThenElse(hn::RebindMask(kWords, mask), yes, no); }

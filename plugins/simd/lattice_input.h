@@ -4,7 +4,7 @@
 // search.
 
 #include "plugins/reference/iq_format.h"
-#include "plugins/simd/lane_rows.h"
+#include "plugins/simd/transpose.h"
 
 namespace ggufmill::simd {
 
@@ -21,6 +21,7 @@ class LatticeInput {
   // With even signs, one magnitude of each eight can be negative.
   Floats x(int i) const { return hn::Load(kFloats, x_ + i * kStep); }
   Floats weight(int i) const { return hn::Load(kFloats, weight_ + i * kStep); }
+  Floats root(int i) const { return hn::Load(kFloats, root_ + i * kStep); }
   Floats weighted_x(int i) const { return hn::Load(kFloats, weighted_x_ + i * kStep); }
   // Bit i is set if element i of the eight is negative.
   Words signs(int eight) const { return signs_[eight]; }
@@ -28,9 +29,10 @@ class LatticeInput {
     for (Words& signs : signs_) signs = choose(lanes, signs ^ words(Format::kEvenSigns ? 127 : 255), signs);
   }
 
-  // Values of one lane, from element i on. The neighbour search uses the square roots of the weights.
-  const float* row_x(std::size_t lane, int i) const { return row_x_.at(lane, i); }
-  const float* row_root(std::size_t lane, int i) const { return row_root_.at(lane, i); }
+  // The values of one group of one lane, followed by the square roots of their weights, which the neighbour search
+  // uses. `at` is group * kLanes + lane. A full vector can be read from each part.
+  const float* group_x(std::size_t at) const { return rows_ + at * 2 * Space::kDims; }
+  const float* group_root(std::size_t at) const { return group_x(at) + Space::kDims; }
 
  private:
   static constexpr int kStep = static_cast<int>(kLanes);
@@ -38,13 +40,14 @@ class LatticeInput {
   void weigh(const float* x, const float* importance, Floats mean_square);
   void split_signs(const float* x, int eight);
   void flip_least(const float* x, int eight);
+  void set_rows(const float* from, int part);
 
   Words signs_[kSigns];
   alignas(64) float x_[kCount * kLanes];
   alignas(64) float weight_[kCount * kLanes];
   alignas(64) float weighted_x_[kCount * kLanes];
   alignas(64) float root_[kCount * kLanes];
-  LaneRows<kCount> row_x_, row_root_;
+  alignas(64) float rows_[2 * kCount * kLanes + kLanes] = {};
 };
 
 template <class Format>
@@ -69,8 +72,19 @@ void LatticeInput<Format>::prepare(const float* x, const float* importance, Floa
     if (Format::kEvenSigns) flip_least(x + 8 * eight * kStep, eight);
   }
   for (int i = 0; i < kCount; ++i) hn::Store(weight(i) * this->x(i), kFloats, weighted_x_ + i * kStep);
-  row_x_.set(x_);
-  row_root_.set(root_);
+  set_rows(x_, 0);
+  set_rows(root_, 1);
+}
+
+template <class Format>
+void LatticeInput<Format>::set_rows(const float* from, int part) {
+  constexpr int kDims = Space::kDims;
+  for (int group = 0; group < kCount / kDims; ++group) {
+    std::uint8_t* rows[kLanes];
+    for (int lane = 0; lane < kStep; ++lane)
+      rows[lane] = reinterpret_cast<std::uint8_t*>(rows_ + (2 * (group * kStep + lane) + part) * kDims);
+    lanes_to_rows(reinterpret_cast<const std::uint32_t*>(from + group * kDims * kStep), kDims, rows);
+  }
 }
 
 // Splits eight values into magnitudes and sign bits.

@@ -1,114 +1,136 @@
 #pragma once
-// Moves stray points of many lanes to their best neighbours, one or two points at a time.
+// Moves stray points of many lanes to their best neighbours.
 
-#include "plugins/simd/lattice_search.h"
+#include <bit>
+
+#include "plugins/simd/compress.h"
+#include "plugins/simd/lattice_batch.h"
 
 namespace ggufmill::simd {
 
-#if HWY_TARGET == HWY_AVX3
-
-// Eight 32-bit lanes for each of two points.
-inline constexpr hn::Half<decltype(kFloats)> kHalfFloats{};
-inline constexpr hn::Half<decltype(kWords)> kHalfWords{};
-
-// Returns the minimum of each half, in all lanes of this half.
-inline Floats least_of_halves(Floats value) {
-  value = hn::Min(value, hn::Shuffle2301(value));
-  value = hn::Min(value, hn::Shuffle1032(value));
-  return hn::Min(value, Floats{_mm512_shuffle_f32x4(value.raw, value.raw, _MM_SHUFFLE(2, 3, 0, 1))});
+// Writes the best neighbour of point_of(lane) to nearest[lane] for each lane in `stray`. Returns false if a point has
+// no such neighbour (reference::kNoBookPoint).
+template <class Space, class PointOf>
+HWY_INLINE bool find_neighbours(const LatticeView<Space>& lattice, Mask stray, const PointOf& point_of,
+                                std::uint32_t* nearest) {
+  for (unsigned lanes = mask_bits(stray); lanes != 0; lanes &= lanes - 1) {
+    const auto lane = static_cast<std::size_t>(std::countr_zero(lanes));
+    Neighbour found;
+    if (!nearest_point<false>(lattice, point_of(lane), found)) return false;
+    nearest[lane] = found.word;
+  }
+  return true;
 }
 
-// Like nearest_point(), for two points with the same level values and with four coordinates of eight levels each.
-// kShort: each point has a single vector of neighbours.
-template <bool kShort, class Space>
-HWY_INLINE bool nearest_pair(const LatticeView<Space>& lattice, const StrayPoint& a, const StrayPoint& b,
-                             std::uint32_t& nearest_a, std::uint32_t& nearest_b) {
-  static_assert(Space::kDims == 4 && Points<Space>::kPadded == 8);
-  alignas(64) static constexpr std::uint32_t kUpperHalf[16] = {
-      0, 0, 0, 0, 0, 0, 0, 0, 0x8888, 0x8888, 0x8888, 0x8888, 0x8888, 0x8888, 0x8888, 0x8888};
-  const auto both = [](const float* of_a, const float* of_b) {
-    return hn::Combine(kFloats, hn::LoadDup128(kHalfFloats, of_b), hn::LoadDup128(kHalfFloats, of_a));
-  };
-  const Floats x = both(a.x, b.x), weight = both(a.weight, b.weight);
-  const Floats scale = hn::Combine(kFloats, hn::Set(kHalfFloats, b.scale), hn::Set(kHalfFloats, a.scale));
-  const Floats scaled = scale * hn::Load(kFloats, a.values.at);
-  const auto term = [&](Floats value, Floats value_weight) {
-    const Floats difference = scaled - value;
-    return value_weight * difference * difference;
-  };
-  const Floats terms[4] = {
-      term(hn::Broadcast<0>(x), hn::Broadcast<0>(weight)), term(hn::Broadcast<1>(x), hn::Broadcast<1>(weight)),
-      term(hn::Broadcast<2>(x), hn::Broadcast<2>(weight)), term(hn::Broadcast<3>(x), hn::Broadcast<3>(weight))};
-  const std::uint32_t* list_a = lattice.words + kLanes * a.entry.first_vector();
-  const std::uint32_t* list_b = lattice.words + kLanes * b.entry.first_vector();
-  const auto sum_of = [&](std::size_t place_a, std::size_t place_b) {
-    const auto of_a = hn::Load(kHalfWords, list_a + place_a), of_b = hn::Load(kHalfWords, list_b + place_b);
-    const Words points = hn::Combine(kWords, of_b, of_a) | hn::Load(kWords, kUpperHalf);
-    const Floats two = pick(terms[0], points) + pick(terms[1], hn::ShiftRight<4>(points));
-    return two + pick(terms[2], hn::ShiftRight<8>(points)) + pick(terms[3], hn::ShiftRight<12>(points));
-  };
-  const Floats none = floats(FLT_MAX);
-  const Floats first = lesser(sum_of(0, 0), none), second = lesser(sum_of(8, 8), none);
-  if constexpr (kShort) {
-    const Floats least = least_of_halves(hn::Min(first, second));
-    const Mask some = least < none;
-    const unsigned in_first = mask_bits(hn::And(first == least, some));
-    const unsigned in_second = mask_bits(hn::And(second == least, some));
-    const unsigned places_a = (in_first & 0xff) | (in_second & 0xff) << 8;
-    const unsigned places_b = in_first >> 8 | (in_second & 0xff00);
-    if (HWY_UNLIKELY(places_a == 0 || places_b == 0)) return false;
-    nearest_a = list_a[first_bit(places_a)];
-    nearest_b = list_b[first_bit(places_b)];
+// The points of kSize groups, and the lowest scales at which they need no new search.
+template <std::size_t kSize>
+struct GroupPoints {
+  void set(std::size_t at, const Neighbour& found) { words[at] = found.word, until[at] = found.until; }
+
+  alignas(64) std::uint32_t words[kSize];
+  alignas(64) float until[kSize];
+};
+
+// Those of kSize groups that have to be looked up in the book.
+template <class Space, std::size_t kSize>
+class ChangedGroups {
+ public:
+  void clear() { count_ = special_count_ = 0; }
+
+  // Adds the lanes of a group with these codes. `special` ones are left to the reference.
+  HWY_INLINE void add(int group, Words codes, Mask lanes, Mask special) {
+    const Words at = hn::Iota(kWords, static_cast<std::uint32_t>(group) * kStep);
+    count_ += append_lanes(mask_bits(lanes), at, at_ + count_, codes, codes_ + count_);
+    const auto first = static_cast<std::uint32_t>(group) * kStep;
+    for (unsigned left = mask_bits(special); HWY_UNLIKELY(left != 0); left &= left - 1)
+      special_[special_count_++] = first + static_cast<std::uint32_t>(std::countr_zero(left));
+  }
+
+  // Writes the book points of all groups added. rows_of(at) returns LatticeInput::group_x(at); as_reference(at) moves a
+  // group as the reference does, and returns false if it cannot. In this case, this function also returns false.
+  template <class RowsOf, class AsReference>
+  HWY_INLINE bool place(const LatticeView<Space>& lattice, const float* scales, const RowsOf& rows_of,
+                        const AsReference& as_reference, GroupPoints<kSize>& placed) {
+    look_up(lattice, placed);
+    for (std::size_t i = 0; i < special_count_; ++i)
+      if (!as_reference(special_[i])) return false;
+    if constexpr (Points<Space>::kBatches) return place_batches(lattice, scales, rows_of, as_reference, placed);
+    for (std::size_t i = 0; i < stray_counts_[0]; ++i) {
+      const std::uint32_t at = stray_at_[0][i];
+      const float* row = rows_of(at);
+      Neighbour nearest;
+      if (!nearest_point<true>(
+              lattice,
+              {row, row + Space::kDims, kOddValues<Space>, scales[at % kStep], LatticeEntry(stray_entries_[0][i])},
+              nearest))
+        return false;
+      placed.set(at, nearest);
+    }
     return true;
   }
-  const std::uint32_t last_a = 2 * a.entry.vectors() - 1, last_b = 2 * b.entry.vectors() - 1;  // in groups of eight
-  Mask nearer = second < first;
-  Floats least = choose(nearer, second, first);
-  Words from = choose(nearer, words(1), words(0));
-  // A list that has ended repeats its last eight neighbours, which cannot improve the result.
-  for (std::uint32_t eight = 2; eight <= std::max(last_a, last_b); ++eight) {
-    const Floats sum = sum_of(8 * std::min(eight, last_a), 8 * std::min(eight, last_b));
-    nearer = sum < least;
-    least = choose(nearer, sum, least);
-    from = choose(nearer, words(eight), from);
-  }
-  const unsigned lanes = mask_bits(hn::And(least == least_of_halves(least), least < none));
-  if (HWY_UNLIKELY((lanes & 0xff) == 0 || lanes >> 8 == 0)) return false;
-  nearest_a = list_a[first_place<8>(lanes & 0xff, 0, from)];
-  nearest_b = list_b[first_place<8>(lanes >> 8, 8, from)];
-  return true;
-}
 
-#endif
+ private:
+  static constexpr auto kStep = static_cast<std::uint32_t>(kLanes);
+  // For batches, the points are in order of their chunks: one, two, or more.
+  static constexpr std::uint32_t kKinds = Points<Space>::kBatches ? 3 : 1;
+  static constexpr std::size_t kRoom = kSize + kLanes;
 
-// Writes the best neighbour of point_of(lane) to nearest[lane] for each lane in `stray`. `entries` are the table
-// entries of the points. Returns false if a point has no such neighbour (reference::kNoBookPoint).
-template <class Space, class PointOf>
-HWY_INLINE bool find_neighbours(const LatticeView<Space>& lattice, Mask stray, [[maybe_unused]] Words entries,
-                                const PointOf& point_of, std::uint32_t* nearest) {
-#if HWY_TARGET == HWY_AVX3
-  if constexpr (Points<Space>::kPairs) {
-    const auto take = [&](unsigned lanes, auto is_short) {
-      while (lanes != 0) {
-        const std::size_t lane = first_bit(lanes);
-        lanes &= lanes - 1;
-        const std::size_t other = lanes != 0 ? first_bit(lanes) : lane;
-        lanes &= lanes - 1;
-        const StrayPoint a = point_of(lane), b = point_of(other);
-        if (!nearest_pair<is_short.value>(lattice, a, b, nearest[lane], nearest[other])) return false;
+  // Writes all points as if they were in the book, and lists those that are not.
+  HWY_INLINE void look_up(const LatticeView<Space>& lattice, GroupPoints<kSize>& placed) {
+    for (std::size_t& count : stray_counts_) count = 0;
+    hn::StoreU(words(0), kWords, codes_ + count_);
+    for (std::size_t first = 0; first < count_; first += kLanes) {
+      const Words codes = hn::Load(kWords, codes_ + first);
+      alignas(64) std::uint32_t points[kLanes];
+      hn::Store(hn::GatherIndex(kWords, lattice.points, as_ints(codes)), kWords, points);
+      const std::size_t used = std::min(count_ - first, kLanes);
+      for (std::size_t i = 0; i < used; ++i) placed.set(at_[first + i], {points[i], 0});
+      const Words entries = hn::GatherIndex(kWords, lattice.entries, as_ints(codes));
+      const Words chunks = entries & words(LatticeEntry::kChunks);
+      const Mask in_use = mask_of(hn::Iota(kWords, 0) < words(static_cast<std::uint32_t>(used)));
+      for (std::uint32_t kind = 0; kind < kKinds; ++kind) {
+        const Mask is_kind = mask_of(kind + 1 < kKinds ? chunks == words(kind + 1) : chunks > words(kind));
+        const unsigned lanes = mask_bits(hn::And(in_use, is_kind));
+        std::size_t& count = stray_counts_[kind];
+        count += append_lanes(lanes, hn::Load(kWords, at_ + first), stray_at_[kind] + count, entries,
+                              stray_entries_[kind] + count);
       }
-      return true;
-    };
-    // Short and long lists are processed separately, so that no branch depends on the length of a list.
-    const Mask is_long = hn::And(stray, mask_of((entries & words(LatticeEntry::kVectors)) > words(1)));
-    return take(mask_bits(hn::AndNot(is_long, stray)), std::true_type()) && take(mask_bits(is_long), std::false_type());
+    }
   }
-#endif
-  for (unsigned lanes = mask_bits(stray); lanes != 0; lanes &= lanes - 1) {
-    const auto lane = static_cast<std::size_t>(__builtin_ctz(lanes));
-    if (!nearest_point(lattice, point_of(lane), nearest[lane])) return false;
+
+  template <class RowsOf, class AsReference>
+  HWY_INLINE bool place_batches(const LatticeView<Space>& lattice, const float* scales, const RowsOf& rows_of,
+                                const AsReference& as_reference, GroupPoints<kSize>& placed) {
+    std::size_t count = stray_counts_[0];
+    for (std::uint32_t kind = 1; kind < kKinds; ++kind) {
+      for (std::size_t i = 0; i < stray_counts_[kind]; i += kLanes) {
+        hn::StoreU(hn::LoadU(kWords, stray_at_[kind] + i), kWords, stray_at_[0] + count + i);
+        hn::StoreU(hn::LoadU(kWords, stray_entries_[kind] + i), kWords, stray_entries_[0] + count + i);
+      }
+      count += stray_counts_[kind];
+    }
+    if (count == 0) return true;
+    const std::uint32_t* at = stray_at_[0];
+    hn::StoreU(words(at[count - 1]), kWords, stray_at_[0] + count);
+    hn::StoreU(words(stray_entries_[0][count - 1]), kWords, stray_entries_[0] + count);
+    NeighbourBatch<Space> batch;
+    for (std::size_t first = 0; first < count; first += kLanes) {
+      const std::size_t used = std::min(count - first, kLanes);
+      unsigned settled = batch.run(lattice, scales, at + first, stray_entries_[0] + first, rows_of, placed.words);
+      for (std::size_t i = 0; i < used; ++i) placed.set(at[first + i], batch.result(i));
+      settled |= ~0u << used;
+      for (unsigned open = ~settled; open != 0; open &= open - 1)
+        if (!as_reference(at[first + static_cast<std::size_t>(std::countr_zero(open))])) return false;
+    }
+    return true;
   }
-  return true;
-}
+
+  std::size_t count_ = 0, special_count_ = 0, stray_counts_[kKinds];
+  alignas(64) std::uint32_t at_[kRoom];  // group * kLanes + lane
+  alignas(64) std::uint32_t codes_[kRoom];
+  std::uint32_t special_[kSize];
+  alignas(64) std::uint32_t stray_at_[kKinds][2 * kRoom];
+  alignas(64) std::uint32_t stray_entries_[kKinds][2 * kRoom];
+};
 
 }  // namespace ggufmill::simd

@@ -1,6 +1,6 @@
 #pragma once
 // A code book in the form needed by the search in lanes (plugins/reference/iq_lattice.h): points as words, with the
-// neighbours of a point stored consecutively, in full vectors.
+// neighbours of a point stored consecutively, in full vectors or pieces of a few.
 
 #include <algorithm>
 
@@ -15,8 +15,11 @@ namespace ggufmill::simd {
 template <class Space>
 struct Points {
   static constexpr int kPadded = Space::kLevels <= 4 ? 4 : 8;  // number of levels, padded to a power of two
-  // True if a vector has room for the levels of two points.
-  static constexpr bool kPairs = kPadded == 8 && kLanes == 16;
+  // True if the search takes one point per lane, with few neighbours each (lattice_batch.h), false if it takes one
+  // point at a time, with the neighbours in the lanes.
+  static constexpr bool kBatches = kPadded == 8;
+  // Number of neighbours that are compared at a time. Lists are padded to a multiple of it.
+  static constexpr std::size_t kChunk = kBatches ? 4 : kLanes;
 
   static constexpr std::uint32_t offset(int i) {
     return kPadded == 4 ? static_cast<std::uint32_t>(i % 4 * kPadded) : 0;
@@ -39,14 +42,14 @@ struct Points {
 // Table entry of a point: its index in the book, or its list of neighbours.
 class LatticeEntry {
  public:
-  static constexpr std::uint32_t kVectors = 0xff;  // mask of the number of neighbour vectors; 0 if in the book
+  static constexpr std::uint32_t kChunks = 0xff;  // mask of the number of neighbour chunks; 0 if in the book
 
   static constexpr std::uint32_t in_book(std::uint32_t index) { return index << 8; }
-  static constexpr std::uint32_t beside(std::uint32_t first, std::uint32_t vectors) { return first << 8 | vectors; }
+  static constexpr std::uint32_t beside(std::uint32_t first, std::uint32_t chunks) { return first << 8 | chunks; }
 
   explicit LatticeEntry(std::uint32_t word) : word_(word) {}
-  std::uint32_t first_vector() const { return word_ >> 8; }
-  std::uint32_t vectors() const { return word_ & kVectors; }
+  std::uint32_t first_chunk() const { return word_ >> 8; }
+  std::uint32_t chunks() const { return word_ & kChunks; }
 
  private:
   std::uint32_t word_;
@@ -55,36 +58,74 @@ class LatticeEntry {
 template <class Space>
 struct LatticeView {
   const std::uint32_t* entries;  // indexed by code
-  const std::uint32_t* words;    // words of all neighbours; the last vector of a list is padded with its last word
+  const std::uint32_t* words;    // words of all neighbours; the last chunk of a list is padded with its last word
+  const std::uint32_t* points;   // words of all points, indexed by code
+};
+
+// Where a point is relative to another one: for each coordinate, as many bits as levels lie between them.
+template <class Space>
+std::uint64_t offset_bits(const typename Space::Point& from, const typename Space::Point& to) {
+  constexpr int kSteps = Space::kLevels - 1;
+  static_assert(Space::kDims * 2 * kSteps <= 64);
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < Space::kDims; ++i) {
+    const int up = std::max(to[i] - from[i], 0), down = std::max(from[i] - to[i], 0);
+    bits = bits << (2 * kSteps) | ((std::uint64_t{1} << up) - 1) << kSteps | ((std::uint64_t{1} << down) - 1);
+  }
+  return bits;
+}
+
+// Neighbours to keep in a table.
+enum class Keep {
+  kAll,
+  // Only those that can be nearest to values which round to the point, and not close to a tie. In this case, a level of
+  // the point is nearer to its value than any other level is, and a level between it and a third one is nearer than the
+  // third one is. A neighbour q can be left out if another one, p, has levels at or between those of the point and of
+  // q: no term of the sum of p is above that of q, so neither is the sum, as each rounding is monotonic. p precedes q
+  // in the list, because it is nearer to the point, so it also wins a tie.
+  kNearestToRounded
 };
 
 // Resides in static storage, like reference::Lattice. `Neighbours` is the total number of entries in all lists.
-template <class Space, std::uint32_t Neighbours>
+template <class Space, std::uint32_t Neighbours, Keep keep>
 class LatticeTable {
  public:
   explicit LatticeTable(const reference::Lattice<Space>& lattice) {
-    std::uint32_t vectors = 0;
+    std::uint32_t chunks = 0;
     for (int code = 0; code < Space::kCodes; ++code) {
+      points_[code] = Points<Space>::word_of(Space::point_of(code));
       if (const int index = lattice.index[code]; index >= 0) {
         entries_[code] = LatticeEntry::in_book(static_cast<std::uint32_t>(index));
         continue;
       }
-      const std::uint32_t end = lattice.first[code + 1], before = vectors;
-      for (std::uint32_t n = lattice.first[code]; n < end; n += kStep, ++vectors)
-        for (std::uint32_t lane = 0; lane < kStep; ++lane)
-          words_[vectors * kStep + lane] =
-              Points<Space>::word_of(lattice.book[lattice.neighbours[std::min(n + lane, end - 1)]]);
-      entries_[code] = LatticeEntry::beside(before, vectors - before);
+      const std::uint32_t before = chunks;
+      std::uint32_t count = 0;
+      std::uint64_t kept[kMost];
+      for (std::uint32_t n = lattice.first[code]; n < lattice.first[code + 1]; ++n) {
+        const auto& point = lattice.book[lattice.neighbours[n]];
+        const std::uint64_t bits = offset_bits<Space>(Space::point_of(code), point);
+        const auto is_nearer = [&](std::uint64_t other) { return (other & ~bits) == 0; };
+        if (keep == Keep::kNearestToRounded && std::any_of(kept, kept + count, is_nearer)) continue;
+        kept[count] = bits;
+        words_[chunks * kStep + count++] = Points<Space>::word_of(point);
+      }
+      for (; count % kStep != 0; ++count) words_[chunks * kStep + count] = words_[chunks * kStep + count - 1];
+      chunks += count / kStep;
+      entries_[code] = LatticeEntry::beside(before, chunks - before);
     }
   }
 
-  LatticeView<Space> view() const { return {entries_, words_}; }
+  LatticeView<Space> view() const { return {entries_, words_, points_}; }
 
  private:
-  static constexpr auto kStep = static_cast<std::uint32_t>(kLanes);
+  static constexpr auto kStep = static_cast<std::uint32_t>(Points<Space>::kChunk);
+  static constexpr std::uint32_t kMost = LatticeEntry::kChunks * kStep;  // neighbours of one point
 
-  std::uint32_t entries_[Space::kCodes];
-  alignas(64) std::uint32_t words_[Neighbours + Space::kCodes * (kStep - 1)];
+  std::uint32_t entries_[Space::kCodes], points_[Space::kCodes];
+  // Batches read past shorter lists.
+  static constexpr std::uint32_t kPast = Points<Space>::kBatches ? kMost : 0;
+
+  alignas(64) std::uint32_t words_[Neighbours + Space::kCodes * (kStep - 1) + kPast];
 };
 
 }  // namespace ggufmill::simd
