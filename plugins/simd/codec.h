@@ -7,6 +7,7 @@
 // The encoder has one of the following forms. If it has no sums, or their order does not matter:
 //
 //   static void encode(const float* x, Block& block);                 // one block, no importance
+//   static bool encode_four(const float* x, Block* blocks);           // optional: four, or none if it returns false
 //
 // With one block per lane, and kSets batches of kLanes blocks in flight:
 //
@@ -35,6 +36,11 @@ concept EncodesOneBlock = requires(const float* x, typename Codec::Block& block)
 };
 
 template <class Codec>
+concept EncodesFourBlocks = requires(const float* x, typename Codec::Block* blocks) {
+  Codec::encode_four(x, blocks);
+};
+
+template <class Codec>
 concept WeighsWholeRows = requires {
   requires Codec::kWeighsRows;
 };
@@ -57,7 +63,15 @@ int32_t encode_each(const ggufmill_call* call) {
   const auto* x = static_cast<const float*>(call->src);
   auto* block = static_cast<typename Codec::Block*>(call->dst);
   const std::uint64_t blocks = call->rows * (call->cols / Codec::kElements);
-  for (std::uint64_t i = 0; i < blocks; ++i) Codec::encode(x + i * Codec::kElements, block[i]);
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    if constexpr (EncodesFourBlocks<Codec>) {
+      if (blocks - i >= 4 && Codec::encode_four(x + i * Codec::kElements, block + i)) {
+        i += 3;
+        continue;
+      }
+    }
+    Codec::encode(x + i * Codec::kElements, block[i]);
+  }
   return GGUFMILL_OK;
 }
 

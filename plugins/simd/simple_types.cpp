@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "plugins/simd/bytes.h"
+#include "plugins/simd/four_blocks.h"
 
 namespace ggufmill::simd {
 namespace {
@@ -113,6 +113,16 @@ Line affine_levels(const float* x, Levels& levels) {
 }
 
 void store_nibbles(const Levels& levels, std::uint8_t* qs) {
+#if HWY_TARGET == HWY_AVX2
+  const auto nibbles = [&](int v) {
+    const Ints low = levels.vectors[v] & ints(0xf), high = levels.vectors[v + kVectors / 2] & ints(0xf);
+    return (low | hn::ShiftLeft<4>(high)).raw;
+  };
+  const __m256i pairs = _mm256_permute4x64_epi64(_mm256_packus_epi32(nibbles(0), nibbles(1)), _MM_SHUFFLE(3, 1, 2, 0));
+  const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(qs), bytes);
+  return;
+#endif
   for (int v = 0; v < kVectors / 2; ++v) {
     const Ints low = levels.vectors[v] & ints(0xf), high = levels.vectors[v + kVectors / 2] & ints(0xf);
     store_bytes(as_words(low | hn::ShiftLeft<4>(high)), qs + v * kStep);
@@ -128,7 +138,52 @@ void store_fifth_bits(const Levels& levels, std::uint8_t* qh) {
   for (int i = 0; i < 4; ++i) qh[i] = static_cast<std::uint8_t>(all >> (8 * i));
 }
 
+// The least and the greatest values of each lane of a block.
+struct Range {
+  Floats low, high;
+  Mask odd;  // lanes with NaNs
+
+  explicit Range(const Values& values) {
+    low = high = values.vectors[0];
+    odd = is_nan(low);
+    for (int v = 1; v < kVectors; ++v) {
+      low = hn::Min(low, values.vectors[v]);
+      high = hn::Max(high, values.vectors[v]);
+      odd = hn::Or(odd, is_nan(values.vectors[v]));
+    }
+  }
+};
+
+void put_nibbles(const Values& values, Floats inverse, Q4_0::Block& block) {
+  Levels levels;
+  for (int v = 0; v < kVectors; ++v)
+    levels.vectors[v] = hn::Min(to_ints(values.vectors[v] * inverse + floats(8.5f)), ints(15));
+  store_nibbles(levels, block.qs);
+}
+
 }  // namespace
+
+bool Q4_0::encode_four(const float* x, Block* blocks) {
+  const Values values[4] = {Values(x), Values(x + kCount), Values(x + 2 * kCount), Values(x + 3 * kCount)};
+  const Range ranges[4] = {Range(values[0]), Range(values[1]), Range(values[2]), Range(values[3])};
+  const Mask odd = hn::Or(hn::Or(ranges[0].odd, ranges[1].odd), hn::Or(ranges[2].odd, ranges[3].odd));
+  const Floats low = reduce_four(ranges[0].low, ranges[1].low, ranges[2].low, ranges[3].low,
+                                 [](Floats a, Floats b) { return hn::Min(a, b); });
+  const Floats high = reduce_four(ranges[0].high, ranges[1].high, ranges[2].high, ranges[3].high,
+                                  [](Floats a, Floats b) { return hn::Max(a, b); });
+  // If both ends have the same magnitude, the first one counts.
+  const Floats below = hn::Neg(low);
+  const Floats extreme = choose(high > below, high, low);
+  if (HWY_UNLIKELY(any(hn::Or(odd, high == below)) || !are_usual(extreme))) return false;
+  const Floats d = extreme / floats(-8);
+  const Floats inverse = floats(1) / d;
+  put_nibbles(values[0], hn::Broadcast<0>(inverse), blocks[0]);
+  put_nibbles(values[1], hn::Broadcast<1>(inverse), blocks[1]);
+  put_nibbles(values[2], hn::Broadcast<2>(inverse), blocks[2]);
+  put_nibbles(values[3], hn::Broadcast<3>(inverse), blocks[3]);
+  store_halves(d, blocks);
+  return true;
+}
 
 void Q4_0::encode(const float* x, Block& block) {
   Levels levels;
