@@ -87,8 +87,9 @@ struct LaneCut {
 
   // Keeps a cut, given its least-squares sums, in the lanes where it is better than the best so far.
   HWY_INLINE void consider(int a, int b, unsigned ways, Floats xq, Floats qq) {
-    const Mask better = hn::And(qq > floats(0), xq * xq > score * qq);
-    if (!any(better)) return;
+    const Mask greater = xq * xq > score * qq;
+    if (!any(greater)) return;
+    const Mask better = hn::And(greater, qq > floats(0));
     scale = choose(better, xq / qq, scale);
     score = choose(better, scale * xq, score);
     low = choose(better, ints(a), low);

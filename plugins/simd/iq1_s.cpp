@@ -60,13 +60,13 @@ void find_cuts(const Sums* sums, LaneCut* cuts) {
     }
     for (int high = low; high <= kSub; ++high) {
       for (int sub = 0; sub < kInFlight; ++sub) {
-        for (unsigned shift = 0; shift < 2; ++shift) {
-          const Floats value = floats(reference::kShiftedValues[shift][1]);
-          const Floats middle_xq = (sums[sub].wx(high) - wx[sub]) * value;
-          const Floats middle_qq = (sums[sub].w(high) - w[sub]) * value * value;
-          cuts[sub].consider(low, high, shift, xq[sub][shift] + middle_xq + sums[sub].top_xq(shift, high),
-                             qq[sub][shift] + middle_qq + sums[sub].top_qq(shift, high));
-        }
+        const Floats value = floats(reference::kShiftedValues[0][1]);  // that of the other shift is its negative
+        const Floats middle_xq = (sums[sub].wx(high) - wx[sub]) * value;
+        const Floats middle_qq = (sums[sub].w(high) - w[sub]) * value * value;
+        cuts[sub].consider(low, high, 0, xq[sub][0] + middle_xq + sums[sub].top_xq(0, high),
+                           qq[sub][0] + middle_qq + sums[sub].top_qq(0, high));
+        cuts[sub].consider(low, high, 1, xq[sub][1] - middle_xq + sums[sub].top_xq(1, high),
+                           qq[sub][1] + middle_qq + sums[sub].top_qq(1, high));
       }
     }
   }
