@@ -36,7 +36,7 @@ class NeighbourBatch {
 
  private:
   static constexpr auto kStep = static_cast<std::uint32_t>(Points<Space>::kChunk);
-  static constexpr std::uint32_t kMost = 8;  // chunks; points with more of them get no result
+  static constexpr std::uint32_t kMost = 16;  // chunks; points with more of them get no result
   static_assert(!Points<Space>::kBatches || kStep == 4);
 
   static Floats lanes_of(const float* vectors, int i) {

@@ -54,19 +54,10 @@ class ChangedGroups {
     look_up(lattice, placed);
     for (std::size_t i = 0; i < special_count_; ++i)
       if (!as_reference(special_[i])) return false;
-    if constexpr (Points<Space>::kBatches) return place_batches(lattice, scales, rows_of, as_reference, placed);
-    for (std::size_t i = 0; i < stray_counts_[0]; ++i) {
-      const std::uint32_t at = stray_at_[0][i];
-      const float* row = rows_of(at);
-      Neighbour nearest;
-      if (!nearest_point<true>(
-              lattice,
-              {row, row + Space::kDims, kOddValues<Space>, scales[at % kStep], LatticeEntry(stray_entries_[0][i])},
-              nearest))
-        return false;
-      placed.set(at, nearest);
-    }
-    return true;
+    if constexpr (Points<Space>::kBatches)
+      return place_batches(lattice, scales, rows_of, as_reference, placed);
+    else
+      return place_each(lattice, scales, rows_of, placed);
   }
 
  private:
@@ -96,6 +87,21 @@ class ChangedGroups {
                               stray_entries_[kind] + count);
       }
     }
+  }
+
+  template <class RowsOf>
+  HWY_INLINE bool place_each(const LatticeView<Space>& lattice, const float* scales, const RowsOf& rows_of,
+                             GroupPoints<kSize>& placed) {
+    for (std::size_t i = 0; i < stray_counts_[0]; ++i) {
+      const std::uint32_t at = stray_at_[0][i];
+      const float* row = rows_of(at);
+      const StrayPoint point{row, row + Space::kDims, kOddValues<Space>, scales[at % kStep],
+                             LatticeEntry(stray_entries_[0][i])};
+      Neighbour nearest;
+      if (!nearest_point<true>(lattice, point, nearest)) return false;
+      placed.set(at, nearest);
+    }
+    return true;
   }
 
   template <class RowsOf, class AsReference>

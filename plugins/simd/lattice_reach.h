@@ -38,7 +38,12 @@ class ReachBounds {
 
   // Takes the error and t^2 A of another neighbour. The result is negative, or 0, if its error is within the margin.
   HWY_INLINE Floats beside(Floats error, Floats square) const {
-    return (error - from_) * hn::ApproximateReciprocal(hn::Max(square - own_square_, floats(1e-37f)));
+    const Floats divisor = hn::Max(square - own_square_, floats(1e-37f));
+#if HWY_ARCH_X86
+    return (error - from_) * hn::ApproximateReciprocal(divisor);
+#else
+    return (error - from_) / divisor;
+#endif
   }
 
  private:

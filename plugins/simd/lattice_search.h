@@ -6,7 +6,6 @@
 
 #include "plugins/simd/lattice_reach.h"
 #include "plugins/simd/lattice_table.h"
-#include "plugins/simd/pick.h"
 
 namespace ggufmill::simd {
 
@@ -145,7 +144,6 @@ bool nearest_point(const LatticeView<Space>& lattice, const StrayPoint& point, N
     least = sum;
     nearest.word = list[n];
   }
-  nearest.until = FLT_MAX;
   return least < FLT_MAX;
 }
 

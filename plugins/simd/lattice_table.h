@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "plugins/reference/iq_lattice.h"
-#include "plugins/simd/lanes.h"
+#include "plugins/simd/pick.h"
 
 namespace ggufmill::simd {
 
@@ -15,9 +15,9 @@ namespace ggufmill::simd {
 template <class Space>
 struct Points {
   static constexpr int kPadded = Space::kLevels <= 4 ? 4 : 8;  // number of levels, padded to a power of two
-  // True if the search takes one point per lane, with few neighbours each (lattice_batch.h), false if it takes one
-  // point at a time, with the neighbours in the lanes.
-  static constexpr bool kBatches = kPadded == 8;
+  // True if the search takes one point per lane (lattice_batch.h), false if it takes one point at a time, with the
+  // neighbours in the lanes. The latter needs lookups of levels in vectors, and is faster if there are many neighbours.
+  static constexpr bool kBatches = kPadded == 8 || !GGUFMILL_SIMD_PICKS;
   // Number of neighbours that are compared at a time. Lists are padded to a multiple of it.
   static constexpr std::size_t kChunk = kBatches ? 4 : kLanes;
 
