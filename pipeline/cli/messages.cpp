@@ -15,7 +15,10 @@ namespace {
 
 LogFormat format_now = LogFormat::kText;
 
-void put(const std::string& text) { std::fputs(text.c_str(), stderr); }
+void put(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);  // buffered on Windows
+}
 
 // Returns true if stderr is a terminal that supports colors and the user has not disabled them (no-color.org).
 bool wants_colours() {

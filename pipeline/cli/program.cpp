@@ -122,6 +122,7 @@ int fail_without_memory() {
                                      "\n";
   const std::string_view line = log_format() == LogFormat::kText ? kText : kJson;
   std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fflush(stderr);
   return static_cast<int>(ExitCode::kTransient);
 }
 

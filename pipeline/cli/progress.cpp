@@ -213,6 +213,7 @@ void ProgressMeter::print(const std::vector<std::string>& lines) {
   if (terminal_) lines_ = lines.size();
   for (const std::string& line : lines) text += line + "\n";
   std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
 }
 
 void ProgressMeter::finish() { lines_ = 0; }

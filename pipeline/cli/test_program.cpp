@@ -1,6 +1,5 @@
 #include "pipeline/cli/test_program.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -20,11 +19,11 @@ class Redirection {
  public:
   Redirection(std::FILE* stream, const std::string& path) : stream_(stream), descriptor_(::fileno(stream)) {
     std::fflush(stream_);
-    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    std::FILE* const file = std::fopen(path.c_str(), "wb");
     before_ = ::dup(descriptor_);
-    if (file < 0 || before_ < 0 || ::dup2(file, descriptor_) < 0)
+    if (!file || before_ < 0 || ::dup2(::fileno(file), descriptor_) < 0)
       throw std::system_error(errno, std::generic_category(), path);
-    ::close(file);
+    std::fclose(file);
   }
   ~Redirection() {
     std::fflush(stream_);

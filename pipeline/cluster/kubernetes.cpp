@@ -9,6 +9,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
 namespace {
@@ -123,8 +124,8 @@ std::string mount_point_of(const std::string& path) {
   std::string point = path;
   const auto device = device_of(point);
   while (device && point != "/") {
-    const std::string above = point.rfind('/') == 0 ? "/" : point.substr(0, point.rfind('/'));
-    if (device_of(above) != device) return point;
+    const std::string above = fs::path(point).parent_path();
+    if (above == point || device_of(above) != device) return point;
     point = above;
   }
   return "/";

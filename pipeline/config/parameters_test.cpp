@@ -1,8 +1,7 @@
 #include "pipeline/config/parameters.h"
 
-#include <cstdlib>
-
 #include "tests/support/catch.h"
+#include "tests/support/environment.h"
 
 using namespace ggufmill;
 
@@ -20,17 +19,12 @@ std::string substitute(const std::string& text, const std::vector<std::string>& 
   return errors.empty() ? root->find("key")->scalar : out;
 }
 
-struct Environment {
-  explicit Environment(const char* value) { setenv("GGUFMILL_TEST_P", value, 1); }
-  ~Environment() { unsetenv("GGUFMILL_TEST_P"); }
-};
-
 }  // namespace
 
 TEST_CASE("a value comes from the command line, else the environment, else the default") {
   const std::string text = "parameters: {GGUFMILL_TEST_P: {default: d}}\nkey: a/${GGUFMILL_TEST_P}/b\n";
   CHECK(substitute(text) == "a/d/b");
-  const Environment environment("e");
+  const Environment environment("GGUFMILL_TEST_P", "e");
   CHECK(substitute(text) == "a/e/b");
   CHECK(substitute(text, {"GGUFMILL_TEST_P=c=d"}) == "a/c=d/b");
   CHECK(substitute(text, {"GGUFMILL_TEST_P="}) == "a//b");
@@ -78,7 +72,7 @@ TEST_CASE("the parameters block itself is not changed") {
 }
 
 TEST_CASE("an undeclared parameter is refused even if the environment has it") {
-  const Environment environment("e");
+  const Environment environment("GGUFMILL_TEST_P", "e");
   CHECK(substitute("parameters: {GGUFMILL_TEST: {}}\nkey: [1, '${GGUFMILL_TEST_P}', '${HOME}']\n") ==
         R"(a.yaml:2:10: error: parameter 'GGUFMILL_TEST_P' is not declared
      2 | key: [1, '${GGUFMILL_TEST_P}', '${HOME}']
