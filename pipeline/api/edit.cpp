@@ -235,7 +235,7 @@ class Edit {
     AtomicFile::Options how;
     how.identity = kIdentity;
     how.overwrite = options_.output.empty() || options_.overwrite;
-    BOOST_OUTCOME_TRY(const auto from, InputFile::open(path_));
+    BOOST_OUTCOME_TRY(auto from, InputFile::open(path_));
     BOOST_OUTCOME_TRY(const auto to, AtomicFile::create(file.path, file.bytes, how));
     if (!to->warning().empty()) edited_.warnings.push_back(to->warning());
     std::uint64_t data = 0;
@@ -245,6 +245,10 @@ class Edit {
       data += extent.bytes;
     }
     BOOST_OUTCOME_TRY(from->check_unchanged());
+#ifdef _WIN32  // where an open file cannot be replaced
+    from.reset();
+    lock_ = Descriptor();
+#endif
     return to->seal(std::as_bytes(std::span(file.header)), data);
   }
 

@@ -388,7 +388,7 @@ TEST_CASE("hashes are compared with those of a file") {
 }
 
 TEST_CASE("the kernels of a module are checked, and timed if asked for") {
-  const std::string path = GGUFMILL_TEST_MODULES "/defect_many/defect_many.so";
+  const std::string path = GGUFMILL_TEST_MODULES "/defect_many/defect_many" GGUFMILL_MODULE_ENDING;
   char* text = nullptr;
   REQUIRE(ggufmill_check_module(context(), path.c_str(), R"({"types": ["X_SOUND"], "times": true})", nullptr, &text,
                                 nullptr) == GGUFMILL_SUCCESS);
@@ -406,7 +406,7 @@ TEST_CASE("the kernels of a module are checked, and timed if asked for") {
 }
 
 TEST_CASE("a module that is refused cannot be checked") {
-  const std::string path = GGUFMILL_TEST_MODULES "/operation/operation.so";
+  const std::string path = GGUFMILL_TEST_MODULES "/operation/operation" GGUFMILL_MODULE_ENDING;
   char* text = nullptr;
   CHECK(ggufmill_check_module(context(), path.c_str(), nullptr, nullptr, &text, nullptr) == GGUFMILL_ERROR_KERNEL);
   CHECK(ggufmill_check_module(context(), path.c_str(), R"({"type": "Q4_K"})", nullptr, &text, nullptr) ==

@@ -49,7 +49,7 @@ extern "C" {
 #define GGUFMILL_VERSION_NUMBER (GGUFMILL_VERSION_MAJOR * 10000 + GGUFMILL_VERSION_MINOR * 100 + GGUFMILL_VERSION_PATCH)
 
 /* Marks the exported functions. */
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(_WIN32)
 #define GGUFMILL_API __attribute__((visibility("default")))
 #else
 #define GGUFMILL_API

@@ -98,6 +98,9 @@ TEST_CASE("a file that ends too early is reported in every mode") {
 }
 
 TEST_CASE("direct I/O is refused if the file system does not support it") {
+#ifdef _WIN32
+  GGUFMILL_SKIP("all file systems of Windows support it");
+#endif
   const auto file = InputFile::open("/proc/self/status", IoMode::kDirect);
   REQUIRE_FALSE(file);
   CHECK(file.error().code == ExitCode::kIo);

@@ -97,11 +97,12 @@ Status add_asked_directory(ModuleSet& set, const std::string& directory, std::ve
   if (!set.add_directory(directory))
     return Error{ExitCode::kKernel, "",
                  fmt::format("kernel directory '{}' {}", directory, set.reports().back().refusal), "",
-                 "--kernel-dir must name a folder of kernel modules (*.so)"};
+                 "--kernel-dir must name a folder of kernel modules (*" GGUFMILL_MODULE_ENDING ")"};
   if (set.reports().size() == before)
-    return Error{ExitCode::kKernel, "",
-                 fmt::format("kernel directory '{}' contains no kernel modules (*.so)", directory), "",
-                 "omit it, or build the module into it"};
+    return Error{
+        ExitCode::kKernel, "",
+        fmt::format("kernel directory '{}' contains no kernel modules (*" GGUFMILL_MODULE_ENDING ")", directory), "",
+        "omit it, or build the module into it"};
   if (std::string refused = all_refused(set, directory, before); !refused.empty())
     warnings.push_back(std::move(refused));
   return ok();

@@ -110,7 +110,7 @@ TEST_CASE("whichever ISA is forced, its own kernels run") {
 
 TEST_CASE("the host's own modules are found next to the program and used") {
   const auto kernels = load({});
-  const std::string path = own_data_folder() + "/reference.so";
+  const std::string path = own_data_folder() + "/reference" GGUFMILL_MODULE_ENDING;
   const auto& reports = kernels->reports();
   const auto own = std::find_if(reports.begin(), reports.end(), [&](auto& report) { return report.path == path; });
   REQUIRE(own != reports.end());
@@ -167,9 +167,13 @@ TEST_CASE("a kernel directory whose modules are all refused causes a warning") {
   CHECK(load({{folder_of("plain")}, ""})->warnings().empty());
   const auto kernels = load({{folder_of("not_elf"), folder_of("plain"), folder_of("no_kernels")}, ""});
   REQUIRE(kernels->warnings().size() == 2);
-  CHECK(kernels->warnings()[0] ==
-        "no kernel module in '" + folder_of("not_elf") + "' can be used: not_elf.so: is not an ELF file");
-  CHECK(kernels->warnings()[1].find("no_kernels.so: has 0 kernels") != std::string::npos);
+#ifdef _WIN32
+  const std::string refusal = "not_elf.dll: is not a DLL";
+#else
+  const std::string refusal = "not_elf.so: is not an ELF file";
+#endif
+  CHECK(kernels->warnings()[0] == "no kernel module in '" + folder_of("not_elf") + "' can be used: " + refusal);
+  CHECK(kernels->warnings()[1].find("no_kernels" GGUFMILL_MODULE_ENDING ": has 0 kernels") != std::string::npos);
 }
 
 TEST_CASE("a module in plain C adds a type of its own, there and back") {

@@ -11,6 +11,7 @@
 #include <new>
 #include <tuple>
 
+#include "pipeline/core/installation.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 #include "pipeline/io/platform/process.h"
@@ -43,23 +44,6 @@ const ggufmill_module* module_in(void* library, std::string& reason) {
   return module;
 }
 
-// Runs everything that reads the module's memory and executes its code before its first kernel. Returns why it cannot
-// be loaded, else an empty string: errors in its description are reported by the calling process, which performs the
-// same checks.
-std::string load_and_unload(const std::string& path) {
-  std::string reason;
-  const std::shared_ptr<void> library = open_library(path, reason);
-  const ggufmill_module* module = library ? module_in(library.get(), reason) : nullptr;
-  ModuleWords words;
-  Types types;
-  KernelOwners owners;
-  std::vector<ggufmill_kernel> usable;
-  std::vector<std::string> passed_over;
-  if (module && check_abi(*module).empty() && copy_words(*module, words).empty())
-    check_kernels(*module, types, owners, usable, passed_over);
-  return reason;
-}
-
 // Sets `hash` to the XXH3 (128 bits) of a file's bytes; returns an error message if it cannot be read.
 std::string hash_file(const std::string& path, std::string& hash) {
   std::ifstream file(stream_path(path), std::ios::binary);
@@ -83,12 +67,32 @@ std::mutex& loading() {
   return instance;
 }
 
+constexpr const char* kTrialProgram = "ggufmill-module-trial";  // trial_main.cpp
+
 std::string try_to_load(const std::string& path) {
-  const ChildAnswer answer = ask_child([&] { return load_and_unload(path); }, {});
+  const std::vector<std::string> helper{own_data_folder() + "/" + kTrialProgram, path};
+  const ChildAnswer answer = ask_child([&] { return load_and_unload(path); }, {}, helper);
   return answer.fault.empty() ? answer.text : fmt::format("is damaged: a process that loads it {}", answer.fault);
 }
 
 }  // namespace
+
+// Runs everything that reads the module's memory and executes its code before its first kernel. Returns why it cannot
+// be loaded, else an empty string: errors in its description are reported by the calling process, which performs the
+// same checks.
+std::string load_and_unload(const std::string& path) {
+  std::string reason;
+  const std::shared_ptr<void> library = open_library(path, reason);
+  const ggufmill_module* module = library ? module_in(library.get(), reason) : nullptr;
+  ModuleWords words;
+  Types types;
+  KernelOwners owners;
+  std::vector<ggufmill_kernel> usable;
+  std::vector<std::string> passed_over;
+  if (module && check_abi(*module).empty() && copy_words(*module, words).empty())
+    check_kernels(*module, types, owners, usable, passed_over);
+  return reason;
+}
 
 void ModuleSet::add_built_in(const ggufmill_module& module) {
   ModuleReport report;

@@ -30,6 +30,11 @@ enum class Trial {
   kNone,  // for the host's own modules, which were installed with it
 };
 
+// Does everything that reads a module's memory and executes its code before its first kernel. Returns why it cannot be
+// loaded, else an empty string: errors in its description are for the process that uses it, which performs the same
+// checks.
+std::string load_and_unload(const std::string& path);
+
 // The modules found so far, with their reports. Not thread-safe.
 class ModuleSet {
  public:
@@ -39,8 +44,8 @@ class ModuleSet {
   // Adds one module; problems with it are recorded in its report.
   void add_built_in(const ggufmill_module& module);
   void add_file(const std::string& path, Trial trial = Trial::kInChild);
-  // Adds all `*.so` of a directory, sorted by name. Returns false and adds a report for the directory itself if it is
-  // missing or not safe.
+  // Adds all shared libraries of a directory, sorted by name. Returns false and adds a report for the directory itself
+  // if it is missing or not safe.
   bool add_directory(const std::string& directory, Trial trial = Trial::kInChild);
 
   // In the order in which they were found.

@@ -22,7 +22,9 @@ extern "C" {
 #define GGUFMILL_SYMBOL "ggufmill_kernels_v1"
 
 /* Exports the constant from a module whose other symbols are hidden (-fvisibility=hidden). Since version 1.1. */
-#if defined(__GNUC__)
+#if defined(_WIN32)
+#define GGUFMILL_EXPORT __declspec(dllexport)
+#elif defined(__GNUC__)
 #define GGUFMILL_EXPORT __attribute__((visibility("default")))
 #else
 #define GGUFMILL_EXPORT

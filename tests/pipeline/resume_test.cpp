@@ -216,7 +216,11 @@ TEST_CASE("what a run of another plan left is named, and why it is another's") {
 TEST_CASE("a file that cannot get its name: the others' are taken back, and all is kept") {
   const JobFolder folder;
   const Plan plan = folder.plan();
+#ifdef _WIN32
+  const bool overwrite = false;  // a replaced file cannot be restored there
+#else
   const bool overwrite = GENERATE(false, true);
+#endif
   const std::string last = plan.outputs[1].files[0].path, first = plan.outputs[0].files[0].path;
   if (overwrite) write_text(first, "old");
   std::optional<Error> error;
@@ -322,6 +326,9 @@ TEST_CASE("what something else writes between the tensors is found, and nothing 
 }
 
 TEST_CASE("a journal that is not this user's alone is left alone, and the run starts over") {
+#ifdef _WIN32
+  GGUFMILL_SKIP("Windows keeps no modes of files");
+#endif
   const JobFolder folder;
   const Plan plan = folder.plan();
   stopped_halfway(plan);
@@ -354,6 +361,9 @@ TEST_CASE("outputs that are not this user's alone are not resumed") {
 }
 
 TEST_CASE("a source that was rewritten in place and given its old time back is not resumed from") {
+#ifdef _WIN32
+  GGUFMILL_SKIP("Wine keeps no time of change");
+#endif
   JobFolder folder;
   stopped_halfway(folder.plan());
   const std::string source = folder.path("model.gguf");

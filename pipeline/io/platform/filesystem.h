@@ -1,7 +1,11 @@
 #pragma once
-// Paths and simple operations on files, as in <filesystem>, which no file outside this folder includes: on systems
-// where its paths are neither UTF-8 nor of any length, other definitions can take its place.
+// Paths and simple operations on files, as in <filesystem>, which no file outside this folder includes. On Windows, the
+// paths of that header are not UTF-8, limited to 260 characters, and cannot be joined to addresses (https://...), so
+// that the names used here are defined again.
 
+#ifdef _WIN32
+#include "pipeline/io/platform/windows/filesystem.h"
+#else
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -22,6 +26,11 @@ inline bool is_file_name(std::string_view name) {
 
 // Returns true if a path could name something that is not below the folder it is relative to.
 inline bool leads_outside(std::string_view path) { return path.starts_with('/') || path.find("..") != path.npos; }
+
+}  // namespace ggufmill
+#endif
+
+namespace ggufmill {
 
 // Returns where the last name of a path begins; its size if it ends with a separator.
 inline std::size_t name_begin(std::string_view path) {

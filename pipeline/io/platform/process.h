@@ -110,7 +110,9 @@ struct ChildLimits {
 // Runs work that may crash the process in a forked copy of it, with its output discarded, and waits for the result.
 // Failure of the system to create a process is reported as a fault as well. Locks that other threads hold at the time
 // of the fork stay locked in the copy forever: `work` must not need any of them. A system without fork runs the program
-// `helper` instead, which prints what `work` would return. Throws std::bad_alloc if the copy runs out of memory.
+// `helper` instead, which prints what `work` would return; without a helper, it runs `work` on a thread, which it ends
+// at an exception of the processor or when its time is up, and which then leaves behind what it has allocated. Throws
+// std::bad_alloc if the copy runs out of memory.
 ChildAnswer ask_child(const std::function<std::string()>& work, const ChildLimits& limits = {},
                       const std::vector<std::string>& helper = {});
 
