@@ -70,7 +70,7 @@ class BackChecker {
     for (const auto& entry : fs::directory_iterator(folder))
       if (const std::string name = entry.path().filename();
           name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"))
-        fs::create_symlink(entry.path(), fs::path(as_is) / name);
+        fs::create_hard_link(entry.path(), fs::path(as_is) / name);
     const std::string config = fs::exists(folder / "params.json") ? "params.json" : "config.json";
     const std::string there = fmt::format(
         "version: 1\nsource: {{huggingface: {{path: '{}', config: {}, outtype: f32, pre: default}}}}\n"
