@@ -52,7 +52,11 @@ constexpr Defect kDefects[] = {
     {"defect_floats", "encode floats: changes the floating-point environment"},
     {"defect_alignment", "encode alignment: writes other bytes if the memory is aligned for elements only"},
     {"defect_status", "encode status: returns status 7 for ordinary values"},
+#ifdef _WIN32
+    {"defect_crash", "encode status: the process ends with the exception 0x40000015"},
+#else
     {"defect_crash", "encode status: the process is killed by signal 6"},
+#endif
     {"defect_values",
      "encode values: writes a scale that is not finite for values near zero, as the fields describe it"},
     {"defect_decoder", "decode bounds: reads byte 1 after the end of the target"},

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -87,6 +88,15 @@ bool is_of_processor(DWORD code) {
 
 [[noreturn]] void end_thread() { ::ExitThread(0); }
 
+// Ends the thread that calls abort(), instead of the program.
+void on_abort(int) {
+  const DWORD waiting = asking;
+  if (waiting == 0 || waiting == ::GetCurrentThreadId()) return;
+  DWORD none = 0;
+  fault.compare_exchange_strong(none, STATUS_FATAL_APP_EXIT);
+  end_thread();
+}
+
 // Lets the thread continue in end_thread(), as if it had called it.
 LONG CALLBACK on_exception(EXCEPTION_POINTERS* exception) {
   const DWORD code = exception->ExceptionRecord->ExceptionCode;
@@ -132,6 +142,7 @@ ChildAnswer ask_thread(const std::function<std::string()>& work, const ChildLimi
   if (!registered || !thread.get()) throw std::bad_alloc();
   fault = 0;
   asking = ::GetCurrentThreadId();
+  const auto before = std::signal(SIGABRT, on_abort);
   ::ResumeThread(thread.get());
   const Clock::time_point end = Clock::now() + limits.patience;
   bool in_time = true;
@@ -141,6 +152,7 @@ ChildAnswer ask_thread(const std::function<std::string()>& work, const ChildLimi
     ::TerminateThread(thread.get(), 0);
     ::WaitForSingleObject(thread.get(), INFINITE);
   }
+  std::signal(SIGABRT, before);
   asking = 0;
   if (fault != 0) return {{}, exception_text(fault)};
   if (!in_time) return {{}, kOutOfTime};
