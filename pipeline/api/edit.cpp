@@ -245,10 +245,10 @@ class Edit {
       data += extent.bytes;
     }
     BOOST_OUTCOME_TRY(from->check_unchanged());
-#ifdef _WIN32  // where an open file cannot be replaced
-    from.reset();
-    lock_ = Descriptor();
-#endif
+    if constexpr (!kReplacesOpenFiles) {
+      from.reset();
+      lock_ = Descriptor();
+    }
     return to->seal(std::as_bytes(std::span(file.header)), data);
   }
 

@@ -77,9 +77,6 @@ std::string try_to_load(const std::string& path) {
 
 }  // namespace
 
-// Runs everything that reads the module's memory and executes its code before its first kernel. Returns why it cannot
-// be loaded, else an empty string: errors in its description are reported by the calling process, which performs the
-// same checks.
 std::string load_and_unload(const std::string& path) {
   std::string reason;
   const std::shared_ptr<void> library = open_library(path, reason);

@@ -7,37 +7,14 @@
 #include <functional>
 #include <thread>
 
-#include "pipeline/io/io.h"
 #include "tests/support/catch.h"
-#include "tests/support/files.h"
 #include "tests/support/hooked_calls.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/version.h"
 
 using namespace ggufmill;
 
 namespace {
-
-constexpr std::size_t kHeaderBytes = 100;
-constexpr std::size_t kPieceBytes = 64 << 10;
-constexpr std::size_t kPieces = 8;
-constexpr std::size_t kDataBytes = kPieces * kPieceBytes;
-
-// Returns a version whose bytes are all the same letter.
-std::string version(char letter) { return std::string(kHeaderBytes + kDataBytes, letter); }
-
-// Writes a version as an engine does: pieces in the background, then the header.
-Status write_version(const std::string& path, char letter, IoKind kind) {
-  const std::string text = version(letter);
-  BOOST_OUTCOME_TRY(std::unique_ptr<AtomicFile> file, AtomicFile::create(path, text.size(), {true}));
-  BOOST_OUTCOME_TRY(std::unique_ptr<IoService> service, IoService::start(kind));
-  for (std::size_t i = 0; i < kPieces; ++i)
-    service->write(*file, kHeaderBytes + i * kPieceBytes, as_bytes(text).subspan(i * kPieceBytes, kPieceBytes),
-                   [](const Status& status) {
-                     if (!status) ::_exit(2);
-                   });
-  service.reset();
-  return file->seal(as_bytes(text).first(kHeaderBytes), kDataBytes);
-}
 
 // Runs `body` in a child process whose exit code is its result. Calls `meanwhile` with the ID of the child.
 int run_child(
@@ -52,18 +29,6 @@ int run_child(
 }
 
 bool is_killed(int status) { return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL; }
-
-// Checks that the folder contains nothing but the target and temporary files.
-void check_only_temporaries(const std::string& folder) {
-  for (const std::string& name : names_in(folder))
-    if (name != "out") CHECK(name.starts_with(".out.ggufmill-"));
-}
-
-std::string text_or_nothing(const std::string& folder, const std::string& path) {
-  for (const std::string& name : names_in(folder))
-    if (name == "out") return read_text(path);
-  return "";
-}
 
 }  // namespace
 
@@ -83,9 +48,9 @@ TEST_CASE("killed before any system call, an output is absent, old or whole, and
     killed = is_killed(status);
     CAPTURE(k, exists, status);
     CHECK((killed || status == 0));
-    const std::string text = text_or_nothing(folder.path(), path);
+    const std::string text = text_or_nothing(path);
     CHECK((text == version('n') || (killed && text == old)));
-    check_only_temporaries(folder.path());
+    CHECK(has_only_temporaries(folder));
     CHECK(write_version(path, 'x', IoKind::kThreads));
     CHECK((read_text(path) == version('x')));
   }
@@ -112,6 +77,6 @@ TEST_CASE("killed at any time, an output that is replaced over and over is alway
     const std::string text = read_text(path);
     REQUIRE_FALSE(text.empty());
     CHECK((text == version(text[0])));
-    check_only_temporaries(folder.path());
+    CHECK(has_only_temporaries(folder));
   }
 }

@@ -14,18 +14,11 @@
 #include "tests/support/process.h"
 #include "tests/support/synth_model.h"
 #include "tests/support/temp_dir.h"
-#include "tests/windows/version.h"
+#include "tests/support/version.h"
 
 using namespace ggufmill;
 
 namespace {
-
-std::string text_or_nothing(const std::string& path) { return fs::exists(path) ? read_text(path) : std::string(); }
-
-void check_only_temporaries(const TempDir& folder) {
-  for (const std::string& name : names_in(folder.path()))
-    if (name != "out") CHECK(name.starts_with(".out.ggufmill-"));
-}
 
 // Starts a program and kills it as soon as `is_time` returns true; returns false if it had ended before.
 bool kill_when(const std::vector<std::string>& words, const std::function<bool()>& is_time) {
@@ -72,8 +65,8 @@ TEST_CASE("killed before any system call, an output is absent, old or whole, and
     CHECK((killed || result.exit_code == 0));
     const std::string text = text_or_nothing(path);
     CHECK((text == version('n') || (killed && text == old)));
-    check_only_temporaries(folder);
-    CHECK(write_version(path, 'x'));
+    CHECK(has_only_temporaries(folder));
+    CHECK(write_version(path, 'x', IoKind::kAuto));
     CHECK((read_text(path) == version('x')));
   }
   CHECK(k > 15);
@@ -89,7 +82,7 @@ TEST_CASE("killed at any time, an output that is replaced over and over is alway
     const std::string text = read_text(path);
     REQUIRE_FALSE(text.empty());
     CHECK((text == version(text[0])));
-    check_only_temporaries(folder);
+    CHECK(has_only_temporaries(folder));
   }
 }
 

@@ -8,7 +8,7 @@
 
 #include "pipeline/io/platform/process.h"
 #include "tests/support/hooked_calls.h"
-#include "tests/windows/version.h"
+#include "tests/support/version.h"
 
 using namespace ggufmill;
 
@@ -18,11 +18,11 @@ int main(int argc, char** argv) {
   const int k = std::atoi(arguments[2].c_str());
   char letter = arguments[1][0];
   for (; k == 0; letter = letter == 'z' ? 'a' : static_cast<char>(letter + 1))
-    if (!write_version(arguments[0], letter)) return 1;
+    if (!write_version(arguments[0], letter, IoKind::kAuto)) return 1;
   std::atomic<int> calls{0};
   const HookedCalls hooked([&] {
     if (++calls == k) ::TerminateProcess(::GetCurrentProcess(), 137);
     return 0;
   });
-  return write_version(arguments[0], letter) ? 0 : 1;
+  return write_version(arguments[0], letter, IoKind::kAuto) ? 0 : 1;
 }

@@ -55,6 +55,13 @@ enum class Rename {
   kExchange,  // swap the two names; same errors
 };
 
+// True if kReplace works for a file that this process has open.
+#ifdef _WIN32
+inline constexpr bool kReplacesOpenFiles = false;
+#else
+inline constexpr bool kReplacesOpenFiles = true;
+#endif
+
 // Stands for the current folder in place of an open one.
 inline constexpr int kCurrentFolder = -100;
 
