@@ -336,10 +336,10 @@ Result<RecipeCatalog::Text> RecipeCatalog::text_of(const std::string& name, cons
     if (from_file) return Text{name, std::move(from_file).value()};
     Error error = std::move(from_file).error();
     if (asked.where.empty()) return error;
-    const ExitCode code = error.code;
-    error = error_at(asked, fmt::format("{}: {}", error.where, error.what), error.help);
-    error.code = code;
-    return error;
+    if (error.help.empty()) error.help = "check the path; `ggufmill recipe list` lists the built-in recipes";
+    Error placed = error_at(asked, fmt::format("{}: {}", error.where, error.what), error.help);
+    placed.code = error.code;
+    return placed;
   }
   return error_at(asked, fmt::format("unknown recipe '{}'", name), hint(name));
 }
