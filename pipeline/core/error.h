@@ -5,7 +5,9 @@
 
 #include <boost/outcome/policy/terminate.hpp>
 #include <boost/outcome/try.hpp>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ggufmill {
@@ -78,6 +80,8 @@ Error error_at(const Origin& origin, std::string what, std::string help = {});
 // All errors of a check, in the order in which they were found. Not thread-safe.
 class Diagnostics {
  public:
+  // Ignores an error about the same place with the same text as one that is there: a file that several outputs name is
+  // read for each of them.
   void add(Error error);
   bool empty() const { return errors_.empty(); }
   const std::vector<Error>& errors() const { return errors_; }
@@ -86,6 +90,7 @@ class Diagnostics {
 
  private:
   std::vector<Error> errors_;
+  std::set<std::pair<std::string, std::string>> seen_;  // `where` and `what` of each
 };
 
 }  // namespace ggufmill

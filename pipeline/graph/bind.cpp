@@ -95,8 +95,9 @@ class StepBinder {
     if (importance && flags & (GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE))
       bound.importance = index_of(importance);
     if (!importance && flags & GGUFMILL_NEEDS_IMPORTANCE)
-      return usage_error(fmt::format("tensor '{}': {} needs importance weights", *bound.name, type.name),
-                         "add an `importance` stage, or choose another type for this tensor");
+      return usage_error(
+          fmt::format("tensor '{}': {} needs importance weights", *bound.name, bound.encoding->type->name),
+          "add an `importance` stage, or choose another type for this tensor");
     if (encoder.gain != Gain::kNone) {
       const TypeInfo& half = type_named("F16");
       BOOST_OUTCOME_TRY(bound.decode_half, decoder_of(half, *bound.name, kernels_));

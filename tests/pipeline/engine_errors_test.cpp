@@ -118,6 +118,11 @@ TEST_CASE("a type that needs importance is refused without it") {
   CHECK(error.what == "tensor 'w': IQ2_XXS needs importance weights");
 }
 
+TEST_CASE("a type with interleaved rows that needs importance is refused under its own name") {
+  EngineFixture fixture({{"w", shape_of({256, 8}), "F32", {"IQ2_XXS_R4"}, false}});
+  CHECK(error_of(fixture).what == "tensor 'w': IQ2_XXS_R4 needs importance weights");
+}
+
 TEST_CASE("a memory limit below the least is refused, and the least is enough") {
   EngineFixture fixture({{"w", shape_of({4096, 10}), "F32", {"Q8_0"}, false}}, 24575);
   const Error error = error_of(fixture);
