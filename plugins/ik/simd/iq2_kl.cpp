@@ -1,5 +1,10 @@
 // IQ2_KL. Two neighbours have one of 32 pairs of levels: that of their nearest levels, or the best one of a list for
 // these two.
+//
+// Half of a list is never chosen. If the nearest levels of x are known, x is between two borders. A level is as near as
+// another one to all of these x, or nearer, if it is on the side of the border that is next to their middle, or is the
+// same. A pair whose levels are both as near as those of a pair later in the list comes before it: errors are monotonic
+// in both distances, also when they are rounded, and a later pair is chosen only if its error is less.
 
 #include "plugins/ik/level_pairs.h"
 #include "plugins/ik/simd/ks_types.h"
@@ -44,16 +49,65 @@ constexpr auto kListRows = word_table<8>([](std::size_t i) { return row_of(i, fa
 constexpr auto kPairsBefore = word_table<8>([](std::size_t i) { return before_row(i, true); });
 constexpr auto kListsBefore = word_table<8>([](std::size_t i) { return before_row(i, false); });
 
+// The pairs of a list that may be chosen, in its order.
+struct ShortList {
+  static constexpr std::size_t kMost = 4;
+  std::uint8_t pair[kMost] = {};
+  bool is_complete = true;
+
+  constexpr ShortList(std::size_t list, std::size_t first, std::size_t second) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < 8; ++i) {
+      const std::uint8_t next = ik::kNear[list][i];
+      bool is_needed = true;
+      for (std::size_t before = 0; before < i; ++before)
+        if (is_as_near(first, ik::kGrid[ik::kNear[list][before]].first, ik::kGrid[next].first) &&
+            is_as_near(second, ik::kGrid[ik::kNear[list][before]].second, ik::kGrid[next].second))
+          is_needed = false;
+      if (!is_needed) continue;
+      is_complete = is_complete && count < kMost;
+      if (count < kMost) pair[count++] = next;
+    }
+    for (; count < kMost; ++count) pair[count] = pair[0];  // is not less than itself
+  }
+
+ private:
+  // True if all values whose nearest level is `level` are as near to `value` as to `other`, or nearer.
+  static constexpr bool is_as_near(std::size_t level, float value, float other) {
+    const float middle = 0.5f * (value + other);
+    if (value < other) return level < 7 && middle >= kTable.border(level);
+    return value == other || (level > 0 && middle <= kTable.border(level - 1));
+  }
+};
+
+// By number of the list.
+struct ShortLists {
+  std::uint8_t pair[32][ShortList::kMost] = {};
+  bool are_complete = true;
+
+  constexpr ShortLists() {
+    for (std::size_t i = 0; i < 64; ++i) {
+      if (ik::kPairOf[i] >= 0) continue;
+      const auto list = static_cast<std::size_t>(-1 - ik::kPairOf[i]);
+      const ShortList of_list(list, i / 8, i % 8);
+      are_complete = are_complete && of_list.is_complete;
+      for (std::size_t k = 0; k < ShortList::kMost; ++k) pair[list][k] = of_list.pair[k];
+    }
+  }
+};
+constexpr ShortLists kShortLists;
+static_assert(kShortLists.are_complete);
+constexpr int kNearest = ShortList::kMost;
+
 // For each list, the values of one of its pairs: the upper halves of two floats, whose lower halves are zero.
 constexpr LookupTable<32> pair_table(std::size_t i) {
   return word_table<32>([i](std::size_t list) {
-    const auto& pair = ik::kGrid[ik::kNear[list][i]];
+    const auto& pair = ik::kGrid[kShortLists.pair[list][i]];
     const auto half = [](float value) { return std::bit_cast<std::uint32_t>(value) >> 16; };
     return half(static_cast<float>(pair.first)) << 16 | half(static_cast<float>(pair.second));
   });
 }
-constexpr LookupTable<32> kNearPairs[8] = {pair_table(0), pair_table(1), pair_table(2), pair_table(3),
-                                           pair_table(4), pair_table(5), pair_table(6), pair_table(7)};
+constexpr LookupTable<32> kNearPairs[kNearest] = {pair_table(0), pair_table(1), pair_table(2), pair_table(3)};
 constexpr bool are_halves_enough() {
   for (const auto& pair : ik::kGrid)
     for (const float value : {static_cast<float>(pair.first), static_cast<float>(pair.second)})
@@ -64,15 +118,12 @@ static_assert(are_halves_enough());
 Floats first_of(Words pair) { return as_floats(pair & words(0xffff0000)); }
 Floats second_of(Words pair) { return as_floats(hn::ShiftLeft<16>(pair)); }
 
-// For each list, the numbers of four of its pairs as bytes.
-constexpr LookupTable<32> number_table(std::size_t from) {
-  return word_table<32>([from](std::size_t list) {
-    std::uint32_t word = 0;
-    for (std::size_t i = 0; i < 4; ++i) word |= std::uint32_t{ik::kNear[list][from + i]} << (8 * i);
-    return word;
-  });
-}
-constexpr LookupTable<32> kNumbers[2] = {number_table(0), number_table(4)};
+// For each list, the numbers of its pairs as bytes.
+constexpr LookupTable<32> kNumbers = word_table<32>([](std::size_t list) {
+  std::uint32_t word = 0;
+  for (std::size_t i = 0; i < kNearest; ++i) word |= std::uint32_t{kShortLists.pair[list][i]} << (8 * i);
+  return word;
+});
 
 // The values of the pairs as bytes.
 struct PairBytes {
@@ -110,7 +161,7 @@ HWY_INLINE NearestPair nearest_pair(Floats first, Floats second, Floats weight1,
   Words nearest = words(0), number = words(0);
   Floats least = floats(0);
   GGUFMILL_UNROLL
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < kNearest; ++i) {
     const Words pair = as_words(kNearPairs[i][index & words(31)]);
     const Floats off1 = first_of(pair) - first, off2 = second_of(pair) - second;
     const Floats error = weight1 * off1 * off1 + weight2 * off2 * off2;
@@ -118,7 +169,7 @@ HWY_INLINE NearestPair nearest_pair(Floats first, Floats second, Floats weight1,
     least = i == 0 ? error : choose(is_less, error, least);
     nearest = i == 0 ? pair : choose(is_less, pair, nearest);
     if constexpr (kHasNumber) {
-      const Words next = hn::ShiftRightSame(as_words(kNumbers[i / 4][index & words(31)]), 8 * (i % 4)) & words(255);
+      const Words next = hn::ShiftRightSame(as_words(kNumbers[index & words(31)]), 8 * i) & words(255);
       number = i == 0 ? next : choose(is_less, next, number);
     }
   }
