@@ -317,10 +317,11 @@ class LevelSearch {
   bool is_known(Floats greatest) const {
     const Floats weights = weights_of_all();
     const Floats products = hn::Load(kFloats, sides_[0][0].products) + hn::Load(kFloats, sides_[1][0].products);
-    const Floats least = floats(1e-17f), most = floats(1e17f), unit = hn::Abs(extreme_);
+    const Floats least = floats(1e-30f), most = floats(1e17f), unit = hn::Abs(extreme_);
+    const Floats score = greatest * unit * unit;
     const auto in_range = [&](Floats sum) { return hn::And(sum > least, sum < most); };
-    Mask known = hn::And(in_range(weights), in_range(weights * unit));
-    known = hn::And(known, hn::And(in_range(weights * unit * unit), in_range(greatest * unit * unit)));
+    Mask known = hn::And(hn::And(in_range(weights), in_range(score)), in_range(weights * score));
+    known = hn::And(known, weights * unit * unit < most);
     known = hn::And(known, products * products <= floats(4) * greatest * weights);
     return all(hn::Or(known, is_zero_));
   }
