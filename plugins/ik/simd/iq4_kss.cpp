@@ -7,6 +7,7 @@
 
 #include "plugins/ik/simd/ks_types.h"
 #include "plugins/ik/simd/level_bytes.h"
+#include "plugins/ik/simd/table_search.h"
 
 namespace ggufmill::simd {
 namespace {
@@ -116,30 +117,75 @@ struct Group {
   }
 };
 
-// Levels are changed only if kHasLevels, values always.
+// What four values need in the trials with a table and a sign. All inverse scales are within a few percent, so that a
+// scaled value passes at most one border: it has one of two levels, which are looked up once.
+template <Changes kChanges>
+struct GroupTerms {
+  static constexpr int kCount = count_of(kChanges);
+  Floats border[4], value[2][4], other[2][kCount][4];  // the values of the levels, and after their changes
+  Words odd[2][4];                                     // in the highest bit
+
+  GroupTerms(bool is_shifted, const Group& group, Floats one, Floats another) {
+    const LevelTable<16>& table = kLevels<16>[is_shifted];
+    for (int j = 0; j < 4; ++j) {
+      Words level = table.level(lesser(one * group.x[j], another * group.x[j]));
+      border[j] = table.border(level);
+      for (const int i : {0, 1}) {
+        value[i][j] = table.value(level);
+        odd[i][j] = hn::ShiftLeft<31>(words(0x6996) >> level);
+        for (int number = 0; number < kCount; ++number)
+          other[i][number][j] = kChanged<kChanges>[is_shifted][number][level];
+        level = hn::Min(level + words(1), words(15));
+      }
+    }
+  }
+};
+
+// Levels are found and changed only if kHasLevels, values always.
 template <Changes kChanges, bool kHasLevels>
 struct FourLevels {
+  static constexpr int kCount = count_of(kChanges);
   Words level[4];
   Floats value[4];
 
   // See ik::FourLevels: of an odd number of bits, the level whose change costs least is changed.
   HWY_INLINE FourLevels(bool is_shifted, const Group& group, Floats inverse, Floats scale) {
     const LevelTable<16>& table = kLevels<16>[is_shifted];
+    Floats other[kCount][4];
     Words odd = words(0);
     GGUFMILL_UNROLL
     for (int j = 0; j < 4; ++j) {
       level[j] = table.level(inverse * group.x[j]);
       value[j] = table.value(level[j]);
-      odd = odd ^ (words(0x6996) >> level[j]);
+      odd = odd ^ hn::ShiftLeft<31>(words(0x6996) >> level[j]);
+      GGUFMILL_UNROLL
+      for (int number = 0; number < kCount; ++number)
+        other[number][j] = kChanged<kChanges>[is_shifted][number][level[j]];
     }
-    change_one(is_shifted, group, scale, mask_of((odd & words(1)) != words(0)));
+    change_one(is_shifted, group, scale, odd, other);
+  }
+  HWY_INLINE FourLevels(bool is_shifted, const Group& group, const GroupTerms<kChanges>& terms, Floats inverse,
+                        Floats scale) {
+    static_assert(!kHasLevels);
+    Floats other[kCount][4];
+    Words odd = words(0);
+    GGUFMILL_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      const Mask is_next = inverse * group.x[j] >= terms.border[j];
+      value[j] = choose(is_next, terms.value[1][j], terms.value[0][j]);
+      odd = odd ^ choose(is_next, terms.odd[1][j], terms.odd[0][j]);
+      GGUFMILL_UNROLL
+      for (int number = 0; number < kCount; ++number)
+        other[number][j] = choose(is_next, terms.other[1][number][j], terms.other[0][number][j]);
+    }
+    change_one(is_shifted, group, scale, odd, other);
   }
 
  private:
   // The first change of a level exists. If there is no second or third one, its cost is infinite or NaN, and it is not
   // taken.
-  HWY_INLINE void change_one(bool is_shifted, const Group& group, Floats scale, Mask is_odd) {
-    constexpr int kCount = count_of(kChanges);
+  HWY_INLINE void change_one(bool is_shifted, const Group& group, Floats scale, Words odd,
+                             const Floats (&other)[kCount][4]) {
     // The cost before is that of the plain table.
     const LevelTable<16>& table = kLevels<16>[is_shifted];
     const Floats shift = floats(table.value(std::size_t{0}) - kLevels<16>.plain.value(std::size_t{0}));
@@ -151,12 +197,11 @@ struct FourLevels {
       Floats least_of_value = floats(0);
       GGUFMILL_UNROLL
       for (int number = 0; number < kCount; ++number) {
-        const Floats other = kChanged<kChanges>[is_shifted][number][level[j]];
-        const Floats after = scale * other - group.x[j];
+        const Floats after = scale * other[number][j] - group.x[j];
         const Floats cost = group.weight[j] * (after * after - square);
         const Mask takes = cost < least_of_value;
         least_of_value = number == 0 ? cost : choose(takes, cost, least_of_value);
-        values[j] = number == 0 ? other : choose(takes, other, values[j]);
+        values[j] = number == 0 ? other[0][j] : choose(takes, other[number][j], values[j]);
         if constexpr (kHasLevels) {
           const Words next = as_words(kChangedLevel<kChanges>[is_shifted][number][level[j]]);
           levels[j] = number == 0 ? next : choose(takes, next, levels[j]);
@@ -166,6 +211,7 @@ struct FourLevels {
       least = j == 0 ? least_of_value : choose(takes, least_of_value, least);
       if (j != 0) changed = choose(takes, words(static_cast<std::uint32_t>(j)), changed);
     }
+    const Mask is_odd = mask_of(as_ints(odd) < ints(0));
     GGUFMILL_UNROLL
     for (int j = 0; j < 4; ++j) {
       const Mask takes = hn::And(is_odd, mask_of(changed == words(static_cast<std::uint32_t>(j))));
@@ -189,28 +235,41 @@ Changes changes_for(const Blocks& blocks, int b, Floats least_scale, Floats most
   return all(hn::And(hn::And(no_underflow, no_overflow), is_near)) ? Changes::kNearest : Changes::kAll;
 }
 
-constexpr int kTries = 7;
+constexpr int kTries = 7, kTrials = 2 * kTries + 1;
+static_assert(borders_passed(kLevels<16>.plain, kTries, 1) == 1 && borders_passed(kLevels<16>.shifted, kTries, 1) == 1);
+
+// Adds the sums of the trials with a table and a sign, from their inverse scales with the positive sign.
+template <Changes kChanges>
+void sum_trials(const Blocks& blocks, int b, bool is_shifted, bool is_negative, const Floats* inverses,
+                LaneSums* sums) {
+  const auto signed_one = [&](int t) { return is_negative ? hn::Neg(inverses[t]) : inverses[t]; };
+  for (int k = 0; k < kGroups; ++k) {
+    const Group group(blocks, b, k);
+    const GroupTerms<kChanges> terms(is_shifted, group, signed_one(0), signed_one(kTrials - 1));
+    for (int t = 0; t < kTrials; ++t) {
+      const FourLevels<kChanges, false> four(is_shifted, group, terms, signed_one(t), floats(1) / inverses[t]);
+      for (int j = 0; j < 4; ++j) sums[t].add(group.weight[j], four.value[j], group.x[j]);
+    }
+  }
+}
 
 template <Changes kChanges>
 Floats search_scale(const Blocks& blocks, int b, Floats extreme) {
   constexpr Changes kOther = kChanges == Changes::kAll ? Changes::kAll : Changes::kNearestOfOther;
+  LaneSums sums[2][2][kTrials];
+  for (const bool is_shifted : {false, true}) {
+    Floats inverses[kTrials];
+    for (int t = 0; t < kTrials; ++t)
+      inverses[t] =
+          (floats(static_cast<float>(t - kTries)) + floats(kLevels<16>[is_shifted].value(std::size_t{0}))) / extreme;
+    sum_trials<kChanges>(blocks, b, is_shifted, false, inverses, sums[is_shifted][0]);
+    sum_trials<kOther>(blocks, b, is_shifted, true, inverses, sums[is_shifted][1]);
+  }
   LaneBest best;
   best.scale = hn::Neg(extreme) / floats(kLevels<16>.plain.value(std::size_t{0}));
-  for (int i = -kTries; i <= kTries; ++i)
-    for (const bool is_shifted : {false, true}) {
-      const Floats front = floats(kLevels<16>[is_shifted].value(std::size_t{0}));
-      const Floats inverse = (floats(static_cast<float>(i)) + front) / extreme, scale = floats(1) / inverse;
-      LaneSums positive, negative;
-      for (int k = 0; k < kGroups; ++k) {
-        const Group group(blocks, b, k);
-        const FourLevels<kChanges, false> one(is_shifted, group, inverse, scale);
-        for (int j = 0; j < 4; ++j) positive.add(group.weight[j], one.value[j], group.x[j]);
-        const FourLevels<kOther, false> other(is_shifted, group, hn::Neg(inverse), scale);
-        for (int j = 0; j < 4; ++j) negative.add(group.weight[j], other.value[j], group.x[j]);
-      }
-      best.take(positive.qx, positive.q2);
-      best.take(negative.qx, negative.q2);
-    }
+  for (int t = 0; t < kTrials; ++t)
+    for (const bool is_shifted : {false, true})
+      for (const LaneSums& sum : {sums[is_shifted][0][t], sums[is_shifted][1][t]}) best.take(sum.qx, sum.q2);
   return best.scale;
 }
 
