@@ -9,6 +9,7 @@
 #include "plugins/ik/level_pairs.h"
 #include "plugins/ik/simd/ks_types.h"
 #include "plugins/ik/simd/level_bytes.h"
+#include "plugins/ik/simd/table_search.h"
 #include "plugins/reference/iq_bits.h"
 
 namespace ggufmill::simd {
@@ -184,6 +185,48 @@ HWY_INLINE NearestPair nearest_pair(Floats first, Floats second, Floats weight1,
   return best;
 }
 
+// What two neighbours need in the trials with a sign. All inverse scales are within a few percent, so that a scaled
+// value passes at most one border: it has one of two levels. The pairs that may be chosen are looked up once for each
+// two of them; if there is a pair of just these levels, it is the only one.
+constexpr int kTries = 5, kTrials = 2 * kTries + 1;
+static_assert(borders_passed(kTable, kTries, 1) == 1);
+struct PairTerms {
+  Floats border1, border2;
+  Words pair[2][2][kNearest];
+
+  PairTerms(Floats first, Floats second) {
+    const Words low1 = kTable.level(first), low2 = kTable.level(second);
+    border1 = kTable.border(low1);
+    border2 = kTable.border(low2);
+    for (const std::uint32_t next1 : {0u, 1u})
+      for (const std::uint32_t next2 : {0u, 1u}) {
+        const Words level1 = hn::Min(low1 + words(next1), words(7)), level2 = hn::Min(low2 + words(next2), words(7));
+        const Words list = (as_words(kListRows[level1]) >> hn::ShiftLeft<2>(level2)) & words(15);
+        const Words index = (as_words(kListsBefore[level1]) + (list & words(7))) & words(31);
+        const Words same = as_words(kTable.value(level1)) | hn::ShiftRight<16>(as_words(kTable.value(level2)));
+        for (int i = 0; i < kNearest; ++i)
+          pair[next1][next2][i] = choose(mask_of(list == words(15)), same, as_words(kNearPairs[i][index]));
+      }
+  }
+
+  HWY_INLINE NearestPair nearest(Floats first, Floats second, Floats weight1, Floats weight2) const {
+    const Mask next1 = first >= border1, next2 = second >= border2;
+    Words nearest = words(0);
+    Floats least = floats(0);
+    GGUFMILL_UNROLL
+    for (int i = 0; i < kNearest; ++i) {
+      const Words each =
+          choose(next1, choose(next2, pair[1][1][i], pair[1][0][i]), choose(next2, pair[0][1][i], pair[0][0][i]));
+      const Floats off1 = first_of(each) - first, off2 = second_of(each) - second;
+      const Floats error = weight1 * off1 * off1 + weight2 * off2 * off2;
+      const Mask is_less = error < least;
+      least = i == 0 ? error : choose(is_less, error, least);
+      nearest = i == 0 ? each : choose(is_less, each, nearest);
+    }
+    return {first_of(nearest), second_of(nearest), words(0)};
+  }
+};
+
 // A sub-block in lanes.
 class Pairs {
  public:
@@ -205,31 +248,34 @@ class Pairs {
     sums.q2 = sums.q2 + (weighted1 * first + weighted2 * second);
   }
 
-  LaneSums sums(Floats inverse) const {
-    LaneSums sums;
-    for (int i = 0; i < kSub; i += 2) add(nearest<false>(inverse, i), floats(1), i, sums);
-    return sums;
+  // Adds the sums of the trials with a sign.
+  void sum_trials(const Floats (&inverses)[kTrials + 1], LaneSums (&sums)[kTrials + 1]) const {
+    for (int i = 0; i < kSub; i += 2) {
+      const auto least = [&](Floats x) { return lesser(inverses[0] * x, inverses[kTrials - 1] * x); };
+      const PairTerms terms(least(x(i)), least(x(i + 1)));
+      for (int t = 0; t <= kTrials; ++t)
+        add(terms.nearest(inverses[t] * x(i), inverses[t] * x(i + 1), weight(i), weight(i + 1)), floats(1), i, sums[t]);
+    }
   }
 
   Floats search_scale() const {
-    constexpr int kTries = 5;
     Floats magnitude;
     const Floats extreme = simd::extreme<kSub>([&](int i) { return x(i); }, magnitude);
-    const Floats front = floats(kTable.value(std::size_t{0})), first = floats(1) / (hn::Neg(extreme) / front);
+    const Floats front = floats(kTable.value(std::size_t{0}));
+    // By sign. The trial after the others is the first one; it has about the size of the middle one.
+    Floats inverses[2][kTrials + 1];
+    LaneSums sums[2][kTrials + 1];
+    for (int t = 0; t < kTrials; ++t) inverses[0][t] = (floats(static_cast<float>(t - kTries)) + front) / extreme;
+    inverses[0][kTrials] = hn::Neg(floats(1) / (hn::Neg(extreme) / front));
+    for (int t = 0; t <= kTrials; ++t) inverses[1][t] = hn::Neg(inverses[0][t]);
+    for (const int sign : {0, 1}) sum_trials(inverses[sign], sums[sign]);
     LaneBest best;
-    const LaneSums start = sums(first);
+    const LaneSums& start = sums[1][kTrials];
     best.scale = start.qx / start.q2;
     best.score = best.scale * start.qx;
-    const auto take = [&](Floats inverse) {
-      const LaneSums next = sums(inverse);
-      best.take(next.qx, next.q2);
-    };
-    take(hn::Neg(first));
-    for (int i = -kTries; i <= kTries; ++i) {
-      const Floats inverse = (floats(static_cast<float>(i)) + front) / extreme;
-      take(inverse);
-      take(hn::Neg(inverse));
-    }
+    best.take(sums[0][kTrials].qx, sums[0][kTrials].q2);
+    for (int t = 0; t < kTrials; ++t)
+      for (const int sign : {0, 1}) best.take(sums[sign][t].qx, sums[sign][t].q2);
     return hn::IfThenZeroElse(magnitude < floats(ik::kZero), best.scale);
   }
 
