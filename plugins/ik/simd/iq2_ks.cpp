@@ -15,6 +15,9 @@
 // score, so the error of qx is at most 177 u, and that of the score at most 394 u. By the same argument, the error of
 // the score of the plain loop is at most 92 u. Two of these add up to less than kSpare. The divisions by levels are
 // exact: where a value is so close to a threshold that rounding decides, the comparison of the plain loop is made.
+//
+// A trial is left out if it has the levels of the one before. The plain loop compares the two signs of a trial with
+// each other first, so it is left out only if both signs have these levels, or are not near the greatest score.
 
 #include <algorithm>
 #include <bit>
