@@ -1,9 +1,15 @@
 // IQ2_KL. Two neighbours have one of 32 pairs of levels: that of their nearest levels, or the best one of a list for
 // these two.
+//
+// Half of a list is never chosen. If the nearest levels of x are known, x is between two borders. A level is as near as
+// another one to all of these x, or nearer, if it is on the side of the border that is next to their middle, or is the
+// same. A pair whose levels are both as near as those of a pair later in the list comes before it: errors are monotonic
+// in both distances, also when they are rounded, and a later pair is chosen only if its error is less.
 
 #include "plugins/ik/level_pairs.h"
 #include "plugins/ik/simd/ks_types.h"
 #include "plugins/ik/simd/level_bytes.h"
+#include "plugins/ik/simd/table_search.h"
 #include "plugins/reference/iq_bits.h"
 
 namespace ggufmill::simd {
@@ -44,16 +50,65 @@ constexpr auto kListRows = word_table<8>([](std::size_t i) { return row_of(i, fa
 constexpr auto kPairsBefore = word_table<8>([](std::size_t i) { return before_row(i, true); });
 constexpr auto kListsBefore = word_table<8>([](std::size_t i) { return before_row(i, false); });
 
+// The pairs of a list that may be chosen, in its order.
+struct ShortList {
+  static constexpr std::size_t kMost = 4;
+  std::uint8_t pair[kMost] = {};
+  bool is_complete = true;
+
+  constexpr ShortList(std::size_t list, std::size_t first, std::size_t second) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < 8; ++i) {
+      const std::uint8_t next = ik::kNear[list][i];
+      bool is_needed = true;
+      for (std::size_t before = 0; before < i; ++before)
+        if (is_as_near(first, ik::kGrid[ik::kNear[list][before]].first, ik::kGrid[next].first) &&
+            is_as_near(second, ik::kGrid[ik::kNear[list][before]].second, ik::kGrid[next].second))
+          is_needed = false;
+      if (!is_needed) continue;
+      is_complete = is_complete && count < kMost;
+      if (count < kMost) pair[count++] = next;
+    }
+    for (; count < kMost; ++count) pair[count] = pair[0];  // is not less than itself
+  }
+
+ private:
+  // True if all values whose nearest level is `level` are as near to `value` as to `other`, or nearer.
+  static constexpr bool is_as_near(std::size_t level, float value, float other) {
+    const float middle = 0.5f * (value + other);
+    if (value < other) return level < 7 && middle >= kTable.border(level);
+    return value == other || (level > 0 && middle <= kTable.border(level - 1));
+  }
+};
+
+// By number of the list.
+struct ShortLists {
+  std::uint8_t pair[32][ShortList::kMost] = {};
+  bool are_complete = true;
+
+  constexpr ShortLists() {
+    for (std::size_t i = 0; i < 64; ++i) {
+      if (ik::kPairOf[i] >= 0) continue;
+      const auto list = static_cast<std::size_t>(-1 - ik::kPairOf[i]);
+      const ShortList of_list(list, i / 8, i % 8);
+      are_complete = are_complete && of_list.is_complete;
+      for (std::size_t k = 0; k < ShortList::kMost; ++k) pair[list][k] = of_list.pair[k];
+    }
+  }
+};
+constexpr ShortLists kShortLists;
+static_assert(kShortLists.are_complete);
+constexpr int kNearest = ShortList::kMost;
+
 // For each list, the values of one of its pairs: the upper halves of two floats, whose lower halves are zero.
 constexpr LookupTable<32> pair_table(std::size_t i) {
   return word_table<32>([i](std::size_t list) {
-    const auto& pair = ik::kGrid[ik::kNear[list][i]];
+    const auto& pair = ik::kGrid[kShortLists.pair[list][i]];
     const auto half = [](float value) { return std::bit_cast<std::uint32_t>(value) >> 16; };
     return half(static_cast<float>(pair.first)) << 16 | half(static_cast<float>(pair.second));
   });
 }
-constexpr LookupTable<32> kNearPairs[8] = {pair_table(0), pair_table(1), pair_table(2), pair_table(3),
-                                           pair_table(4), pair_table(5), pair_table(6), pair_table(7)};
+constexpr LookupTable<32> kNearPairs[kNearest] = {pair_table(0), pair_table(1), pair_table(2), pair_table(3)};
 constexpr bool are_halves_enough() {
   for (const auto& pair : ik::kGrid)
     for (const float value : {static_cast<float>(pair.first), static_cast<float>(pair.second)})
@@ -64,15 +119,12 @@ static_assert(are_halves_enough());
 Floats first_of(Words pair) { return as_floats(pair & words(0xffff0000)); }
 Floats second_of(Words pair) { return as_floats(hn::ShiftLeft<16>(pair)); }
 
-// For each list, the numbers of four of its pairs as bytes.
-constexpr LookupTable<32> number_table(std::size_t from) {
-  return word_table<32>([from](std::size_t list) {
-    std::uint32_t word = 0;
-    for (std::size_t i = 0; i < 4; ++i) word |= std::uint32_t{ik::kNear[list][from + i]} << (8 * i);
-    return word;
-  });
-}
-constexpr LookupTable<32> kNumbers[2] = {number_table(0), number_table(4)};
+// For each list, the numbers of its pairs as bytes.
+constexpr LookupTable<32> kNumbers = word_table<32>([](std::size_t list) {
+  std::uint32_t word = 0;
+  for (std::size_t i = 0; i < kNearest; ++i) word |= std::uint32_t{kShortLists.pair[list][i]} << (8 * i);
+  return word;
+});
 
 // The values of the pairs as bytes.
 struct PairBytes {
@@ -110,7 +162,7 @@ HWY_INLINE NearestPair nearest_pair(Floats first, Floats second, Floats weight1,
   Words nearest = words(0), number = words(0);
   Floats least = floats(0);
   GGUFMILL_UNROLL
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < kNearest; ++i) {
     const Words pair = as_words(kNearPairs[i][index & words(31)]);
     const Floats off1 = first_of(pair) - first, off2 = second_of(pair) - second;
     const Floats error = weight1 * off1 * off1 + weight2 * off2 * off2;
@@ -118,7 +170,7 @@ HWY_INLINE NearestPair nearest_pair(Floats first, Floats second, Floats weight1,
     least = i == 0 ? error : choose(is_less, error, least);
     nearest = i == 0 ? pair : choose(is_less, pair, nearest);
     if constexpr (kHasNumber) {
-      const Words next = hn::ShiftRightSame(as_words(kNumbers[i / 4][index & words(31)]), 8 * (i % 4)) & words(255);
+      const Words next = hn::ShiftRightSame(as_words(kNumbers[index & words(31)]), 8 * i) & words(255);
       number = i == 0 ? next : choose(is_less, next, number);
     }
   }
@@ -132,6 +184,48 @@ HWY_INLINE NearestPair nearest_pair(Floats first, Floats second, Floats weight1,
   }
   return best;
 }
+
+// What two neighbours need in the trials with a sign. All inverse scales are within a few percent, so that a scaled
+// value passes at most one border: it has one of two levels. The pairs that may be chosen are looked up once for each
+// two of them; if there is a pair of just these levels, it is the only one.
+constexpr int kTries = 5, kTrials = 2 * kTries + 1;
+static_assert(borders_passed(kTable, kTries, 1) == 1);
+struct PairTerms {
+  Floats border1, border2;
+  Words pair[2][2][kNearest];
+
+  PairTerms(Floats first, Floats second) {
+    const Words low1 = kTable.level(first), low2 = kTable.level(second);
+    border1 = kTable.border(low1);
+    border2 = kTable.border(low2);
+    for (const std::uint32_t next1 : {0u, 1u})
+      for (const std::uint32_t next2 : {0u, 1u}) {
+        const Words level1 = hn::Min(low1 + words(next1), words(7)), level2 = hn::Min(low2 + words(next2), words(7));
+        const Words list = (as_words(kListRows[level1]) >> hn::ShiftLeft<2>(level2)) & words(15);
+        const Words index = (as_words(kListsBefore[level1]) + (list & words(7))) & words(31);
+        const Words same = as_words(kTable.value(level1)) | hn::ShiftRight<16>(as_words(kTable.value(level2)));
+        for (int i = 0; i < kNearest; ++i)
+          pair[next1][next2][i] = choose(mask_of(list == words(15)), same, as_words(kNearPairs[i][index]));
+      }
+  }
+
+  HWY_INLINE NearestPair nearest(Floats first, Floats second, Floats weight1, Floats weight2) const {
+    const Mask next1 = first >= border1, next2 = second >= border2;
+    Words nearest = words(0);
+    Floats least = floats(0);
+    GGUFMILL_UNROLL
+    for (int i = 0; i < kNearest; ++i) {
+      const Words each =
+          choose(next1, choose(next2, pair[1][1][i], pair[1][0][i]), choose(next2, pair[0][1][i], pair[0][0][i]));
+      const Floats off1 = first_of(each) - first, off2 = second_of(each) - second;
+      const Floats error = weight1 * off1 * off1 + weight2 * off2 * off2;
+      const Mask is_less = error < least;
+      least = i == 0 ? error : choose(is_less, error, least);
+      nearest = i == 0 ? each : choose(is_less, each, nearest);
+    }
+    return {first_of(nearest), second_of(nearest), words(0)};
+  }
+};
 
 // A sub-block in lanes.
 class Pairs {
@@ -154,31 +248,34 @@ class Pairs {
     sums.q2 = sums.q2 + (weighted1 * first + weighted2 * second);
   }
 
-  LaneSums sums(Floats inverse) const {
-    LaneSums sums;
-    for (int i = 0; i < kSub; i += 2) add(nearest<false>(inverse, i), floats(1), i, sums);
-    return sums;
+  // Adds the sums of the trials with a sign.
+  void sum_trials(const Floats (&inverses)[kTrials + 1], LaneSums (&sums)[kTrials + 1]) const {
+    for (int i = 0; i < kSub; i += 2) {
+      const auto least = [&](Floats x) { return lesser(inverses[0] * x, inverses[kTrials - 1] * x); };
+      const PairTerms terms(least(x(i)), least(x(i + 1)));
+      for (int t = 0; t <= kTrials; ++t)
+        add(terms.nearest(inverses[t] * x(i), inverses[t] * x(i + 1), weight(i), weight(i + 1)), floats(1), i, sums[t]);
+    }
   }
 
   Floats search_scale() const {
-    constexpr int kTries = 5;
     Floats magnitude;
     const Floats extreme = simd::extreme<kSub>([&](int i) { return x(i); }, magnitude);
-    const Floats front = floats(kTable.value(std::size_t{0})), first = floats(1) / (hn::Neg(extreme) / front);
+    const Floats front = floats(kTable.value(std::size_t{0}));
+    // By sign. The trial after the others is the first one; it has about the size of the middle one.
+    Floats inverses[2][kTrials + 1];
+    LaneSums sums[2][kTrials + 1];
+    for (int t = 0; t < kTrials; ++t) inverses[0][t] = (floats(static_cast<float>(t - kTries)) + front) / extreme;
+    inverses[0][kTrials] = hn::Neg(floats(1) / (hn::Neg(extreme) / front));
+    for (int t = 0; t <= kTrials; ++t) inverses[1][t] = hn::Neg(inverses[0][t]);
+    for (const int sign : {0, 1}) sum_trials(inverses[sign], sums[sign]);
     LaneBest best;
-    const LaneSums start = sums(first);
+    const LaneSums& start = sums[1][kTrials];
     best.scale = start.qx / start.q2;
     best.score = best.scale * start.qx;
-    const auto take = [&](Floats inverse) {
-      const LaneSums next = sums(inverse);
-      best.take(next.qx, next.q2);
-    };
-    take(hn::Neg(first));
-    for (int i = -kTries; i <= kTries; ++i) {
-      const Floats inverse = (floats(static_cast<float>(i)) + front) / extreme;
-      take(inverse);
-      take(hn::Neg(inverse));
-    }
+    best.take(sums[0][kTrials].qx, sums[0][kTrials].q2);
+    for (int t = 0; t < kTrials; ++t)
+      for (const int sign : {0, 1}) best.take(sums[sign][t].qx, sums[sign][t].q2);
     return hn::IfThenZeroElse(magnitude < floats(ik::kZero), best.scale);
   }
 
