@@ -14,6 +14,9 @@
 // no product w x l is above 0 and, as rounding is monotonic, XL is not above any of them, so XL - w x l is not above 0
 // either, and no level moves.
 
+#include <algorithm>
+#include <bit>
+
 #include "plugins/reference/fit.h"
 #include "plugins/simd/compress.h"
 #include "plugins/simd/fit_symmetric.h"
