@@ -12,8 +12,10 @@ namespace ggufmill::simd {
 
 using Iq1Points = Points<reference::Ternary>;
 
-// Returns a view of the book's table, which is built on the first call.
+// Views of the book's tables, which are built on the first call. The latter has only the neighbours that can be nearest
+// to values which round to the point.
 LatticeView<reference::Ternary> iq1_view();
+LatticeView<reference::Ternary> iq1_rounded_view();
 
 // Values of the levels, with the shift up [0] and down [1].
 inline constexpr LevelValues kIq1LevelValues[2] = {
@@ -60,7 +62,7 @@ class Iq1Sub {
 
   Floats scale() const { return scale_; }
   Words point(int group) const { return points_[group]; }
-  Words index(int group) const { return hn::ShiftRight<8>(entry(group)); }
+  Words index(int group) const { return hn::ShiftRight<8>(entry(group, lattice_)); }
   // Returns the value of element i, before scaling.
   Floats value(int i) const { return iq1_value(points_[i / 8], i % 8, shifts_[i / 8]); }
 
@@ -74,24 +76,32 @@ class Iq1Sub {
     const auto low = sorted.at(hn::Max(cut.low, ints(0))), high = sorted.at(hn::Max(cut.high, ints(0)));
     const Mask turned = cut.scale < floats(0);
     const Words first = words(Iq1Points::word_of(reference::kIq1Book[0]));
+    const Floats inverse = floats(1) / scale_;
+    const Mask usual = hn::And(scale_ > floats(1e-30f), scale_ < floats(1e30f));
     for (int group = 0; group < kGroups; ++group) {
       Words point = words(Iq1Points::kOrigin);
+      Floats farthest = floats(0);  // greatest distance between a value and its level; a tie is at one half
       for (int i = 0; i < 8; ++i) {
         const Floats value = x(8 * group + i);
         const Words one = choose(low.not_after(value, 8 * group + i), words(1), words(0));
         const Words two = choose(high.not_after(value, 8 * group + i), words(1), words(0));
         const Words level = choose(turned, words(2) - one - two, one + two);
         point = point | hn::ShiftLeftSame(level, 4 * i);
+        const Floats exact = hn::Min(hn::Max(hn::MulSub(value, inverse, shifts_[group]), floats(-1)), floats(1));
+        farthest = hn::Max(farthest, hn::Abs(exact - to_floats(as_ints(level) - ints(1))));
       }
+      rounded_[group] = hn::And(usual, farthest < floats(0.5f - 0x1p-12f));
       points_[group] = choose(found, point, first);
     }
   }
 
-  Words entry(int group) const {
+  Words entry(int group, const LatticeView<reference::Ternary>& lattice) const {
     Words code = words(0);
     for (int i = 8; i-- > 0;) code = code + code + code + (hn::ShiftRightSame(points_[group], 4 * i) & words(3));
-    return hn::GatherIndex(kWords, lattice_.entries, as_ints(code));
+    return hn::GatherIndex(kWords, lattice.entries, as_ints(code));
   }
+
+  static Mask in_book(Words entry) { return mask_of((entry & words(LatticeEntry::kChunks)) == words(0)); }
 
   // Sets `moved` in the lanes where a group was not in the book.
   bool take_to_book(Mask found, Mask& moved) {
@@ -99,21 +109,25 @@ class Iq1Sub {
     x_rows.set(x_);
     weight_rows.set(weight_);
     alignas(64) float scales[kLanes], shifts[kLanes];
-    alignas(64) std::uint32_t entries[kLanes], points[kLanes];
+    alignas(64) std::uint32_t points[kLanes];
     hn::Store(scale_, kFloats, scales);
     for (int group = 0; group < kGroups; ++group) {
-      const Words entry = this->entry(group);
-      const Mask stray = hn::AndNot(mask_of((entry & words(LatticeEntry::kChunks)) == words(0)), found);
+      const Mask stray = hn::AndNot(in_book(entry(group, lattice_)), found);
       if (!any(stray)) continue;
       moved = hn::Or(moved, stray);
-      hn::Store(entry, kWords, entries);
       hn::Store(points_[group], kWords, points);
       hn::Store(shifts_[group], kFloats, shifts);
-      const auto point_of = [&](std::size_t lane) {
-        return StrayPoint{x_rows.at(lane, 8 * group), weight_rows.at(lane, 8 * group),
-                          kIq1LevelValues[shifts[lane] < 0], scales[lane], LatticeEntry(entries[lane])};
+      const auto find = [&](const LatticeView<reference::Ternary>& lattice, Mask lanes) {
+        alignas(64) std::uint32_t entries[kLanes];
+        hn::Store(entry(group, lattice), kWords, entries);
+        const auto point_of = [&](std::size_t lane) {
+          return StrayPoint{x_rows.at(lane, 8 * group), weight_rows.at(lane, 8 * group),
+                            kIq1LevelValues[shifts[lane] < 0], scales[lane], LatticeEntry(entries[lane])};
+        };
+        return find_neighbours(lattice, lanes, point_of, points);
       };
-      if (!find_neighbours(lattice_, stray, point_of, points)) return false;
+      if (!find(rounded_lattice_, hn::And(stray, rounded_[group]))) return false;
+      if (!find(lattice_, hn::AndNot(rounded_[group], stray))) return false;
       points_[group] = hn::Load(kWords, points);
     }
     return true;
@@ -132,11 +146,12 @@ class Iq1Sub {
     scale_ = choose(hn::And(moved, positive), xq / qq, scale_);
   }
 
-  LatticeView<reference::Ternary> lattice_ = iq1_view();
+  LatticeView<reference::Ternary> lattice_ = iq1_view(), rounded_lattice_ = iq1_rounded_view();
   const float* x_;
   const float* weight_;
   Floats scale_;
   Floats shifts_[kGroups];
+  Mask rounded_[kGroups];  // no other level is nearer to a value, nor close to it
   Words points_[kGroups];
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 // The best cut of a sorted sub-block into three parts (plugins/reference/iq1_thirds.h), with one sub-block per lane.
 
+#include <array>
 #include <cfloat>
 #include <limits>
 
@@ -49,13 +50,36 @@ class SortedLanes {
  private:
   static constexpr int kStep = static_cast<int>(kLanes);
 
-  // Batcher's odd-even merge sort.
-  void sort() {
+  struct Pair {
+    std::uint8_t i, j;
+  };
+
+  // Batcher's odd-even merge sort: calls order(i, j) for the pairs of positions to order, in turn.
+  template <class Order>
+  static constexpr void for_each_pair(const Order& order) {
     for (int run = 1; run < kCount; run *= 2)
       for (int distance = run; distance > 0; distance /= 2)
         for (int first = distance % run; first + distance < kCount; first += 2 * distance)
           for (int i = first; i < first + distance && i + distance < kCount; ++i)
             if (i / (2 * run) == (i + distance) / (2 * run)) order(i, i + distance);
+  }
+
+  static constexpr std::size_t kPairs = [] {
+    std::size_t count = 0;
+    for_each_pair([&](int, int) { ++count; });
+    return count;
+  }();
+
+  static constexpr std::array<Pair, kPairs> pairs() {
+    std::array<Pair, kPairs> list{};
+    std::size_t count = 0;
+    for_each_pair([&](int i, int j) { list[count++] = {static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(j)}; });
+    return list;
+  }
+
+  void sort() {
+    static constexpr std::array<Pair, kPairs> kInTurn = pairs();
+    for (const Pair& pair : kInTurn) order(pair.i, pair.j);
   }
 
   void order(int i, int j) {

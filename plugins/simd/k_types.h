@@ -14,7 +14,7 @@ struct Q2_K : reference::Q2_K {
 };
 
 struct Q3_K : reference::Q3_K {
-  static constexpr int kSets = 1;
+  static constexpr int kSets = kLanes == 16 ? 2 : 4;
   static void decode(const Block* block, std::uint64_t count, float* x);
   static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* packed);
 };

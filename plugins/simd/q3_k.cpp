@@ -1,7 +1,9 @@
 // Q3_K, with the same results as plugins/reference/q3_k.cpp, and with one super-block per lane.
 
+#include <optional>
+
 #include "plugins/simd/bytes.h"
-#include "plugins/simd/fit_all_steps.h"
+#include "plugins/simd/fit_steps.h"
 #include "plugins/simd/k_types.h"
 #include "plugins/simd/super_block.h"
 
@@ -10,11 +12,22 @@ namespace {
 
 constexpr int kGroups = 16;
 constexpr int kGroup = 16;
-constexpr int kInFlight = kLanes == 16 ? 8 : 4;
 constexpr int kLimit = 4;
 constexpr int kStep = static_cast<int>(kLanes);
 
-using Levels = LaneLevels<kSuperBlock>;
+using StepFit = StepFits<Q3_K::kSets * kGroups, kGroup, kLimit>;
+
+// Levels of 256 elements, with those of four consecutive elements in the bytes of a word, in lanes.
+using LevelBytes = LaneLevels<kSuperBlock / 4>;
+
+// Sets the levels of a group, as level(i) returns them, in the given lanes.
+template <class Level>
+void set_group(LevelBytes& levels, int group, Mask lanes, const Level& level) {
+  for (int i = 0; i < kGroup; i += 4) {
+    const int word = (group * kGroup + i) / 4;
+    levels.set(word, choose(lanes, four_bytes(i, level), levels[word]));
+  }
+}
 
 // Computes the codes of the group scales as value + 32; the first scale of greatest magnitude gets 0. Returns the scale
 // of the codes.
@@ -30,13 +43,6 @@ Floats code_plain(const Floats* scales, Words* codes) {
   return hn::IfThenZeroElse(none, floats(1) / inverse);
 }
 
-Floats fit_plain(const SuperBlocks& blocks, Levels& levels, Words* codes) {
-  Floats scales[kGroups];
-  AllStepFits<kGroups, kGroup, kLimit, kInFlight> fit;
-  fit.run(blocks.x(0), scales, levels);
-  return code_plain(scales, codes);
-}
-
 // Fits the group scales, which need not be finite.
 Floats code_weighted(const Floats* scales, const Floats* weight_sums, Words* codes) {
   alignas(64) float x[kGroups * kLanes], weights[kGroups * kLanes];
@@ -50,30 +56,27 @@ Floats code_weighted(const Floats* scales, const Floats* weight_sums, Words* cod
   return best.scale;
 }
 
-Floats fit_weighted(const SuperBlocks& blocks, Levels& levels, Words* codes) {
-  const Floats spread = floats(2) * blocks.sum_of_squares(0, kSuperBlock) / floats(float{kSuperBlock});
-  Floats scales[kGroups], weight_sums[kGroups];
-  alignas(64) float weights[kGroup * kLanes];
-  SymmetricFit<kGroup, kLimit, true> fit;
-  for (int group = 0; group < kGroups; ++group) {
-    const int first = group * kGroup;
-    weight_sums[group] = blocks.weigh(first, kGroup, spread, weights);
-    const Symmetric best = fit.run(blocks.x(first), weights);
-    scales[group] = best.scale;
-    for (int i = first; i < first + kGroup; ++i) levels.set(i, as_words(best.level(blocks.at(i), kLimit)));
-  }
-  return code_weighted(scales, weight_sums, codes);
+// Returns the levels of four elements from `first` on that are best for a scale, as bytes.
+HWY_INLINE Words four_levels(const SuperBlocks& blocks, int first, Floats scale) {
+  // As nearest_ints() does, which subtracts 0x400000.
+  constexpr std::uint32_t kLowest = 0x400000 - kLimit;
+  const auto level = [&](int i) {
+    const Words sum = as_words(blocks.at(first + i) / scale + floats(12582912.0f)) & words(0x007fffff);
+    return as_words(clamp(as_ints(sum), kLowest, kLowest + 2 * kLimit - 1));
+  };
+  const Words low = level(0) + hn::ShiftLeft<8>(level(1)), high = level(2) + hn::ShiftLeft<8>(level(3));
+  return low + hn::ShiftLeft<16>(high) - words(kLowest * 0x01010101u);
 }
 
-// Computes the best levels for the scales as stored. A group with scale 0 keeps its levels.
-void settle_levels(const SuperBlocks& blocks, Floats d, const Words* codes, Levels& levels) {
+// Computes the best levels for the scales as stored. A group with scale 0 keeps the levels of its fit, which
+// keep(group, lanes) sets.
+template <class Keep>
+void settle_levels(const SuperBlocks& blocks, Floats d, const Words* codes, LevelBytes& levels, const Keep& keep) {
   for (int group = 0; group < kGroups; ++group) {
     const Floats scale = d * to_floats(as_ints(codes[group]) - ints(32));
     const Mask zero = scale == floats(0);
-    for (int i = group * kGroup; i < (group + 1) * kGroup; ++i) {
-      const Ints level = clamp(nearest_ints(blocks.at(i) / scale), -kLimit, kLimit - 1) + ints(kLimit);
-      levels.set(i, choose(zero, levels[i], as_words(level)));
-    }
+    for (int i = group * kGroup; i < (group + 1) * kGroup; i += 4) levels.set(i / 4, four_levels(blocks, i, scale));
+    if (HWY_UNLIKELY(any(zero))) keep(group, zero);
   }
 }
 
@@ -86,26 +89,82 @@ Words scale_byte(const Words* codes, int i) {
   return pair(0) | hn::ShiftLeft<2>(pair(1)) | hn::ShiftLeft<4>(pair(2)) | hn::ShiftLeft<6>(pair(3));
 }
 
-// Returns a byte of hmask. Bit i / 32 of byte i % 32 is the third bit of level i.
-Words third_bits(const Levels& levels, int byte) {
+// Returns four bytes of hmask. Bit i / 32 of byte i % 32 is the third bit of level i.
+Words third_bits(const LevelBytes& levels, int word) {
   Words bits = words(0);
-  for (int i = 0; i < 8; ++i) bits = bits | hn::ShiftLeftSame(hn::ShiftRight<2>(levels[byte + 32 * i]), i);
+  for (int i = 0; i < 8; ++i)
+    bits = bits | hn::ShiftLeftSame(hn::ShiftRight<2>(levels[word + 8 * i]) & words(0x01010101), i);
   return bits;
+}
+
+// Returns four of the 64 bytes that reference::pack_crumbs produces.
+Words crumbs(const LevelBytes& levels, int word) {
+  const int first = word / 8 * 32 + word % 8;
+  const auto part = [&](int p) { return levels[first + 8 * p] & words(0x03030303); };
+  return part(0) | hn::ShiftLeft<2>(part(1)) | hn::ShiftLeft<4>(part(2)) | hn::ShiftLeft<6>(part(3));
+}
+
+template <class Keep>
+void pack(const SuperBlocks& blocks, Floats scale, const Words* codes, const Keep& keep,
+          LaneBlocks<Q3_K::Block>& packed) {
+  LevelBytes levels;
+  const Words d = floats_to_half(scale);
+  settle_levels(blocks, half_to_floats(d), codes, levels,
+                [&](int group, Mask lanes) { set_group(levels, group, lanes, keep(group)); });
+  for (int i = 0; i < 8; ++i) packed.set(i, third_bits(levels, i));
+  for (int i = 0; i < 16; ++i) packed.set(8 + i, crumbs(levels, i));
+  set_bytes(packed, 24, 3, [&](int i) { return scale_byte(codes, i); });
+  packed.set(27, d);
+}
+
+void encode_weighted(const SuperBlocks& blocks, LaneBlocks<Q3_K::Block>& packed) {
+  const Floats spread = floats(2) * blocks.sum_of_squares(0, kSuperBlock) / floats(float{kSuperBlock});
+  Floats scales[kGroups], weight_sums[kGroups];
+  Symmetric fits[kGroups];
+  alignas(64) float weights[kGroup * kLanes];
+  SymmetricFit<kGroup, kLimit, true> fit;
+  for (int group = 0; group < kGroups; ++group) {
+    const int first = group * kGroup;
+    weight_sums[group] = blocks.weigh(first, kGroup, spread, weights);
+    fits[group] = fit.run(blocks.x(first), weights);
+    scales[group] = fits[group].scale;
+  }
+  Words codes[kGroups];
+  const Floats scale = code_weighted(scales, weight_sums, codes);
+  const auto level = [&](int group) {
+    return [&, group](int i) { return as_words(fits[group].level(blocks.at(group * kGroup + i), kLimit)); };
+  };
+  pack(blocks, scale, codes, level, packed);
+}
+
+void encode_plain(const Batch<Q3_K::kSets>& batch, LaneBlocks<Q3_K::Block>* packed) {
+  alignas(64) float scales[Q3_K::kSets][kGroups][kLanes];
+  std::optional<SuperBlocks> blocks[Q3_K::kSets];
+  StepFit fit;
+  for (int set = 0; set < Q3_K::kSets; ++set) {
+    blocks[set].emplace(batch, set);
+    for (int group = 0; group < kGroups; ++group)
+      fit.fit(blocks[set]->x(group * kGroup), batch.x + set * kStep, group * kGroup, scales[set][group]);
+  }
+  fit.finish();
+  for (int set = 0; set < Q3_K::kSets; ++set) {
+    Floats best[kGroups];
+    Words codes[kGroups];
+    for (int group = 0; group < kGroups; ++group) best[group] = hn::Load(kFloats, scales[set][group]);
+    Words levels[kGroup];
+    const auto level = [&](int group) {
+      StepFit::find_levels(blocks[set]->x(group * kGroup), levels);
+      return [&](int i) { return levels[i]; };
+    };
+    pack(*blocks[set], code_plain(best, codes), codes, level, packed[set]);
+  }
 }
 
 }  // namespace
 
-void Q3_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
-  const SuperBlocks blocks(batch);
-  Levels levels;
-  Words codes[kGroups];
-  const Floats scale = blocks.weighted() ? fit_weighted(blocks, levels, codes) : fit_plain(blocks, levels, codes);
-  const Words d = floats_to_half(scale);
-  settle_levels(blocks, half_to_floats(d), codes, levels);
-  set_bytes(*packed, 0, 8, [&](int i) { return third_bits(levels, i); });
-  set_bytes(*packed, 8, 16, [&](int i) { return crumbs<0>(levels, i); });
-  set_bytes(*packed, 24, 3, [&](int i) { return scale_byte(codes, i); });
-  packed->set(27, d);
+void Q3_K::encode(const Batch<kSets>& batch, LaneBlocks<Block>* packed) {
+  if (!batch.weighted) return encode_plain(batch, packed);
+  for (int set = 0; set < kSets; ++set) encode_weighted(SuperBlocks(batch, set), packed[set]);
 }
 
 }  // namespace ggufmill::simd

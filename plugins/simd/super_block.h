@@ -9,9 +9,11 @@ inline constexpr int kSuperBlock = 256;
 
 class SuperBlocks {
  public:
-  explicit SuperBlocks(const Batch<1>& batch) : weighted_(batch.weighted) {
-    rows_to_lanes(batch.x, kSuperBlock, x_);
-    if (weighted_) rows_to_lanes(batch.importance, kSuperBlock, importance_);
+  // Reads set `set` of the batch.
+  template <int kSets>
+  explicit SuperBlocks(const Batch<kSets>& batch, int set = 0) : weighted_(batch.weighted) {
+    rows_to_lanes(batch.x + set * static_cast<int>(kLanes), kSuperBlock, x_);
+    if (weighted_) rows_to_lanes(batch.importance + set * static_cast<int>(kLanes), kSuperBlock, importance_);
   }
 
   bool weighted() const { return weighted_; }
