@@ -86,7 +86,7 @@ std::string errors_of(const JobStatus& status) {
   return text;
 }
 
-std::string text_of(const ClusterArray& array, const JobStatus& status) {
+std::string status_text(const ClusterArray& array, const JobStatus& status) {
   std::string text = fmt::format("{}: {}\n", printable(array.folder), counts_of(array, status));
   text += table_of(array, status) + errors_of(status);
   if (const std::string next = next_step(array, status); !next.empty()) text += printable(next) + "\n";
@@ -97,7 +97,7 @@ std::string text_of(const ClusterArray& array, const JobStatus& status) {
 class Screen {
  public:
   void show(const ClusterArray& array, const JobStatus& status) {
-    std::string text = terminal_ || status.state != JobStatus::State::kRunning ? text_of(array, status)
+    std::string text = terminal_ || status.state != JobStatus::State::kRunning ? status_text(array, status)
                                                                                : counts_of(array, status) + "\n";
     if (text == last_) return;
     if (terminal_ && lines_ != 0) fmt::print("\x1b[{}F\x1b[J", lines_);

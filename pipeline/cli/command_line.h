@@ -13,7 +13,8 @@
 
 namespace ggufmill {
 
-using Arguments = std::vector<std::string>;
+using Strings = std::vector<std::string>;
+using Arguments = Strings;
 
 struct CommandSpec {
   std::string usage;        // "ggufmill plan FILE [options]"

@@ -17,8 +17,6 @@ namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
-using Strings = std::vector<std::string>;
-
 CommandSpec compare_command() {
   CommandSpec spec;
   spec.usage = "ggufmill compare A B [options]";

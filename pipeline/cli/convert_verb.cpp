@@ -17,8 +17,6 @@ namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
-using Strings = std::vector<std::string>;
-
 // An option of convert_hf_to_gguf.py that has no effect here or is not supported.
 struct OddOption {
   const char* name;

@@ -15,8 +15,6 @@ namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
-using Strings = std::vector<std::string>;
-
 CommandSpec edit_command() {
   CommandSpec spec;
   spec.usage = "ggufmill edit FILE [KEY VALUE] [options]";

@@ -20,8 +20,6 @@ namespace {
 
 namespace po = boost::program_options;
 namespace json = boost::json;
-using Strings = std::vector<std::string>;
-
 CommandSpec imatrix_command() {
   CommandSpec spec;
   spec.usage = "ggufmill imatrix (show FILE | merge FILE[=WEIGHT]... --output FILE | convert FILE --output FILE)";

@@ -82,8 +82,6 @@ void print_text(const Model& model) {
     fmt::print("parts of the checkpoint: {}; only the {} part is shown\n", list_parts(parts), part_name(parts.front()));
 }
 
-using Strings = std::vector<std::string>;
-
 void print_edit_leftovers(const std::string& path) {
   for (const EditLeftover& left : edit_leftovers(path))
     print_note(fmt::format("{}  {}, left by an edit that was killed; the next edit removes it", left.path,

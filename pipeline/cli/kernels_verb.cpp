@@ -17,8 +17,6 @@
 namespace ggufmill {
 namespace {
 
-using Strings = std::vector<std::string>;
-
 CommandSpec kernels_command() {
   CommandSpec spec;
   spec.usage = "ggufmill kernels [options] [--check MODULE [--reference MODULE] [--type NAME ...] [--time]]";
@@ -110,7 +108,7 @@ void print_times(const ModuleConformance& checked) {
                                   rows));
 }
 
-int check_verb(const Parsed& parsed) {
+int check_modules(const Parsed& parsed) {
   ConformanceOptions options;
   options.module = parsed.values["check"].as<std::string>();
   options.reference = value_or<std::string>(parsed.values, "reference", {});
@@ -132,7 +130,7 @@ int check_verb(const Parsed& parsed) {
 }
 
 int kernels_verb(const Parsed& parsed) {
-  if (parsed.values.count("check")) return check_verb(parsed);
+  if (parsed.values.count("check")) return check_modules(parsed);
   for (const char* option : {"reference", "type", "time"})
     if (parsed.values.count(option))
       return fail(usage_error(fmt::format("--{} needs --check", option), "name the module: --check MODULE"));

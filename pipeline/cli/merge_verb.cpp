@@ -11,8 +11,6 @@ namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
-using Strings = std::vector<std::string>;
-
 CommandSpec merge_command() {
   CommandSpec spec;
   spec.usage = "ggufmill merge [options] FIRST-SHARD OUTPUT";

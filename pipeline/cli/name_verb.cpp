@@ -19,8 +19,6 @@ namespace {
 
 namespace po = boost::program_options;
 namespace json = boost::json;
-using Strings = std::vector<std::string>;
-
 CommandSpec name_command() {
   CommandSpec spec;
   spec.usage = "ggufmill name (NAME.gguf... | --of MODEL)";

@@ -17,8 +17,6 @@ namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
-using Strings = std::vector<std::string>;
-
 // Applies --threads and --io, which override the values in the file.
 Status override_limits(const po::variables_map& values, Limits& limits) {
   if (values.count("threads")) {

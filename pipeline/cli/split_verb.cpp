@@ -12,8 +12,6 @@ namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
-using Strings = std::vector<std::string>;
-
 CommandSpec split_command() {
   CommandSpec spec;
   spec.usage = "ggufmill split [options] INPUT OUTPUT";

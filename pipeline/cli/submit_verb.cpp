@@ -97,7 +97,6 @@ void print_engine(const ClusterArray& array) {
 }
 
 Result<SubmitOptions> submit_options(const Job& job, const po::variables_map& values) {
-  using Strings = std::vector<std::string>;
   SubmitOptions options;
   if (job.cluster) options.cluster = *job.cluster;
   BOOST_OUTCOME_TRY(override_cluster(values, options.cluster));

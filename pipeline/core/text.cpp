@@ -37,15 +37,15 @@ constexpr std::size_t kEdit = 4;
 constexpr std::size_t kReplaceKind = 5;
 constexpr std::size_t kSeparator = 1;
 
-bool is_separator(char c) { return c == '_' || c == '-' || c == ' '; }
+bool separates_words(char c) { return c == '_' || c == '-' || c == ' '; }
 
 // Cost of a character that occurs in only one of the two words.
-std::size_t extra(char c) { return is_separator(c) ? kSeparator : kEdit; }
+std::size_t extra(char c) { return separates_words(c) ? kSeparator : kEdit; }
 
 std::size_t replacement(char a, char b) {
   const auto x = static_cast<unsigned char>(a), y = static_cast<unsigned char>(b);
   if (std::tolower(x) == std::tolower(y)) return 0;
-  if (is_separator(a) && is_separator(b)) return kSeparator;
+  if (separates_words(a) && separates_words(b)) return kSeparator;
   return !std::isdigit(x) == !std::isdigit(y) ? kEdit : kReplaceKind;
 }
 

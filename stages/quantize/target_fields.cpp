@@ -161,7 +161,7 @@ Form<TypeBound> bound_form(const Types& types) {
       .doc("Tensors, and the range of their types by bits per weight.");
 }
 
-Fields<TargetSettings> settings_fields(const RecipeCatalog& catalog) {
+Fields<TargetSettings> target_settings_fields(const RecipeCatalog& catalog) {
   using Settings = TargetSettings;
   std::string built_in;
   for (const BuiltInExclusion& each : built_in_exclusions()) built_in += fmt::format("{}, ", each.name);
@@ -261,7 +261,7 @@ Result<TargetOptions> options_of(TargetSettings settings, const Types& types) {
 
 Form<std::optional<TargetOptions>> target_form(const RecipeCatalog& catalog) {
   using Target = std::optional<TargetOptions>;
-  const Fields<TargetSettings> fields = settings_fields(catalog);
+  const Fields<TargetSettings> fields = target_settings_fields(catalog);
   const auto convert = [fields, types = catalog.types()](TargetSettings settings,
                                                          const ConfigNode& quantize) -> Result<Target> {
     if (!settings.budgets.empty()) {
