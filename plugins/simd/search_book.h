@@ -54,7 +54,8 @@ struct BookTables {
  private:
   static float value_of(int level) { return static_cast<float>(Format::kMagnitudes[level]) + kShift; }
 
-  BookTables() {
+  // Runs once. In every function that needs the tables, it took most of the time to compile them.
+  [[gnu::cold]] HWY_NOINLINE BookTables() {
     for (int entry = 0; entry < kEntries; ++entry)
       for (int i = 0, levels = entry; i < kInTable; ++i, levels /= kLevels)
         of_entries[i][entry] = value_of(levels % kLevels);
