@@ -7,11 +7,11 @@
 // that of zeros plus s (s * sum(w m m) - 2 sum(w |x| m)), so the best point is found by looking at all of them. First
 // the best scale of any size is found for each sub-block; then codes near what d, from several starts, makes of it are
 // tried, with the points chosen again for each; for the codes and points found, d is that of least squared error, and
-// so on until nothing improves. Where the eighth sign follows from seven others, each eight values with an odd number
-// of negative ones have one sign inverted: that of the value for which it costs least, with the points chosen for this
-// cost. The least effort guesses the scales without the book, and chooses points for a single d, which is then that of
-// least squared error for them. Sums are in element order, without fused operations. All arithmetic is in F32, but for
-// the sums over the sub-blocks.
+// so on for some rounds or until nothing improves. Where the eighth sign follows from seven others, each eight values
+// with an odd number of negative ones have one sign inverted: that of the value for which it costs least, with the
+// points chosen for this cost. The least effort guesses the scales without the book, and chooses points for a single d,
+// which is then that of least squared error for them. Sums are in element order, without fused operations. All
+// arithmetic is in F32, but for the sums over the sub-blocks.
 
 #include <cfloat>
 #include <cmath>
@@ -33,8 +33,9 @@ struct PartRange {
 struct BookEffort {
   int scales;  // first scales tried for a sub-block
   int starts;  // of d
+  int rounds;  // of codes and points, then d
 };
-inline constexpr BookEffort kBookEfforts[] = {{4, 1}, {10, 3}, {16, 6}};
+inline constexpr BookEffort kBookEfforts[] = {{4, 1, 1}, {5, 2, 2}, {16, 6, 4}};
 inline constexpr std::uint32_t kQuickEffort = 1;
 
 // Numbers of a code book. A format whose scales have other than four bits has a `kMostCode`, one with another range of
@@ -228,7 +229,7 @@ class BookSearch {
  private:
   using Shape = BookShape<Format>;
   static constexpr int kSubs = Shape::kSubs, kGroups = Shape::kGroups;
-  static constexpr int kRounds = 4, kMostCode = Shape::kMostCode;
+  static constexpr int kMostCode = Shape::kMostCode;
   static constexpr float kMostHalf = 65504;
 
   // Sums over a sub-block, for the points chosen; `error` is relative to zeros.
@@ -244,13 +245,13 @@ class BookSearch {
       greatest = scales_[sub] > greatest ? scales_[sub] : greatest;
     }
     if (greatest == 0) return;
+    const float top = Format::scale(1, kMostCode), step = Format::scale(1, 1) - Format::scale(1, 0);
     if constexpr (kIsQuick) {
-      choose_once(greatest);
+      descend(as_half(greatest / top), effort.rounds);
       return;
     }
-    const float top = Format::scale(1, kMostCode), step = Format::scale(1, 1) - Format::scale(1, 0);
     for (int i = 0; i < effort.starts; ++i)
-      descend(as_half(greatest / (top + 0.5f * step * static_cast<float>(1 - i))));
+      descend(as_half(greatest / (top + 0.5f * step * static_cast<float>(1 - i))), effort.rounds);
   }
 
   // Chooses the points of a sub-block at a scale.
@@ -353,26 +354,17 @@ class BookSearch {
 
   static bool is_usable(float d) { return d > 0 && d <= kMostHalf; }
 
-  void choose_once(float greatest) {
-    const float d = as_half(greatest / Format::scale(1, kMostCode));
-    Round round;
-    if (!is_usable(d) || !choose_codes(d, round)) return;
-    if (round.total < error_) keep(d, round.total, round);
-    if (!(round.mm > 0)) return;
-    const float next = as_half(static_cast<float>(round.xm / round.mm));
-    const double error = double{next} * (double{next} * round.mm - 2 * round.xm);
-    if (is_usable(next) && error < error_) keep(next, error, round);
-  }
-
-  void descend(float d) {
+  void descend(float d, int rounds) {
     double before = DBL_MAX;
-    for (int turn = 0; turn < kRounds; ++turn) {
+    for (int turn = 0; turn < rounds; ++turn) {
       Round round;
       if (!is_usable(d) || !choose_codes(d, round)) return;
       if (round.total < error_) keep(d, round.total, round);
       if (!(round.total < before) || !(round.mm > 0)) return;
       before = round.total;
       const float next = as_half(static_cast<float>(round.xm / round.mm));
+      const double error = double{next} * (double{next} * round.mm - 2 * round.xm);
+      if (is_usable(next) && error < error_) keep(next, error, round);
       if (next == d) return;
       d = next;
     }

@@ -142,13 +142,13 @@ struct SearchedIq2Xxs : LatticeCodec<Iq2XxsFormat> {
 // A code book with shifts.
 struct SearchedIq1S : Iq1S {
   static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kOne};
-  static constexpr std::uint32_t kKeepsReferenceFrom = 1;
+  static constexpr std::uint32_t kKeepsReferenceFrom = 2;
   using Book = Iq1SBook;
 };
 
 struct SearchedIq1M : Iq1M {
   static constexpr GgmlWeights kGgml{GgmlWeights::kRoot2, GgmlWeights::kSquare};
-  static constexpr std::uint32_t kKeepsReferenceFrom = 1;
+  static constexpr std::uint32_t kKeepsReferenceFrom = 2;
   using Book = Iq1MBook;
 };
 

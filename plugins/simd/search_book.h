@@ -4,11 +4,13 @@
 //
 // At a scale s, the error of a point is s (s mm - 2 xm): in the parentheses, a line in s. So a point that is worse than
 // another one at both ends of an interval of scales is worse within it. The usual scales of a sub-block are cut into
-// intervals; in each, points are compared with the best ones at its ends, and one that is worse in all intervals is
-// left out. "Worse" leaves a margin that is far above the errors of rounding, so that a point left out also has the
-// greater error as a float, and the same point is chosen.
+// intervals; in each, points are compared with good ones at its ends, and one that is worse in all intervals is left
+// out. Most points are left out by lower bounds of their lines in bytes, before their sums are computed. "Worse" leaves
+// a margin that is far above the errors of rounding, so that a point left out also has the greater error as a float,
+// and the same point is chosen.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -25,68 +27,108 @@ enum class Sums {
   kUp,        // of the values, shifted up or down; see reference::ShiftedPoints
   kDown,
 };
+inline constexpr bool is_shifted(Sums sums) { return sums == Sums::kUp || sums == Sums::kDown; }
 
-// Sums of all points of a group, and what their terms amount to at most.
+// A code book in two forms: the values of each point, shifted if the sums are, in rows and by coordinate; and its place
+// in the table, which has an entry for all levels of two coordinates of three levels, or of one of eight.
 template <class Format, Sums kSums>
-struct PointSums {
+struct BookTables {
   using Shape = reference::BookShape<Format>;
-  static constexpr int kPoints = Shape::kPoints;
-  static constexpr bool kIsShifted = kSums == Sums::kUp || kSums == Sums::kDown;
-
-  alignas(64) float xm[kPoints], mm[kPoints];
-  float greatest_xm, greatest_mm;
-
-  // `x` and `w`: those of the group.
-  HWY_INLINE void set(const float* x, const float* w) {
-    const Magnitudes& all = magnitudes();
-    Floats most_xm = floats(0), most_mm = floats(0);
-    for (int at = 0; at < kPoints; at += kLaneStep) {
-      Floats sum_xm = floats(0), sum_mm = floats(0), least = floats(FLT_MAX);
-      GGUFMILL_UNROLL
-      for (int i = 0; i < Shape::kDims; ++i) {
-        const Floats m = hn::Load(kFloats, all.at[i] + at), wm = floats(w[i]) * m;
-        const Floats term = wm * floats(kIsShifted ? x[i] : std::fabs(x[i]));
-        sum_xm = sum_xm + term;
-        sum_mm = sum_mm + wm * m;
-        if constexpr (kSums == Sums::kInverted) least = lesser(term, least);
-      }
-      if constexpr (!kIsShifted) {
-        most_xm = greater(sum_xm, most_xm);
-        most_mm = greater(sum_mm, most_mm);
-      }
-      if constexpr (kSums == Sums::kInverted) sum_xm = sum_xm - floats(2) * least;
-      hn::Store(sum_xm, kFloats, xm + at);
-      hn::Store(sum_mm, kFloats, mm + at);
-    }
-    if constexpr (kIsShifted) {
-      constexpr float kMost = 1 + reference::kIq1Shift;
-      greatest_xm = greatest_mm = 0;
-      for (int i = 0; i < Shape::kDims; ++i) {
-        greatest_xm += kMost * w[i] * std::fabs(x[i]);
-        greatest_mm += kMost * kMost * w[i];
-      }
-    } else {
-      greatest_xm = hn::GetLane(hn::MaxOfLanes(kFloats, most_xm));
-      greatest_mm = hn::GetLane(hn::MaxOfLanes(kFloats, most_mm));
-    }
-  }
-
- private:
+  static constexpr int kPoints = Shape::kPoints, kDims = Shape::kDims, kLevels = Shape::kLevels;
+  static constexpr int kInTable = kLevels <= 4 ? 2 : 1;  // coordinates
+  static constexpr int kTables = kDims / kInTable, kEntries = 16;
   static constexpr float kShift = kSums == Sums::kUp     ? reference::kIq1Shift
                                   : kSums == Sums::kDown ? -reference::kIq1Shift
                                                          : 0.0f;
+  static constexpr float kMost = is_shifted(kSums) ? 1 + reference::kIq1Shift : Format::kMagnitudes[kLevels - 1];
 
-  // The magnitudes or shifted values of all points, one dimension after the other.
-  struct Magnitudes {
-    alignas(64) float at[Shape::kDims][kPoints];
-    Magnitudes() {
-      for (int i = 0; i < Shape::kDims; ++i)
-        for (int point = 0; point < kPoints; ++point) at[i][point] = Shape::magnitude(point, i) + kShift;
+  alignas(64) float values[kPoints][kDims], by_dims[kDims][kPoints];
+  alignas(64) std::uint8_t places[kTables][kPoints];
+  alignas(64) float of_entries[kInTable][kEntries];  // the values of the coordinates
+
+  static const BookTables& get() {
+    static const BookTables tables;
+    return tables;
+  }
+
+ private:
+  static float value_of(int level) { return static_cast<float>(Format::kMagnitudes[level]) + kShift; }
+
+  // Runs once. In every function that needs the tables, it took most of the time to compile them.
+  [[gnu::cold]] HWY_NOINLINE BookTables() {
+    for (int entry = 0; entry < kEntries; ++entry)
+      for (int i = 0, levels = entry; i < kInTable; ++i, levels /= kLevels)
+        of_entries[i][entry] = value_of(levels % kLevels);
+    for (int point = 0; point < kPoints; ++point) {
+      const auto& levels = Format::kBook[static_cast<std::size_t>(point)];
+      for (int i = 0; i < kDims; ++i)
+        by_dims[i][point] = values[point][i] = value_of(levels[static_cast<std::size_t>(i)]);
+      for (int table = 0; table < kTables; ++table) {
+        int place = 0;
+        for (int i = kInTable; i-- > 0;)
+          place = place * kLevels + levels[static_cast<std::size_t>(table * kInTable + i)];
+        places[table][point] = static_cast<std::uint8_t>(place);
+      }
+    }
+  }
+};
+
+// The sums of some points of a group.
+template <class Format, Sums kSums>
+struct PointSums {
+  using Tables = BookTables<Format, kSums>;
+  static constexpr int kPoints = Tables::kPoints, kDims = Tables::kDims;
+
+  alignas(64) float xm[kPoints + kLaneStep], mm[kPoints + kLaneStep];
+
+  // Computes them for `count` points; `x` and `w` are those of the group. The last vector is padded with sums that are
+  // never the best. `points` is readable up to a full vector.
+  HWY_NOINLINE void set(const float* x, const float* w, const std::uint16_t* points, int count) {
+    const Tables& tables = Tables::get();
+    const Factors factors(x, w);
+    for (int at = 0; at < count; at += kLaneStep) {
+      const float* rows[kLanes];
+      for (int lane = 0; lane < kLaneStep; ++lane) rows[lane] = tables.values[points[at + lane]];
+      alignas(64) float values[kDims * kLanes];
+      rows_to_lanes(rows, kDims, values);
+      add_up(factors, values, kLaneStep, at);
+    }
+    hn::StoreU(floats(0), kFloats, xm + count);
+    hn::StoreU(floats(HUGE_VALF), kFloats, mm + count);
+  }
+
+  // Computes them for all points.
+  HWY_NOINLINE void set_all(const float* x, const float* w) {
+    const Tables& tables = Tables::get();
+    const Factors factors(x, w);
+    for (int at = 0; at < kPoints; at += kLaneStep) add_up(factors, tables.by_dims[0] + at, kPoints, at);
+  }
+
+ private:
+  struct Factors {
+    Floats sizes[kDims], weights[kDims];
+    HWY_INLINE Factors(const float* x, const float* w) {
+      for (int i = 0; i < kDims; ++i) {
+        sizes[i] = floats(is_shifted(kSums) ? x[i] : std::fabs(x[i]));
+        weights[i] = floats(w[i]);
+      }
     }
   };
-  static const Magnitudes& magnitudes() {
-    static const Magnitudes all;
-    return all;
+
+  // Computes the sums from number `at` on. The values of the coordinates are `stride` apart.
+  HWY_INLINE void add_up(const Factors& factors, const float* values, int stride, int at) {
+    Floats sum_xm = floats(0), sum_mm = floats(0), least = floats(FLT_MAX);
+    GGUFMILL_UNROLL
+    for (int i = 0; i < kDims; ++i) {
+      const Floats m = hn::Load(kFloats, values + i * stride), wm = factors.weights[i] * m;
+      const Floats term = wm * factors.sizes[i];
+      sum_xm = sum_xm + term;
+      sum_mm = sum_mm + wm * m;
+      if constexpr (kSums == Sums::kInverted) least = lesser(term, least);
+    }
+    if constexpr (kSums == Sums::kInverted) sum_xm = sum_xm - floats(2) * least;
+    hn::Store(sum_xm, kFloats, xm + at);
+    hn::Store(sum_mm, kFloats, mm + at);
   }
 };
 
@@ -110,6 +152,220 @@ HWY_INLINE reference::PointChoice least_of(const float* xms, const float* mms, i
   return {hn::GetLane(all), xms[best], mms[best], best};
 }
 
+// Finds the points of a group that can be the best at some scales, without the sums of all of them. At a scale, a
+// point's line is a sum of terms, one for each table. What a term is above the least of its table, in units and rounded
+// down, is a byte, so that sums of bytes are lower bounds of the lines of all points.
+template <class Format, Sums kSums>
+class CoarseGroup {
+ public:
+  using Tables = BookTables<Format, kSums>;
+  static constexpr int kPoints = Tables::kPoints;
+
+  // Scales in ascending order; the lines of the points that are good there; and how far above them a point is worse.
+  template <int kNodes>
+  struct Nodes {
+    float scales[kNodes], xm[kNodes], mm[kNodes], margins[kNodes];
+
+    // The value that a point's line must exceed at node k to be worse than the good point of node j there.
+    float bound(int j, int k) const { return scales[k] * mm[j] - 2 * xm[j] + margins[k]; }
+  };
+
+  // `x` and `w`: those of the group.
+  HWY_INLINE void set(const float* x, const float* w) {
+    const Tables& tables = Tables::get();
+    greatest_xm_ = greatest_mm_ = 0;
+    float least = FLT_MAX;
+    for (int i = 0; i < Tables::kDims; ++i) {
+      const float wx = w[i] * std::fabs(x[i]);
+      greatest_xm_ += Tables::kMost * wx;
+      greatest_mm_ += Tables::kMost * Tables::kMost * w[i];
+      least = wx < least ? wx : least;
+    }
+    // Inverting a sign adds four times the least term.
+    least_inverted_ = kSums == Sums::kInverted ? 3.99f * least * static_cast<float>(Format::kMagnitudes[0]) : 0.0f;
+    for (int table = 0; table < Tables::kTables; ++table)
+      for (int at = 0; at < Tables::kEntries; at += kLaneStep) {
+        Floats xm = floats(0), mm = floats(0);
+        GGUFMILL_UNROLL
+        for (int i = 0; i < Tables::kInTable; ++i) {
+          const int element = table * Tables::kInTable + i;
+          const Floats m = hn::Load(kFloats, tables.of_entries[i] + at), wm = floats(w[element]) * m;
+          xm = xm + wm * floats(is_shifted(kSums) ? x[element] : std::fabs(x[element]));
+          mm = mm + wm * m;
+        }
+        hn::Store(floats(2) * xm, kFloats, two_xm_[table] + at);
+        hn::Store(mm, kFloats, mm_[table] + at);
+      }
+    x_ = x;
+    w_ = w;
+  }
+
+  // Returns false if the numbers are too small or too large to compare at scales from `low` to `high`.
+  bool is_usual(float low, float high) const {
+    const float smallest = kMargin * greatest_at(low), largest = greatest_at(high);
+    return low > 0 && smallest > kTiny && low * smallest > kTiny && largest < kHuge && high * largest < kHuge;
+  }
+
+  // Writes the points that no good point is better than in all of the intervals between nodes, or at a single node, and
+  // returns their number. `points` has room for all of them and a vector more.
+  template <int kNodes>
+  HWY_NOINLINE int find(Nodes<kNodes>& nodes, std::uint16_t* points) const {
+    alignas(64) std::uint8_t sums[kNodes][kPoints];
+    Unit units[kNodes];
+    for (int k = 0; k < kNodes; ++k) {
+      nodes.margins[k] = kMargin * greatest_at(nodes.scales[k]);
+      const int good = add_up(nodes.scales[k], units[k], sums[k]);
+      set_sums(good, nodes.xm[k], nodes.mm[k]);
+    }
+    const auto threshold = [&](int j, int k) { return units[k].threshold(nodes.bound(j, k) + nodes.margins[k]); };
+    Bytes own[kNodes], of_next[kNodes], of_last[kNodes];
+    for (int k = 0; k < kNodes; ++k) {
+      own[k] = threshold(k, k);
+      if (k + 1 < kNodes) of_next[k] = threshold(k + 1, k);
+      if (k > 0) of_last[k] = threshold(k - 1, k);
+    }
+    int count = 0;
+    for (int at = 0; at < kPoints; at += kBytesStep) {
+      // Not zero where a point is worse.
+      Bytes worse;
+      if constexpr (kNodes == 1) {
+        worse = hn::SaturatedSub(hn::Load(kBytes, sums[0] + at), own[0]);
+      } else {
+        worse = hn::Set(kBytes, 255);
+        GGUFMILL_UNROLL
+        for (int k = 0; k + 1 < kNodes; ++k) {
+          const Bytes here = hn::Load(kBytes, sums[k] + at), next = hn::Load(kBytes, sums[k + 1] + at);
+          const Bytes than_first = hn::Min(hn::SaturatedSub(here, own[k]), hn::SaturatedSub(next, of_last[k + 1]));
+          const Bytes than_second = hn::Min(hn::SaturatedSub(here, of_next[k]), hn::SaturatedSub(next, own[k + 1]));
+          worse = hn::Min(worse, hn::Max(than_first, than_second));
+        }
+      }
+      std::uint64_t kept = 0;
+      hn::StoreMaskBits(kBytes, worse == hn::Zero(kBytes), reinterpret_cast<std::uint8_t*>(&kept));
+      for (; kept != 0; kept &= kept - 1) points[count++] = static_cast<std::uint16_t>(at + std::countr_zero(kept));
+    }
+    for (int i = 0; i < kLaneStep; ++i) points[count + i] = 0;
+    return count;
+  }
+
+  // Chooses the best of all points at a scale.
+  HWY_NOINLINE reference::PointChoice choose(float scale) const {
+    PointSums<Format, kSums> sums;
+    if (!is_usual(scale, scale)) {
+      sums.set_all(x_, w_);
+      return reference::AllPoints<Format>::choose(sums.xm, sums.mm, scale);
+    }
+    Nodes<1> node{{scale}, {}, {}, {}};
+    std::uint16_t points[kPoints + kLaneStep];
+    const int count = find(node, points);
+    sums.set(x_, w_, points, count);
+    reference::PointChoice choice = least_of(sums.xm, sums.mm, count, scale);
+    choice.point = points[choice.point];
+    return choice;
+  }
+
+ private:
+  static constexpr hn::ScalableTag<std::uint8_t> kBytes{};
+  using Bytes = hn::Vec<decltype(kBytes)>;
+  static constexpr int kBytesStep = 4 * kLaneStep;
+  // Part of the greatest terms; each of the sums and products that are compared is rounded by at most 2^-24 of them.
+  static constexpr float kMargin = 0x1p-18f;
+  // Beyond these, products of a margin or a term may underflow or overflow.
+  static constexpr float kTiny = 0x1p-100f, kHuge = 0x1p100f;
+  // Units in the mean of the terms of an entry of each table, so that the sums of good points are some tens of units.
+  static constexpr float kUnits = Tables::kInTable == 1 ? 600 : 400;
+
+  // The unit of bytes, and the sum of the least terms.
+  struct Unit {
+    float inverse, base;
+
+    // Returns the greatest sum that a line with the given value can have.
+    Bytes threshold(float line) const {
+      const float most = (line - base) * inverse * (1 + 0x1p-12f) + 1;
+      return hn::Set(kBytes, most < 255 ? static_cast<std::uint8_t>(most > 0 ? most : 0) : std::uint8_t{255});
+    }
+  };
+
+  float greatest_at(float scale) const { return scale * greatest_mm_ + 2 * greatest_xm_; }
+
+  // Adds up the bytes of all points at a scale; returns the first point with the least sum.
+  HWY_NOINLINE int add_up(float scale, Unit& unit, std::uint8_t* sums) const {
+    const Tables& tables = Tables::get();
+    alignas(16) std::uint8_t bytes[Tables::kTables][Tables::kEntries];
+    make_bytes(scale, unit, bytes);
+    Bytes lookups[Tables::kTables];
+    for (int table = 0; table < Tables::kTables; ++table) lookups[table] = hn::LoadDup128(kBytes, bytes[table]);
+    Bytes least = hn::Set(kBytes, 255);
+    for (int at = 0; at < kPoints; at += kBytesStep) {
+      const auto of = [&](int table) {
+        return hn::TableLookupBytes(lookups[table], hn::Load(kBytes, tables.places[table] + at));
+      };
+      static_assert(Tables::kTables == 4);
+      const Bytes sum = hn::SaturatedAdd(hn::SaturatedAdd(of(0), of(1)), hn::SaturatedAdd(of(2), of(3)));
+      hn::Store(sum, kBytes, sums + at);
+      least = hn::Min(least, sum);
+    }
+    alignas(64) std::uint8_t all[kBytesStep];
+    hn::Store(least, kBytes, all);
+    for (int half = kBytesStep / 2; half > 0; half /= 2)
+      for (int i = 0; i < half; ++i) all[i] = std::min(all[i], all[i + half]);
+    const Bytes least_of_all = hn::Set(kBytes, all[0]);
+    for (int at = 0;; at += kBytesStep) {
+      const std::intptr_t found = hn::FindFirstTrue(kBytes, hn::Load(kBytes, sums + at) == least_of_all);
+      if (found >= 0) return at + static_cast<int>(found);
+    }
+  }
+
+  HWY_INLINE void make_bytes(float scale, Unit& unit, std::uint8_t (*bytes)[Tables::kEntries]) const {
+    constexpr int kVectors = Tables::kEntries / kLaneStep;
+    Floats above[Tables::kTables][kVectors];
+    Floats total = floats(0);
+    unit.base = least_inverted_;
+    for (int table = 0; table < Tables::kTables; ++table) {
+      Floats least = floats(HUGE_VALF);
+      for (int v = 0; v < kVectors; ++v) {
+        const Floats mm = hn::Load(kFloats, mm_[table] + v * kLaneStep);
+        above[table][v] = floats(scale) * mm - hn::Load(kFloats, two_xm_[table] + v * kLaneStep);
+        least = lesser(above[table][v], least);
+      }
+      least = hn::MinOfLanes(kFloats, least);
+      for (int v = 0; v < kVectors; ++v) {
+        above[table][v] = above[table][v] - least;
+        total = total + above[table][v];
+      }
+      unit.base += hn::GetLane(least);
+    }
+    const float sum = hn::GetLane(hn::SumOfLanes(kFloats, total));
+    unit.inverse = sum > kTiny ? kUnits * float{Tables::kEntries} / sum : 0.0f;
+    const Floats inverse = floats(unit.inverse * (1 - 0x1p-12f));
+    const hn::Rebind<std::uint8_t, decltype(kInts)> narrow{};
+    for (int table = 0; table < Tables::kTables; ++table)
+      for (int v = 0; v < kVectors; ++v) {
+        const Ints rounded = to_ints(lesser(above[table][v] * inverse, floats(255)));
+        hn::StoreU(hn::DemoteTo(narrow, rounded), narrow, bytes[table] + v * kLaneStep);
+      }
+  }
+
+  // The sums of a point, in any order.
+  void set_sums(int point, float& xm, float& mm) const {
+    const float* values = Tables::get().values[point];
+    float least = FLT_MAX;
+    xm = mm = 0;
+    for (int i = 0; i < Tables::kDims; ++i) {
+      const float wm = w_[i] * values[i], term = wm * (is_shifted(kSums) ? x_[i] : std::fabs(x_[i]));
+      xm += term;
+      mm += wm * values[i];
+      least = term < least ? term : least;
+    }
+    if (kSums == Sums::kInverted) xm -= 2 * least;
+  }
+
+  const float* x_;
+  const float* w_;
+  float greatest_xm_, greatest_mm_, least_inverted_;
+  alignas(64) float two_xm_[Tables::kTables][Tables::kEntries], mm_[Tables::kTables][Tables::kEntries];
+};
+
 // The likely points of the groups of a super-block.
 template <class Format, Sums kSums>
 class LikelyLines {
@@ -117,16 +373,14 @@ class LikelyLines {
   // Keeps the pointers. `is_needed(group)` says for which groups points are to be found.
   template <class IsNeeded>
   LikelyLines(const float* x, const float* w, const IsNeeded& is_needed) : x_(x), w_(w) {
-    AllSums sums;
     for (int sub = 0; sub < Shape::kSubs; ++sub) {
       const float most = Shape::most_in(x + sub * Format::kSubBlock);
       low_[sub] = most / (Shape::top() * kHighest);
       high_[sub] = most / (Shape::top() * kLowest);
-      for (int group = sub * Shape::kGroups; group < (sub + 1) * Shape::kGroups; ++group) {
-        if (!is_needed(group)) continue;
-        sums.set(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
-        find_likely(group, sums, low_[sub], high_[sub]);
-      }
+      Nodes nodes;
+      if (low_[sub] > 0) set_scales(low_[sub], high_[sub], nodes);
+      for (int group = sub * Shape::kGroups; group < (sub + 1) * Shape::kGroups; ++group)
+        if (is_needed(group)) find_likely(group, low_[sub], high_[sub], nodes);
     }
   }
 
@@ -141,81 +395,51 @@ class LikelyLines {
 
  private:
   using Shape = reference::BookShape<Format>;
-  using AllSums = PointSums<Format, kSums>;
+  using Coarse = CoarseGroup<Format, kSums>;
+  using Some = PointSums<Format, kSums>;
   static constexpr int kPoints = Shape::kPoints, kStep = kLaneStep;
-  static constexpr int kNodes = 6;                            // the ends of the intervals
+  static constexpr int kNodes = 4;                            // the ends of the intervals
   static constexpr int kMostLikely = std::min(kPoints, 256);  // of a group, on average
   // The usual scales give the greatest value these parts of the top.
-  static constexpr float kLowest = 0.45f, kHighest = AllSums::kIsShifted ? 5.0f : 3.5f;
-  // Part of the greatest terms; each of the sums and products that are compared is rounded by at most 2^-24 of them.
-  static constexpr float kMargin = 0x1p-18f;
-  // Beyond these, products of a margin or a term may underflow or overflow.
-  static constexpr float kTiny = 0x1p-100f, kHuge = 0x1p100f;
+  static constexpr float kLowest = 0.5f, kHighest = is_shifted(kSums) ? 2.6f : 1.6f;
+  using Nodes = typename Coarse::template Nodes<kNodes>;
 
   // A point's line at a node.
   static Floats line_at(float scale, Floats xm, Floats mm) { return floats(scale) * mm - floats(2) * xm; }
 
-  HWY_NOINLINE reference::PointChoice choose_of_all(int group, float scale) const {
-    AllSums sums;
-    sums.set(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
-    return reference::AllPoints<Format>::choose(sums.xm, sums.mm, scale);
+  reference::PointChoice choose_of_all(int group, float scale) const {
+    Coarse coarse;
+    coarse.set(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
+    return coarse.choose(scale);
   }
 
-  // The scales at the ends of the intervals, the points that are best there, and how far above them a point is worse.
-  struct Nodes {
-    float scales[kNodes], xm[kNodes], mm[kNodes], margins[kNodes];
-  };
-
-  // Returns false if the numbers are too small or too large to compare.
-  static bool find_nodes(const AllSums& sums, float low, float high, Nodes& nodes) {
+  static void set_scales(float low, float high, Nodes& nodes) {
     const float factor = std::pow(high / low, 1.0f / static_cast<float>(kNodes - 1));
     nodes.scales[0] = low;
     for (int k = 1; k + 1 < kNodes; ++k) nodes.scales[k] = nodes.scales[k - 1] * factor;
     nodes.scales[kNodes - 1] = high;
-    Floats least[kNodes];
-    Ints at[kNodes], now = hn::Iota(kInts, 0);
-    for (int k = 0; k < kNodes; ++k) least[k] = floats(HUGE_VALF), at[k] = ints(0);
-    for (int i = 0; i < kPoints; i += kStep) {
-      const Floats xm = hn::Load(kFloats, sums.xm + i), mm = hn::Load(kFloats, sums.mm + i);
-      GGUFMILL_UNROLL
-      for (int k = 0; k < kNodes; ++k) {
-        const Floats line = line_at(nodes.scales[k], xm, mm);
-        const Mask less = line < least[k];
-        least[k] = simd::choose(less, line, least[k]);
-        at[k] = simd::choose(less, now, at[k]);
-      }
-      now = now + ints(kStep);
-    }
-    for (int k = 0; k < kNodes; ++k) {
-      const Mask is_least = least[k] == hn::MinOfLanes(kFloats, least[k]);
-      const Ints first = simd::choose(is_least, at[k], ints(INT32_MAX));
-      const int best = std::min(hn::GetLane(hn::MinOfLanes(kInts, first)), kPoints - 1);
-      nodes.xm[k] = sums.xm[best];
-      nodes.mm[k] = sums.mm[best];
-      nodes.margins[k] = kMargin * (nodes.scales[k] * sums.greatest_mm + 2 * sums.greatest_xm);
-    }
-    const float smallest = nodes.margins[0];
-    const float largest = nodes.scales[kNodes - 1] * sums.greatest_mm + 2 * sums.greatest_xm;
-    return smallest > kTiny && low * smallest > kTiny && largest < kHuge && high * largest < kHuge;
   }
 
-  void find_likely(int group, const AllSums& sums, float low, float high) {
+  void find_likely(int group, float low, float high, Nodes& nodes) {
     counts_[group] = 0;
     firsts_[group] = end_;
-    Nodes nodes;
-    if (!(low > 0) || !find_nodes(sums, low, high, nodes)) return;
-    // The value that a point's line must exceed at node k to be worse than the best point of node j there.
-    const auto bound = [&](int j, int k) {
-      return floats(nodes.scales[k] * nodes.mm[j] - 2 * nodes.xm[j] + nodes.margins[k]);
-    };
+    const float* const x = x_ + group * Shape::kDims;
+    const float* const w = w_ + group * Shape::kDims;
+    Coarse coarse;
+    coarse.set(x, w);
+    if (!coarse.is_usual(low, high)) return;
+    std::uint16_t points[kPoints + kStep];
+    const int count = coarse.find(nodes, points);
+    Some sums;
+    sums.set(x, w, points, count);
     Floats own[kNodes], of_next[kNodes], of_last[kNodes];
     for (int k = 0; k < kNodes; ++k) {
-      own[k] = bound(k, k);
-      if (k + 1 < kNodes) of_next[k] = bound(k + 1, k);
-      if (k > 0) of_last[k] = bound(k - 1, k);
+      own[k] = floats(nodes.bound(k, k));
+      if (k + 1 < kNodes) of_next[k] = floats(nodes.bound(k + 1, k));
+      if (k > 0) of_last[k] = floats(nodes.bound(k - 1, k));
     }
     int end = end_;
-    for (int i = 0; i < kPoints; i += kStep) {
+    for (int i = 0; i < count; i += kStep) {
       const Floats xm = hn::Load(kFloats, sums.xm + i), mm = hn::Load(kFloats, sums.mm + i);
       Floats lines[kNodes];
       GGUFMILL_UNROLL
@@ -232,7 +456,8 @@ class LikelyLines {
       const Mask kept = hn::Not(worse);
       hn::StoreU(hn::Compress(xm, kept), kFloats, xm_ + end);
       hn::StoreU(hn::Compress(mm, kept), kFloats, mm_ + end);
-      hn::StoreU(hn::Compress(hn::Iota(kInts, i), hn::RebindMask(kInts, kept)), kInts, points_ + end);
+      const Ints numbers = hn::PromoteTo(kInts, hn::LoadU(hn::Rebind<std::uint16_t, decltype(kInts)>(), points + i));
+      hn::StoreU(hn::Compress(numbers, hn::RebindMask(kInts, kept)), kInts, points_ + end);
       end += static_cast<int>(hn::CountTrue(kFloats, kept));
     }
     hn::StoreU(floats(0), kFloats, xm_ + end);
@@ -253,7 +478,8 @@ class LikelyLines {
   float low_[Shape::kSubs], high_[Shape::kSubs];
 };
 
-// All points of the groups of one sub-block, for searches that look at each sub-block once.
+// All points of the groups of one sub-block, for searches that look at each sub-block once. The sums of small books are
+// computed for all points.
 template <class Format, Sums kSums>
 class AllLines {
  public:
@@ -266,26 +492,28 @@ class AllLines {
   void turn_to(int sub, const IsNeeded& is_needed) {
     for (int i = 0; i < Shape::kGroups; ++i) {
       const int group = sub * Shape::kGroups + i;
-      if (is_needed(group)) sums_[i].set(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
+      if (!is_needed(group)) continue;
+      groups_[i].set(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
+      if constexpr (kIsSmall) sums_[i].set_all(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
     }
   }
 
   // Chooses the best of all points.
   reference::PointChoice choose(int group, float scale) const {
-    const AllSums& sums = sums_[group % Shape::kGroups];
-    const bool is_small = scale * (scale * sums.greatest_mm + 2 * sums.greatest_xm) < kHuge;  // false for NaN
-    return is_small ? least_of(sums.xm, sums.mm, Shape::kPoints, scale)
-                    : reference::AllPoints<Format>::choose(sums.xm, sums.mm, scale);
+    const int at = group % Shape::kGroups;
+    if constexpr (kIsSmall)
+      if (groups_[at].is_usual(scale, scale)) return least_of(sums_[at].xm, sums_[at].mm, Shape::kPoints, scale);
+    return groups_[at].choose(scale);
   }
 
  private:
   using Shape = reference::BookShape<Format>;
-  using AllSums = PointSums<Format, kSums>;
-  static constexpr float kHuge = 0x1p100f;
+  static constexpr bool kIsSmall = Shape::kPoints * Shape::kDims <= 2048;
 
   const float* x_;
   const float* w_;
-  AllSums sums_[Shape::kGroups];
+  CoarseGroup<Format, kSums> groups_[Shape::kGroups];
+  PointSums<Format, kSums> sums_[kIsSmall ? Shape::kGroups : 1];
 };
 
 // The classes that choose are made of LikelyLines, or of AllLines.
