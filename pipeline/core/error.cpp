@@ -64,7 +64,7 @@ Error error_at(const Origin& origin, std::string what, std::string help) {
 
 void Diagnostics::add(Error error) {
   const std::vector<Error> also = std::exchange(error.also, {});
-  if (seen_.emplace(error.where, error.what).second) errors_.push_back(std::move(error));
+  if (error.where.empty() || seen_.emplace(error.where, error.what).second) errors_.push_back(std::move(error));
   for (const Error& other : also) add(other);
 }
 
