@@ -28,7 +28,7 @@ void Q2_0::encode(const float* x, Block& block) {
   block.d.store(greatest);
   std::memset(block.qs, 0, sizeof block.qs);
   for (unsigned i = 0; i < kElements; ++i) {
-    const int level = clamp_level(to_int32(std::round(x[i] * inverse)), -1, 2) + 1;
+    const int level = clamp_level(to_int32(round_away(x[i] * inverse)), -1, 2) + 1;
     block.qs[i / 4] = static_cast<std::uint8_t>(block.qs[i / 4] | level << (2 * (i % 4)));
   }
 }

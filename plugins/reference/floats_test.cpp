@@ -117,6 +117,17 @@ TEST_CASE("to_int32 cuts toward zero and marks what does not fit") {
   CHECK(to_int32(std::numeric_limits<float>::quiet_NaN()) == INT32_MIN);
 }
 
+TEST_CASE("round_away rounds as std::round is defined, whatever the C library does") {
+  for (float tie = 0.5f; tie < 0x1p24f; tie = 2 * tie + 0.5f) {
+    volatile float value = tie;  // not computed by the compiler
+    CHECK(round_away(value) == tie + 0.5f);
+    CHECK(round_away(-value) == -tie - 0.5f);
+    value = std::nextafter(tie, 0.0f);
+    CHECK(round_away(value) == tie - 0.5f);
+  }
+  CHECK(round_away(kInfinity) == kInfinity);
+}
+
 TEST_CASE("round_to_int rounds ties away from zero and drops what does not fit") {
   CHECK(round_to_int(0.5f) == 1);
   CHECK(round_to_int(-0.5f) == -1);

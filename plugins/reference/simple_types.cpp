@@ -38,7 +38,7 @@ float signed_bytes(const float* x, std::uint8_t* qs) {
   for (int j = 0; j < kCount; ++j) magnitude = magnitude > std::fabs(x[j]) ? magnitude : std::fabs(x[j]);
   const float d = magnitude / 127.0f;
   const float inverse = reciprocal_or_zero(d);
-  for (int j = 0; j < kCount; ++j) qs[j] = static_cast<std::uint8_t>(to_int32(std::round(x[j] * inverse)));
+  for (int j = 0; j < kCount; ++j) qs[j] = static_cast<std::uint8_t>(to_int32(round_away(x[j] * inverse)));
   return d;
 }
 
