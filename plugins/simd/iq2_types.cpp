@@ -16,8 +16,7 @@ struct Iq2XxsLanes : reference::Iq2XxsFormat {
 
 struct Iq2XsLanes : reference::Iq2XsFormat {
   static LatticeView<reference::Ternary> view() {
-    static const LatticeTable<reference::Ternary, reference::kIq2XsNeighbours, Keep::kNearestToRounded> table(
-        lattice());
+    static const LatticeTable<reference::Ternary, reference::kIq2XsNeighbours, Keep::kSteps> table(lattice());
     return table.view();
   }
 };
