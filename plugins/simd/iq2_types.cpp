@@ -16,8 +16,7 @@ struct Iq2XxsLanes : reference::Iq2XxsFormat {
 
 struct Iq2XsLanes : reference::Iq2XsFormat {
   static LatticeView<reference::Ternary> view() {
-    static const LatticeTable<reference::Ternary, reference::kIq2XsNeighbours, Keep::kNearestToRounded> table(
-        lattice());
+    static const LatticeTable<reference::Ternary, reference::kIq2XsNeighbours, Keep::kSteps> table(lattice());
     return table.view();
   }
 };
@@ -25,7 +24,7 @@ struct Iq2XsLanes : reference::Iq2XsFormat {
 struct Iq2SLanes : reference::Iq2SFormat {
   static Floats plain_weight(Floats x, Floats mean_square) { return floats(0.25f) * mean_square + x * x; }
   static LatticeView<reference::Ternary> view() {
-    static const LatticeTable<reference::Ternary, reference::kIq2SNeighbours, Keep::kNearestToRounded> table(lattice());
+    static const LatticeTable<reference::Ternary, reference::kIq2SNeighbours, Keep::kSteps> table(lattice());
     return table.view();
   }
 };

@@ -13,8 +13,8 @@ template <class Space>
 class NeighbourBatch {
  public:
   // Searches for one group per lane, given its place and table entry. rows_of(at) returns the group's
-  // values, then its weights; `rounded` are the points of all groups before the search. Returns the
-  // lanes that have a result, as bits.
+  // values, then its weights; `scales` and `rounded` are the scales and points of all places. Returns the lanes that
+  // have a result, as bits.
   template <class RowsOf>
   HWY_INLINE unsigned run(const LatticeView<Space>& lattice, const float* scales, const std::uint32_t* at,
                           const std::uint32_t* entries, const RowsOf& rows_of, const std::uint32_t* rounded) {
@@ -24,7 +24,7 @@ class NeighbourBatch {
       lists_[lane] = reinterpret_cast<const float*>(lattice.words + LatticeEntry(entries[lane]).first_chunk() * kStep);
     }
     const Words places = hn::LoadU(kWords, at);
-    scale_ = hn::GatherIndex(kFloats, scales, as_ints(places & words(static_cast<std::uint32_t>(kLanes - 1))));
+    scale_ = hn::GatherIndex(kFloats, scales, as_ints(places));
     chunks_ = hn::LoadU(kWords, entries) & words(LatticeEntry::kChunks);
     prepare(rows, hn::GatherIndex(kWords, rounded, as_ints(places)));
     const std::uint32_t count = std::min(hn::GetLane(hn::MaxOfLanes(kWords, chunks_)), kMost) * kStep;

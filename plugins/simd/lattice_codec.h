@@ -31,11 +31,13 @@ class LatticeEncoder {
       squares = squares + x * x;
     }
     const Floats mean_square = floats(Format::kMeanFactor) * squares / floats(256);
-    for (int at = 0; at < kSubBlocks; ++at) {
-      const int first = at * Input::kCount * kStep;
-      input_.prepare(x_ + first, weighted_ ? importance_ + first : nullptr, mean_square);
-      if (!scale_.find(input_)) return reference::kNoBookPoint;
-      keep(at);
+    for (int at = 0; at < kSubBlocks; at += Scale::kSubs) {
+      for (int sub = 0; sub < Scale::kSubs; ++sub) {
+        const int first = (at + sub) * Input::kCount * kStep;
+        inputs_[sub].prepare(x_ + first, weighted_ ? importance_ + first : nullptr, mean_square);
+      }
+      if (!scale_.find(inputs_)) return reference::kNoBookPoint;
+      for (int sub = 0; sub < Scale::kSubs; ++sub) keep(at + sub, sub);
     }
     for (std::size_t lane = 0; lane < count; ++lane) put(lane, blocks[lane]);
     return GGUFMILL_OK;
@@ -45,13 +47,13 @@ class LatticeEncoder {
   static constexpr int kStep = static_cast<int>(kLanes);
   static constexpr int kSubBlocks = 256 / Input::kCount;
 
-  void keep(int at) {
-    hn::Store(scale_.scale(), kFloats, scales_[at]);
-    hn::Store(choose(scale_.zeros(), words(1), words(0)), kWords, zeros_[at]);
+  void keep(int at, int sub) {
+    hn::Store(scale_.scale(sub), kFloats, scales_[at]);
+    hn::Store(choose(scale_.zeros(sub), words(1), words(0)), kWords, zeros_[at]);
     for (int group = 0; group < Scale::kGroups; ++group)
-      hn::Store(scale_.index(group), kWords, indices_[at * Scale::kGroups + group]);
+      hn::Store(scale_.index(sub, group), kWords, indices_[at * Scale::kGroups + group]);
     for (int eight = 0; eight < Input::kSigns; ++eight)
-      hn::Store(input_.signs(eight), kWords, signs_[at * Input::kSigns + eight]);
+      hn::Store(inputs_[sub].signs(eight), kWords, signs_[at * Input::kSigns + eight]);
   }
 
   void put(std::size_t lane, Block& block) const {
@@ -72,7 +74,7 @@ class LatticeEncoder {
   }
 
   bool weighted_;
-  Input input_;
+  Input inputs_[Scale::kSubs];
   Scale scale_;
   alignas(64) float x_[256 * kLanes];
   alignas(64) float importance_[256 * kLanes];

@@ -5,6 +5,7 @@
 
 #include "plugins/simd/compress.h"
 #include "plugins/simd/lattice_batch.h"
+#include "plugins/simd/lattice_steps.h"
 
 namespace ggufmill::simd {
 
@@ -54,6 +55,8 @@ class ChangedGroups {
     look_up(lattice, placed);
     for (std::size_t i = 0; i < special_count_; ++i)
       if (!as_reference(special_[i])) return false;
+    if constexpr (kTakesSteps)
+      if (!place_steps(scales, rows_of, as_reference, placed)) return false;
     if constexpr (Points<Space>::kBatches)
       return place_batches(lattice, scales, rows_of, as_reference, placed);
     else
@@ -65,10 +68,12 @@ class ChangedGroups {
   // For batches, the points are in order of their chunks: one, two, or more.
   static constexpr std::uint32_t kKinds = Points<Space>::kBatches ? 3 : 1;
   static constexpr std::size_t kRoom = kSize + kLanes;
+  static constexpr bool kTakesSteps = Space::kLevels == 3;
 
   // Writes all points as if they were in the book, and lists those that are not.
   HWY_INLINE void look_up(const LatticeView<Space>& lattice, GroupPoints<kSize>& placed) {
     for (std::size_t& count : stray_counts_) count = 0;
+    step_count_ = 0;
     hn::StoreU(words(0), kWords, codes_ + count_);
     for (std::size_t first = 0; first < count_; first += kLanes) {
       const Words codes = hn::Load(kWords, codes_ + first);
@@ -78,7 +83,13 @@ class ChangedGroups {
       for (std::size_t i = 0; i < used; ++i) placed.set(at_[first + i], {points[i], 0});
       const Words entries = hn::GatherIndex(kWords, lattice.entries, as_ints(codes));
       const Words chunks = entries & words(LatticeEntry::kChunks);
-      const Mask in_use = mask_of(hn::Iota(kWords, 0) < words(static_cast<std::uint32_t>(used)));
+      Mask in_use = mask_of(hn::Iota(kWords, 0) < words(static_cast<std::uint32_t>(used)));
+      if constexpr (kTakesSteps) {
+        const Mask steps = mask_of(chunks == words(LatticeEntry::kSteps));
+        step_count_ += append_lanes(mask_bits(hn::And(in_use, steps)), hn::Load(kWords, at_ + first),
+                                    step_at_ + step_count_, entries, step_entries_ + step_count_);
+        in_use = hn::AndNot(steps, in_use);
+      }
       for (std::uint32_t kind = 0; kind < kKinds; ++kind) {
         const Mask is_kind = mask_of(kind + 1 < kKinds ? chunks == words(kind + 1) : chunks > words(kind));
         const unsigned lanes = mask_bits(hn::And(in_use, is_kind));
@@ -95,13 +106,23 @@ class ChangedGroups {
     for (std::size_t i = 0; i < stray_counts_[0]; ++i) {
       const std::uint32_t at = stray_at_[0][i];
       const float* row = rows_of(at);
-      const StrayPoint point{row, row + Space::kDims, kOddValues<Space>, scales[at % kStep],
+      const StrayPoint point{row, row + Space::kDims, kOddValues<Space>, scales[at],
                              LatticeEntry(stray_entries_[0][i])};
       Neighbour nearest;
       if (!nearest_point<true>(lattice, point, nearest)) return false;
       placed.set(at, nearest);
     }
     return true;
+  }
+
+  template <class RowsOf, class AsReference>
+  HWY_INLINE bool place_steps(const float* scales, const RowsOf& rows_of, const AsReference& as_reference,
+                              GroupPoints<kSize>& placed) {
+    if (step_count_ == 0) return true;
+    return place_all<StepBatch<Space>>(step_at_, step_entries_, step_count_, as_reference, placed,
+                                       [&](auto& batch, const std::uint32_t* at, const std::uint32_t* entries) {
+                                         return batch.run(scales, at, entries, rows_of, placed.words);
+                                       });
   }
 
   template <class RowsOf, class AsReference>
@@ -116,13 +137,23 @@ class ChangedGroups {
       count += stray_counts_[kind];
     }
     if (count == 0) return true;
-    const std::uint32_t* at = stray_at_[0];
-    hn::StoreU(words(at[count - 1]), kWords, stray_at_[0] + count);
-    hn::StoreU(words(stray_entries_[0][count - 1]), kWords, stray_entries_[0] + count);
-    NeighbourBatch<Space> batch;
+    return place_all<NeighbourBatch<Space>>(stray_at_[0], stray_entries_[0], count, as_reference, placed,
+                                            [&](auto& batch, const std::uint32_t* at, const std::uint32_t* entries) {
+                                              return batch.run(lattice, scales, at, entries, rows_of, placed.words);
+                                            });
+  }
+
+  // Writes the book points of `count` groups. run(batch, at, entries) searches for a vector of them. Repeats the last
+  // one to fill the last vector.
+  template <class Batch, class AsReference, class Run>
+  HWY_INLINE bool place_all(std::uint32_t* at, std::uint32_t* entries, std::size_t count,
+                            const AsReference& as_reference, GroupPoints<kSize>& placed, const Run& run) {
+    hn::StoreU(words(at[count - 1]), kWords, at + count);
+    hn::StoreU(words(entries[count - 1]), kWords, entries + count);
+    Batch batch;
     for (std::size_t first = 0; first < count; first += kLanes) {
       const std::size_t used = std::min(count - first, kLanes);
-      unsigned settled = batch.run(lattice, scales, at + first, stray_entries_[0] + first, rows_of, placed.words);
+      unsigned settled = run(batch, at + first, entries + first);
       for (std::size_t i = 0; i < used; ++i) placed.set(at[first + i], batch.result(i));
       settled |= ~0u << used;
       for (unsigned open = ~settled; open != 0; open &= open - 1)
@@ -131,12 +162,14 @@ class ChangedGroups {
     return true;
   }
 
-  std::size_t count_ = 0, special_count_ = 0, stray_counts_[kKinds];
+  std::size_t count_ = 0, special_count_ = 0, stray_counts_[kKinds], step_count_;
   alignas(64) std::uint32_t at_[kRoom];  // group * kLanes + lane
   alignas(64) std::uint32_t codes_[kRoom];
   std::uint32_t special_[kSize];
   alignas(64) std::uint32_t stray_at_[kKinds][2 * kRoom];
   alignas(64) std::uint32_t stray_entries_[kKinds][2 * kRoom];
+  alignas(64) std::uint32_t step_at_[2 * kRoom];
+  alignas(64) std::uint32_t step_entries_[2 * kRoom];
 };
 
 }  // namespace ggufmill::simd

@@ -1,7 +1,8 @@
 #pragma once
-// Search for the scale of a sub-block of an IQ2 or IQ3 type (plugins/reference/iq_scale_search.h), with one sub-block
-// per lane. Points that are not in the book are processed outside the lanes, by the neighbour search. Consecutive tries
-// often round a group to the same point, whose neighbour stays the same over a range of scales (lattice_reach.h).
+// Search for the scales of a few sub-blocks of an IQ2 or IQ3 type (plugins/reference/iq_scale_search.h), with one
+// super-block per lane. Points that are not in the book are processed outside the lanes, by the neighbour search.
+// Consecutive tries often round a group to the same point, whose neighbour stays the same over a range of scales
+// (lattice_reach.h). So a try needs few searches, and those of all sub-blocks together fill vectors.
 
 #include "plugins/simd/fit_positive.h"
 #include "plugins/simd/lattice_input.h"
@@ -16,19 +17,20 @@ class LatticeScale {
   using Space = typename Input::Space;
   using Book = Points<Space>;
   static constexpr int kGroups = Input::kCount / Space::kDims;
+  static constexpr int kSubs = 128 / Input::kCount;
 
   explicit LatticeScale(const LatticeView<Space>& lattice) : lattice_(lattice) {}
 
-  // Finds the scale and the points. Inverts the signs in lanes where the values whose sign was changed outweigh the
-  // others. Returns false if a lane has no point in the book (reference::kNoBookPoint).
-  bool find(Input& input);
+  // Finds the scales and the points of kSubs sub-blocks. Inverts the signs in lanes where the values whose sign was
+  // changed outweigh the others. Returns false if a lane has no point in the book (reference::kNoBookPoint).
+  bool find(Input* inputs);
 
-  // Results: the scale, which is 0 for a sub-block of zeros; the lanes with such sub-blocks; and the index of each
-  // group.
-  Floats scale() const { return scale_; }
-  Mask zeros() const { return zeros_; }
-  Words index(int group) const {
-    const Words entry = entry_of(points_[group]);
+  // Results for each sub-block: the scale, which is 0 for a sub-block of zeros; the lanes with such sub-blocks; and the
+  // index of each group.
+  Floats scale(int sub) const { return subs_[sub].scale; }
+  Mask zeros(int sub) const { return subs_[sub].zeros; }
+  Words index(int sub, int group) const {
+    const Words entry = entry_of(subs_[sub].points[group]);
     const Mask in_book = mask_of((entry & words(LatticeEntry::kChunks)) == words(0));
     return choose(in_book, hn::ShiftRight<8>(entry), words(~0u));
   }
@@ -37,35 +39,45 @@ class LatticeScale {
   static constexpr int kCount = Input::kCount;
   static constexpr std::uint32_t kAllGroups = (1u << kGroups) - 1;
   static constexpr int kStep = static_cast<int>(kLanes);
-  static constexpr std::size_t kSize = kGroups * kLanes;
+  static constexpr std::size_t kSubSize = kGroups * kLanes, kSize = kSubs * kSubSize;
   // Values within this distance of a tie are close to it. The difference between multiplying by an inverse scale and
   // comparing at the scale is much smaller.
   static constexpr float kTie = 0x1p-14f;
 
+  struct Sub {
+    const Input* input;
+    Mask zeros;
+    Floats top;           // the magnitude that the guess maps to the highest level
+    Floats most, weight;  // greatest magnitude; greatest sum of roots of weights of a group
+    Floats scale;
+    Floats best;   // score of the best try
+    Words beside;  // groups to map to the book again
+    Words points[kGroups];
+  };
   struct Fit {
     Floats xq, qq;
   };
 
   Words entry_of(Words point) const;
   template <bool kQuick>
-  Words rounded(int group, Floats inverse, Floats& farthest) const;
+  Words rounded(const Input& input, int group, Floats inverse, Floats& farthest) const;
   template <bool kQuick>
-  void round_groups(Floats inverse, Floats scale, Words which);
-  bool place(Floats inverse, Floats scale, Words which);
-  bool take_as_reference(std::size_t at, const float* scales);
-  Words placed(int group) const { return hn::Load(kWords, placed_.words + group * kStep); }
-  Fit fit(const Words* points) const;
-  Floats guess();
+  void round_groups(int sub, Floats inverse, Floats scale, Words which);
+  void round(int sub, Floats inverse, Floats scale, Words which);
+  bool place();
+  bool take_as_reference(std::size_t at);
+  Words placed(int sub, int group) const { return hn::Load(kWords, placed_.words + (sub * kGroups + group) * kStep); }
+  Fit fit(const Input& input, const Words* points) const;
+  void guess(Sub& sub);
   void forget();
-  bool search(Floats top);
-  bool revisit(Words groups);
+  bool search();
+  void keep_better(int sub);
+  bool revisit();
 
   LatticeView<Space> lattice_;
-  const Input* input_ = nullptr;
-  Mask zeros_;
-  Floats scale_;
-  Floats most_, weight_;  // greatest magnitude; greatest sum of roots of weights of a group
-  Words points_[kGroups];
+  Sub subs_[kSubs];
+  // Groups of all sub-blocks:
+  alignas(64) float scales_[kSize];         // of the last try
   alignas(64) std::uint32_t codes_[kSize];  // of the last try
   GroupPoints<kSize> placed_;               // `until` is 0 for a point in the book
   ChangedGroups<Space, kSize> changed_;
@@ -85,7 +97,7 @@ Words LatticeScale<Format>::entry_of(Words point) const {
 // a value and its level; a tie is at 1. kQuick: no product with `inverse` has a magnitude of kRoundable or above.
 template <class Format>
 template <bool kQuick>
-Words LatticeScale<Format>::rounded(int group, Floats inverse, Floats& farthest) const {
+Words LatticeScale<Format>::rounded(const Input& input, int group, Floats inverse, Floats& farthest) const {
   constexpr int kTop = Space::kLevels - 1;
   if constexpr (kQuick) {
     // The sum with 3 * 2^23 rounds to a multiple of 2, ties to a multiple of 4. Sums of codes are exact.
@@ -94,7 +106,7 @@ Words LatticeScale<Format>::rounded(int group, Floats inverse, Floats& farthest)
     farthest = floats(0);
     float place = 0.5f;
     for (int i = 0; i < Space::kDims; ++i, place *= Space::kLevels) {
-      const Floats twice = inverse * input_->x(group * Space::kDims + i) - floats(1);
+      const Floats twice = inverse * input.x(group * Space::kDims + i) - floats(1);
       const Floats bounded = hn::Min(hn::Max(twice, floats(0)), floats(float{2 * kTop}));
       const Floats nearest = (bounded + round) - round;
       farthest = hn::Max(farthest, hn::Abs(bounded - nearest));
@@ -105,58 +117,68 @@ Words LatticeScale<Format>::rounded(int group, Floats inverse, Floats& farthest)
   farthest = floats(1);
   Words code = words(0);
   for (int i = Space::kDims; i-- > 0;) {
-    const Floats exact = floats(0.5f) * (inverse * input_->x(group * Space::kDims + i) - floats(1));
+    const Floats exact = floats(0.5f) * (inverse * input.x(group * Space::kDims + i) - floats(1));
     const Words level = as_words(clamp(nearest_ints(exact), 0, kTop));
     code = (Space::kLevels == 8 ? hn::ShiftLeft<3>(code) : code + code + code) + level;
   }
   return code;
 }
 
-// Rounds the groups whose bits are set in `which`, and lists those whose place in the book has to be looked up.
 template <class Format>
 template <bool kQuick>
-void LatticeScale<Format>::round_groups(Floats inverse, Floats scale, Words which) {
-  const Floats top = scale * floats(2 * Space::kLevels - 1) + most_;
-  const Mask unusual = is_unusual(top * top * weight_);
-  changed_.clear();
+void LatticeScale<Format>::round_groups(int sub, Floats inverse, Floats scale, Words which) {
+  const Floats top = scale * floats(2 * Space::kLevels - 1) + subs_[sub].most;
+  const Mask unusual = is_unusual(top * top * subs_[sub].weight);
   for (int group = 0; group < kGroups; ++group) {
+    const int at = (sub * kGroups + group) * kStep;
     const Mask chosen = hn::Not(mask_of((which & words(1u << group)) == words(0)));
     Floats farthest;
-    const Words code = rounded<kQuick>(group, inverse, farthest);
-    const Mask same = mask_of(code == hn::Load(kWords, codes_ + group * kStep));
-    const Mask known = hn::And(same, scale >= hn::Load(kFloats, placed_.until + group * kStep));
-    hn::Store(code, kWords, codes_ + group * kStep);
-    const Mask special = hn::Or(unusual, farthest > floats(1 - kTie));
-    changed_.add(group, code, hn::AndNot(special, hn::AndNot(known, chosen)), hn::And(special, chosen));
+    const Words code = rounded<kQuick>(*subs_[sub].input, group, inverse, farthest);
+    const Mask same = mask_of(code == hn::Load(kWords, codes_ + at));
+    const Mask known = hn::And(same, scale >= hn::Load(kFloats, placed_.until + at));
+    hn::Store(code, kWords, codes_ + at);
+    hn::Store(scale, kFloats, scales_ + at);
+    const Mask tie = farthest > floats(1 - kTie);
+    const Mask special = kQuick && Book::kTies ? unusual : hn::Or(unusual, tie);
+    const Mask settled = Book::kTies ? hn::AndNot(tie, known) : known;
+    const Words entry = Book::kTies ? choose(tie, code + words(Space::kCodes), code) : code;
+    changed_.add(sub * kGroups + group, entry, hn::AndNot(special, hn::AndNot(settled, chosen)),
+                 hn::And(special, chosen));
   }
 }
 
-// Maps the groups whose bits are set in `which` to the book: rounds with `inverse`, compares neighbours at `scale`. If
-// nothing was forgotten since the last call, its scale was not lower, nor its groups fewer.
+// Rounds the groups of a sub-block whose bits are set in `which`, with `inverse`, and lists those whose place in the
+// book has to be looked up. place() then compares neighbours at `scale`. If nothing was forgotten since the last call
+// for this sub-block, its scale was not lower, nor its groups fewer.
 template <class Format>
-bool LatticeScale<Format>::place(Floats inverse, Floats scale, Words which) {
+void LatticeScale<Format>::round(int sub, Floats inverse, Floats scale, Words which) {
   const Floats bounded = or_zero(hn::Not(mask_of(which == words(0))), inverse);
-  if (HWY_LIKELY(all(most_ * hn::Abs(bounded) < floats(kRoundable))))
-    round_groups<true>(bounded, scale, which);
+  if (HWY_LIKELY(all(subs_[sub].most * hn::Abs(bounded) < floats(kRoundable))))
+    round_groups<true>(sub, bounded, scale, which);
   else
-    round_groups<false>(inverse, scale, which);
-  alignas(64) float scales[kLanes];
-  hn::Store(scale, kFloats, scales);
-  const auto rows_of = [&](std::size_t at) { return input_->group_x(at); };
-  const auto as_reference = [&](std::size_t at) { return take_as_reference(at, scales); };
-  return changed_.place(lattice_, scales, rows_of, as_reference, placed_);
+    round_groups<false>(sub, inverse, scale, which);
+}
+
+// Maps all groups that round() has listed to the book.
+template <class Format>
+bool LatticeScale<Format>::place() {
+  const auto rows_of = [&](std::size_t at) { return subs_[at / kSubSize].input->group_x(at % kSubSize); };
+  const auto as_reference = [&](std::size_t at) { return take_as_reference(at); };
+  return changed_.place(lattice_, scales_, rows_of, as_reference, placed_);
 }
 
 // Moves a group to the best of all neighbours, for this try only.
 template <class Format>
-bool LatticeScale<Format>::take_as_reference(std::size_t at, const float* scales) {
+bool LatticeScale<Format>::take_as_reference(std::size_t at) {
   const auto& lattice = Format::lattice();
   const auto code = static_cast<int>(codes_[at]);
   int index = lattice.index[code];
   float until = 0;
   if (index < 0) {
-    const auto scaled = reference::scaled_levels<Space>(scales[at % kLanes], reference::odd_values<Space>());
-    index = reference::nearest_neighbour(lattice, code, scaled, input_->group_x(at), input_->group_root(at));
+    const Input& input = *subs_[at / kSubSize].input;
+    const auto scaled = reference::scaled_levels<Space>(scales_[at], reference::odd_values<Space>());
+    index = reference::nearest_neighbour(lattice, code, scaled, input.group_x(at % kSubSize),
+                                         input.group_root(at % kSubSize));
     until = std::numeric_limits<float>::infinity();
   }
   if (index < 0) return false;
@@ -164,7 +186,7 @@ bool LatticeScale<Format>::take_as_reference(std::size_t at, const float* scales
   return true;
 }
 
-// Makes the next call of place() look all groups up.
+// Makes the next calls of round() list all groups.
 template <class Format>
 void LatticeScale<Format>::forget() {
   for (std::size_t i = 0; i < kSize; i += kLanes) {
@@ -176,103 +198,131 @@ void LatticeScale<Format>::forget() {
 
 // Computes the sums for the least-squares scale, which is sum(w x q) / sum(w q q).
 template <class Format>
-auto LatticeScale<Format>::fit(const Words* points) const -> Fit {
+auto LatticeScale<Format>::fit(const Input& input, const Words* points) const -> Fit {
   Fit sums{floats(0), floats(0)};
   for (int i = 0; i < kCount; ++i) {
     const Floats q = odd_value<Space>(points[i / Space::kDims], i % Space::kDims);
-    sums.xq = sums.xq + input_->weighted_x(i) * q;
-    sums.qq = sums.qq + input_->weight(i) * q * q;
+    sums.xq = sums.xq + input.weighted_x(i) * q;
+    sums.qq = sums.qq + input.weight(i) * q * q;
   }
   return sums;
 }
 
 template <class Format>
-bool LatticeScale<Format>::search(Floats top) {
+bool LatticeScale<Format>::search() {
   constexpr reference::ScaleRule kRule = Format::kRule;
   constexpr int kTopValue = 2 * Space::kLevels - 1;
-  const Words every = choose(zeros_, words(0), words(kAllGroups));
-  Words beside = kRule.revisit == reference::Revisit::kBesideBook ? words(0) : every;
-  Floats best = floats(0);
+  for (Sub& sub : subs_) {
+    sub.best = floats(0);
+    sub.beside = words(kRule.revisit == reference::Revisit::kBesideBook ? 0 : kAllGroups);
+    for (Words& point : sub.points) point = words(Book::kOrigin);
+  }
   forget();
   for (int attempt = -kRule.tries; attempt <= kRule.tries; ++attempt) {
-    const Floats inverse = floats(kTopValue + static_cast<float>(attempt) * kRule.step) / top;
-    if (!place(inverse, floats(1) / inverse, every)) return false;
-    Words tried[kGroups];
-    for (int group = 0; group < kGroups; ++group) tried[group] = placed(group);
-    const Fit sums = fit(tried);
-    const Mask better = hn::And(sums.qq > floats(0), sums.xq * sums.xq > best * sums.qq);
-    scale_ = choose(better, sums.xq / sums.qq, scale_);
-    best = choose(better, scale_ * sums.xq, best);
-    if (!any(better)) continue;
-    Words off = words(0);
-    for (int group = 0; group < kGroups; ++group) {
-      const Mask stray = hn::Load(kFloats, placed_.until + group * kStep) > floats(0);
-      off = off | choose(stray, words(1u << group), words(0));
+    changed_.clear();
+    for (int sub = 0; sub < kSubs; ++sub) {
+      const Floats inverse = floats(kTopValue + static_cast<float>(attempt) * kRule.step) / subs_[sub].top;
+      round(sub, inverse, floats(1) / inverse, choose(subs_[sub].zeros, words(0), words(kAllGroups)));
     }
-    beside = choose(better, off, beside);
-    for (int group = 0; group < kGroups; ++group) points_[group] = choose(better, tried[group], points_[group]);
+    if (!place()) return false;
+    for (int sub = 0; sub < kSubs; ++sub) keep_better(sub);
   }
-  const Mask none = mask_of(beside == words(0));
-  if (kRule.revisit == reference::Revisit::kAllIfAnyBeside) beside = choose(none, words(0), every);
-  if (kRule.revisit == reference::Revisit::kAll) beside = every;
-  return revisit(choose(scale_ > floats(0), beside, words(0)));
-}
-
-// Maps groups to the book again, at the scale found by the search.
-template <class Format>
-bool LatticeScale<Format>::revisit(Words groups) {
-  const Mask again = hn::Not(mask_of(groups == words(0)));
-  if (!any(again)) return true;
-  forget();
-  if (!place(floats(1) / scale_, scale_, groups)) return false;
-  for (int group = 0; group < kGroups; ++group) {
-    const Mask chosen = hn::Not(mask_of((groups & words(1u << group)) == words(0)));
-    points_[group] = choose(chosen, placed(group), points_[group]);
-  }
-  const Fit sums = fit(points_);
-  scale_ = choose(hn::And(again, sums.qq > floats(0)), sums.xq / sums.qq, scale_);
   return true;
 }
 
-// Returns the magnitude that the first guess of the scale maps to the highest level.
+// Keeps the last try of a sub-block in lanes where it is better than the best one.
 template <class Format>
-Floats LatticeScale<Format>::guess() {
-  Floats top = input_->x(0);
-  for (int i = 1; i < kCount; ++i) top = greater(top, input_->x(i));
+void LatticeScale<Format>::keep_better(int at) {
+  Sub& sub = subs_[at];
+  Words tried[kGroups];
+  for (int group = 0; group < kGroups; ++group) tried[group] = placed(at, group);
+  const Fit sums = fit(*sub.input, tried);
+  const Mask better = hn::And(sums.qq > floats(0), sums.xq * sums.xq > sub.best * sums.qq);
+  sub.scale = choose(better, sums.xq / sums.qq, sub.scale);
+  sub.best = choose(better, sub.scale * sums.xq, sub.best);
+  if (!any(better)) return;
+  Words off = words(0);
+  for (int group = 0; group < kGroups; ++group) {
+    const Mask stray = hn::Load(kFloats, placed_.until + (at * kGroups + group) * kStep) > floats(0);
+    off = off | choose(stray, words(1u << group), words(0));
+    sub.points[group] = choose(better, tried[group], sub.points[group]);
+  }
+  sub.beside = choose(better, off, sub.beside);
+}
+
+// Maps groups to the book again, at the scales found by the search.
+template <class Format>
+bool LatticeScale<Format>::revisit() {
+  constexpr reference::Revisit kRevisit = Format::kRule.revisit;
+  forget();
+  changed_.clear();
+  for (int at = 0; at < kSubs; ++at) {
+    Sub& sub = subs_[at];
+    const Mask none = hn::Or(sub.zeros, hn::Not(sub.scale > floats(0)));
+    if (kRevisit == reference::Revisit::kAllIfAnyBeside)
+      sub.beside = choose(mask_of(sub.beside == words(0)), words(0), words(kAllGroups));
+    if (kRevisit == reference::Revisit::kAll) sub.beside = words(kAllGroups);
+    sub.beside = choose(none, words(0), sub.beside);
+    round(at, floats(1) / sub.scale, sub.scale, sub.beside);
+  }
+  if (!place()) return false;
+  for (int at = 0; at < kSubs; ++at) {
+    Sub& sub = subs_[at];
+    for (int group = 0; group < kGroups; ++group) {
+      const Mask chosen = hn::Not(mask_of((sub.beside & words(1u << group)) == words(0)));
+      sub.points[group] = choose(chosen, placed(at, group), sub.points[group]);
+    }
+    const Fit sums = fit(*sub.input, sub.points);
+    const Mask again = hn::AndNot(mask_of(sub.beside == words(0)), sums.qq > floats(0));
+    sub.scale = choose(again, sums.xq / sums.qq, sub.scale);
+  }
+  return true;
+}
+
+// Guesses the scale.
+template <class Format>
+void LatticeScale<Format>::guess(Sub& sub) {
+  const Input& input = *sub.input;
+  sub.top = input.x(0);
+  for (int i = 1; i < kCount; ++i) sub.top = greater(sub.top, input.x(i));
   Words most = words(0);  // the bits of magnitudes order like integers, with NaNs above all numbers
-  weight_ = floats(0);
+  sub.weight = floats(0);
   for (int group = 0; group < kGroups; ++group) {
     Floats sum = floats(0);
     for (int i = group * Space::kDims; i < (group + 1) * Space::kDims; ++i) {
-      most = hn::Max(most, as_words(hn::Abs(input_->x(i))));
-      sum = sum + input_->root(i);
+      most = hn::Max(most, as_words(hn::Abs(input.x(i))));
+      sum = sum + input.root(i);
     }
-    weight_ = hn::Max(weight_, sum);
+    sub.weight = hn::Max(sub.weight, sum);
   }
-  most_ = as_floats(most);
-  zeros_ = top < floats(Format::kMin);
-  scale_ = top / floats(2 * Space::kLevels - 1);
+  sub.most = as_floats(most);
+  sub.zeros = sub.top < floats(Format::kMin);
+  sub.scale = sub.top / floats(2 * Space::kLevels - 1);
   if constexpr (Format::kFitsGuess) {
     Floats values[kCount], weights[kCount];
     Words levels[kCount];
-    for (int i = 0; i < kCount; ++i) values[i] = input_->x(i), weights[i] = input_->weight(i);
-    scale_ = PositiveFit<kCount, Space::kLevels + 1>(values, weights, levels).run();
-    top = scale_ * floats(Space::kLevels);
-    zeros_ = hn::Or(zeros_, top <= floats(0));
+    for (int i = 0; i < kCount; ++i) values[i] = input.x(i), weights[i] = input.weight(i);
+    sub.scale = PositiveFit<kCount, Space::kLevels + 1>(values, weights, levels).run();
+    sub.top = sub.scale * floats(Space::kLevels);
+    sub.zeros = hn::Or(sub.zeros, sub.top <= floats(0));
   }
-  return top;
 }
 
 template <class Format>
-bool LatticeScale<Format>::find(Input& input) {
-  input_ = &input;
-  const Floats top = guess();
-  for (Words& point : points_) point = words(Book::kOrigin);
-  if (!search(top)) return false;
-  const Mask turned = hn::AndNot(zeros_, scale_ < floats(0));
-  scale_ = hn::IfThenZeroElse(zeros_, choose(turned, hn::Neg(scale_), scale_));
-  input.flip_signs(turned);
-  return all(scale_ >= floats(0));
+bool LatticeScale<Format>::find(Input* inputs) {
+  for (Sub& sub : subs_) {
+    sub.input = inputs + (&sub - subs_);
+    guess(sub);
+  }
+  if (!search() || !revisit()) return false;
+  Mask found = mask_of(words(0) == words(0));
+  for (Sub& sub : subs_) {
+    const Mask turned = hn::AndNot(sub.zeros, sub.scale < floats(0));
+    sub.scale = hn::IfThenZeroElse(sub.zeros, choose(turned, hn::Neg(sub.scale), sub.scale));
+    inputs[&sub - subs_].flip_signs(turned);
+    found = hn::And(found, sub.scale >= floats(0));
+  }
+  return all(found);
 }
 
 }  // namespace ggufmill::simd

@@ -3,6 +3,7 @@
 // neighbours of a point stored consecutively, in full vectors or pieces of a few.
 
 #include <algorithm>
+#include <bit>
 
 #include "plugins/reference/iq_lattice.h"
 #include "plugins/simd/pick.h"
@@ -20,6 +21,11 @@ struct Points {
   static constexpr bool kBatches = kPadded == 8 || !GGUFMILL_SIMD_PICKS;
   // Number of neighbours that are compared at a time. Lists are padded to a multiple of it.
   static constexpr std::size_t kChunk = kBatches ? 4 : kLanes;
+
+  // True if the table has a second entry for each point, at code + kCodes, for values that are close to a tie. Every
+  // few tries of the IQ3 types, the greatest magnitude is.
+  static constexpr bool kTies = Space::kLevels == 8;
+  static constexpr int kEntries = kTies ? 2 * Space::kCodes : Space::kCodes;
 
   static constexpr std::uint32_t offset(int i) {
     return kPadded == 4 ? static_cast<std::uint32_t>(i % 4 * kPadded) : 0;
@@ -39,13 +45,16 @@ struct Points {
   }
 };
 
-// Table entry of a point: its index in the book, or its list of neighbours.
+// Table entry of a point: its index in the book, its list of neighbours, or the steps to them.
 class LatticeEntry {
  public:
   static constexpr std::uint32_t kChunks = 0xff;  // mask of the number of neighbour chunks; 0 if in the book
+  static constexpr std::uint32_t kSteps = 0xff;   // in place of this number if there are steps instead
 
   static constexpr std::uint32_t in_book(std::uint32_t index) { return index << 8; }
   static constexpr std::uint32_t beside(std::uint32_t first, std::uint32_t chunks) { return first << 8 | chunks; }
+  // The bit of a step: 2 * i is one level down in coordinate i, 2 * i + 1 is one level up.
+  static constexpr std::uint32_t step(int number) { return 1u << (8 + number); }
 
   explicit LatticeEntry(std::uint32_t word) : word_(word) {}
   std::uint32_t first_chunk() const { return word_ >> 8; }
@@ -57,9 +66,9 @@ class LatticeEntry {
 
 template <class Space>
 struct LatticeView {
-  const std::uint32_t* entries;  // indexed by code
+  const std::uint32_t* entries;  // indexed by code, and by code + kCodes if Points<Space>::kTies
   const std::uint32_t* words;    // words of all neighbours; the last chunk of a list is padded with its last word
-  const std::uint32_t* points;   // words of all points, indexed by code
+  const std::uint32_t* points;   // words of all points, indexed like the entries
 };
 
 // Where a point is relative to another one: for each coordinate, as many bits as levels lie between them.
@@ -83,7 +92,9 @@ enum class Keep {
   // third one is. A neighbour q can be left out if another one, p, has levels at or between those of the point and of
   // q: no term of the sum of p is above that of q, so neither is the sum, as each rounding is monotonic. p precedes q
   // in the list, because it is nearer to the point, so it also wins a tie.
-  kNearestToRounded
+  kNearestToRounded,
+  // The same, and where all of these are one step from the point, steps instead of a list (lattice_steps.h).
+  kSteps
 };
 
 // Resides in static storage, like reference::Lattice. `Neighbours` is the total number of entries in all lists.
@@ -92,10 +103,12 @@ class LatticeTable {
  public:
   explicit LatticeTable(const reference::Lattice<Space>& lattice) {
     std::uint32_t chunks = 0;
-    for (int code = 0; code < Space::kCodes; ++code) {
-      points_[code] = Points<Space>::word_of(Space::point_of(code));
+    for (int entry = 0; entry < kEntries; ++entry) {
+      const int code = entry % Space::kCodes;
+      const Keep kept_here = entry < Space::kCodes ? keep : Keep::kAll;
+      points_[entry] = Points<Space>::word_of(Space::point_of(code));
       if (const int index = lattice.index[code]; index >= 0) {
-        entries_[code] = LatticeEntry::in_book(static_cast<std::uint32_t>(index));
+        entries_[entry] = LatticeEntry::in_book(static_cast<std::uint32_t>(index));
         continue;
       }
       const std::uint32_t before = chunks;
@@ -105,27 +118,40 @@ class LatticeTable {
         const auto& point = lattice.book[lattice.neighbours[n]];
         const std::uint64_t bits = offset_bits<Space>(Space::point_of(code), point);
         const auto is_nearer = [&](std::uint64_t other) { return (other & ~bits) == 0; };
-        if (keep == Keep::kNearestToRounded && std::any_of(kept, kept + count, is_nearer)) continue;
+        if (kept_here != Keep::kAll && std::any_of(kept, kept + count, is_nearer)) continue;
         kept[count] = bits;
         words_[chunks * kStep + count++] = Points<Space>::word_of(point);
       }
+      if (kept_here == Keep::kSteps && std::all_of(kept, kept + count, std::has_single_bit<std::uint64_t>)) {
+        entries_[entry] = LatticeEntry::kSteps;
+        for (std::uint32_t n = 0; n < count; ++n) entries_[entry] |= step_of(kept[n]);
+        continue;
+      }
       for (; count % kStep != 0; ++count) words_[chunks * kStep + count] = words_[chunks * kStep + count - 1];
       chunks += count / kStep;
-      entries_[code] = LatticeEntry::beside(before, chunks - before);
+      entries_[entry] = LatticeEntry::beside(before, chunks - before);
     }
   }
 
   LatticeView<Space> view() const { return {entries_, words_, points_}; }
 
  private:
+  // Returns the bit in an entry of a step with this offset.
+  static std::uint32_t step_of(std::uint64_t offset) {
+    constexpr int kOffsetBits = 2 * (Space::kLevels - 1);
+    const int bit = std::countr_zero(offset);
+    return LatticeEntry::step(2 * (Space::kDims - 1 - bit / kOffsetBits) + (bit % kOffsetBits >= kOffsetBits / 2));
+  }
+
   static constexpr auto kStep = static_cast<std::uint32_t>(Points<Space>::kChunk);
   static constexpr std::uint32_t kMost = LatticeEntry::kChunks * kStep;  // neighbours of one point
 
-  std::uint32_t entries_[Space::kCodes], points_[Space::kCodes];
+  static constexpr int kEntries = Points<Space>::kEntries;
+  std::uint32_t entries_[kEntries], points_[kEntries];
   // Batches read past shorter lists.
   static constexpr std::uint32_t kPast = Points<Space>::kBatches ? kMost : 0;
 
-  alignas(64) std::uint32_t words_[Neighbours + Space::kCodes * (kStep - 1) + kPast];
+  alignas(64) std::uint32_t words_[kEntries / Space::kCodes * Neighbours + kEntries * (kStep - 1) + kPast];
 };
 
 }  // namespace ggufmill::simd
