@@ -17,6 +17,7 @@ namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
+
 CommandSpec compare_command() {
   CommandSpec spec;
   spec.usage = "ggufmill compare A B [options]";

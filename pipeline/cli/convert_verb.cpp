@@ -17,6 +17,7 @@ namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
+
 // An option of convert_hf_to_gguf.py that has no effect here or is not supported.
 struct OddOption {
   const char* name;

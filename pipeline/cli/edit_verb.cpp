@@ -15,6 +15,7 @@ namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
+
 CommandSpec edit_command() {
   CommandSpec spec;
   spec.usage = "ggufmill edit FILE [KEY VALUE] [options]";

@@ -20,6 +20,7 @@ namespace {
 
 namespace po = boost::program_options;
 namespace json = boost::json;
+
 CommandSpec imatrix_command() {
   CommandSpec spec;
   spec.usage = "ggufmill imatrix (show FILE | merge FILE[=WEIGHT]... --output FILE | convert FILE --output FILE)";

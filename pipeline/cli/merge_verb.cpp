@@ -11,6 +11,7 @@ namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
+
 CommandSpec merge_command() {
   CommandSpec spec;
   spec.usage = "ggufmill merge [options] FIRST-SHARD OUTPUT";

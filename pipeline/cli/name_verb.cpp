@@ -19,6 +19,7 @@ namespace {
 
 namespace po = boost::program_options;
 namespace json = boost::json;
+
 CommandSpec name_command() {
   CommandSpec spec;
   spec.usage = "ggufmill name (NAME.gguf... | --of MODEL)";

@@ -15,6 +15,7 @@ namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
+
 CommandSpec quantize_command() {
   CommandSpec spec;
   spec.usage = "ggufmill quantize [options] INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]";

@@ -12,6 +12,7 @@ namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
+
 CommandSpec split_command() {
   CommandSpec spec;
   spec.usage = "ggufmill split [options] INPUT OUTPUT";

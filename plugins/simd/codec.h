@@ -131,7 +131,9 @@ int32_t encode_stream(const ggufmill_call& call, std::uint64_t first_row, std::u
       if (done + i + 1 >= blocks) continue;
       if (++column == blocks_a_row) column = 0, ++row;
     }
-    const int32_t status = encode_batch<Codec>(batch, block + done, std::min(kBlocks, blocks - done));
+    const std::uint64_t count = std::min(kBlocks, blocks - done);
+    batch.sets = static_cast<int>((count + kLanes - 1) / kLanes);
+    const int32_t status = encode_batch<Codec>(batch, block + done, count);
     if (status != GGUFMILL_OK) return status;
   }
   return GGUFMILL_OK;

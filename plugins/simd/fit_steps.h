@@ -7,12 +7,14 @@
 //
 //   Q = x (L2 - w l l) / (XL - w x l),  and with w = x x:  Q - l = (x - s l) / (s - w x l / L2)
 //
-// So level l stays if |x - s l| + w x l / (2 L2) < s / 2, where x may be replaced by -limit * s or (limit - 1) * s if
-// it is beyond: the limits clamp Q, too. With u = 2^-24, the roundings on both sides change this by less than 100 u s,
-// and those of the quotient by less than 20 u, unless a sum is near the end of the range of floats. The test uses
-// s / 2 (1 - 512 u), and sums above 2^-100. If the extreme value is positive, no level has the sign of its value. Then
-// no product w x l is above 0 and, as rounding is monotonic, XL is not above any of them, so XL - w x l is not above 0
-// either, and no level moves.
+// So level l stays if |x - s l| + w x l / (2 L2) < s / 2. No product w x l is negative if the extreme value is: levels
+// have the signs of their values at first, and a quotient by a positive sum has the sign of its value. Therefore x may
+// be replaced by -limit * s or (limit - 1) * s if it is beyond: the limits clamp Q, too. With u = 2^-24, the roundings
+// on both sides change this by less than 100 u s, and those of the quotient by less than 20 u, unless a sum is near the
+// low end of the range of floats; near the high end, the products of sums that a change must exceed are infinite. The
+// test uses s / 2 (1 - 512 u), and sums above 2^-100. If the extreme value is positive, no level has the sign of its
+// value. Then no product w x l is above 0 and, as rounding is monotonic, XL is not above any of them, so XL - w x l is
+// not above 0 either, and no level moves.
 
 #include <algorithm>
 #include <bit>

@@ -12,6 +12,7 @@ namespace ggufmill::simd {
 template <int kSets>
 struct Batch {
   static constexpr std::size_t kBlocks = kSets * kLanes;
+  int sets = kSets;                  // sets of kLanes blocks that are not repetitions only
   bool weighted;                     // true if `importance` is set
   const float* x[kBlocks];           // weights of each block
   const float* importance[kBlocks];  // importance of each block's columns

@@ -141,13 +141,13 @@ void encode_plain(const Batch<Q3_K::kSets>& batch, LaneBlocks<Q3_K::Block>* pack
   alignas(64) float scales[Q3_K::kSets][kGroups][kLanes];
   std::optional<SuperBlocks> blocks[Q3_K::kSets];
   StepFit fit;
-  for (int set = 0; set < Q3_K::kSets; ++set) {
+  for (int set = 0; set < batch.sets; ++set) {
     blocks[set].emplace(batch, set);
     for (int group = 0; group < kGroups; ++group)
       fit.fit(blocks[set]->x(group * kGroup), batch.x + set * kStep, group * kGroup, scales[set][group]);
   }
   fit.finish();
-  for (int set = 0; set < Q3_K::kSets; ++set) {
+  for (int set = 0; set < batch.sets; ++set) {
     Floats best[kGroups];
     Words codes[kGroups];
     for (int group = 0; group < kGroups; ++group) best[group] = hn::Load(kFloats, scales[set][group]);
@@ -164,7 +164,7 @@ void encode_plain(const Batch<Q3_K::kSets>& batch, LaneBlocks<Q3_K::Block>* pack
 
 void Q3_K::encode(const Batch<kSets>& batch, LaneBlocks<Block>* packed) {
   if (!batch.weighted) return encode_plain(batch, packed);
-  for (int set = 0; set < kSets; ++set) encode_weighted(SuperBlocks(batch, set), packed[set]);
+  for (int set = 0; set < batch.sets; ++set) encode_weighted(SuperBlocks(batch, set), packed[set]);
 }
 
 }  // namespace ggufmill::simd

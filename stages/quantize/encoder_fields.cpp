@@ -39,7 +39,7 @@ Form<EncoderSettings> settings_form() {
            .example("auto")});
   const auto search = map_of<SearchSettings>({
       field("effort", &SearchSettings::effort,
-            "How much is tried: each step takes about three times as long and finds smaller errors.")
+            "How much is tried: each step takes two to five times as long and finds smaller errors.")
           .at_least(Encoder::kLeastEffort)
           .at_most(Encoder::kMostEffort),
       field("weights", &SearchSettings::weights, enumeration<SearchWeights>(kSearchWeightWords),

@@ -183,7 +183,7 @@ struct FourLevels {
 
  private:
   // The first change of a level exists. If there is no second or third one, its cost is infinite or NaN, and it is not
-  // taken.
+  // taken. A cost that exists is NaN where squares overflow; it is taken if it is the very first, as in the plain loop.
   HWY_INLINE void change_one(bool is_shifted, const Group& group, Floats scale, Words odd,
                              const Floats (&other)[kCount][4]) {
     // The cost before is that of the plain table.
@@ -194,17 +194,20 @@ struct FourLevels {
     GGUFMILL_UNROLL
     for (int j = 0; j < 4; ++j) {
       const Floats before = scale * (value[j] - shift) - group.x[j], square = before * before;
-      Floats least_of_value = floats(0);
+      Floats least_of_value = least;
+      values[j] = value[j];
+      if constexpr (kHasLevels) levels[j] = level[j];
       GGUFMILL_UNROLL
       for (int number = 0; number < kCount; ++number) {
         const Floats after = scale * other[number][j] - group.x[j];
         const Floats cost = group.weight[j] * (after * after - square);
+        const bool is_first = j == 0 && number == 0;
         const Mask takes = cost < least_of_value;
-        least_of_value = number == 0 ? cost : choose(takes, cost, least_of_value);
-        values[j] = number == 0 ? other[0][j] : choose(takes, other[number][j], values[j]);
+        least_of_value = is_first ? cost : choose(takes, cost, least_of_value);
+        values[j] = is_first ? other[0][j] : choose(takes, other[number][j], values[j]);
         if constexpr (kHasLevels) {
           const Words next = as_words(kChangedLevel<kChanges>[is_shifted][number][level[j]]);
-          levels[j] = number == 0 ? next : choose(takes, next, levels[j]);
+          levels[j] = is_first ? next : choose(takes, next, levels[j]);
         }
       }
       const Mask takes = least_of_value < least;
