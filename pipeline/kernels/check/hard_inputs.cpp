@@ -35,6 +35,8 @@ Run draw_run(InputKind kind, Random& random) {
       return {1, random.bell()};
     case InputKind::kAlmostZero:
       return {power_of_two(random, -54, -20), 0};
+    case InputKind::kOverflowing:
+      return {power_of_two(random, 61, 68) * (random.below(2) == 0 ? 1.0f : -1.0f), 0};
     default:
       return {};
   }
@@ -54,6 +56,8 @@ float draw(InputKind kind, Random& random, const Run& run) {
       return random.bell() * 0x1p127f;
     case InputKind::kAnyFinite:
       return any_finite(random);
+    case InputKind::kOverflowing:
+      return run.magnitude * static_cast<float>(random.below(16)) / 16.0f;
     case InputKind::kSparse:
       return random.below(8) == 0 ? random.bell() : random.below(2) == 0 ? 0.0f : -0.0f;
     default:
@@ -77,8 +81,9 @@ float Random::bell() {
 }
 
 std::string name_of(InputKind kind) {
-  static constexpr const char* kNames[kInputKinds] = {"weights",     "mixed",     "ties", "one-sided",  "constant",
-                                                      "almost zero", "subnormal", "huge", "any finite", "sparse"};
+  static constexpr const char* kNames[kInputKinds] = {
+      "weights",   "mixed", "ties",       "one-sided", "constant",           "almost zero",
+      "subnormal", "huge",  "any finite", "sparse",    "overflowing squares"};
   return kNames[static_cast<int>(kind)];
 }
 

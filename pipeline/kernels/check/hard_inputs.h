@@ -24,18 +24,19 @@ class Random {
 };
 
 enum class InputKind : std::uint8_t {
-  kWeights,     // bell-shaped, one magnitude
-  kMixed,       // the magnitude changes every 32 elements; includes zeros
-  kTies,        // small integers and halves times a power of two: every rounding is a tie
-  kOneSided,    // all with the same sign
-  kConstant,    // one value per run of 16
-  kAlmostZero,  // around the thresholds below which a group is treated as zero
-  kSubnormal,   // subnormal and smallest normal floats
-  kHuge,        // near the largest float: sums and differences overflow
-  kAnyFinite,   // all finite bit patterns, equally likely
-  kSparse,      // mostly zeros of both signs
+  kWeights,      // bell-shaped, one magnitude
+  kMixed,        // the magnitude changes every 32 elements; includes zeros
+  kTies,         // small integers and halves times a power of two: every rounding is a tie
+  kOneSided,     // all with the same sign
+  kConstant,     // one value per run of 16
+  kAlmostZero,   // around the thresholds below which a group is treated as zero
+  kSubnormal,    // subnormal and smallest normal floats
+  kHuge,         // near the largest float: sums and differences overflow
+  kAnyFinite,    // all finite bit patterns, equally likely
+  kSparse,       // mostly zeros of both signs
+  kOverflowing,  // few values of one sign with zeros: some squares overflow
 };
-inline constexpr int kInputKinds = 10;
+inline constexpr int kInputKinds = 11;
 
 std::string name_of(InputKind kind);
 std::vector<float> hard_input(InputKind kind, Random& random, std::size_t count);
