@@ -60,26 +60,26 @@ struct Points {
   static constexpr int kDimensions = Book::kDimensions;
   static constexpr int kGroups = kSubBlock / kDimensions;
   int index[kGroups] = {};
-  int hint[kGroups];  // where the book found them
+  TrellisHint hint[kGroups];
+  bool is_complete = true;
 
-  Points() { std::fill(hint, hint + kGroups, -1); }
+  Points() = default;
   // Chooses the nearest points to the values divided by d; the first ones if d is 0. They are likely to be near those
-  // of `like`, which were chosen for about the same scale.
-  Points(const Book& book, float d, const float* x, const float* weights, const Points& like) {
+  // of `like`, which were chosen for about the same scale. The book may leave out points if their score is less than
+  // that of the rival.
+  Points(const Book& book, float d, const float* x, const float* weights, const Points& like,
+         const TrellisRival& rival = {}) {
     std::copy(like.hint, like.hint + kGroups, hint);
-    if (d == 0) return;
-    const float inverse = 1 / d;
-    float scaled[kSubBlock];
-    for (int i = 0; i < kSubBlock; ++i) scaled[i] = inverse * x[i];
-    book.find(scaled, weights, index, hint);
+    if (d != 0) is_complete = book.find(TrellisQuery(x, weights, 1 / d), rival, index, hint);
   }
 
   float level(const Book& book, int i) const {
     return static_cast<float>(book.point(index[i / kDimensions])[i % kDimensions]);
   }
 
-  // Returns the best scale for these points, with its score.
+  // Returns the best scale for these points, with its score; zeros if points are missing.
   Best scale(const Book& book, const float* x, const float* weights) const {
+    if (!is_complete) return {};
     Lanes qx, q2;
     float levels[kSubBlock];
     for (int i = 0; i < kSubBlock; ++i) levels[i] = level(book, i);
@@ -191,10 +191,12 @@ class TrellisRow {
 // greater score.
 template <class Book>
 float try_reach(const Book& book, float largest, float reach, const float* x, const float* weights,
-                Points<Book> (&tried)[2], typename TrellisRow<Book>::SubBlock& found, float least) {
-  const Points<Book>& positive = tried[0] = Points<Book>(book, largest / reach, x, weights, tried[0]);
+                Points<Book> (&tried)[2], typename TrellisRow<Book>::SubBlock& found, float least,
+                TrellisRival& rival) {
+  const Points<Book>& positive = tried[0] = Points<Book>(book, largest / reach, x, weights, tried[0], rival);
   const Best of_positive = positive.scale(book, x, weights);
-  const Points<Book>& negative = tried[1] = Points<Book>(book, -largest / reach, x, weights, tried[1]);
+  rival.score = std::max(rival.score, of_positive.score);
+  const Points<Book>& negative = tried[1] = Points<Book>(book, -largest / reach, x, weights, tried[1], rival);
   const Best of_negative = negative.scale(book, x, weights);
   if (!(of_positive.score > least || of_negative.score > least)) return least;
   const bool is_positive = of_positive.score > of_negative.score;
@@ -213,8 +215,11 @@ float encode_points(const Book& book, TrellisRow<Book>& row, int reaches, float 
   for (std::size_t b = 0; b < row.size(); ++b) {
     float reach = row.reach(b, 90, 124), score = -1;
     Points<Book> tried[2];
-    for (int i = 0; reach != 0 && i < reaches; ++i, reach -= 8)
-      score = try_reach(book, row.largest_of(b), reach, row.x(b), row.weights(b), tried, row[b], score);
+    TrellisRival rival(row.x(b), row.weights(b));
+    for (int i = 0; reach != 0 && i < reaches; ++i, reach -= 8) {
+      score = try_reach(book, row.largest_of(b), reach, row.x(b), row.weights(b), tried, row[b], score, rival);
+      rival.score = std::max(rival.score, score);
+    }
   }
   const float extreme = row.extreme(), lowest = kValues4.plain.front();
   if (extreme == 0) return 0;
@@ -281,14 +286,14 @@ void encode_iq3_kt(const Book& book, const float* x, const float* importance, Tr
   row.set_values(sizes.data());
   for (std::size_t b = 0; b < row.size(); ++b) {
     const float reach = row.reach(b, 84, 123);
-    float score = 0;
+    TrellisRival rival(row.x(b), row.weights(b));
     Points<Book> points;
     for (int i = -3; reach != 0 && i <= 3; ++i) {
-      points =
-          Points<Book>(book, row.largest_of(b) / (reach + 8 * static_cast<float>(i)), row.x(b), row.weights(b), points);
+      const float d = row.largest_of(b) / (reach + 8 * static_cast<float>(i));
+      points = Points<Book>(book, d, row.x(b), row.weights(b), points, rival);
       const Best best = points.scale(book, row.x(b), row.weights(b));
-      if (!(best.score > score)) continue;
-      score = best.score;
+      if (!(best.score > rival.score)) continue;
+      rival.score = best.score;
       row[b] = {best.scale, points};
     }
   }
@@ -323,14 +328,14 @@ void encode_iq4_kt(const Book& book, const Book& second, const float* x, const f
     const float *const values = row.x(at), *const weights = row.weights(at);
     std::uint8_t& scale_bits = blocks[at / kSubBlocks].shb[at % kSubBlocks * 4];
     if (reach == 0) continue;
-    float score = 0;
+    TrellisRival rival(values, weights);
     Points<Book> tried[2][2];  // by book and sign
     // Tries a scale, and takes it if its score is greater. Returns the score then, else 0.
     const auto try_scale = [&](bool is_second, float d) {
       Points<Book>& points = tried[is_second][d < 0];
-      points = Points<Book>(*books[is_second], d, values, weights, points);
+      points = Points<Book>(*books[is_second], d, values, weights, points, rival);
       const Best best = points.scale(*books[is_second], values, weights);
-      if (!(best.score > score)) return 0.0f;
+      if (!(best.score > rival.score)) return 0.0f;
       row[at] = {best.scale, points};
       if (is_second) scale_bits = 1;
       return best.score;
@@ -340,7 +345,7 @@ void encode_iq4_kt(const Book& book, const Book& second, const float* x, const f
       for (int i = -2; i <= 2; ++i)
         for (const float numerator : {largest, -largest})
           if (const float best = try_scale(is_second, numerator / (8 * static_cast<float>(i) + reach)); best > 0)
-            score = best;
+            rival.score = best;
     }
   }
   const float d = -row.extreme() / 64;

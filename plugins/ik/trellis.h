@@ -3,6 +3,7 @@
 // from their index. A search for the nearest point reads only those of one cluster, so the clusters are part of the
 // definition of the types. Source: ik_llama.cpp, ggml/src/iqk/iqk_quantize.cpp (MIT).
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -29,6 +30,45 @@ struct TrellisFormat {
   int neighbours;        // number of clusters that a point joins
 };
 
+// The values of a sub-block that points are searched for.
+struct TrellisQuery {
+  static constexpr int kSubBlock = 32;
+  const float *x, *weights;
+  float inverse;            // of the scale that is tried
+  float scaled[kSubBlock];  // its products with x
+
+  TrellisQuery(const float* values, const float* weights_of_values, float factor)
+      : x(values), weights(weights_of_values), inverse(factor) {
+    for (int i = 0; i < kSubBlock; ++i) scaled[i] = inverse * x[i];
+  }
+};
+
+// The best try of a sub-block so far, whose score another one must exceed.
+struct TrellisRival {
+  float score = 0;
+  float squares = 0;        // sum of w x^2, which no score exceeds
+  float weights = 0;        // sum
+  float largest = 0;        // of |x|
+  bool is_regular = false;  // no weight is negative or NaN
+
+  TrellisRival() = default;
+  TrellisRival(const float* x, const float* weights_of_x) : is_regular(true) {
+    for (int i = 0; i < TrellisQuery::kSubBlock; ++i) {
+      const float weight = weights_of_x[i];
+      squares += weight * x[i] * x[i];
+      weights += weight;
+      largest = std::max(largest, std::fabs(x[i]));
+      is_regular = is_regular && weight >= 0;
+    }
+  }
+};
+
+// Where a search found a point, for the next search for about the same values.
+struct TrellisHint {
+  int place = -1;  // as the book numbers them; -1 is none
+  float distance = 0;
+};
+
 // The points of a book and their clusters. Immutable; building one takes up to some tenths of a second.
 template <int kCoordinates>
 class TrellisBook {
@@ -44,12 +84,12 @@ class TrellisBook {
   // equals, the first lane counts, then the order within the lane. If no distance is finite, the point is the first
   // one.
   int nearest(const float* x, const float* weights) const;
-  // Finds the points of kSubBlock values. The hints are not used: other searches set them to where the points were
-  // found, and read them when they were set for about the same values; -1 is none.
-  void find(const float* x, const float* weights, int* indices, int* /*hints*/) const {
-    for (int i = 0; i < kSubBlock; i += kDimensions) indices[i / kDimensions] = nearest(x + i, weights + i);
+  // Finds the points of kSubBlock values. Other books use hints and rivals; they return false if they stopped early.
+  bool find(const TrellisQuery& query, const TrellisRival& /*rival*/, int* indices, TrellisHint* /*hints*/) const {
+    for (int i = 0; i < TrellisQuery::kSubBlock; i += kDimensions)
+      indices[i / kDimensions] = nearest(query.scaled + i, query.weights + i);
+    return true;
   }
-  static constexpr int kSubBlock = 32;
 
   // Returns the number of the cluster of x.
   int cluster_of(const float* x) const;

@@ -3,6 +3,7 @@
 #include <bit>
 #include <limits>
 
+#include "plugins/ik/simd/trial.h"
 #include "plugins/simd/bytes.h"
 
 namespace ggufmill::simd {
@@ -25,6 +26,14 @@ HWY_INLINE unsigned bits_of_mask(Mask mask) {
   hn::StoreMaskBits(kFloats, mask, bytes);
   return bytes[0];
 #endif
+}
+
+// Returns what ik::TrellisBook::cluster_of() does, without branches.
+int cluster_of(const float* x) {
+  int number = 0;
+  for (int k = LeafBook::kDimensions - 1; k >= 0; --k)
+    number = 5 * number + 4 - (x[k] < -48) - (x[k] < -16) - (x[k] < 16) - (x[k] < 48);
+  return number;
 }
 
 // Four values and their weights, each in all lanes.
@@ -135,12 +144,17 @@ class LeafBook::Search {
     compare(home);
     const Floats least = hn::MinOfLanes(kFloats, least_);
     const int stride = (count_ + kStep - 1) / kStep * kStep;
-    for (int first = 0; first < stride; first += kStep) {
-      for (unsigned bits = bits_of_mask(bounds(first, stride) <= least); bits != 0; bits &= bits - 1)
-        if (const int leaf = first + std::countr_zero(bits); leaf != home && leaf < count_) compare(leaf);
-    }
+    // All bounds come first: a loop over the leaves of all vectors ends only once.
+    std::uint64_t near[kMostLeaves / 64] = {};
+    for (int first = 0; first < stride; first += kStep)
+      near[first / 64] |= std::uint64_t{bits_of_mask(bounds(first, stride) <= least)} << (first % 64);
+    near[home / 64] &= ~(std::uint64_t{1} << (home % 64));
+    for (int first = 0; first < count_; first += 64)
+      for (std::uint64_t bits = near[first / 64]; bits != 0; bits &= bits - 1)
+        if (const int leaf = first + std::countr_zero(bits); leaf < count_) compare(leaf);
     return nearest_of_lanes();
   }
+  float distance() const { return distance_; }  // of the point that was found
 
  private:
   // Returns the bounds of the distances of leaves, in the order of the sums of points.
@@ -168,8 +182,10 @@ class LeafBook::Search {
     }
   }
 
-  int nearest_of_lanes() const {
-    const Mask is_least = least_ == hn::MinOfLanes(kFloats, least_);
+  int nearest_of_lanes() {
+    const Floats least = hn::MinOfLanes(kFloats, least_);
+    distance_ = hn::GetLane(least);
+    const Mask is_least = least_ == least;
     if (any(hn::And(has_equals_, is_least))) return -1;
     alignas(64) std::int32_t numbers[kLanes];
     hn::Store(number_, kInts, numbers);
@@ -182,6 +198,7 @@ class LeafBook::Search {
     return nearest;
   }
 
+  float distance_ = 0;
   const Query query_;
   const Leaf* leaves_;
   const std::int8_t* boxes_;
@@ -192,22 +209,34 @@ class LeafBook::Search {
   Mask has_equals_ = hn::MaskFromVec(floats(0));
 };
 
-int LeafBook::nearest(int number, const float* x, const float* weights, int& hint) const {
+int LeafBook::nearest(int number, const float* x, const float* weights, ik::TrellisHint& hint) const {
   constexpr int kMostPoints = kMostLeaves * kLeaf;
   const Cluster& cluster = clusters_[static_cast<std::size_t>(number)];
-  const bool is_near = hint >= 0 && hint / kMostPoints == number;
-  const int home = is_near ? hint % kMostPoints / kLeaf : cluster.homes[cell_of(cluster, x)];
-  const int found = Search(*this, cluster, x, weights).run(home);
-  hint = found < 0 ? -1 : number * kMostPoints + found;
-  return found < 0 ? book_.nearest(x, weights) : indices_[cluster.first_leaf * kLeaf + static_cast<unsigned>(found)];
+  const bool is_near = hint.place >= 0 && hint.place / kMostPoints == number;
+  const int home = is_near ? hint.place % kMostPoints / kLeaf : cluster.homes[cell_of(cluster, x)];
+  Search search(*this, cluster, x, weights);
+  const int found = search.run(home);
+  if (found < 0) {
+    hint = {};
+    return book_.nearest(x, weights);
+  }
+  hint = {number * kMostPoints + found, search.distance()};
+  return indices_[cluster.first_leaf * kLeaf + static_cast<unsigned>(found)];
 }
 
-void LeafBook::find(const float* x, const float* weights, int* indices, int* hints) const {
-  constexpr int kGroups = 32 / kDimensions;
+bool LeafBook::find(const ik::TrellisQuery& query, const ik::TrellisRival& rival, int* indices,
+                    ik::TrellisHint* hints) const {
+  Trial<kDimensions> trial(query, rival);
+  constexpr int kGroups = Trial<kDimensions>::kGroups;
   int clusters[kGroups];
-  for (int g = 0; g < kGroups; ++g) clusters[g] = book_.cluster_of(x + g * kDimensions);
-  for (int g = 0; g < kGroups; ++g)
-    indices[g] = nearest(clusters[g], x + g * kDimensions, weights + g * kDimensions, hints[g]);
+  for (int g = 0; g < kGroups; ++g) clusters[g] = cluster_of(query.scaled + g * kDimensions);
+  FarthestFirst<kGroups> groups(hints);
+  for (int n = 0; n < kGroups; ++n) {
+    const int g = groups.next(), i = g * kDimensions;
+    indices[g] = nearest(clusters[g], query.scaled + i, query.weights + i, hints[g]);
+    if (!trial.add(g, point(indices[g]), hints[g].distance)) return false;
+  }
+  return true;
 }
 
 }  // namespace ggufmill::simd

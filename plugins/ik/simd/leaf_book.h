@@ -21,9 +21,9 @@ class LeafBook {
   explicit LeafBook(const ik::TrellisBook<kDimensions>& book);
 
   const std::int8_t* point(int index) const { return book_.point(index); }
-  // Finds the points of a sub-block of 32 values; the same as ik::TrellisBook::find(). If the hints were set by a
-  // search for about the same values, it takes less time.
-  void find(const float* x, const float* weights, int* indices, int* hints) const;
+  // Finds the points of a sub-block of 32 values; the same as ik::TrellisBook::find() unless it returns false. If the
+  // hints were set by a search for about the same values, it takes less time.
+  bool find(const ik::TrellisQuery& query, const ik::TrellisRival& rival, int* indices, ik::TrellisHint* hints) const;
 
  private:
   static constexpr int kLeaf = 16;         // points
@@ -44,7 +44,7 @@ class LeafBook {
   void add(int number);
   static void find_homes(const TrellisPoints<kDimensions>& points, Cluster& cluster);
   static int cell_of(const Cluster& cluster, const float* x);
-  int nearest(int number, const float* x, const float* weights, int& hint) const;
+  int nearest(int number, const float* x, const float* weights, ik::TrellisHint& hint) const;
 
   const ik::TrellisBook<kDimensions>& book_;
   std::vector<Cluster> clusters_;

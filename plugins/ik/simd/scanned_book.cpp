@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "plugins/ik/simd/trial.h"
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/spread.h"
 
@@ -176,12 +177,13 @@ class ScannedBook::Search {
       if (least_ * scale_ < kUnits + 1) return nearest_;
     }
   }
+  float distance() const { return least_; }  // of the point that was found
 
  private:
   static bool in_range(float distance) { return distance > 1e-25f && distance < 1e25f; }
 
   int blocks() const { return (cluster_.count + kBlock - 1) / kBlock; }
-  float distance_of(int number) const { return distance(points_[number].data(), x_, weights_); }
+  float distance_of(int number) const { return simd::distance(points_[number].data(), x_, weights_); }
   void set_limit() { limit_ = static_cast<std::uint8_t>(std::min(least_ * scale_, kUnits) + 1); }
 
   // Returns the bounds of the parts of a coordinate in units.
@@ -278,13 +280,18 @@ class ScannedBook::Search {
   std::uint8_t limit_ = 0;
 };
 
-int ScannedBook::nearest(int number, const float* x, const float* weights, int& hint) const {
+int ScannedBook::nearest(int number, const float* x, const float* weights, ik::TrellisHint& hint) const {
   const Cluster& cluster = clusters_[static_cast<std::size_t>(number)];
-  const bool is_near = hint >= 0 && hint / kMostPoints == number;
-  const int seed = is_near ? hint % kMostPoints : cluster.seeds[cell_of(cluster, x)];
-  const int found = Search(*this, cluster, x, weights).run(seed, is_near);
-  hint = found < 0 ? -1 : number * kMostPoints + found;
-  return found < 0 ? book_.nearest(x, weights) : indices_[cluster.first_point + static_cast<unsigned>(found)];
+  const bool is_near = hint.place >= 0 && hint.place / kMostPoints == number;
+  const int seed = is_near ? hint.place % kMostPoints : cluster.seeds[cell_of(cluster, x)];
+  Search search(*this, cluster, x, weights);
+  const int found = search.run(seed, is_near);
+  if (found < 0) {
+    hint = {};
+    return book_.nearest(x, weights);
+  }
+  hint = {number * kMostPoints + found, search.distance()};
+  return indices_[cluster.first_point + static_cast<unsigned>(found)];
 }
 
 // Reads what a search in a cluster needs first.
@@ -300,15 +307,22 @@ void ScannedBook::prefetch(int number, int hint) const {
   for (int i = 0; i < stride * kDimensions; i += 64) hwy::Prefetch(ranges_.data() + cluster.first_range + i);
 }
 
-void ScannedBook::find(const float* x, const float* weights, int* indices, int* hints) const {
-  constexpr int kGroups = 32 / kDimensions;
+bool ScannedBook::find(const ik::TrellisQuery& query, const ik::TrellisRival& rival, int* indices,
+                       ik::TrellisHint* hints) const {
+  Trial<kDimensions> trial(query, rival);
+  constexpr int kGroups = Trial<kDimensions>::kGroups;
   int clusters[kGroups];
   for (int g = 0; g < kGroups; ++g) {
-    clusters[g] = book_.cluster_of(x + g * kDimensions);
-    prefetch(clusters[g], hints[g]);
+    clusters[g] = book_.cluster_of(query.scaled + g * kDimensions);
+    prefetch(clusters[g], hints[g].place);
   }
-  for (int g = 0; g < kGroups; ++g)
-    indices[g] = nearest(clusters[g], x + g * kDimensions, weights + g * kDimensions, hints[g]);
+  FarthestFirst<kGroups> groups(hints);
+  for (int n = 0; n < kGroups; ++n) {
+    const int g = groups.next(), i = g * kDimensions;
+    indices[g] = nearest(clusters[g], query.scaled + i, query.weights + i, hints[g]);
+    if (!trial.add(g, point(indices[g]), hints[g].distance)) return false;
+  }
+  return true;
 }
 
 }  // namespace ggufmill::simd

@@ -25,9 +25,9 @@ class ScannedBook {
   explicit ScannedBook(const ik::TrellisBook<kDimensions>& book);
 
   const std::int8_t* point(int index) const { return book_.point(index); }
-  // Finds the points of a sub-block of 32 values; the same as ik::TrellisBook::find(). If the hints were set by a
-  // search for about the same values, it takes less time.
-  void find(const float* x, const float* weights, int* indices, int* hints) const;
+  // Finds the points of a sub-block of 32 values; the same as ik::TrellisBook::find() unless it returns false. If the
+  // hints were set by a search for about the same values, it takes less time.
+  bool find(const ik::TrellisQuery& query, const ik::TrellisRival& rival, int* indices, ik::TrellisHint* hints) const;
 
  private:
   static constexpr int kParts = 16, kBlock = 64;  // points of a block
@@ -53,7 +53,7 @@ class ScannedBook {
   void add_blocks(const TrellisPoints<kDimensions>& points, Cluster& cluster);
   static void find_seeds(const TrellisPoints<kDimensions>& points, Cluster& cluster);
   static int cell_of(const Cluster& cluster, const float* x);
-  int nearest(int number, const float* x, const float* weights, int& hint) const;
+  int nearest(int number, const float* x, const float* weights, ik::TrellisHint& hint) const;
   void prefetch(int number, int hint) const;
 
   const ik::TrellisBook<kDimensions>& book_;
