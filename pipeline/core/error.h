@@ -81,7 +81,7 @@ Error error_at(const Origin& origin, std::string what, std::string help = {});
 class Diagnostics {
  public:
   // Ignores an error about the same place with the same text as one that is there: a file that several outputs name is
-  // read for each of them.
+  // read for each of them. Errors without a place are all kept.
   void add(Error error);
   bool empty() const { return errors_.empty(); }
   const std::vector<Error>& errors() const { return errors_; }
