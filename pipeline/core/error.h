@@ -90,7 +90,7 @@ class Diagnostics {
 
  private:
   std::vector<Error> errors_;
-  std::set<std::pair<std::string, std::string>> seen_;  // `where` and `what` of each
+  std::set<std::pair<std::string, std::string>> seen_;  // `where` and `what` of each error that has a place
 };
 
 }  // namespace ggufmill

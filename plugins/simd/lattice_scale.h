@@ -2,7 +2,7 @@
 // Search for the scales of a few sub-blocks of an IQ2 or IQ3 type (plugins/reference/iq_scale_search.h), with one
 // super-block per lane. Points that are not in the book are processed outside the lanes, by the neighbour search.
 // Consecutive tries often round a group to the same point, whose neighbour stays the same over a range of scales
-// (lattice_reach.h). So a try needs few searches, and those of all sub-blocks together fill vectors.
+// (lattice_reach.h). A try therefore needs few searches, and only those of several sub-blocks together fill vectors.
 
 #include "plugins/simd/fit_positive.h"
 #include "plugins/simd/lattice_input.h"

@@ -8,7 +8,7 @@
 // exact here, and u is the rounding error of a float, 2^-24. In q2, all terms are positive, and each is rounded at most
 // 6 times. The error of qx is at most 6 u sum(|level| |difference|) <= 6 u sqrt(q2 sum(w x^2)), by Cauchy's inequality.
 // A division with a score S has qx = sqrt(S q2), so that this is 12 u qx if S >= sum(w x^2) / 4, which the search makes
-// sure of. A score has an error of at most 33 u then, and four of them are less than kSpare. What is not counted are
+// sure of. A score has an error of at most 33 u then, and four of them are less than kSpare. This does not count
 // weights that are too small to change a sum. Their values change qx by less than u^2 times the rest, unless the least
 // score is 1e8 times smaller than the weights times the greatest square.
 

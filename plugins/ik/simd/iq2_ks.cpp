@@ -9,7 +9,7 @@
 //
 // Proof that no other trial can win. All weights are non-negative, and c is the value of the level that is next to
 // zero. u is the rounding error of a float, 2^-24. In an estimate of q2, all terms are positive, and each value is
-// rounded at most 37 times. So it is in qx, apart from c * sum(w x), where terms cancel: the error of qx is at most 37
+// rounded at most 37 times. This is also true of qx, but for c * sum(w x), where terms cancel: its error is at most 37
 // u qx + 70 u c X for X = sum(w |x|). Every level has a magnitude of c or more, so that q2 >= c^2 W for W = sum(w). A
 // trial with a score S has qx = sqrt(S q2) >= c sqrt(S W). The search makes sure that X <= 2 sqrt(S W) for the greatest
 // score, so the error of qx is at most 177 u, and that of the score at most 394 u. By the same argument, the error of
