@@ -226,17 +226,13 @@ int LeafBook::nearest(int number, const float* x, const float* weights, ik::Trel
 
 bool LeafBook::find(const ik::TrellisQuery& query, const ik::TrellisRival& rival, int* indices,
                     ik::TrellisHint* hints) const {
-  Trial<kDimensions> trial(query, rival);
   constexpr int kGroups = Trial<kDimensions>::kGroups;
   int clusters[kGroups];
   for (int g = 0; g < kGroups; ++g) clusters[g] = cluster_of(query.scaled + g * kDimensions);
-  FarthestFirst<kGroups> groups(hints);
-  for (int n = 0; n < kGroups; ++n) {
-    const int g = groups.next(), i = g * kDimensions;
-    indices[g] = nearest(clusters[g], query.scaled + i, query.weights + i, hints[g]);
-    if (!trial.add(g, point(indices[g]), hints[g].distance)) return false;
-  }
-  return true;
+  return find_groups(*this, query, rival, clusters, indices, hints,
+                     [this](int cluster, const float* x, const float* weights, ik::TrellisHint& hint) {
+                       return nearest(cluster, x, weights, hint);
+                     });
 }
 
 }  // namespace ggufmill::simd
