@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "plugins/simd/lanes.h"
+#include "plugins/simd/sorting_network.h"
 
 namespace ggufmill::simd {
 
@@ -54,26 +55,18 @@ class SortedLanes {
     std::uint8_t i, j;
   };
 
-  // Batcher's odd-even merge sort: calls order(i, j) for the pairs of positions to order, in turn.
-  template <class Order>
-  static constexpr void for_each_pair(const Order& order) {
-    for (int run = 1; run < kCount; run *= 2)
-      for (int distance = run; distance > 0; distance /= 2)
-        for (int first = distance % run; first + distance < kCount; first += 2 * distance)
-          for (int i = first; i < first + distance && i + distance < kCount; ++i)
-            if (i / (2 * run) == (i + distance) / (2 * run)) order(i, i + distance);
-  }
-
   static constexpr std::size_t kPairs = [] {
     std::size_t count = 0;
-    for_each_pair([&](int, int) { ++count; });
+    for_each_pair_to_order(kCount, [&](int, int) { ++count; });
     return count;
   }();
 
   static constexpr std::array<Pair, kPairs> pairs() {
     std::array<Pair, kPairs> list{};
     std::size_t count = 0;
-    for_each_pair([&](int i, int j) { list[count++] = {static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(j)}; });
+    for_each_pair_to_order(kCount, [&](int i, int j) {
+      list[count++] = {static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(j)};
+    });
     return list;
   }
 

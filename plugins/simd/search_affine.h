@@ -10,10 +10,10 @@
 namespace ggufmill::simd {
 
 // Sums over a group, for levels q: of the squared error, and of w q, w q q and w q x.
-struct LineSums {
+struct AffineSums {
   Floats error, q, qq, qx;
 
-  static LineSums chosen(Mask mask, const LineSums& yes, const LineSums& no) {
+  static AffineSums chosen(Mask mask, const AffineSums& yes, const AffineSums& no) {
     return {choose(mask, yes.error, no.error), choose(mask, yes.q, no.q), choose(mask, yes.qq, no.qq),
             choose(mask, yes.qx, no.qx)};
   }
@@ -26,7 +26,7 @@ struct LineNumbers {
 
 // Computes the sums of kLines lines. Without kHasErrors, `error` is 0; with kIsPlain, all weights are 1.
 template <int kLines, int kGroup, int kLimit, bool kHasErrors, bool kIsPlain>
-HWY_INLINE void weighted_sums_of_lines(const float* x, const float* w, const LineNumbers* lines, LineSums* sums) {
+HWY_INLINE void weighted_sums_of_lines(const float* x, const float* w, const LineNumbers* lines, AffineSums* sums) {
   const Floats zero = floats(0);
   Floats inverse[kLines], q_sums[kLines], qq[kLines], qx[kLines], errors[kLines];
   GGUFMILL_UNROLL
@@ -56,7 +56,8 @@ HWY_INLINE void weighted_sums_of_lines(const float* x, const float* w, const Lin
 }
 
 template <int kLines, int kGroup, int kLimit, bool kHasErrors>
-HWY_INLINE void sums_of_lines(bool is_plain, const float* x, const float* w, const LineNumbers* lines, LineSums* sums) {
+HWY_INLINE void sums_of_lines(bool is_plain, const float* x, const float* w, const LineNumbers* lines,
+                              AffineSums* sums) {
   if (is_plain)
     weighted_sums_of_lines<kLines, kGroup, kLimit, kHasErrors, true>(x, w, lines, sums);
   else
@@ -136,7 +137,7 @@ struct LineGroups {
     for (int k = 0; k < kAtOnce; ++k) active[k] = all_lanes(), usable[k] = no_lanes();
     for (int round = 0; round < rounds; ++round) {
       LineNumbers numbers[kAtOnce];
-      LineSums sums[kAtOnce];
+      AffineSums sums[kAtOnce];
       for (int k = 0; k < kAtOnce; ++k) numbers[k] = {lines[k].scale, lines[k].minimum};
       sums_of_lines<kAtOnce, kGroup, kLimit, false>(is_plain, x, w, numbers, sums);
       for (int k = 0; k < kAtOnce; ++k) {
@@ -149,7 +150,7 @@ struct LineGroups {
   }
 
   // Computes the line of least squared error for some levels; false if there is none of positive scale.
-  Mask fit(const LineSums& sums, bool clamps, LineCandidates& line) const {
+  Mask fit(const AffineSums& sums, bool clamps, LineCandidates& line) const {
     const Floats zero = floats(0), determinant = w_sum * sums.qq - sums.q * sums.q;
     Floats scale = (w_sum * sums.qx - wx_sum * sums.q) / determinant;
     Floats minimum = (sums.q * sums.qx - sums.qq * wx_sum) / determinant;
@@ -171,13 +172,13 @@ struct LineGroups {
 // Codes of a group, and the sums for them.
 struct GroupCodes {
   Floats scale = floats(0), minimum = floats(0);
-  LineSums sums{floats(FLT_MAX), floats(0), floats(0), floats(0)};
+  AffineSums sums{floats(FLT_MAX), floats(0), floats(0), floats(0)};
 
   static GroupCodes chosen(Mask mask, const GroupCodes& yes, const GroupCodes& no) {
     GroupCodes made;
     made.scale = choose(mask, yes.scale, no.scale);
     made.minimum = choose(mask, yes.minimum, no.minimum);
-    made.sums = LineSums::chosen(mask, yes.sums, no.sums);
+    made.sums = AffineSums::chosen(mask, yes.sums, no.sums);
     return made;
   }
   void improve(Mask mask, const GroupCodes& other) {
@@ -245,7 +246,7 @@ class AffineProblem {
   template <int kLines>
   HWY_INLINE void sums_of(int group, Floats d, Floats dmin, GroupCodes* codes) const {
     LineNumbers lines[kLines];
-    LineSums sums[kLines];
+    AffineSums sums[kLines];
     for (int k = 0; k < kLines; ++k) lines[k] = {d * codes[k].scale, dmin * codes[k].minimum};
     sums_of_lines<kLines, kGroup, kLimit, true>(is_plain_, at(x_, group), at(w_, group), lines, sums);
     for (int k = 0; k < kLines; ++k) codes[k].sums = sums[k];

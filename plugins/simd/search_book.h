@@ -21,25 +21,25 @@
 namespace ggufmill::simd {
 
 // The sums of the points of a group.
-enum class Sums {
+enum class BookSums {
   kAsGiven,   // of the magnitudes
   kInverted,  // the same with the least of the terms of xm negative; see reference::EvenPoints
   kUp,        // of the values, shifted up or down; see reference::ShiftedPoints
   kDown,
 };
-inline constexpr bool is_shifted(Sums sums) { return sums == Sums::kUp || sums == Sums::kDown; }
+inline constexpr bool is_shifted(BookSums sums) { return sums == BookSums::kUp || sums == BookSums::kDown; }
 
 // A code book in two forms: the values of each point, shifted if the sums are, in rows and by coordinate; and its place
 // in the table, which has an entry for all levels of two coordinates of three levels, or of one of eight.
-template <class Format, Sums kSums>
+template <class Format, BookSums kSums>
 struct BookTables {
   using Shape = reference::BookShape<Format>;
   static constexpr int kPoints = Shape::kPoints, kDims = Shape::kDims, kLevels = Shape::kLevels;
   static constexpr int kInTable = kLevels <= 4 ? 2 : 1;  // coordinates
   static constexpr int kTables = kDims / kInTable, kEntries = 16;
-  static constexpr float kShift = kSums == Sums::kUp     ? reference::kIq1Shift
-                                  : kSums == Sums::kDown ? -reference::kIq1Shift
-                                                         : 0.0f;
+  static constexpr float kShift = kSums == BookSums::kUp     ? reference::kIq1Shift
+                                  : kSums == BookSums::kDown ? -reference::kIq1Shift
+                                                             : 0.0f;
   static constexpr float kMost = is_shifted(kSums) ? 1 + reference::kIq1Shift : Format::kMagnitudes[kLevels - 1];
 
   alignas(64) float values[kPoints][kDims], by_dims[kDims][kPoints];
@@ -74,7 +74,7 @@ struct BookTables {
 };
 
 // The sums of some points of a group.
-template <class Format, Sums kSums>
+template <class Format, BookSums kSums>
 struct PointSums {
   using Tables = BookTables<Format, kSums>;
   static constexpr int kPoints = Tables::kPoints, kDims = Tables::kDims;
@@ -124,9 +124,9 @@ struct PointSums {
       const Floats term = wm * factors.sizes[i];
       sum_xm = sum_xm + term;
       sum_mm = sum_mm + wm * m;
-      if constexpr (kSums == Sums::kInverted) least = lesser(term, least);
+      if constexpr (kSums == BookSums::kInverted) least = lesser(term, least);
     }
-    if constexpr (kSums == Sums::kInverted) sum_xm = sum_xm - floats(2) * least;
+    if constexpr (kSums == BookSums::kInverted) sum_xm = sum_xm - floats(2) * least;
     hn::Store(sum_xm, kFloats, xm + at);
     hn::Store(sum_mm, kFloats, mm + at);
   }
@@ -155,7 +155,7 @@ HWY_INLINE reference::PointChoice least_of(const float* xms, const float* mms, i
 // Finds the points of a group that can be the best at some scales, without the sums of all of them. At a scale, a
 // point's line is a sum of terms, one for each table. What a term is above the least of its table, in units and rounded
 // down, is a byte, so that sums of bytes are lower bounds of the lines of all points.
-template <class Format, Sums kSums>
+template <class Format, BookSums kSums>
 class CoarseGroup {
  public:
   using Tables = BookTables<Format, kSums>;
@@ -182,7 +182,7 @@ class CoarseGroup {
       least = wx < least ? wx : least;
     }
     // Inverting a sign adds four times the least term.
-    least_inverted_ = kSums == Sums::kInverted ? 3.99f * least * static_cast<float>(Format::kMagnitudes[0]) : 0.0f;
+    least_inverted_ = kSums == BookSums::kInverted ? 3.99f * least * static_cast<float>(Format::kMagnitudes[0]) : 0.0f;
     for (int table = 0; table < Tables::kTables; ++table)
       for (int at = 0; at < Tables::kEntries; at += kLaneStep) {
         Floats xm = floats(0), mm = floats(0);
@@ -357,7 +357,7 @@ class CoarseGroup {
       mm += wm * values[i];
       least = term < least ? term : least;
     }
-    if (kSums == Sums::kInverted) xm -= 2 * least;
+    if (kSums == BookSums::kInverted) xm -= 2 * least;
   }
 
   const float* x_;
@@ -367,7 +367,7 @@ class CoarseGroup {
 };
 
 // The likely points of the groups of a super-block.
-template <class Format, Sums kSums>
+template <class Format, BookSums kSums>
 class LikelyLines {
  public:
   // Keeps the pointers. `is_needed(group)` says for which groups points are to be found.
@@ -480,7 +480,7 @@ class LikelyLines {
 
 // All points of the groups of one sub-block, for searches that look at each sub-block once. The sums of small books are
 // computed for all points.
-template <class Format, Sums kSums>
+template <class Format, BookSums kSums>
 class AllLines {
  public:
   // Keeps the pointers.
@@ -521,13 +521,13 @@ class AllLines {
 inline constexpr auto kEveryGroup = [](int) { return true; };
 
 // Chooses as reference::AllPoints does.
-template <class Format, template <class, Sums> class Lines>
+template <class Format, template <class, BookSums> class Lines>
 class PlainPoints {
  public:
   // Keeps the pointers.
   PlainPoints(const float* x, const float* w) : lines_(x, w, kEveryGroup) {}
 
-  void turn_to(int sub) requires requires(Lines<Format, Sums::kAsGiven>& lines) { lines.turn_to(0, kEveryGroup); }
+  void turn_to(int sub) requires requires(Lines<Format, BookSums::kAsGiven>& lines) { lines.turn_to(0, kEveryGroup); }
   { lines_.turn_to(sub, kEveryGroup); }
 
   void choose(int sub, float scale, reference::PointChoice* choices) const {
@@ -536,7 +536,7 @@ class PlainPoints {
 
  private:
   static constexpr int kGroups = reference::BookShape<Format>::kGroups;
-  Lines<Format, Sums::kAsGiven> lines_;
+  Lines<Format, BookSums::kAsGiven> lines_;
 };
 
 // The set of groups of eight values that have an odd number of negative ones.
@@ -555,7 +555,7 @@ struct OddEights {
 };
 
 // Chooses as reference::EvenPoints does.
-template <class Format, template <class, Sums> class Lines>
+template <class Format, template <class, BookSums> class Lines>
 class PairedPoints {
  public:
   static constexpr int kGroupsOfEight = OddEights<Format>::kGroupsOfEight;
@@ -567,7 +567,7 @@ class PairedPoints {
         as_given_(x, w, [this](int group) { return odd_.leaves(group); }),
         inverted_(x, w, [this](int group) { return odd_.has(group); }) {}
 
-  void turn_to(int sub) requires requires(Lines<Format, Sums::kAsGiven>& lines) { lines.turn_to(0, kEveryGroup); }
+  void turn_to(int sub) requires requires(Lines<Format, BookSums::kAsGiven>& lines) { lines.turn_to(0, kEveryGroup); }
   {
     as_given_.turn_to(sub, [this](int group) { return odd_.leaves(group); });
     inverted_.turn_to(sub, [this](int group) { return odd_.has(group); });
@@ -585,18 +585,18 @@ class PairedPoints {
  private:
   static constexpr int kGroups = reference::BookShape<Format>::kGroups;
   OddEights<Format> odd_;
-  Lines<Format, Sums::kAsGiven> as_given_;
-  Lines<Format, Sums::kInverted> inverted_;
+  Lines<Format, BookSums::kAsGiven> as_given_;
+  Lines<Format, BookSums::kInverted> inverted_;
 };
 
 // Chooses as reference::ShiftedPoints does.
-template <class Format, template <class, Sums> class Lines>
+template <class Format, template <class, BookSums> class Lines>
 class MovedPoints {
  public:
   // Keeps the pointers.
   MovedPoints(const float* x, const float* w) : up_(x, w, kEveryGroup), down_(x, w, kEveryGroup) {}
 
-  void turn_to(int sub) requires requires(Lines<Format, Sums::kUp>& lines) { lines.turn_to(0, kEveryGroup); }
+  void turn_to(int sub) requires requires(Lines<Format, BookSums::kUp>& lines) { lines.turn_to(0, kEveryGroup); }
   {
     up_.turn_to(sub, kEveryGroup);
     down_.turn_to(sub, kEveryGroup);
@@ -609,8 +609,8 @@ class MovedPoints {
   }
 
  private:
-  Lines<Format, Sums::kUp> up_;
-  Lines<Format, Sums::kDown> down_;
+  Lines<Format, BookSums::kUp> up_;
+  Lines<Format, BookSums::kDown> down_;
 };
 
 }  // namespace ggufmill::simd

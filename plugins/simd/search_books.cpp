@@ -11,7 +11,7 @@
 namespace ggufmill::simd {
 namespace {
 
-template <class Codec, template <class, template <class, Sums> class> class Points>
+template <class Codec, template <class, template <class, BookSums> class> class Points>
 bool search_book(const float* x, const float* weights, std::uint32_t effort, typename Codec::Block& block) {
   using Book = typename Codec::Book;
   const auto search = effort == reference::kQuickEffort

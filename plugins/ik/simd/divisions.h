@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "plugins/ik/simd/sub_blocks.h"
+#include "plugins/simd/sorting_network.h"
 
 namespace ggufmill::simd {
 
@@ -95,13 +96,8 @@ class DivisionSearch {
     keep(j, choose(swaps, x1, x2), choose(swaps, w1, w2), choose(swaps, i1, i2));
   }
 
-  // Batcher's odd-even merge sort.
   void sort() {
-    for (int size = 1; size < kCount; size *= 2)
-      for (int step = size; step > 0; step /= 2)
-        for (int from = step % size; from + step < kCount; from += 2 * step)
-          for (int i = from; i < from + step && i + step < kCount; ++i)
-            if (i / (2 * size) == (i + step) / (2 * size)) order(i, i + step);
+    for_each_pair_to_order(kCount, [this](int i, int j) { order(i, j); });
   }
 
   // Sums the items before each, and prepares the last part.
