@@ -78,6 +78,7 @@ class TrellisBook {
 
   explicit TrellisBook(const TrellisFormat& format);
 
+  bool is_magnitude() const { return is_magnitude_; }
   const std::int8_t* point(int index) const { return points_.data() + index * kDimensions; }
 
   // Returns the index of the point with the least weighted squared distance from x, among those of its cluster. Among
@@ -113,6 +114,7 @@ class TrellisBook {
   void make_clusters(int neighbours);
   void add_cluster(const std::vector<std::uint16_t>& members);
 
+  const bool is_magnitude_;
   std::vector<std::int8_t> points_;
   std::array<float, kDimensions> middle_{};  // of each dimension
   std::vector<int> begins_;                  // first point of each cluster, and the end

@@ -16,18 +16,44 @@ namespace {
 constexpr hn::Repartition<std::uint8_t, decltype(kWords)> kPoints{};  // a byte for each point or block
 using PointBytes = hn::Vec<decltype(kPoints)>;
 
+// Factors of the generator: value k of a point is computed from the index times the factor to the power of k + 1.
+struct Powers {
+  alignas(32) std::uint32_t at[8];
+
+  constexpr Powers() : at() {
+    for (int i = 0; i < 8; ++i) at[i] = (i == 0 ? 1 : at[i - 1]) * 0xcbac1fed;
+  }
+};
+constexpr Powers kPowers{};
+
 constexpr float kUnits = 240;  // of the best distance; sums saturate above it
 
-// Returns the weighted squared distance of a point, added in the order of a register's halves.
-HWY_INLINE float distance(const std::int8_t* point, const float* x, const float* weights) {
-  const hn::Full128<float> four{};
-  const hn::Rebind<std::int32_t, decltype(four)> ints{};
-  const hn::Rebind<std::int8_t, decltype(four)> bytes{};
+// Returns the weighted squared distance of a point of the book, added in the order of a register's halves.
+template <class D = hn::CappedTag<float, 8>>
+HWY_INLINE float distance(std::uint32_t index, bool is_magnitude, const float* x, const float* weights) {
+  const D floats;
+  const hn::RebindToUnsigned<decltype(floats)> words;
+  const hn::RebindToSigned<decltype(floats)> ints;
+  const hn::Full128<float> four;
+  constexpr int kStep = static_cast<int>(hn::MaxLanes(floats));
+  const auto first = hn::Set(words, index + ik::kTrellisOffset);
+  const auto signs = hn::Set(words, is_magnitude ? 0x7fffffff : 0xffffffff);
   const auto terms = [&](int k) {
-    const auto off = hn::ConvertTo(four, hn::PromoteTo(ints, hn::LoadU(bytes, point + k))) - hn::LoadU(four, x + k);
-    return hn::LoadU(four, weights + k) * (off * off);
+    const auto bytes = first * hn::Load(words, kPowers.at + k) & hn::Set(words, 0x3f3f3f3f);
+    const auto pairs = bytes + hn::ShiftRight<16>(bytes);
+    const auto sum = hn::BitCast(ints, (pairs + hn::ShiftRight<8>(pairs)) & hn::Set(words, 255));
+    const auto value = hn::ConvertTo(floats, sum - hn::Set(ints, 126));
+    const auto off = hn::And(value, hn::BitCast(floats, signs)) - hn::LoadU(floats, x + k);
+    return hn::LoadU(floats, weights + k) * (off * off);
   };
-  const auto sums = terms(0) + terms(4), two = sums + hn::ConcatUpperUpper(four, sums, sums);
+  auto sums = hn::Zero(four);
+  if constexpr (kStep == 8) {
+    const auto eight = terms(0);
+    sums = hn::LowerHalf(four, eight) + hn::UpperHalf(four, eight);
+  } else {
+    sums = terms(0) + terms(4);
+  }
+  const auto two = sums + hn::ConcatUpperUpper(four, sums, sums);
   return hn::GetLane(two) + hn::GetLane(hn::Shuffle2301(two));
 }
 
@@ -46,6 +72,9 @@ HWY_INLINE PointBytes table_of(const Units& units) {
 #endif
 }
 
+// Returns the size of an array of bytes for blocks that is read in whole vectors.
+constexpr std::size_t stride_of(int blocks) { return static_cast<std::size_t>((blocks + kWide - 1) / kWide * kWide); }
+
 // Calls take(i) for the bits that are set in a mask.
 template <class Near, class Take>
 HWY_INLINE void each_set(Near near, const Take& take) {
@@ -60,7 +89,7 @@ HWY_INLINE void each_set(Near near, const Take& take) {
 }  // namespace
 
 ScannedBook::ScannedBook(const ik::TrellisBook<kDimensions>& book)
-    : book_(book), clusters_(static_cast<std::size_t>(book.kClusters)) {
+    : book_(book), is_magnitude_(book.is_magnitude()), clusters_(static_cast<std::size_t>(book.kClusters)) {
   for (int number = 0; number < book.kClusters; ++number) add(number);
 }
 
@@ -68,12 +97,8 @@ void ScannedBook::add(int number) {
   Cluster& cluster = clusters_[static_cast<std::size_t>(number)];
   const OrderedPoints<kDimensions> ordered(book_, number, kBlock);
   cluster.count = static_cast<std::int32_t>(ordered.points.size());
-  cluster.first_point = static_cast<std::uint32_t>(points_.size());
-  points_.insert(points_.end(), ordered.points.begin(), ordered.points.end());
-  indices_.insert(indices_.end(), ordered.indices.begin(), ordered.indices.end());
-  places_.insert(places_.end(), ordered.places.begin(), ordered.places.end());
   divide(ordered.points, cluster);
-  add_blocks(ordered.points, cluster);
+  add_blocks(ordered, cluster);
   find_seeds(ordered.points, cluster);
 }
 
@@ -97,29 +122,25 @@ void ScannedBook::divide(const TrellisPoints<kDimensions>& points, Cluster& clus
   }
 }
 
-void ScannedBook::add_blocks(const TrellisPoints<kDimensions>& points, Cluster& cluster) {
-  const std::size_t blocks = (points.size() + kBlock - 1) / kBlock, stride = (blocks + kWide - 1) / kWide * kWide;
-  cluster.first_block = static_cast<std::uint32_t>(parts_.size() / kBlockBytes);
-  parts_.resize(parts_.size() + blocks * kBlockBytes);
-  std::uint8_t* const bytes = parts_.data() + std::size_t{cluster.first_block} * kBlockBytes;
+void ScannedBook::add_blocks(const OrderedPoints<kDimensions>& ordered, Cluster& cluster) {
+  const std::size_t count = ordered.points.size(), stride = stride_of(cluster.blocks());
+  cluster.first_block = static_cast<std::uint32_t>(blocks_.size());
+  blocks_.resize(blocks_.size() + static_cast<std::size_t>(cluster.blocks()));
   cluster.first_range = static_cast<std::uint32_t>(ranges_.size());
   ranges_.resize(ranges_.size() + stride * kDimensions, 15);  // from the last part to the first one
   std::uint8_t* const ranges = ranges_.data() + cluster.first_range;
-  for (std::size_t i = 0; i < points.size(); ++i)
+  for (std::size_t i = 0; i < count; ++i) {
+    Block& block = blocks_[cluster.first_block + i / kBlock];
+    block.indices[i % kBlock] = ordered.indices[i];
     for (std::size_t k = 0; k < kDimensions; ++k) {
       unsigned part = 0;
-      while (points[i][k] > cluster.high[k][part]) ++part;
-      std::uint8_t& byte = bytes[i / kBlock * kBlockBytes + k / 2 * kBlock + i % kBlock];
+      while (ordered.points[i][k] > cluster.high[k][part]) ++part;
+      std::uint8_t& byte = block.parts[k / 2][i % kBlock];
       byte = static_cast<std::uint8_t>(byte | part << (4 * (k % 2)));
       std::uint8_t& range = ranges[k * stride + i / kBlock];
       range = static_cast<std::uint8_t>(std::min(range & 15u, part) | std::max(range / 16u, part) << 4);
     }
-}
-
-int ScannedBook::cell_of(const Cluster& cluster, const float* x) {
-  int cell = 0;
-  for (int k = 0; k < kDimensions; ++k) cell |= x[k] > cluster.middle[k] ? 1 << k : 0;
-  return cell;
+  }
 }
 
 // Finds a point for each cell that is near to its middle.
@@ -154,37 +175,54 @@ void ScannedBook::find_seeds(const TrellisPoints<kDimensions>& points, Cluster& 
 // A search in one cluster.
 class ScannedBook::Search {
  public:
-  Search(const ScannedBook& book, const Cluster& cluster, const float* x, const float* weights)
-      : cluster_(cluster),
-        points_(book.points_.data() + cluster.first_point),
-        places_(book.places_.data() + cluster.first_point),
-        parts_(book.parts_.data() + std::size_t{cluster.first_block} * kBlockBytes),
-        ranges_(book.ranges_.data() + cluster.first_range),
-        x_(x),
-        weights_(weights) {}
-
-  // Returns the number of the nearest point, or -1 if the distances are too great or too small for the bounds. `seed`
-  // is one of the points; if it is not near, the units of the bounds are chosen for half its distance at first.
-  int run(int seed, bool is_near) {
-    nearest_ = seed;
-    least_ = distance_of(seed);
-    if (!in_range(least_)) return -1;
-    for (float units_for = is_near ? least_ : 0.5f * least_;; units_for = least_) {
-      scale_ = kUnits / units_for;
-      set_limit();
-      scan(is_near);
-      if (!in_range(least_)) return -1;
-      if (least_ * scale_ < kUnits + 1) return nearest_;
-    }
+  // Begins a search near a hint: finds the blocks to be scanned, and reads them ahead.
+  void start(const ScannedBook& book, int number, const float* x, const float* weights, const ik::TrellisHint& hint) {
+    book_ = &book;
+    cluster_ = &book.clusters_[static_cast<std::size_t>(number)];
+    number_ = number;
+    x_ = x;
+    weights_ = weights;
+    is_near_ = hint.place >= 0 && hint.place / kMostPoints == number;
+    find_floors();
+    nearest_ = is_near_ ? hint.place % kMostPoints : cluster_->seeds[cell()];
+    least_ = distance_of(nearest_);
+    // If the seed is not near, the units are chosen for half its distance.
+    if (in_range(least_)) bound(is_near_ ? least_ : 0.5f * least_);
   }
-  float distance() const { return least_; }  // of the point that was found
+
+  // Returns the index of the nearest point.
+  int finish(ik::TrellisHint& hint) {
+    if (in_range(least_)) scan(is_near_);
+    while (in_range(least_) && least_ * scale_ >= kUnits + 1) {
+      bound(least_);
+      scan(true);
+    }
+    if (!in_range(least_)) {  // too great or too small for the bounds
+      hint = {};
+      return book_->book_.nearest(x_, weights_);
+    }
+    hint = {number_ * kMostPoints + nearest_, least_};
+    return index_of(nearest_);
+  }
 
  private:
   static bool in_range(float distance) { return distance > 1e-25f && distance < 1e25f; }
 
-  int blocks() const { return (cluster_.count + kBlock - 1) / kBlock; }
-  float distance_of(int number) const { return simd::distance(points_[number].data(), x_, weights_); }
+  const Block& block(int number) const { return book_->blocks_[cluster_->first_block + static_cast<unsigned>(number)]; }
+  int index_of(int number) const { return block(number / kBlock).indices[number % kBlock]; }
+  float distance_of(int number) const {
+    return simd::distance(static_cast<std::uint32_t>(index_of(number)), book_->is_magnitude_, x_, weights_);
+  }
   void set_limit() { limit_ = static_cast<std::uint8_t>(std::min(least_ * scale_, kUnits) + 1); }
+
+  void find_floors() {
+    for (int k = 0; k < kDimensions; ++k) floors_[k] = static_cast<std::int8_t>(static_cast<int>(std::clamp(x_[k], -128.0f, 127.0f) + 128.0f) - 128);
+  }
+  int cell() const {
+    int cell = 0;
+    for (int k = 0; k < kDimensions; ++k) cell |= floors_[k] >= cluster_->middle[k] ? 1 << k : 0;
+    return cell;
+  }
 
   // Returns the bounds of the parts of a coordinate in units.
   HWY_INLINE PointBytes bounds_of_parts(int k) const {
@@ -196,103 +234,113 @@ class ScannedBook::Search {
       return hn::ConvertTo(kInts, lesser(weight * (off * off), floats(255)));
     });
   }
-  const std::uint8_t* low(int k) const { return reinterpret_cast<const std::uint8_t*>(cluster_.low[k]); }
-  const std::uint8_t* high(int k) const { return reinterpret_cast<const std::uint8_t*>(cluster_.high[k]); }
+  const std::uint8_t* low(int k) const { return reinterpret_cast<const std::uint8_t*>(cluster_->low[k]); }
+  const std::uint8_t* high(int k) const { return reinterpret_cast<const std::uint8_t*>(cluster_->high[k]); }
 
-  void scan(bool is_near) {
+  // Computes the bounds of all parts and blocks in units of which a distance has kUnits.
+  void bound(float distance) {
+    scale_ = kUnits / distance;
+    set_limit();
     PointBytes tables[kDimensions];
     GGUFMILL_UNROLL
-    for (int k = 0; k < kDimensions; ++k) tables[k] = bounds_of_parts(k);
-    alignas(64) std::uint8_t bounds[kMostBlocks];
-    bound_blocks(tables, bounds);
-    // The block of the seed comes first, so that the limit is low for the others.
-    const int home = nearest_ / kBlock;
-    if (!is_near) scan_block(tables, home);
-    for (int first = 0; first < blocks(); first += kWide) {
-      const PointBytes of_blocks = hn::Load(kPoints, bounds + first);
-      each_set(hn::Min(of_blocks, hn::Set(kPoints, limit_)) == of_blocks, [&](int i) {
-        const int block = first + i;
-        if (block < blocks() && bounds[block] <= limit_ && (is_near || block != home)) scan_block(tables, block);
-      });
+    for (int k = 0; k < kDimensions; ++k) {
+      tables[k] = bounds_of_parts(k);
+      hn::Store(tables[k], kPoints, tables_[k]);
     }
+    bound_blocks(tables);
   }
 
-  // Computes the bounds of all blocks.
-  HWY_INLINE void bound_blocks(const PointBytes* tables, std::uint8_t* bounds) const {
+  HWY_INLINE void bound_blocks(const PointBytes* tables) {
     const hn::Repartition<std::int8_t, decltype(kWords)> signed_bytes{};
     const hn::RepartitionToWide<decltype(kPoints)> wide{};
     const auto nibble = hn::Set(kPoints, 15);
-    const int stride = (blocks() + kWide - 1) / kWide * kWide;
+    const int stride = static_cast<int>(stride_of(cluster_->blocks()));
+    const std::uint8_t* const ranges = book_->ranges_.data() + cluster_->first_range;
     for (int first = 0; first < stride; first += kWide) {
       PointBytes sum = hn::Zero(kPoints);
       GGUFMILL_UNROLL
       for (int k = 0; k < kDimensions; ++k) {
-        const float x = std::clamp(x_[k], -128.0f, 127.0f);
-        const auto floor = hn::Set(signed_bytes, static_cast<std::int8_t>(static_cast<int>(x + 128.0f) - 128));
-        const auto is_above = hn::LoadDup128(signed_bytes, cluster_.low[k]) > floor;  // whether a part is
+        const auto floor = hn::Set(signed_bytes, floors_[k]);
+        const auto is_above = hn::LoadDup128(signed_bytes, cluster_->low[k]) > floor;  // whether a part is
         const auto above = hn::BitCast(kPoints, hn::VecFromMask(signed_bytes, is_above));
-        const auto range = hn::LoadU(kPoints, ranges_ + k * stride + first);
+        const auto range = hn::LoadU(kPoints, ranges + k * stride + first);
         const auto last = hn::BitCast(kPoints, hn::ShiftRight<4>(hn::BitCast(wide, range)));
         const auto of_first = hn::TableLookupBytes(hn::And(tables[k], above), hn::And(range, nibble));
         const auto of_last = hn::TableLookupBytes(hn::AndNot(above, tables[k]), hn::And(last, nibble));
         sum = hn::SaturatedAdd(sum, hn::Max(of_first, of_last));
       }
-      hn::Store(sum, kPoints, bounds + first);
+      hn::Store(sum, kPoints, bounds_ + first);
+      each_set(hn::Min(sum, hn::Set(kPoints, limit_)) == sum, [&](int i) {
+        if (first + i >= cluster_->blocks()) return;
+        const Block& near = block(first + i);
+        for (int pair = 0; pair < kDimensions / 2; ++pair) hwy::Prefetch(near.parts[pair]);
+      });
     }
   }
 
-  HWY_INLINE void scan_block(const PointBytes* tables, int block) {
+  void scan(bool is_near) {
+    PointBytes tables[kDimensions];
+    GGUFMILL_UNROLL
+    for (int k = 0; k < kDimensions; ++k) tables[k] = hn::Load(kPoints, tables_[k]);
+    // The block of the seed comes first, so that the limit is low for the others.
+    const int home = nearest_ / kBlock;
+    if (!is_near) scan_block(tables, home);
+    for (int first = 0; first < cluster_->blocks(); first += kWide) {
+      const PointBytes of_blocks = hn::Load(kPoints, bounds_ + first);
+      each_set(hn::Min(of_blocks, hn::Set(kPoints, limit_)) == of_blocks, [&](int i) {
+        const int block = first + i;
+        if (block < cluster_->blocks() && bounds_[block] <= limit_ && (is_near || block != home))
+          scan_block(tables, block);
+      });
+    }
+  }
+
+  HWY_INLINE void scan_block(const PointBytes* tables, int number) {
     const hn::RepartitionToWide<decltype(kPoints)> wide{};
     const auto nibble = hn::Set(kPoints, 15);
-    const std::uint8_t* const parts = parts_ + std::size_t{kBlockBytes} * static_cast<unsigned>(block);
+    const Block& block = this->block(number);
     GGUFMILL_UNROLL
     for (int at = 0; at < kBlock; at += kWide) {
       PointBytes sum = hn::Zero(kPoints);
       GGUFMILL_UNROLL
       for (int pair = 0; pair < kDimensions / 2; ++pair) {
-        const auto two = hn::LoadU(kPoints, parts + pair * kBlock + at);
+        const auto two = hn::LoadU(kPoints, block.parts[pair] + at);
         const auto high = hn::BitCast(kPoints, hn::ShiftRight<4>(hn::BitCast(wide, two)));
         const auto of_low = hn::TableLookupBytes(tables[2 * pair], hn::And(two, nibble));
         const auto of_high = hn::TableLookupBytes(tables[2 * pair + 1], hn::And(high, nibble));
         sum = hn::SaturatedAdd(sum, hn::SaturatedAdd(of_low, of_high));
       }
-      each_set(hn::Min(sum, hn::Set(kPoints, limit_)) == sum, [&](int i) { compare(block * kBlock + at + i); });
+      each_set(hn::Min(sum, hn::Set(kPoints, limit_)) == sum, [&](int i) { compare(number * kBlock + at + i); });
     }
   }
 
   void compare(int number) {
-    if (number >= cluster_.count) return;
+    if (number >= cluster_->count || number == nearest_) return;
     const float distance = distance_of(number);
-    if (distance > least_ || (distance == least_ && !comes_before<kDimensions>(places_[number], places_[nearest_])))
+    if (distance > least_ || (distance == least_ && !comes_before<kDimensions>(place_of(number), place_of(nearest_))))
       return;
     nearest_ = number;
     least_ = distance;
     set_limit();
   }
 
-  const Cluster& cluster_;
-  const std::array<std::int8_t, kDimensions>* points_;
-  const std::uint16_t* places_;
-  const std::uint8_t *parts_, *ranges_;
-  const float *x_, *weights_;
-  int nearest_ = 0;
-  float least_ = 0, scale_ = 0;
-  std::uint8_t limit_ = 0;
-};
-
-int ScannedBook::nearest(int number, const float* x, const float* weights, ik::TrellisHint& hint) const {
-  const Cluster& cluster = clusters_[static_cast<std::size_t>(number)];
-  const bool is_near = hint.place >= 0 && hint.place / kMostPoints == number;
-  const int seed = is_near ? hint.place % kMostPoints : cluster.seeds[cell_of(cluster, x)];
-  Search search(*this, cluster, x, weights);
-  const int found = search.run(seed, is_near);
-  if (found < 0) {
-    hint = {};
-    return book_.nearest(x, weights);
+  // Returns the place of a point in the list of the cluster. It is rarely needed.
+  int place_of(int number) const {
+    const auto list = book_->book_.cluster(number_);
+    return static_cast<int>(std::find(list.indices, list.indices + list.count, index_of(number)) - list.indices);
   }
-  hint = {number * kMostPoints + found, search.distance()};
-  return indices_[cluster.first_point + static_cast<unsigned>(found)];
-}
+
+  const ScannedBook* book_;
+  const Cluster* cluster_;
+  const float *x_, *weights_;
+  int number_, nearest_;
+  float least_, scale_;
+  bool is_near_;
+  std::uint8_t limit_;
+  std::int8_t floors_[kDimensions];
+  alignas(64) std::uint8_t tables_[kDimensions][kWide];
+  alignas(64) std::uint8_t bounds_[kMostBlocks];
+};
 
 // Reads what a search in a cluster needs first.
 void ScannedBook::prefetch(int number, int hint) const {
@@ -301,10 +349,11 @@ void ScannedBook::prefetch(int number, int hint) const {
     hwy::Prefetch(cluster.low[k]);
     hwy::Prefetch(cluster.high[k]);
   }
+  hwy::Prefetch(cluster.middle);
   if (hint >= 0 && hint / kMostPoints == number)
-    hwy::Prefetch(points_[cluster.first_point + hint % kMostPoints].data());
-  const int stride = (cluster.count + kBlock * kWide - 1) / (kBlock * kWide) * kWide;
-  for (int i = 0; i < stride * kDimensions; i += 64) hwy::Prefetch(ranges_.data() + cluster.first_range + i);
+    hwy::Prefetch(blocks_[cluster.first_block + static_cast<unsigned>(hint % kMostPoints / kBlock)].indices + hint % kBlock);
+  const int size = static_cast<int>(stride_of(cluster.blocks())) * kDimensions;
+  for (int i = 0; i < size; i += 64) hwy::Prefetch(ranges_.data() + cluster.first_range + i);
 }
 
 bool ScannedBook::find(const ik::TrellisQuery& query, const ik::TrellisRival& rival, int* indices,
@@ -315,10 +364,9 @@ bool ScannedBook::find(const ik::TrellisQuery& query, const ik::TrellisRival& ri
     clusters[g] = book_.cluster_of(query.scaled + g * kDimensions);
     prefetch(clusters[g], hints[g].place);
   }
-  return find_groups(*this, query, rival, clusters, indices, hints,
-                     [this](int cluster, const float* x, const float* weights, ik::TrellisHint& hint) {
-                       return nearest(cluster, x, weights, hint);
-                     });
+  Search searches[kGroups];
+  for (int g = 0; g < kGroups; ++g) searches[g].start(*this, clusters[g], query.scaled + g * kDimensions, query.weights + g * kDimensions, hints[g]);
+  return find_groups(*this, query, rival, indices, hints, [&](int g) { return searches[g].finish(hints[g]); });
 }
 
 }  // namespace ggufmill::simd

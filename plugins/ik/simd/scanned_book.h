@@ -34,34 +34,33 @@ class ScannedBook {
   static constexpr int kMostBlocks = 128;         // of a cluster
   static constexpr int kMostPoints = kMostBlocks * kBlock;
   static constexpr int kCells = 256;  // by the signs of x - middle
-  static constexpr int kBlockBytes = kBlock * kDimensions / 2;
 
+  struct alignas(64) Block {
+    std::uint8_t parts[kDimensions / 2][kBlock];  // nibbles: those of the even coordinate are low
+    std::uint16_t indices[kBlock];                // of the points in the book
+  };
   struct Cluster {
     alignas(64) std::int8_t low[kDimensions][kParts];  // least values of the parts
     std::int8_t high[kDimensions][kParts];             // greatest ones
-    float middle[kDimensions];                         // median of each coordinate
+    std::int8_t middle[kDimensions];                   // median of each coordinate
     std::int32_t count;                                // of points
-    std::uint32_t first_point;                         // in points_, indices_ and places_
-    std::uint32_t first_block;                         // in parts_
+    std::uint32_t first_block;                         // in blocks_
     std::uint32_t first_range;                         // in ranges_
+    int blocks() const { return (count + kBlock - 1) / kBlock; }
     std::uint16_t seeds[kCells];                       // number of a point near the values of each cell
   };
   class Search;
 
   void add(int number);
   static void divide(const TrellisPoints<kDimensions>& points, Cluster& cluster);
-  void add_blocks(const TrellisPoints<kDimensions>& points, Cluster& cluster);
+  void add_blocks(const OrderedPoints<kDimensions>& ordered, Cluster& cluster);
   static void find_seeds(const TrellisPoints<kDimensions>& points, Cluster& cluster);
-  static int cell_of(const Cluster& cluster, const float* x);
-  int nearest(int number, const float* x, const float* weights, ik::TrellisHint& hint) const;
   void prefetch(int number, int hint) const;
 
   const ik::TrellisBook<kDimensions>& book_;
+  const bool is_magnitude_;
   std::vector<Cluster> clusters_;
-  TrellisPoints<kDimensions> points_;
-  std::vector<std::uint16_t> indices_;  // of the points in the book
-  std::vector<std::uint16_t> places_;   // of the points in the list of the cluster
-  std::vector<std::uint8_t> parts_;     // nibbles: bytes of two coordinates of kBlock points
+  std::vector<Block> blocks_;
   std::vector<std::uint8_t> ranges_;  // for each coordinate and block: the least part, and in the high nibble the last
 };
 
