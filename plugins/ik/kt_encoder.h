@@ -161,17 +161,20 @@ class TrellisRow {
     constexpr int kTries = 9, kTrials = 2 * kTries + 1, kPadded = 24;  // a multiple of a vector's lanes
     float qx[kPadded] = {}, q2[kPadded] = {};
     for (std::size_t b = 0; b < size(); ++b) {
-      float codes[kPadded] = {};
+      float codes[kPadded] = {}, levels[kSubBlock], weighted[kSubBlock];
       for (int t = 0; t < kTrials; ++t)
         codes[t] = static_cast<float>(code_of(inverse(t - kTries) * sub_blocks_[b].scale));
       for (int i = 0; i < kSubBlock; ++i) {
-        const float weight = weights(b)[i], weighted = weight * x(b)[i], level = sub_blocks_[b].points.level(book, i);
-        for (int t = 0; t < kPadded; ++t) {
-          const float q = level * codes[t];
-          qx[t] += weighted * q;
-          q2[t] += weight * q * q;
-        }
+        levels[i] = sub_blocks_[b].points.level(book, i);
+        weighted[i] = weights(b)[i] * x(b)[i];
       }
+      const float* const weight = weights(b);
+      for (int t = 0; t < kPadded; ++t)  // compilers put trials into the lanes of vectors
+        for (int i = 0; i < kSubBlock; ++i) {
+          const float q = levels[i] * codes[t];
+          qx[t] += weighted[i] * q;
+          q2[t] += weight[i] * q * q;
+        }
     }
     Best best{d, 0};
     for (int t = 0; t < kTrials; ++t) best.take({qx[t], q2[t]});
