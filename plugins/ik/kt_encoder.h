@@ -1,6 +1,6 @@
 #pragma once
 // The encoders of IQ1_KT to IQ4_KT, for any way to find the nearest points of a code book. A book has kDimensions,
-// point() and find(), which return what those of TrellisBook do.
+// point() and one of the functions find() of TrellisBook, which return what those do.
 
 #include <algorithm>
 #include <cmath>
@@ -188,25 +188,30 @@ class TrellisRow {
   float largest_;
 };
 
-// ---- IQ1_KT and IQ2_KT ----
-
-// Finds the scale of a sub-block with a number that its greatest value is mapped to, and with its negative. Returns the
-// greater score.
+// A scale of a sub-block that is tried, with its points.
 template <class Book>
-float try_reach(const Book& book, float largest, float reach, const float* x, const float* weights,
-                Points<Book> (&tried)[2], typename TrellisRow<Book>::SubBlock& found, float least,
-                TrellisRival& rival) {
-  const Points<Book>& positive = tried[0] = Points<Book>(book, largest / reach, x, weights, tried[0], rival);
-  const Best of_positive = positive.scale(book, x, weights);
-  rival.score = std::max(rival.score, of_positive.score);
-  const Points<Book>& negative = tried[1] = Points<Book>(book, -largest / reach, x, weights, tried[1], rival);
-  const Best of_negative = negative.scale(book, x, weights);
-  if (!(of_positive.score > least || of_negative.score > least)) return least;
-  const bool is_positive = of_positive.score > of_negative.score;
-  found = is_positive ? typename TrellisRow<Book>::SubBlock{of_positive.scale, positive}
-                      : typename TrellisRow<Book>::SubBlock{of_negative.scale, negative};
-  return is_positive ? of_positive.score : of_negative.score;
+struct Try {
+  std::size_t sub_block;
+  float d;
+  Points<Book> points;
+};
+
+// Finds the points of all tries together; the first ones of the book if d is 0.
+template <class Book>
+void find_points(const Book& book, const TrellisRow<Book>& row, std::vector<Try<Book>>& tries) {
+  std::vector<TrellisSearch> searches;
+  searches.reserve(tries.size());
+  for (Try<Book>& each : tries) {
+    if (each.d == 0)
+      each.points = {};
+    else
+      searches.push_back({row.x(each.sub_block), row.weights(each.sub_block), 1 / each.d, each.points.index,
+                          each.points.hint});
+  }
+  book.find(searches);
 }
+
+// ---- IQ1_KT and IQ2_KT ----
 
 inline std::uint8_t level_of_scale(float scale) { return kValues4.plain.nearest(scale); }
 inline int code_of_level(std::uint8_t level) { return static_cast<int>(kValues4.plain[level]); }
@@ -215,14 +220,26 @@ inline int code_of_level(std::uint8_t level) { return static_cast<int>(kValues4.
 // `reaches` numbers that the greatest value is mapped to.
 template <class Book, class Put>
 float encode_points(const Book& book, TrellisRow<Book>& row, int reaches, float factor, const Put& put) {
+  std::vector<Try<Book>> tries;  // pairs of opposite scales
+  tries.reserve(row.size() * static_cast<std::size_t>(2 * reaches));
   for (std::size_t b = 0; b < row.size(); ++b) {
-    float reach = row.reach(b, 90, 124), score = -1;
-    Points<Book> tried[2];
-    TrellisRival rival(row.x(b), row.weights(b));
-    for (int i = 0; reach != 0 && i < reaches; ++i, reach -= 8) {
-      score = try_reach(book, row.largest_of(b), reach, row.x(b), row.weights(b), tried, row[b], score, rival);
-      rival.score = std::max(rival.score, score);
-    }
+    float reach = row.reach(b, 90, 124);
+    for (int i = 0; reach != 0 && i < reaches; ++i, reach -= 8)
+      for (const float numerator : {row.largest_of(b), -row.largest_of(b)}) tries.push_back({b, numerator / reach, {}});
+  }
+  find_points(book, row, tries);
+  float score = -1;  // of the sub-block so far
+  for (std::size_t i = 0; i < tries.size(); i += 2) {
+    const Try<Book>&positive = tries[i], &negative = tries[i + 1];
+    const std::size_t b = positive.sub_block;
+    if (i == 0 || tries[i - 1].sub_block != b) score = -1;
+    const Best of_positive = positive.points.scale(book, row.x(b), row.weights(b));
+    const Best of_negative = negative.points.scale(book, row.x(b), row.weights(b));
+    if (!(of_positive.score > score || of_negative.score > score)) continue;
+    const bool is_positive = of_positive.score > of_negative.score;
+    const Best& best = is_positive ? of_positive : of_negative;
+    row[b] = {best.scale, (is_positive ? positive : negative).points};
+    score = best.score;
   }
   const float extreme = row.extreme(), lowest = kValues4.plain.front();
   if (extreme == 0) return 0;
@@ -230,16 +247,21 @@ float encode_points(const Book& book, TrellisRow<Book>& row, int reaches, float 
       book, extreme / lowest, [&](int i) { return (static_cast<float>(i) + lowest) / extreme; },
       [](float scale) { return code_of_level(level_of_scale(scale)); });
   const float inverse = d != 0 ? 1 / d : 0;
-  Sums sums;
+  tries.clear();
   for (std::size_t b = 0; b < row.size(); ++b) {
+    const int code = code_of_level(level_of_scale(inverse * row[b].scale));
+    tries.push_back({b, d * static_cast<float>(code), row[b].points});
+  }
+  if (d != 0) find_points(book, row, tries);
+  Sums sums;
+  for (const Try<Book>& each : tries) {
+    const std::size_t b = each.sub_block;
     const std::uint8_t level = level_of_scale(inverse * row[b].scale);
-    const int code = code_of_level(level);
-    const float scale = d * static_cast<float>(code), *const x = row.x(b), *const weights = row.weights(b);
+    const float *const x = row.x(b), *const weights = row.weights(b);
     if (d != 0) {
-      const Points<Book> points(book, scale, x, weights, row[b].points);
-      if (!(row[b].points.error(book, scale, x, weights) < points.error(book, scale, x, weights)))
-        row[b].points = points;
-      row[b].points.add(book, code, x, weights, sums);
+      if (!(row[b].points.error(book, each.d, x, weights) < each.points.error(book, each.d, x, weights)))
+        row[b].points = each.points;
+      row[b].points.add(book, code_of_level(level), x, weights, sums);
     }
     put(b, level, d != 0 ? row[b].points : Points<Book>());
   }
@@ -287,31 +309,38 @@ void encode_iq3_kt(const Book& book, const float* x, const float* importance, Tr
   std::vector<float> sizes(x, x + count * kSuperBlock);
   for (float& size : sizes) size = std::fabs(size);
   row.set_values(sizes.data());
+  std::vector<Try<Book>> tries;
+  tries.reserve(7 * row.size());
   for (std::size_t b = 0; b < row.size(); ++b) {
     const float reach = row.reach(b, 84, 123);
-    TrellisRival rival(row.x(b), row.weights(b));
-    Points<Book> points;
-    for (int i = -3; reach != 0 && i <= 3; ++i) {
-      const float d = row.largest_of(b) / (reach + 8 * static_cast<float>(i));
-      points = Points<Book>(book, d, row.x(b), row.weights(b), points, rival);
-      const Best best = points.scale(book, row.x(b), row.weights(b));
-      if (!(best.score > rival.score)) continue;
-      rival.score = best.score;
-      row[b] = {best.scale, points};
-    }
+    for (int i = -3; reach != 0 && i <= 3; ++i)
+      tries.push_back({b, row.largest_of(b) / (reach + 8 * static_cast<float>(i)), {}});
+  }
+  find_points(book, row, tries);
+  float score = 0;  // of the sub-block so far
+  for (const Try<Book>& each : tries) {
+    const std::size_t b = each.sub_block;
+    if (&each == tries.data() || (&each - 1)->sub_block != b) score = 0;
+    const Best best = each.points.scale(book, row.x(b), row.weights(b));
+    if (!(best.score > score)) continue;
+    score = best.score;
+    row[b] = {best.scale, each.points};
   }
   const float extreme = row.extreme();
   const auto code_of = [](float scale) { return std::clamp(nearest_int(scale), 0, 15); };
   const float d = row.fit(
       book, extreme / 15, [&](int i) { return (static_cast<float>(i) * 0.2f + 15) / extreme; }, code_of);
   const float inverse = d != 0 ? 1 / d : 0;
+  tries.clear();
+  for (std::size_t at = 0; at < row.size(); ++at)
+    tries.push_back({at, d * static_cast<float>(code_of(inverse * row[at].scale)), row[at].points});
+  find_points(book, row, tries);
   Sums sums;
-  for (std::size_t at = 0; at < row.size(); ++at) {
+  for (const auto& [at, scale, points] : tries) {
     IQ3_KT::Block& block = blocks[at / kSubBlocks];
     const int b = static_cast<int>(at % kSubBlocks), code = code_of(inverse * row[at].scale);
     add_bits(block.scales, b % 4, 4 * (b / 4), static_cast<unsigned>(code));
     for (int j = 0; j < kSubBlock; ++j) add_bits(block.qh, j, b, x[at * kSubBlock + static_cast<unsigned>(j)] < 0);
-    const Points<Book> points(book, d * static_cast<float>(code), row.x(at), row.weights(at), row[at].points);
     for (int g = 0; g < 4; ++g) block.ql[4 * b + g].store(static_cast<unsigned>(points.index[g]));
     points.add(book, code, row.x(at), row.weights(at), sums);
   }

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <numeric>
 
-#include "plugins/ik/simd/trial.h"
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/spread.h"
 
@@ -75,15 +74,17 @@ HWY_INLINE PointBytes table_of(const Units& units) {
 // Returns the size of an array of bytes for blocks that is read in whole vectors.
 constexpr std::size_t stride_of(int blocks) { return static_cast<std::size_t>((blocks + kWide - 1) / kWide * kWide); }
 
-// Calls take(i) for the bits that are set in a mask.
-template <class Near, class Take>
-HWY_INLINE void each_set(Near near, const Take& take) {
-  if (HWY_LIKELY(hn::AllFalse(kPoints, near))) return;
+// Returns bit i for lane i.
+HWY_INLINE std::uint64_t bits_of(hn::Mask<decltype(kPoints)> mask) {
+#if HWY_TARGET == HWY_AVX3
+  return mask.raw;
+#elif HWY_TARGET == HWY_AVX2
+  return static_cast<std::uint32_t>(_mm256_movemask_epi8(mask.raw));
+#else
   std::uint8_t bytes[8] = {};
-  hn::StoreMaskBits(kPoints, near, bytes);
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, bytes, sizeof bits);
-  for (; bits != 0; bits &= bits - 1) take(std::countr_zero(bits));
+  hn::StoreMaskBits(kPoints, mask, bytes);
+  return bytes[0] | unsigned{bytes[1]} << 8;
+#endif
 }
 
 }  // namespace
@@ -129,13 +130,14 @@ void ScannedBook::add_blocks(const OrderedPoints<kDimensions>& ordered, Cluster&
   cluster.first_range = static_cast<std::uint32_t>(ranges_.size());
   ranges_.resize(ranges_.size() + stride * kDimensions, 15);  // from the last part to the first one
   std::uint8_t* const ranges = ranges_.data() + cluster.first_range;
-  for (std::size_t i = 0; i < count; ++i) {
-    Block& block = blocks_[cluster.first_block + i / kBlock];
-    block.indices[i % kBlock] = ordered.indices[i];
+  for (std::size_t at = 0; at < (count + kBlock - 1) / kBlock * kBlock; ++at) {
+    const std::size_t i = std::min(at, count - 1);  // the last block is filled up with its last point
+    Block& block = blocks_[cluster.first_block + at / kBlock];
+    block.indices[at % kBlock] = ordered.indices[i];
     for (std::size_t k = 0; k < kDimensions; ++k) {
       unsigned part = 0;
       while (ordered.points[i][k] > cluster.high[k][part]) ++part;
-      std::uint8_t& byte = block.parts[k / 2][i % kBlock];
+      std::uint8_t& byte = block.parts[k / 2][at % kBlock];
       byte = static_cast<std::uint8_t>(byte | part << (4 * (k % 2)));
       std::uint8_t& range = ranges[k * stride + i / kBlock];
       range = static_cast<std::uint8_t>(std::min(range & 15u, part) | std::max(range / 16u, part) << 4);
@@ -175,43 +177,39 @@ void ScannedBook::find_seeds(const TrellisPoints<kDimensions>& points, Cluster& 
 // A search in one cluster.
 class ScannedBook::Search {
  public:
-  // Begins a search near a hint: finds the blocks to be scanned, and reads them ahead.
-  void start(const ScannedBook& book, int number, const float* x, const float* weights, const ik::TrellisHint& hint) {
-    book_ = &book;
-    cluster_ = &book.clusters_[static_cast<std::size_t>(number)];
-    number_ = number;
+  Search(const ScannedBook& book, int number)
+      : book_(book),
+        cluster_(book.clusters_[static_cast<std::size_t>(number)]),
+        blocks_(book.blocks_.data() + cluster_.first_block),
+        ranges_(book.ranges_.data() + cluster_.first_range),
+        number_(number) {}
+
+  // Returns the index of the point nearest to x, with its place.
+  int nearest(const float* x, const float* weights, ik::TrellisHint& hint) {
     x_ = x;
     weights_ = weights;
-    is_near_ = hint.place >= 0 && hint.place / kMostPoints == number;
     find_floors();
-    nearest_ = is_near_ ? hint.place % kMostPoints : cluster_->seeds[cell()];
+    const bool is_near = hint.place >= 0 && hint.place / kMostPoints == number_;
+    nearest_ = is_near ? hint.place % kMostPoints : cluster_.seeds[cell()];
     least_ = distance_of(nearest_);
-    // If the seed is not near, the units are chosen for half its distance.
-    if (in_range(least_)) bound(is_near_ ? least_ : 0.5f * least_);
-  }
-
-  // Returns the index of the nearest point.
-  int finish(ik::TrellisHint& hint) {
-    if (in_range(least_)) scan(is_near_);
-    while (in_range(least_) && least_ * scale_ >= kUnits + 1) {
-      bound(least_);
-      scan(true);
-    }
+    if (in_range(least_)) scan(is_near, is_near ? least_ : 0.5f * least_);
+    while (in_range(least_) && least_ * scale_ >= kUnits + 1) scan(true, least_);
     if (!in_range(least_)) {  // too great or too small for the bounds
       hint = {};
-      return book_->book_.nearest(x_, weights_);
+      return book_.book_.nearest(x, weights);
     }
-    hint = {number_ * kMostPoints + nearest_, least_};
+    hint.place = number_ * kMostPoints + nearest_;
     return index_of(nearest_);
   }
 
  private:
+  static constexpr int kMostFound = 128;
+
   static bool in_range(float distance) { return distance > 1e-25f && distance < 1e25f; }
 
-  const Block& block(int number) const { return book_->blocks_[cluster_->first_block + static_cast<unsigned>(number)]; }
-  int index_of(int number) const { return block(number / kBlock).indices[number % kBlock]; }
+  int index_of(int number) const { return blocks_[number / kBlock].indices[number % kBlock]; }
   float distance_of(int number) const {
-    return simd::distance(static_cast<std::uint32_t>(index_of(number)), book_->is_magnitude_, x_, weights_);
+    return simd::distance(static_cast<std::uint32_t>(index_of(number)), book_.is_magnitude_, x_, weights_);
   }
   void set_limit() { limit_ = static_cast<std::uint8_t>(std::min(least_ * scale_, kUnits) + 1); }
 
@@ -220,7 +218,7 @@ class ScannedBook::Search {
   }
   int cell() const {
     int cell = 0;
-    for (int k = 0; k < kDimensions; ++k) cell |= floors_[k] >= cluster_->middle[k] ? 1 << k : 0;
+    for (int k = 0; k < kDimensions; ++k) cell |= floors_[k] >= cluster_.middle[k] ? 1 << k : 0;
     return cell;
   }
 
@@ -234,139 +232,193 @@ class ScannedBook::Search {
       return hn::ConvertTo(kInts, lesser(weight * (off * off), floats(255)));
     });
   }
-  const std::uint8_t* low(int k) const { return reinterpret_cast<const std::uint8_t*>(cluster_->low[k]); }
-  const std::uint8_t* high(int k) const { return reinterpret_cast<const std::uint8_t*>(cluster_->high[k]); }
-
-  // Computes the bounds of all parts and blocks in units of which a distance has kUnits.
-  void bound(float distance) {
-    scale_ = kUnits / distance;
-    set_limit();
-    PointBytes tables[kDimensions];
-    GGUFMILL_UNROLL
-    for (int k = 0; k < kDimensions; ++k) {
-      tables[k] = bounds_of_parts(k);
-      hn::Store(tables[k], kPoints, tables_[k]);
-    }
-    bound_blocks(tables);
-  }
+  const std::uint8_t* low(int k) const { return reinterpret_cast<const std::uint8_t*>(cluster_.low[k]); }
+  const std::uint8_t* high(int k) const { return reinterpret_cast<const std::uint8_t*>(cluster_.high[k]); }
 
   HWY_INLINE void bound_blocks(const PointBytes* tables) {
     const hn::Repartition<std::int8_t, decltype(kWords)> signed_bytes{};
     const hn::RepartitionToWide<decltype(kPoints)> wide{};
     const auto nibble = hn::Set(kPoints, 15);
-    const int stride = static_cast<int>(stride_of(cluster_->blocks()));
-    const std::uint8_t* const ranges = book_->ranges_.data() + cluster_->first_range;
+    const int stride = static_cast<int>(stride_of(cluster_.blocks()));
     for (int first = 0; first < stride; first += kWide) {
       PointBytes sum = hn::Zero(kPoints);
       GGUFMILL_UNROLL
       for (int k = 0; k < kDimensions; ++k) {
         const auto floor = hn::Set(signed_bytes, floors_[k]);
-        const auto is_above = hn::LoadDup128(signed_bytes, cluster_->low[k]) > floor;  // whether a part is
+        const auto is_above = hn::LoadDup128(signed_bytes, cluster_.low[k]) > floor;  // whether a part is
         const auto above = hn::BitCast(kPoints, hn::VecFromMask(signed_bytes, is_above));
-        const auto range = hn::LoadU(kPoints, ranges + k * stride + first);
+        const auto range = hn::LoadU(kPoints, ranges_ + k * stride + first);
         const auto last = hn::BitCast(kPoints, hn::ShiftRight<4>(hn::BitCast(wide, range)));
         const auto of_first = hn::TableLookupBytes(hn::And(tables[k], above), hn::And(range, nibble));
         const auto of_last = hn::TableLookupBytes(hn::AndNot(above, tables[k]), hn::And(last, nibble));
         sum = hn::SaturatedAdd(sum, hn::Max(of_first, of_last));
       }
       hn::Store(sum, kPoints, bounds_ + first);
-      each_set(hn::Min(sum, hn::Set(kPoints, limit_)) == sum, [&](int i) {
-        if (first + i >= cluster_->blocks()) return;
-        const Block& near = block(first + i);
-        for (int pair = 0; pair < kDimensions / 2; ++pair) hwy::Prefetch(near.parts[pair]);
-      });
     }
   }
 
-  void scan(bool is_near) {
+  // Returns bit i for block number first + i if its bound does not exceed the limit.
+  std::uint64_t near_blocks(int first) const {
+    std::uint64_t bits = 0;
+    for (int at = 0; at < 64; at += kWide) bits |= near_bits(hn::Load(kPoints, bounds_ + first + at)) << at;
+    const int count = cluster_.blocks() - first;
+    return count < 64 ? bits & ((std::uint64_t{1} << count) - 1) : bits;
+  }
+
+  // Compares the points that may be nearest, with bounds in units of which a distance has kUnits. If the best point so
+  // far is not near, its block comes first, so that the limit is low for the others.
+  void scan(bool is_near, float units_for) {
+    scale_ = kUnits / units_for;
+    set_limit();
     PointBytes tables[kDimensions];
     GGUFMILL_UNROLL
-    for (int k = 0; k < kDimensions; ++k) tables[k] = hn::Load(kPoints, tables_[k]);
-    // The block of the seed comes first, so that the limit is low for the others.
+    for (int k = 0; k < kDimensions; ++k) tables[k] = bounds_of_parts(k);
+    bound_blocks(tables);
     const int home = nearest_ / kBlock;
-    if (!is_near) scan_block(tables, home);
-    for (int first = 0; first < cluster_->blocks(); first += kWide) {
-      const PointBytes of_blocks = hn::Load(kPoints, bounds_ + first);
-      each_set(hn::Min(of_blocks, hn::Set(kPoints, limit_)) == of_blocks, [&](int i) {
-        const int block = first + i;
-        if (block < cluster_->blocks() && bounds_[block] <= limit_ && (is_near || block != home))
-          scan_block(tables, block);
-      });
+    if (!is_near) {
+      find_near(tables, home);
+      compare_found();
     }
+    for (int first = 0; first < cluster_.blocks(); first += 64) {
+      std::uint64_t blocks = near_blocks(first);
+      if (!is_near && home / 64 == first / 64) blocks &= ~(std::uint64_t{1} << (home % 64));
+      for (; blocks != 0; blocks &= blocks - 1) {
+        find_near(tables, first + std::countr_zero(blocks));
+        if (found_count_ > kMostFound) compare_found();
+      }
+    }
+    compare_found();
   }
 
-  HWY_INLINE void scan_block(const PointBytes* tables, int number) {
+  // Adds the points of a block that may be nearer than the best one to those that were found.
+  HWY_INLINE void find_near(const PointBytes* tables, int number) {
+    std::uint64_t bits = near_points(tables, blocks_[number]);
+    const auto add = [&] {
+      found_[found_count_] = static_cast<std::uint16_t>(number * kBlock + std::countr_zero(bits));
+      found_count_ += bits != 0;
+      bits &= bits - 1;
+    };
+    add();  // no branch depends on whether there is one
+    add();
+    while (HWY_UNLIKELY(bits != 0)) add();
+  }
+
+  // Returns bit i for point i of a block if it may be nearer than the best one.
+  HWY_INLINE std::uint64_t near_points(const PointBytes* tables, const Block& block) const {
     const hn::RepartitionToWide<decltype(kPoints)> wide{};
     const auto nibble = hn::Set(kPoints, 15);
-    const Block& block = this->block(number);
+    std::uint64_t bits = 0;
     GGUFMILL_UNROLL
     for (int at = 0; at < kBlock; at += kWide) {
       PointBytes sum = hn::Zero(kPoints);
       GGUFMILL_UNROLL
       for (int pair = 0; pair < kDimensions / 2; ++pair) {
-        const auto two = hn::LoadU(kPoints, block.parts[pair] + at);
+        const auto two = hn::Load(kPoints, block.parts[pair] + at);
         const auto high = hn::BitCast(kPoints, hn::ShiftRight<4>(hn::BitCast(wide, two)));
         const auto of_low = hn::TableLookupBytes(tables[2 * pair], hn::And(two, nibble));
         const auto of_high = hn::TableLookupBytes(tables[2 * pair + 1], hn::And(high, nibble));
         sum = hn::SaturatedAdd(sum, hn::SaturatedAdd(of_low, of_high));
       }
-      each_set(hn::Min(sum, hn::Set(kPoints, limit_)) == sum, [&](int i) { compare(number * kBlock + at + i); });
+      bits |= near_bits(sum) << at;
     }
+    return bits;
+  }
+  // Returns bit i for byte i if it does not exceed the limit.
+  HWY_INLINE std::uint64_t near_bits(PointBytes bounds) const {
+    return bits_of(hn::Min(bounds, hn::Set(kPoints, limit_)) == bounds);
   }
 
-  void compare(int number) {
-    if (number >= cluster_->count || number == nearest_) return;
-    const float distance = distance_of(number);
-    if (distance > least_ || (distance == least_ && !comes_before<kDimensions>(place_of(number), place_of(nearest_))))
-      return;
-    nearest_ = number;
-    least_ = distance;
+  // Compares the points that were found with the best one, without branches that depend on the result.
+  void compare_found() {
+    float least = least_;
+    int nearest = nearest_;
+    for (int i = 0; i < found_count_; ++i) {
+      const int number = found_[i];
+      const float distance = distance_of(number);
+      if (HWY_UNLIKELY(distance == least) && number != nearest && comes_before<kDimensions>(place_of(number), place_of(nearest)))
+        nearest = number;
+      nearest = distance < least ? number : nearest;
+      least = distance < least ? distance : least;
+    }
+    found_count_ = 0;
+    nearest_ = nearest;
+    least_ = least;
     set_limit();
   }
 
   // Returns the place of a point in the list of the cluster. It is rarely needed.
   int place_of(int number) const {
-    const auto list = book_->book_.cluster(number_);
+    const auto list = book_.book_.cluster(number_);
     return static_cast<int>(std::find(list.indices, list.indices + list.count, index_of(number)) - list.indices);
   }
 
-  const ScannedBook* book_;
-  const Cluster* cluster_;
-  const float *x_, *weights_;
-  int number_, nearest_;
-  float least_, scale_;
-  bool is_near_;
-  std::uint8_t limit_;
-  std::int8_t floors_[kDimensions];
-  alignas(64) std::uint8_t tables_[kDimensions][kWide];
+  const ScannedBook& book_;
+  const Cluster& cluster_;
+  const Block* const blocks_;
+  const std::uint8_t* const ranges_;
+  const int number_;
+  const float *x_ = nullptr, *weights_ = nullptr;
+  int nearest_ = 0;
+  float least_ = 0, scale_ = 0;
+  std::uint8_t limit_ = 0;
+  std::int8_t floors_[kDimensions] = {};
+  int found_count_ = 0;
+  std::uint16_t found_[kMostFound + kBlock + 2];  // numbers of points that may be nearer
   alignas(64) std::uint8_t bounds_[kMostBlocks];
 };
 
-// Reads what a search in a cluster needs first.
-void ScannedBook::prefetch(int number, int hint) const {
+// Reads a cluster ahead.
+void ScannedBook::prefetch(int number) const {
   const Cluster& cluster = clusters_[static_cast<std::size_t>(number)];
-  for (int k = 0; k < kDimensions; k += 4) {
-    hwy::Prefetch(cluster.low[k]);
-    hwy::Prefetch(cluster.high[k]);
-  }
-  hwy::Prefetch(cluster.middle);
-  if (hint >= 0 && hint / kMostPoints == number)
-    hwy::Prefetch(blocks_[cluster.first_block + static_cast<unsigned>(hint % kMostPoints / kBlock)].indices + hint % kBlock);
-  const int size = static_cast<int>(stride_of(cluster.blocks())) * kDimensions;
-  for (int i = 0; i < size; i += 64) hwy::Prefetch(ranges_.data() + cluster.first_range + i);
+  const auto read = [](const auto* begin, std::size_t count) {
+    const auto* const bytes = reinterpret_cast<const char*>(begin);
+    for (std::size_t i = 0; i < count * sizeof *begin; i += 64) hwy::Prefetch(bytes + i);
+  };
+  read(&cluster, 1);
+  read(ranges_.data() + cluster.first_range, stride_of(cluster.blocks()) * kDimensions);
+  read(blocks_.data() + cluster.first_block, static_cast<std::size_t>(cluster.blocks()));
 }
 
-bool ScannedBook::find(const ik::TrellisQuery& query, const ik::TrellisRival& rival, int* indices,
-                       ik::TrellisHint* hints) const {
-  constexpr int kGroups = Trial<kDimensions>::kGroups;
-  int clusters[kGroups];
-  for (int g = 0; g < kGroups; ++g) {
-    clusters[g] = book_.cluster_of(query.scaled + g * kDimensions);
-    prefetch(clusters[g], hints[g].place);
+int ScannedBook::cluster_of(const ik::TrellisSearch& search, std::size_t group) const {
+  int number = 0;
+  for (std::size_t k = 0; k < kDimensions; ++k)
+    number |= search.inverse * search.x[group * kDimensions + k] > book_.middle()[k] ? 1 << k : 0;
+  return number;
+}
+
+// Goes through the clusters, so that each one is read from memory once.
+void ScannedBook::find(std::span<const ik::TrellisSearch> searches) const {
+  constexpr std::size_t kGroups = ik::TrellisQuery::kSubBlock / kDimensions, kClusters = ik::TrellisBook<8>::kClusters;
+  const std::size_t count = searches.size() * kGroups;
+  std::vector<std::uint8_t> numbers(count);  // of the clusters
+  std::size_t ends[kClusters] = {};
+  for (std::size_t i = 0; i < count; ++i) {
+    numbers[i] = static_cast<std::uint8_t>(cluster_of(searches[i / kGroups], i % kGroups));
+    ++ends[numbers[i]];
   }
-  Search searches[kGroups];
-  for (int g = 0; g < kGroups; ++g) searches[g].start(*this, clusters[g], query.scaled + g * kDimensions, query.weights + g * kDimensions, hints[g]);
-  return find_groups(*this, query, rival, indices, hints, [&](int g) { return searches[g].finish(hints[g]); });
+  std::partial_sum(ends, ends + kClusters, ends);
+  std::vector<std::uint32_t> order(count);
+  for (std::size_t i = count; i-- != 0;) order[--ends[numbers[i]]] = static_cast<std::uint32_t>(i);
+  for (std::size_t at = 0; at < count;) {
+    const std::uint8_t number = numbers[order[at]];
+    const std::size_t end = number + 1u < kClusters ? ends[number + 1u] : count;
+    if (end < count) prefetch(numbers[order[end]]);
+    Search search(*this, number);
+    const float* last = nullptr;
+    ik::TrellisHint last_hint;
+    for (; at < end; ++at) {
+      const ik::TrellisSearch& each = searches[order[at] / kGroups];
+      const std::size_t group = order[at] % kGroups;
+      const float *const x = each.x + group * kDimensions, *const weights = each.weights + group * kDimensions;
+      float scaled[kDimensions];
+      for (int k = 0; k < kDimensions; ++k) scaled[k] = each.inverse * x[k];
+      ik::TrellisHint& hint = each.hints[group];
+      if (x == last) hint = last_hint;  // the same values with another scale
+      each.indices[group] = search.nearest(scaled, weights, hint);
+      last = x;
+      last_hint = hint;
+    }
+  }
 }
 
 }  // namespace ggufmill::simd

@@ -12,6 +12,7 @@
 // are rounded down, and what is left of the rounding is far less than the unit that the limit has to spare.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plugins/ik/simd/point_order.h"
@@ -25,9 +26,9 @@ class ScannedBook {
   explicit ScannedBook(const ik::TrellisBook<kDimensions>& book);
 
   const std::int8_t* point(int index) const { return book_.point(index); }
-  // Finds the points of a sub-block of 32 values; the same as ik::TrellisBook::find() unless it returns false. If the
-  // hints were set by a search for about the same values, it takes less time.
-  bool find(const ik::TrellisQuery& query, const ik::TrellisRival& rival, int* indices, ik::TrellisHint* hints) const;
+  // Finds the points of many sub-blocks; the same as ik::TrellisBook::find(). If the hints were set by a search for about
+  // the same values, it takes less time.
+  void find(std::span<const ik::TrellisSearch> searches) const;
 
  private:
   static constexpr int kParts = 16, kBlock = 64;  // points of a block
@@ -55,7 +56,8 @@ class ScannedBook {
   static void divide(const TrellisPoints<kDimensions>& points, Cluster& cluster);
   void add_blocks(const OrderedPoints<kDimensions>& ordered, Cluster& cluster);
   static void find_seeds(const TrellisPoints<kDimensions>& points, Cluster& cluster);
-  void prefetch(int number, int hint) const;
+  int cluster_of(const ik::TrellisSearch& search, std::size_t group) const;
+  void prefetch(int number) const;
 
   const ik::TrellisBook<kDimensions>& book_;
   const bool is_magnitude_;
