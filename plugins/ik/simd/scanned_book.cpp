@@ -203,8 +203,6 @@ class ScannedBook::Search {
   }
 
  private:
-  static constexpr int kMostFound = 128;
-
   static bool in_range(float distance) { return distance > 1e-25f && distance < 1e25f; }
 
   int index_of(int number) const { return blocks_[number / kBlock].indices[number % kBlock]; }
@@ -257,14 +255,6 @@ class ScannedBook::Search {
     }
   }
 
-  // Returns bit i for block number first + i if its bound does not exceed the limit.
-  std::uint64_t near_blocks(int first) const {
-    std::uint64_t bits = 0;
-    for (int at = 0; at < 64; at += kWide) bits |= near_bits(hn::Load(kPoints, bounds_ + first + at)) << at;
-    const int count = cluster_.blocks() - first;
-    return count < 64 ? bits & ((std::uint64_t{1} << count) - 1) : bits;
-  }
-
   // Compares the points that may be nearest, with bounds in units of which a distance has kUnits. If the best point so
   // far is not near, its block comes first, so that the limit is low for the others.
   void scan(bool is_near, float units_for) {
@@ -274,75 +264,103 @@ class ScannedBook::Search {
     GGUFMILL_UNROLL
     for (int k = 0; k < kDimensions; ++k) tables[k] = bounds_of_parts(k);
     bound_blocks(tables);
+    slots_ = 0;
+    PointBytes least = hn::Set(kPoints, 255);
     const int home = nearest_ / kBlock;
     if (!is_near) {
-      find_near(tables, home);
-      compare_found();
+      least = hn::Min(least, bound_points(tables, home));
+      compare_least(least);
     }
     for (int first = 0; first < cluster_.blocks(); first += 64) {
       std::uint64_t blocks = near_blocks(first);
       if (!is_near && home / 64 == first / 64) blocks &= ~(std::uint64_t{1} << (home % 64));
-      for (; blocks != 0; blocks &= blocks - 1) {
-        find_near(tables, first + std::countr_zero(blocks));
-        if (found_count_ > kMostFound) compare_found();
-      }
+      for (; blocks != 0; blocks &= blocks - 1)
+        least = hn::Min(least, bound_points(tables, first + std::countr_zero(blocks)));
     }
-    compare_found();
+    compare_least(least);
+    compare_near();
   }
 
-  // Adds the points of a block that may be nearer than the best one to those that were found.
-  HWY_INLINE void find_near(const PointBytes* tables, int number) {
-    std::uint64_t bits = near_points(tables, blocks_[number]);
-    const auto add = [&] {
-      found_[found_count_] = static_cast<std::uint16_t>(number * kBlock + std::countr_zero(bits));
-      found_count_ += bits != 0;
-      bits &= bits - 1;
-    };
-    add();  // no branch depends on whether there is one
-    add();
-    while (HWY_UNLIKELY(bits != 0)) add();
+  // Returns bit i for block number first + i if its bound does not exceed the limit.
+  std::uint64_t near_blocks(int first) const {
+    const std::uint64_t bits = near_bits(bounds_ + first);
+    const int count = cluster_.blocks() - first;
+    return count < 64 ? bits & ((std::uint64_t{1} << count) - 1) : bits;
+  }
+  // Returns bit i for byte i of 64 if it does not exceed the limit.
+  HWY_INLINE std::uint64_t near_bits(const std::uint8_t* bounds) const {
+    std::uint64_t bits = 0;
+    GGUFMILL_UNROLL
+    for (int at = 0; at < 64; at += kWide) {
+      const auto some = hn::Load(kPoints, bounds + at);
+      bits |= bits_of(hn::Min(some, hn::Set(kPoints, limit_)) == some) << at;
+    }
+    return bits;
   }
 
-  // Returns bit i for point i of a block if it may be nearer than the best one.
-  HWY_INLINE std::uint64_t near_points(const PointBytes* tables, const Block& block) const {
+  // Stores the bounds of the points of a block. Returns vectors of them whose least bytes are the least ones.
+  HWY_INLINE PointBytes bound_points(const PointBytes* tables, int number) {
     const hn::RepartitionToWide<decltype(kPoints)> wide{};
     const auto nibble = hn::Set(kPoints, 15);
-    std::uint64_t bits = 0;
+    PointBytes least = hn::Set(kPoints, 255);
     GGUFMILL_UNROLL
     for (int at = 0; at < kBlock; at += kWide) {
       PointBytes sum = hn::Zero(kPoints);
       GGUFMILL_UNROLL
       for (int pair = 0; pair < kDimensions / 2; ++pair) {
-        const auto two = hn::Load(kPoints, block.parts[pair] + at);
+        const auto two = hn::Load(kPoints, blocks_[number].parts[pair] + at);
         const auto high = hn::BitCast(kPoints, hn::ShiftRight<4>(hn::BitCast(wide, two)));
         const auto of_low = hn::TableLookupBytes(tables[2 * pair], hn::And(two, nibble));
         const auto of_high = hn::TableLookupBytes(tables[2 * pair + 1], hn::And(high, nibble));
         sum = hn::SaturatedAdd(sum, hn::SaturatedAdd(of_low, of_high));
       }
-      bits |= near_bits(sum) << at;
+      hn::Store(sum, kPoints, point_bounds_[slots_] + at);
+      least = hn::Min(least, sum);
     }
-    return bits;
-  }
-  // Returns bit i for byte i if it does not exceed the limit.
-  HWY_INLINE std::uint64_t near_bits(PointBytes bounds) const {
-    return bits_of(hn::Min(bounds, hn::Set(kPoints, limit_)) == bounds);
+    slot_blocks_[slots_++] = static_cast<std::uint8_t>(number);
+    return least;
   }
 
-  // Compares the points that were found with the best one, without branches that depend on the result.
-  void compare_found() {
-    float least = least_;
-    int nearest = nearest_;
-    for (int i = 0; i < found_count_; ++i) {
-      const int number = found_[i];
-      const float distance = distance_of(number);
-      if (HWY_UNLIKELY(distance == least) && number != nearest && comes_before<kDimensions>(place_of(number), place_of(nearest)))
-        nearest = number;
-      nearest = distance < least ? number : nearest;
-      least = distance < least ? distance : least;
+  // Compares a point that has the least bound, which is the least byte. It is likely to be near.
+  void compare_least(PointBytes bytes) {
+    const Words pairs = hn::BitCast(kWords, hn::Min(bytes, hn::BitCast(kPoints, hn::ShiftRight<16>(hn::BitCast(kWords, bytes)))));
+    const auto low = hn::Min(hn::BitCast(kPoints, pairs), hn::BitCast(kPoints, hn::ShiftRight<8>(pairs)));
+    const Words each = hn::BitCast(kWords, low) & words(255);
+    const auto least = hn::Set(kPoints, static_cast<std::uint8_t>(hn::GetLane(hn::MinOfLanes(kWords, each))));
+    for (int slot = 0; slot < slots_; ++slot) {
+      std::uint64_t bits = 0;
+      GGUFMILL_UNROLL
+      for (int at = 0; at < kBlock; at += kWide)
+        bits |= bits_of(hn::Load(kPoints, point_bounds_[slot] + at) == least) << at;
+      if (bits == 0) continue;
+      compare(slot_blocks_[slot] * kBlock + std::countr_zero(bits));
+      return;
     }
-    found_count_ = 0;
-    nearest_ = nearest;
-    least_ = least;
+  }
+
+  // Compares all points whose bounds do not exceed the limit.
+  void compare_near() {
+    std::uint16_t near[kMostPoints + 1];
+    int count = 0;
+    for (int slot = 0; slot < slots_; ++slot) {
+      std::uint64_t bits = near_bits(point_bounds_[slot]);
+      const auto add = [&] {
+        near[count] = static_cast<std::uint16_t>(slot_blocks_[slot] * kBlock + std::countr_zero(bits));
+        count += bits != 0;
+        bits &= bits - 1;
+      };
+      add();  // no branch depends on whether there is one
+      while (HWY_UNLIKELY(bits != 0)) add();
+    }
+    for (int i = 0; i < count; ++i) compare(near[i]);
+  }
+
+  void compare(int number) {
+    const float distance = distance_of(number);
+    if (distance > least_ || number == nearest_) return;
+    if (distance == least_ && !comes_before<kDimensions>(place_of(number), place_of(nearest_))) return;
+    nearest_ = number;
+    least_ = distance;
     set_limit();
   }
 
@@ -362,9 +380,10 @@ class ScannedBook::Search {
   float least_ = 0, scale_ = 0;
   std::uint8_t limit_ = 0;
   std::int8_t floors_[kDimensions] = {};
-  int found_count_ = 0;
-  std::uint16_t found_[kMostFound + kBlock + 2];  // numbers of points that may be nearer
-  alignas(64) std::uint8_t bounds_[kMostBlocks];
+  alignas(64) std::uint8_t bounds_[kMostBlocks];  // of blocks
+  int slots_ = 0;
+  std::uint8_t slot_blocks_[kMostBlocks];  // numbers of the blocks in slots
+  alignas(64) std::uint8_t point_bounds_[kMostBlocks][kBlock];  // by slot
 };
 
 // Reads a cluster ahead.
