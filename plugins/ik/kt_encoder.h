@@ -3,6 +3,7 @@
 // point() and one of the functions find() of TrellisBook, which return what those do.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -73,21 +74,23 @@ struct Points {
     if (d != 0) is_complete = book.find(TrellisQuery(x, weights, 1 / d), rival, index, hint);
   }
 
-  float level(const Book& book, int i) const {
-    return static_cast<float>(book.point(index[i / kDimensions])[i % kDimensions]);
+  // Returns the values of the points.
+  std::array<float, kSubBlock> levels(const Book& book) const {
+    std::array<float, kSubBlock> levels;
+    for (int g = 0; g < kGroups; ++g) std::copy_n(book.point(index[g]), kDimensions, levels.begin() + g * kDimensions);
+    return levels;
   }
 
   // Returns the best scale for these points, with its score; zeros if points are missing.
   Best scale(const Book& book, const float* x, const float* weights) const {
     if (!is_complete) return {};
     Lanes qx, q2;
-    float levels[kSubBlock];
-    for (int i = 0; i < kSubBlock; ++i) levels[i] = level(book, i);
-    for (int begin = 0; begin < kSubBlock; begin += 8)
-      for (int i = begin; i < begin + 8; ++i) {
+    const std::array<float, kSubBlock> levels = this->levels(book);
+    for (std::size_t begin = 0; begin < kSubBlock; begin += 8)
+      for (std::size_t i = begin; i < begin + 8; ++i) {
         const float weighted = levels[i] * weights[i];
-        qx.add(i, weighted, x[i]);
-        q2.add(i, weighted, levels[i]);
+        qx.add(static_cast<int>(i), weighted, x[i]);
+        q2.add(static_cast<int>(i), weighted, levels[i]);
       }
     const float sum = qx.total(), squares = q2.total();
     if (!(squares > 0)) return {};
@@ -95,16 +98,19 @@ struct Points {
   }
 
   float error(const Book& book, float scale, const float* x, const float* weights) const {
+    const std::array<float, kSubBlock> levels = this->levels(book);
     float error = 0;
-    for (int i = 0; i < kSubBlock; ++i) {
-      const float off = x[i] - scale * level(book, i);
+    for (std::size_t i = 0; i < kSubBlock; ++i) {
+      const float off = x[i] - scale * levels[i];
       error += weights[i] * off * off;
     }
     return error;
   }
 
   void add(const Book& book, int code, const float* x, const float* weights, Sums& sums) const {
-    for (int i = 0; i < kSubBlock; ++i) add_rounded(sums, weights[i], level(book, i) * static_cast<float>(code), x[i]);
+    const std::array<float, kSubBlock> levels = this->levels(book);
+    for (std::size_t i = 0; i < kSubBlock; ++i)
+      add_rounded(sums, weights[i], levels[i] * static_cast<float>(code), x[i]);
   }
 };
 
@@ -161,16 +167,14 @@ class TrellisRow {
     constexpr int kTries = 9, kTrials = 2 * kTries + 1, kPadded = 24;  // a multiple of a vector's lanes
     float qx[kPadded] = {}, q2[kPadded] = {};
     for (std::size_t b = 0; b < size(); ++b) {
-      float codes[kPadded] = {}, levels[kSubBlock], weighted[kSubBlock];
+      const std::array<float, kSubBlock> levels = sub_blocks_[b].points.levels(book);
+      float codes[kPadded] = {}, weighted[kSubBlock];
       for (int t = 0; t < kTrials; ++t)
         codes[t] = static_cast<float>(code_of(inverse(t - kTries) * sub_blocks_[b].scale));
-      for (int i = 0; i < kSubBlock; ++i) {
-        levels[i] = sub_blocks_[b].points.level(book, i);
-        weighted[i] = weights(b)[i] * x(b)[i];
-      }
       const float* const weight = weights(b);
+      for (std::size_t i = 0; i < kSubBlock; ++i) weighted[i] = weight[i] * x(b)[i];
       for (int t = 0; t < kPadded; ++t)  // compilers put trials into the lanes of vectors
-        for (int i = 0; i < kSubBlock; ++i) {
+        for (std::size_t i = 0; i < kSubBlock; ++i) {
           const float q = levels[i] * codes[t];
           qx[t] += weighted[i] * q;
           q2[t] += weight[i] * q * q;
