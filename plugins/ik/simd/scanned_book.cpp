@@ -211,13 +211,21 @@ class ScannedBook::Search {
   }
   void set_limit() { limit_ = static_cast<std::uint8_t>(std::min(least_ * scale_, kUnits) + 1); }
 
+  // Rounds x down.
   void find_floors() {
-    for (int k = 0; k < kDimensions; ++k) floors_[k] = static_cast<std::int8_t>(static_cast<int>(std::clamp(x_[k], -128.0f, 127.0f) + 128.0f) - 128);
+    const hn::CappedTag<float, 8> some;
+    const hn::Rebind<std::int8_t, decltype(some)> bytes;
+    const hn::RebindToSigned<decltype(some)> ints;
+    for (int k = 0; k < kDimensions; k += static_cast<int>(hn::MaxLanes(some))) {
+      const auto x = hn::Min(hn::Max(hn::LoadU(some, x_ + k), hn::Set(some, -128)), hn::Set(some, 127));
+      hn::StoreU(hn::DemoteTo(bytes, hn::ConvertTo(ints, hn::Floor(x))), bytes, floors_ + k);
+    }
   }
   int cell() const {
-    int cell = 0;
-    for (int k = 0; k < kDimensions; ++k) cell |= floors_[k] >= cluster_.middle[k] ? 1 << k : 0;
-    return cell;
+    const hn::CappedTag<std::int8_t, 8> eight;
+    std::uint8_t bits[8] = {};
+    hn::StoreMaskBits(eight, hn::LoadU(eight, floors_) > hn::LoadU(eight, cluster_.middle), bits);
+    return bits[0];
   }
 
   // Returns the bounds of the parts of a coordinate in units.
@@ -356,8 +364,9 @@ class ScannedBook::Search {
   }
 
   void compare(int number) {
+    if (number >= cluster_.count || number == nearest_) return;
     const float distance = distance_of(number);
-    if (distance > least_ || number == nearest_) return;
+    if (distance > least_) return;
     if (distance == least_ && !comes_before<kDimensions>(place_of(number), place_of(nearest_))) return;
     nearest_ = number;
     least_ = distance;
@@ -399,10 +408,16 @@ void ScannedBook::prefetch(int number) const {
 }
 
 int ScannedBook::cluster_of(const ik::TrellisSearch& search, std::size_t group) const {
-  int number = 0;
-  for (std::size_t k = 0; k < kDimensions; ++k)
-    number |= search.inverse * search.x[group * kDimensions + k] > book_.middle()[k] ? 1 << k : 0;
-  return number;
+  const hn::CappedTag<float, 8> some;
+  constexpr std::size_t kStep = hn::MaxLanes(some);
+  unsigned number = 0;
+  for (std::size_t k = 0; k < kDimensions; k += kStep) {
+    const auto x = hn::Set(some, search.inverse) * hn::LoadU(some, search.x + group * kDimensions + k);
+    std::uint8_t bits[8] = {};
+    hn::StoreMaskBits(some, x > hn::LoadU(some, book_.middle().data() + k), bits);
+    number |= static_cast<unsigned>(bits[0]) << k;
+  }
+  return static_cast<int>(number);
 }
 
 // Goes through the clusters, so that each one is read from memory once.
