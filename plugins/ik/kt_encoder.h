@@ -209,8 +209,8 @@ void find_points(const Book& book, const TrellisRow<Book>& row, std::vector<Try<
     if (each.d == 0)
       each.points = {};
     else
-      searches.push_back({row.x(each.sub_block), row.weights(each.sub_block), 1 / each.d, each.points.index,
-                          each.points.hint});
+      searches.push_back(
+          {row.x(each.sub_block), row.weights(each.sub_block), 1 / each.d, each.points.index, each.points.hint});
   }
   book.find(searches);
 }

@@ -12,12 +12,14 @@
 
 namespace ggufmill::ik {
 
+inline constexpr std::uint32_t kTrellisFactor = 0xcbac1fed;  // of the generator
+
 // Computes kCount numbers from -126 to 126 from an index, to which `offset` was added.
 template <int kCount>
 std::array<std::int8_t, kCount> trellis_values(std::uint32_t index) {
   std::array<std::int8_t, kCount> values;
   for (std::int8_t& value : values) {
-    index *= 0xcbac1fed;
+    index *= kTrellisFactor;
     const std::uint32_t four = index & 0x3f3f3f3f;  // their sum is the value
     value = static_cast<std::int8_t>(static_cast<int>((four * 0x01010101u) >> 24) - 126);
   }
@@ -95,8 +97,8 @@ class TrellisBook {
   // equals, the first lane counts, then the order within the lane. If no distance is finite, the point is the first
   // one.
   int nearest(const float* x, const float* weights) const;
-  // Find the points of kSubBlock values, and of many times as many. Other books use hints and rivals; the first function
-  // returns false if it stopped early.
+  // Find the points of kSubBlock values, and of many times as many. Other books use hints and rivals; the first
+  // function returns false if it stopped early.
   bool find(const TrellisQuery& query, const TrellisRival& /*rival*/, int* indices, TrellisHint* /*hints*/) const {
     for (int i = 0; i < TrellisQuery::kSubBlock; i += kDimensions)
       indices[i / kDimensions] = nearest(query.scaled + i, query.weights + i);

@@ -1,7 +1,5 @@
 #include "plugins/ik/simd/scanned_book.h"
 
-#include <hwy/cache_control.h>
-
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -20,14 +18,15 @@ struct Powers {
   alignas(32) std::uint32_t at[8];
 
   constexpr Powers() : at() {
-    for (int i = 0; i < 8; ++i) at[i] = (i == 0 ? 1 : at[i - 1]) * 0xcbac1fed;
+    for (int i = 0; i < 8; ++i) at[i] = (i == 0 ? 1 : at[i - 1]) * ik::kTrellisFactor;
   }
 };
 constexpr Powers kPowers{};
 
 constexpr float kUnits = 240;  // of the best distance; sums saturate above it
 
-// Returns the weighted squared distance of a point of the book, added in the order of a register's halves.
+// Returns the weighted squared distance of a point of the book, added in the order of a register's halves. Its values
+// are computed, because that takes less time than reading them: a book does not fit into the fastest cache.
 template <class D = hn::CappedTag<float, 8>>
 HWY_INLINE float distance(std::uint32_t index, bool is_magnitude, const float* x, const float* weights) {
   const D floats;
@@ -241,6 +240,7 @@ class ScannedBook::Search {
   const std::uint8_t* low(int k) const { return reinterpret_cast<const std::uint8_t*>(cluster_.low[k]); }
   const std::uint8_t* high(int k) const { return reinterpret_cast<const std::uint8_t*>(cluster_.high[k]); }
 
+  // Computes the bounds of all blocks.
   HWY_INLINE void bound_blocks(const PointBytes* tables) {
     const hn::Repartition<std::int8_t, decltype(kWords)> signed_bytes{};
     const hn::RepartitionToWide<decltype(kPoints)> wide{};
@@ -329,9 +329,10 @@ class ScannedBook::Search {
     return least;
   }
 
-  // Compares a point that has the least bound, which is the least byte. It is likely to be near.
+  // Compares a point that has the least bound, which is the least byte of a vector. It is likely to be near.
   void compare_least(PointBytes bytes) {
-    const Words pairs = hn::BitCast(kWords, hn::Min(bytes, hn::BitCast(kPoints, hn::ShiftRight<16>(hn::BitCast(kWords, bytes)))));
+    const Words pairs =
+        hn::BitCast(kWords, hn::Min(bytes, hn::BitCast(kPoints, hn::ShiftRight<16>(hn::BitCast(kWords, bytes)))));
     const auto low = hn::Min(hn::BitCast(kPoints, pairs), hn::BitCast(kPoints, hn::ShiftRight<8>(pairs)));
     const Words each = hn::BitCast(kWords, low) & words(255);
     const auto least = hn::Set(kPoints, static_cast<std::uint8_t>(hn::GetLane(hn::MinOfLanes(kWords, each))));
@@ -348,7 +349,7 @@ class ScannedBook::Search {
 
   // Compares all points whose bounds do not exceed the limit.
   void compare_near() {
-    std::uint16_t near[kMostPoints + 1];
+    std::uint16_t near[kMostPoints + 1];  // numbers of points
     int count = 0;
     for (int slot = 0; slot < slots_; ++slot) {
       std::uint64_t bits = near_bits(point_bounds_[slot]);
@@ -391,21 +392,9 @@ class ScannedBook::Search {
   std::int8_t floors_[kDimensions] = {};
   alignas(64) std::uint8_t bounds_[kMostBlocks];  // of blocks
   int slots_ = 0;
-  std::uint8_t slot_blocks_[kMostBlocks];  // numbers of the blocks in slots
+  std::uint8_t slot_blocks_[kMostBlocks];                       // numbers of the blocks in slots
   alignas(64) std::uint8_t point_bounds_[kMostBlocks][kBlock];  // by slot
 };
-
-// Reads a cluster ahead.
-void ScannedBook::prefetch(int number) const {
-  const Cluster& cluster = clusters_[static_cast<std::size_t>(number)];
-  const auto read = [](const auto* begin, std::size_t count) {
-    const auto* const bytes = reinterpret_cast<const char*>(begin);
-    for (std::size_t i = 0; i < count * sizeof *begin; i += 64) hwy::Prefetch(bytes + i);
-  };
-  read(&cluster, 1);
-  read(ranges_.data() + cluster.first_range, stride_of(cluster.blocks()) * kDimensions);
-  read(blocks_.data() + cluster.first_block, static_cast<std::size_t>(cluster.blocks()));
-}
 
 int ScannedBook::cluster_of(const ik::TrellisSearch& search, std::size_t group) const {
   const hn::CappedTag<float, 8> some;
@@ -420,23 +409,22 @@ int ScannedBook::cluster_of(const ik::TrellisSearch& search, std::size_t group) 
   return static_cast<int>(number);
 }
 
-// Goes through the clusters, so that each one is read from memory once.
+// Sorts the groups of all sub-blocks by cluster.
 void ScannedBook::find(std::span<const ik::TrellisSearch> searches) const {
   constexpr std::size_t kGroups = ik::TrellisQuery::kSubBlock / kDimensions, kClusters = ik::TrellisBook<8>::kClusters;
   const std::size_t count = searches.size() * kGroups;
   std::vector<std::uint8_t> numbers(count);  // of the clusters
-  std::size_t ends[kClusters] = {};
+  std::size_t places[kClusters] = {};        // in their order: the counts, the ends, then the first ones
   for (std::size_t i = 0; i < count; ++i) {
     numbers[i] = static_cast<std::uint8_t>(cluster_of(searches[i / kGroups], i % kGroups));
-    ++ends[numbers[i]];
+    ++places[numbers[i]];
   }
-  std::partial_sum(ends, ends + kClusters, ends);
+  std::partial_sum(places, places + kClusters, places);
   std::vector<std::uint32_t> order(count);
-  for (std::size_t i = count; i-- != 0;) order[--ends[numbers[i]]] = static_cast<std::uint32_t>(i);
+  for (std::size_t i = count; i-- != 0;) order[--places[numbers[i]]] = static_cast<std::uint32_t>(i);
   for (std::size_t at = 0; at < count;) {
     const std::uint8_t number = numbers[order[at]];
-    const std::size_t end = number + 1u < kClusters ? ends[number + 1u] : count;
-    if (end < count) prefetch(numbers[order[end]]);
+    const std::size_t end = number + 1u < kClusters ? places[number + 1u] : count;
     Search search(*this, number);
     const float* last = nullptr;
     ik::TrellisHint last_hint;

@@ -5,7 +5,10 @@
 // 16 bytes has a lower bound of the weighted squared distance to each part, in units of which the best distance so far
 // has some 240. Looked up and added for all coordinates, they are a lower bound of the distance to a point. The points
 // are in blocks of neighbours, for which there is a lower bound in the same way, from the parts that they reach. Only
-// points whose bounds do not exceed the best distance are compared, as the plain loop compares them.
+// points whose bounds do not exceed the best distance are compared, as the plain loop compares them; the one with the
+// least bound comes first.
+//
+// The clusters together are larger than a core's caches, so all searches of a row go through them one after the other.
 //
 // The result is that of the plain loop: off = point - x, off * off, its product with the weight, and sums are monotonic
 // also when they are rounded, so the term of a part's end nearest to x is at most that of any point in the part. Bounds
@@ -26,8 +29,8 @@ class ScannedBook {
   explicit ScannedBook(const ik::TrellisBook<kDimensions>& book);
 
   const std::int8_t* point(int index) const { return book_.point(index); }
-  // Finds the points of many sub-blocks; the same as ik::TrellisBook::find(). If the hints were set by a search for about
-  // the same values, it takes less time.
+  // Finds the points of many sub-blocks; the same as ik::TrellisBook::find(). If the hints were set by a search for
+  // about the same values, it takes less time.
   void find(std::span<const ik::TrellisSearch> searches) const;
 
  private:
@@ -36,9 +39,10 @@ class ScannedBook {
   static constexpr int kMostPoints = kMostBlocks * kBlock;
   static constexpr int kCells = 256;  // by the signs of x - middle
 
+  // Points of a cluster. Its last block is filled up with its last point.
   struct alignas(64) Block {
     std::uint8_t parts[kDimensions / 2][kBlock];  // nibbles: those of the even coordinate are low
-    std::uint16_t indices[kBlock];                // of the points in the book
+    std::uint16_t indices[kBlock];                // in the book
   };
   struct Cluster {
     alignas(64) std::int8_t low[kDimensions][kParts];  // least values of the parts
@@ -47,8 +51,9 @@ class ScannedBook {
     std::int32_t count;                                // of points
     std::uint32_t first_block;                         // in blocks_
     std::uint32_t first_range;                         // in ranges_
-    int blocks() const { return (count + kBlock - 1) / kBlock; }
     std::uint16_t seeds[kCells];                       // number of a point near the values of each cell
+
+    int blocks() const { return (count + kBlock - 1) / kBlock; }
   };
   class Search;
 
@@ -57,7 +62,6 @@ class ScannedBook {
   void add_blocks(const OrderedPoints<kDimensions>& ordered, Cluster& cluster);
   static void find_seeds(const TrellisPoints<kDimensions>& points, Cluster& cluster);
   int cluster_of(const ik::TrellisSearch& search, std::size_t group) const;
-  void prefetch(int number) const;
 
   const ik::TrellisBook<kDimensions>& book_;
   const bool is_magnitude_;
