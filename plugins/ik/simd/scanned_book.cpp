@@ -191,8 +191,9 @@ class ScannedBook::Search {
     const bool is_near = hint.place >= 0 && hint.place / kMostPoints == number_;
     nearest_ = is_near ? hint.place % kMostPoints : cluster_.seeds[cell()];
     least_ = distance_of(nearest_);
-    if (in_range(least_)) scan(is_near, is_near ? least_ : 0.5f * least_);
-    while (in_range(least_) && least_ * scale_ >= kUnits + 1) scan(true, least_);
+    // If the first point is not near, the units are chosen for half its distance.
+    if (in_range(least_)) scan(is_near ? least_ : 0.5f * least_);
+    while (in_range(least_) && least_ * scale_ >= kUnits + 1) scan(least_);
     if (!in_range(least_)) {  // too great or too small for the bounds
       hint = {};
       return book_.book_.nearest(x, weights);
@@ -263,9 +264,9 @@ class ScannedBook::Search {
     }
   }
 
-  // Compares the points that may be nearest, with bounds in units of which a distance has kUnits. If the best point so
-  // far is not near, its block comes first, so that the limit is low for the others.
-  void scan(bool is_near, float units_for) {
+  // Compares the points that may be nearest, with bounds in units of which a distance has kUnits. The block of the best
+  // point so far comes first, so that the limit is low for the others.
+  void scan(float units_for) {
     scale_ = kUnits / units_for;
     set_limit();
     PointBytes tables[kDimensions];
@@ -273,15 +274,12 @@ class ScannedBook::Search {
     for (int k = 0; k < kDimensions; ++k) tables[k] = bounds_of_parts(k);
     bound_blocks(tables);
     slots_ = 0;
-    PointBytes least = hn::Set(kPoints, 255);
     const int home = nearest_ / kBlock;
-    if (!is_near) {
-      least = hn::Min(least, bound_points(tables, home));
-      compare_least(least);
-    }
+    PointBytes least = bound_points(tables, home);
+    compare_least(least);
     for (int first = 0; first < cluster_.blocks(); first += 64) {
       std::uint64_t blocks = near_blocks(first);
-      if (!is_near && home / 64 == first / 64) blocks &= ~(std::uint64_t{1} << (home % 64));
+      if (home / 64 == first / 64) blocks &= ~(std::uint64_t{1} << (home % 64));
       for (; blocks != 0; blocks &= blocks - 1)
         least = hn::Min(least, bound_points(tables, first + std::countr_zero(blocks)));
     }
