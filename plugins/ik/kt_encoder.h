@@ -1,8 +1,9 @@
 #pragma once
 // The encoders of IQ1_KT to IQ4_KT, for any way to find the nearest points of a code book. A book has kDimensions,
-// point() and find(), which return what those of TrellisBook do.
+// point() and one of the functions find() of TrellisBook, which return what those do.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -73,21 +74,23 @@ struct Points {
     if (d != 0) is_complete = book.find(TrellisQuery(x, weights, 1 / d), rival, index, hint);
   }
 
-  float level(const Book& book, int i) const {
-    return static_cast<float>(book.point(index[i / kDimensions])[i % kDimensions]);
+  // Returns the values of the points.
+  std::array<float, kSubBlock> levels(const Book& book) const {
+    std::array<float, kSubBlock> levels;
+    for (int g = 0; g < kGroups; ++g) std::copy_n(book.point(index[g]), kDimensions, levels.begin() + g * kDimensions);
+    return levels;
   }
 
   // Returns the best scale for these points, with its score; zeros if points are missing.
   Best scale(const Book& book, const float* x, const float* weights) const {
     if (!is_complete) return {};
     Lanes qx, q2;
-    float levels[kSubBlock];
-    for (int i = 0; i < kSubBlock; ++i) levels[i] = level(book, i);
-    for (int begin = 0; begin < kSubBlock; begin += 8)
-      for (int i = begin; i < begin + 8; ++i) {
+    const std::array<float, kSubBlock> levels = this->levels(book);
+    for (std::size_t begin = 0; begin < kSubBlock; begin += 8)
+      for (std::size_t i = begin; i < begin + 8; ++i) {
         const float weighted = levels[i] * weights[i];
-        qx.add(i, weighted, x[i]);
-        q2.add(i, weighted, levels[i]);
+        qx.add(static_cast<int>(i), weighted, x[i]);
+        q2.add(static_cast<int>(i), weighted, levels[i]);
       }
     const float sum = qx.total(), squares = q2.total();
     if (!(squares > 0)) return {};
@@ -95,16 +98,19 @@ struct Points {
   }
 
   float error(const Book& book, float scale, const float* x, const float* weights) const {
+    const std::array<float, kSubBlock> levels = this->levels(book);
     float error = 0;
-    for (int i = 0; i < kSubBlock; ++i) {
-      const float off = x[i] - scale * level(book, i);
+    for (std::size_t i = 0; i < kSubBlock; ++i) {
+      const float off = x[i] - scale * levels[i];
       error += weights[i] * off * off;
     }
     return error;
   }
 
   void add(const Book& book, int code, const float* x, const float* weights, Sums& sums) const {
-    for (int i = 0; i < kSubBlock; ++i) add_rounded(sums, weights[i], level(book, i) * static_cast<float>(code), x[i]);
+    const std::array<float, kSubBlock> levels = this->levels(book);
+    for (std::size_t i = 0; i < kSubBlock; ++i)
+      add_rounded(sums, weights[i], levels[i] * static_cast<float>(code), x[i]);
   }
 };
 
@@ -161,17 +167,18 @@ class TrellisRow {
     constexpr int kTries = 9, kTrials = 2 * kTries + 1, kPadded = 24;  // a multiple of a vector's lanes
     float qx[kPadded] = {}, q2[kPadded] = {};
     for (std::size_t b = 0; b < size(); ++b) {
-      float codes[kPadded] = {};
+      const std::array<float, kSubBlock> levels = sub_blocks_[b].points.levels(book);
+      float codes[kPadded] = {}, weighted[kSubBlock];
       for (int t = 0; t < kTrials; ++t)
         codes[t] = static_cast<float>(code_of(inverse(t - kTries) * sub_blocks_[b].scale));
-      for (int i = 0; i < kSubBlock; ++i) {
-        const float weight = weights(b)[i], weighted = weight * x(b)[i], level = sub_blocks_[b].points.level(book, i);
-        for (int t = 0; t < kPadded; ++t) {
-          const float q = level * codes[t];
-          qx[t] += weighted * q;
-          q2[t] += weight * q * q;
+      const float* const weight = weights(b);
+      for (std::size_t i = 0; i < kSubBlock; ++i) weighted[i] = weight[i] * x(b)[i];
+      for (int t = 0; t < kPadded; ++t)  // compilers put trials into the lanes of vectors
+        for (std::size_t i = 0; i < kSubBlock; ++i) {
+          const float q = levels[i] * codes[t];
+          qx[t] += weighted[i] * q;
+          q2[t] += weight[i] * q * q;
         }
-      }
     }
     Best best{d, 0};
     for (int t = 0; t < kTrials; ++t) best.take({qx[t], q2[t]});
@@ -185,25 +192,30 @@ class TrellisRow {
   float largest_;
 };
 
-// ---- IQ1_KT and IQ2_KT ----
-
-// Finds the scale of a sub-block with a number that its greatest value is mapped to, and with its negative. Returns the
-// greater score.
+// A scale of a sub-block that is tried, with its points.
 template <class Book>
-float try_reach(const Book& book, float largest, float reach, const float* x, const float* weights,
-                Points<Book> (&tried)[2], typename TrellisRow<Book>::SubBlock& found, float least,
-                TrellisRival& rival) {
-  const Points<Book>& positive = tried[0] = Points<Book>(book, largest / reach, x, weights, tried[0], rival);
-  const Best of_positive = positive.scale(book, x, weights);
-  rival.score = std::max(rival.score, of_positive.score);
-  const Points<Book>& negative = tried[1] = Points<Book>(book, -largest / reach, x, weights, tried[1], rival);
-  const Best of_negative = negative.scale(book, x, weights);
-  if (!(of_positive.score > least || of_negative.score > least)) return least;
-  const bool is_positive = of_positive.score > of_negative.score;
-  found = is_positive ? typename TrellisRow<Book>::SubBlock{of_positive.scale, positive}
-                      : typename TrellisRow<Book>::SubBlock{of_negative.scale, negative};
-  return is_positive ? of_positive.score : of_negative.score;
+struct Try {
+  std::size_t sub_block;
+  float d;
+  Points<Book> points;
+};
+
+// Finds the points of all tries together; the first ones of the book if d is 0.
+template <class Book>
+void find_points(const Book& book, const TrellisRow<Book>& row, std::vector<Try<Book>>& tries) {
+  std::vector<TrellisSearch> searches;
+  searches.reserve(tries.size());
+  for (Try<Book>& each : tries) {
+    if (each.d == 0)
+      each.points = {};
+    else
+      searches.push_back(
+          {row.x(each.sub_block), row.weights(each.sub_block), 1 / each.d, each.points.index, each.points.hint});
+  }
+  book.find(searches);
 }
+
+// ---- IQ1_KT and IQ2_KT ----
 
 inline std::uint8_t level_of_scale(float scale) { return kValues4.plain.nearest(scale); }
 inline int code_of_level(std::uint8_t level) { return static_cast<int>(kValues4.plain[level]); }
@@ -212,14 +224,26 @@ inline int code_of_level(std::uint8_t level) { return static_cast<int>(kValues4.
 // `reaches` numbers that the greatest value is mapped to.
 template <class Book, class Put>
 float encode_points(const Book& book, TrellisRow<Book>& row, int reaches, float factor, const Put& put) {
+  std::vector<Try<Book>> tries;  // pairs of opposite scales
+  tries.reserve(row.size() * static_cast<std::size_t>(2 * reaches));
   for (std::size_t b = 0; b < row.size(); ++b) {
-    float reach = row.reach(b, 90, 124), score = -1;
-    Points<Book> tried[2];
-    TrellisRival rival(row.x(b), row.weights(b));
-    for (int i = 0; reach != 0 && i < reaches; ++i, reach -= 8) {
-      score = try_reach(book, row.largest_of(b), reach, row.x(b), row.weights(b), tried, row[b], score, rival);
-      rival.score = std::max(rival.score, score);
-    }
+    float reach = row.reach(b, 90, 124);
+    for (int i = 0; reach != 0 && i < reaches; ++i, reach -= 8)
+      for (const float numerator : {row.largest_of(b), -row.largest_of(b)}) tries.push_back({b, numerator / reach, {}});
+  }
+  find_points(book, row, tries);
+  float score = -1;  // of the sub-block so far
+  for (std::size_t i = 0; i < tries.size(); i += 2) {
+    const Try<Book>&positive = tries[i], &negative = tries[i + 1];
+    const std::size_t b = positive.sub_block;
+    if (i == 0 || tries[i - 1].sub_block != b) score = -1;
+    const Best of_positive = positive.points.scale(book, row.x(b), row.weights(b));
+    const Best of_negative = negative.points.scale(book, row.x(b), row.weights(b));
+    if (!(of_positive.score > score || of_negative.score > score)) continue;
+    const bool is_positive = of_positive.score > of_negative.score;
+    const Best& best = is_positive ? of_positive : of_negative;
+    row[b] = {best.scale, (is_positive ? positive : negative).points};
+    score = best.score;
   }
   const float extreme = row.extreme(), lowest = kValues4.plain.front();
   if (extreme == 0) return 0;
@@ -227,16 +251,21 @@ float encode_points(const Book& book, TrellisRow<Book>& row, int reaches, float 
       book, extreme / lowest, [&](int i) { return (static_cast<float>(i) + lowest) / extreme; },
       [](float scale) { return code_of_level(level_of_scale(scale)); });
   const float inverse = d != 0 ? 1 / d : 0;
-  Sums sums;
+  tries.clear();
   for (std::size_t b = 0; b < row.size(); ++b) {
+    const int code = code_of_level(level_of_scale(inverse * row[b].scale));
+    tries.push_back({b, d * static_cast<float>(code), row[b].points});
+  }
+  if (d != 0) find_points(book, row, tries);
+  Sums sums;
+  for (const Try<Book>& each : tries) {
+    const std::size_t b = each.sub_block;
     const std::uint8_t level = level_of_scale(inverse * row[b].scale);
-    const int code = code_of_level(level);
-    const float scale = d * static_cast<float>(code), *const x = row.x(b), *const weights = row.weights(b);
+    const float *const x = row.x(b), *const weights = row.weights(b);
     if (d != 0) {
-      const Points<Book> points(book, scale, x, weights, row[b].points);
-      if (!(row[b].points.error(book, scale, x, weights) < points.error(book, scale, x, weights)))
-        row[b].points = points;
-      row[b].points.add(book, code, x, weights, sums);
+      if (!(row[b].points.error(book, each.d, x, weights) < each.points.error(book, each.d, x, weights)))
+        row[b].points = each.points;
+      row[b].points.add(book, code_of_level(level), x, weights, sums);
     }
     put(b, level, d != 0 ? row[b].points : Points<Book>());
   }
@@ -284,31 +313,38 @@ void encode_iq3_kt(const Book& book, const float* x, const float* importance, Tr
   std::vector<float> sizes(x, x + count * kSuperBlock);
   for (float& size : sizes) size = std::fabs(size);
   row.set_values(sizes.data());
+  std::vector<Try<Book>> tries;
+  tries.reserve(7 * row.size());
   for (std::size_t b = 0; b < row.size(); ++b) {
     const float reach = row.reach(b, 84, 123);
-    TrellisRival rival(row.x(b), row.weights(b));
-    Points<Book> points;
-    for (int i = -3; reach != 0 && i <= 3; ++i) {
-      const float d = row.largest_of(b) / (reach + 8 * static_cast<float>(i));
-      points = Points<Book>(book, d, row.x(b), row.weights(b), points, rival);
-      const Best best = points.scale(book, row.x(b), row.weights(b));
-      if (!(best.score > rival.score)) continue;
-      rival.score = best.score;
-      row[b] = {best.scale, points};
-    }
+    for (int i = -3; reach != 0 && i <= 3; ++i)
+      tries.push_back({b, row.largest_of(b) / (reach + 8 * static_cast<float>(i)), {}});
+  }
+  find_points(book, row, tries);
+  float score = 0;  // of the sub-block so far
+  for (const Try<Book>& each : tries) {
+    const std::size_t b = each.sub_block;
+    if (&each == tries.data() || (&each - 1)->sub_block != b) score = 0;
+    const Best best = each.points.scale(book, row.x(b), row.weights(b));
+    if (!(best.score > score)) continue;
+    score = best.score;
+    row[b] = {best.scale, each.points};
   }
   const float extreme = row.extreme();
   const auto code_of = [](float scale) { return std::clamp(nearest_int(scale), 0, 15); };
   const float d = row.fit(
       book, extreme / 15, [&](int i) { return (static_cast<float>(i) * 0.2f + 15) / extreme; }, code_of);
   const float inverse = d != 0 ? 1 / d : 0;
+  tries.clear();
+  for (std::size_t at = 0; at < row.size(); ++at)
+    tries.push_back({at, d * static_cast<float>(code_of(inverse * row[at].scale)), row[at].points});
+  find_points(book, row, tries);
   Sums sums;
-  for (std::size_t at = 0; at < row.size(); ++at) {
+  for (const auto& [at, scale, points] : tries) {
     IQ3_KT::Block& block = blocks[at / kSubBlocks];
     const int b = static_cast<int>(at % kSubBlocks), code = code_of(inverse * row[at].scale);
     add_bits(block.scales, b % 4, 4 * (b / 4), static_cast<unsigned>(code));
     for (int j = 0; j < kSubBlock; ++j) add_bits(block.qh, j, b, x[at * kSubBlock + static_cast<unsigned>(j)] < 0);
-    const Points<Book> points(book, d * static_cast<float>(code), row.x(at), row.weights(at), row[at].points);
     for (int g = 0; g < 4; ++g) block.ql[4 * b + g].store(static_cast<unsigned>(points.index[g]));
     points.add(book, code, row.x(at), row.weights(at), sums);
   }

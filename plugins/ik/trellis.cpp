@@ -51,7 +51,7 @@ float sum_of(const Term& term) {
 }  // namespace
 
 template <int kDimensions>
-TrellisBook<kDimensions>::TrellisBook(const TrellisFormat& format) {
+TrellisBook<kDimensions>::TrellisBook(const TrellisFormat& format) : is_magnitude_(format.is_magnitude) {
   for (std::uint32_t index = 0; index < 1u << format.bits; ++index)
     for (const std::int8_t value : trellis_values<kDimensions>(index + format.offset))
       points_.push_back(format.is_magnitude && value < 0 ? static_cast<std::int8_t>(-value) : value);

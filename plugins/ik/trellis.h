@@ -7,16 +7,19 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace ggufmill::ik {
+
+inline constexpr std::uint32_t kTrellisFactor = 0xcbac1fed;  // of the generator
 
 // Computes kCount numbers from -126 to 126 from an index, to which `offset` was added.
 template <int kCount>
 std::array<std::int8_t, kCount> trellis_values(std::uint32_t index) {
   std::array<std::int8_t, kCount> values;
   for (std::int8_t& value : values) {
-    index *= 0xcbac1fed;
+    index *= kTrellisFactor;
     const std::uint32_t four = index & 0x3f3f3f3f;  // their sum is the value
     value = static_cast<std::int8_t>(static_cast<int>((four * 0x01010101u) >> 24) - 126);
   }
@@ -69,6 +72,14 @@ struct TrellisHint {
   float distance = 0;
 };
 
+// One of many searches for the points of a sub-block, with the scale of which `inverse` is the inverse.
+struct TrellisSearch {
+  const float *x, *weights;
+  float inverse;
+  int* indices;        // of the points, one for each group
+  TrellisHint* hints;  // from a search for about the same values, and for the next one
+};
+
 // The points of a book and their clusters. Immutable; building one takes up to some tenths of a second.
 template <int kCoordinates>
 class TrellisBook {
@@ -78,17 +89,24 @@ class TrellisBook {
 
   explicit TrellisBook(const TrellisFormat& format);
 
+  bool is_magnitude() const { return is_magnitude_; }
+  const std::array<float, kDimensions>& middle() const { return middle_; }
   const std::int8_t* point(int index) const { return points_.data() + index * kDimensions; }
 
   // Returns the index of the point with the least weighted squared distance from x, among those of its cluster. Among
   // equals, the first lane counts, then the order within the lane. If no distance is finite, the point is the first
   // one.
   int nearest(const float* x, const float* weights) const;
-  // Finds the points of kSubBlock values. Other books use hints and rivals; they return false if they stopped early.
+  // Find the points of kSubBlock values, and of many times as many. Other books use hints and rivals; the first
+  // function returns false if it stopped early.
   bool find(const TrellisQuery& query, const TrellisRival& /*rival*/, int* indices, TrellisHint* /*hints*/) const {
     for (int i = 0; i < TrellisQuery::kSubBlock; i += kDimensions)
       indices[i / kDimensions] = nearest(query.scaled + i, query.weights + i);
     return true;
+  }
+  void find(std::span<const TrellisSearch> searches) const {
+    for (const TrellisSearch& search : searches)
+      find(TrellisQuery(search.x, search.weights, search.inverse), {}, search.indices, search.hints);
   }
 
   // Returns the number of the cluster of x.
@@ -113,6 +131,7 @@ class TrellisBook {
   void make_clusters(int neighbours);
   void add_cluster(const std::vector<std::uint16_t>& members);
 
+  const bool is_magnitude_;
   std::vector<std::int8_t> points_;
   std::array<float, kDimensions> middle_{};  // of each dimension
   std::vector<int> begins_;                  // first point of each cluster, and the end

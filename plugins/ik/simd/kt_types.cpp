@@ -34,7 +34,7 @@ class Points {
     alignas(64) std::int32_t group[kLanes];  // of each lane
 
     constexpr Powers() : at(), group() {
-      for (int i = 0; i < 16; ++i) at[i] = (i % kCount == 0 ? 1 : at[i - 1]) * 0xcbac1fed;
+      for (int i = 0; i < 16; ++i) at[i] = (i % kCount == 0 ? 1 : at[i - 1]) * ik::kTrellisFactor;
       for (int i = 0; i < kStep; ++i) group[i] = i / kCount;
     }
   };

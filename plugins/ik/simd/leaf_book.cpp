@@ -229,10 +229,10 @@ bool LeafBook::find(const ik::TrellisQuery& query, const ik::TrellisRival& rival
   constexpr int kGroups = Trial<kDimensions>::kGroups;
   int clusters[kGroups];
   for (int g = 0; g < kGroups; ++g) clusters[g] = cluster_of(query.scaled + g * kDimensions);
-  return find_groups(*this, query, rival, clusters, indices, hints,
-                     [this](int cluster, const float* x, const float* weights, ik::TrellisHint& hint) {
-                       return nearest(cluster, x, weights, hint);
-                     });
+  return find_groups(*this, query, rival, indices, hints, [&](int g) {
+    const int i = g * kDimensions;
+    return nearest(clusters[g], query.scaled + i, query.weights + i, hints[g]);
+  });
 }
 
 }  // namespace ggufmill::simd

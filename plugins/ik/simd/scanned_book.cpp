@@ -1,12 +1,9 @@
 #include "plugins/ik/simd/scanned_book.h"
 
-#include <hwy/cache_control.h>
-
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <numeric>
 
-#include "plugins/ik/simd/trial.h"
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/spread.h"
 
@@ -16,18 +13,45 @@ namespace {
 constexpr hn::Repartition<std::uint8_t, decltype(kWords)> kPoints{};  // a byte for each point or block
 using PointBytes = hn::Vec<decltype(kPoints)>;
 
+// Factors of the generator: value k of a point is computed from the index times the factor to the power of k + 1.
+struct Powers {
+  alignas(32) std::uint32_t at[8];
+
+  constexpr Powers() : at() {
+    for (int i = 0; i < 8; ++i) at[i] = (i == 0 ? 1 : at[i - 1]) * ik::kTrellisFactor;
+  }
+};
+constexpr Powers kPowers{};
+
 constexpr float kUnits = 240;  // of the best distance; sums saturate above it
 
-// Returns the weighted squared distance of a point, added in the order of a register's halves.
-HWY_INLINE float distance(const std::int8_t* point, const float* x, const float* weights) {
-  const hn::Full128<float> four{};
-  const hn::Rebind<std::int32_t, decltype(four)> ints{};
-  const hn::Rebind<std::int8_t, decltype(four)> bytes{};
+// Returns the weighted squared distance of a point of the book, added in the order of a register's halves. Its values
+// are computed, because that takes less time than reading them: a book does not fit into the fastest cache.
+template <class D = hn::CappedTag<float, 8>>
+HWY_INLINE float distance(std::uint32_t index, bool is_magnitude, const float* x, const float* weights) {
+  const D floats;
+  const hn::RebindToUnsigned<decltype(floats)> words;
+  const hn::RebindToSigned<decltype(floats)> ints;
+  const hn::Full128<float> four;
+  constexpr int kStep = static_cast<int>(hn::MaxLanes(floats));
+  const auto first = hn::Set(words, index + ik::kTrellisOffset);
+  const auto signs = hn::Set(words, is_magnitude ? 0x7fffffff : 0xffffffff);
   const auto terms = [&](int k) {
-    const auto off = hn::ConvertTo(four, hn::PromoteTo(ints, hn::LoadU(bytes, point + k))) - hn::LoadU(four, x + k);
-    return hn::LoadU(four, weights + k) * (off * off);
+    const auto bytes = first * hn::Load(words, kPowers.at + k) & hn::Set(words, 0x3f3f3f3f);
+    const auto pairs = bytes + hn::ShiftRight<16>(bytes);
+    const auto sum = hn::BitCast(ints, (pairs + hn::ShiftRight<8>(pairs)) & hn::Set(words, 255));
+    const auto value = hn::ConvertTo(floats, sum - hn::Set(ints, 126));
+    const auto off = hn::And(value, hn::BitCast(floats, signs)) - hn::LoadU(floats, x + k);
+    return hn::LoadU(floats, weights + k) * (off * off);
   };
-  const auto sums = terms(0) + terms(4), two = sums + hn::ConcatUpperUpper(four, sums, sums);
+  auto sums = hn::Zero(four);
+  if constexpr (kStep == 8) {
+    const auto eight = terms(0);
+    sums = hn::LowerHalf(four, eight) + hn::UpperHalf(four, eight);
+  } else {
+    sums = terms(0) + terms(4);
+  }
+  const auto two = sums + hn::ConcatUpperUpper(four, sums, sums);
   return hn::GetLane(two) + hn::GetLane(hn::Shuffle2301(two));
 }
 
@@ -46,21 +70,26 @@ HWY_INLINE PointBytes table_of(const Units& units) {
 #endif
 }
 
-// Calls take(i) for the bits that are set in a mask.
-template <class Near, class Take>
-HWY_INLINE void each_set(Near near, const Take& take) {
-  if (HWY_LIKELY(hn::AllFalse(kPoints, near))) return;
+// Returns the size of an array of bytes for blocks that is read in whole vectors.
+constexpr std::size_t stride_of(int blocks) { return static_cast<std::size_t>((blocks + kWide - 1) / kWide * kWide); }
+
+// Returns bit i for lane i.
+HWY_INLINE std::uint64_t bits_of(hn::Mask<decltype(kPoints)> mask) {
+#if HWY_TARGET == HWY_AVX3
+  return mask.raw;
+#elif HWY_TARGET == HWY_AVX2
+  return static_cast<std::uint32_t>(_mm256_movemask_epi8(mask.raw));
+#else
   std::uint8_t bytes[8] = {};
-  hn::StoreMaskBits(kPoints, near, bytes);
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, bytes, sizeof bits);
-  for (; bits != 0; bits &= bits - 1) take(std::countr_zero(bits));
+  hn::StoreMaskBits(kPoints, mask, bytes);
+  return bytes[0] | unsigned{bytes[1]} << 8;
+#endif
 }
 
 }  // namespace
 
 ScannedBook::ScannedBook(const ik::TrellisBook<kDimensions>& book)
-    : book_(book), clusters_(static_cast<std::size_t>(book.kClusters)) {
+    : book_(book), is_magnitude_(book.is_magnitude()), clusters_(static_cast<std::size_t>(book.kClusters)) {
   for (int number = 0; number < book.kClusters; ++number) add(number);
 }
 
@@ -68,12 +97,8 @@ void ScannedBook::add(int number) {
   Cluster& cluster = clusters_[static_cast<std::size_t>(number)];
   const OrderedPoints<kDimensions> ordered(book_, number, kBlock);
   cluster.count = static_cast<std::int32_t>(ordered.points.size());
-  cluster.first_point = static_cast<std::uint32_t>(points_.size());
-  points_.insert(points_.end(), ordered.points.begin(), ordered.points.end());
-  indices_.insert(indices_.end(), ordered.indices.begin(), ordered.indices.end());
-  places_.insert(places_.end(), ordered.places.begin(), ordered.places.end());
   divide(ordered.points, cluster);
-  add_blocks(ordered.points, cluster);
+  add_blocks(ordered, cluster);
   find_seeds(ordered.points, cluster);
 }
 
@@ -97,29 +122,26 @@ void ScannedBook::divide(const TrellisPoints<kDimensions>& points, Cluster& clus
   }
 }
 
-void ScannedBook::add_blocks(const TrellisPoints<kDimensions>& points, Cluster& cluster) {
-  const std::size_t blocks = (points.size() + kBlock - 1) / kBlock, stride = (blocks + kWide - 1) / kWide * kWide;
-  cluster.first_block = static_cast<std::uint32_t>(parts_.size() / kBlockBytes);
-  parts_.resize(parts_.size() + blocks * kBlockBytes);
-  std::uint8_t* const bytes = parts_.data() + std::size_t{cluster.first_block} * kBlockBytes;
+void ScannedBook::add_blocks(const OrderedPoints<kDimensions>& ordered, Cluster& cluster) {
+  const std::size_t count = ordered.points.size(), stride = stride_of(cluster.blocks());
+  cluster.first_block = static_cast<std::uint32_t>(blocks_.size());
+  blocks_.resize(blocks_.size() + static_cast<std::size_t>(cluster.blocks()));
   cluster.first_range = static_cast<std::uint32_t>(ranges_.size());
   ranges_.resize(ranges_.size() + stride * kDimensions, 15);  // from the last part to the first one
   std::uint8_t* const ranges = ranges_.data() + cluster.first_range;
-  for (std::size_t i = 0; i < points.size(); ++i)
+  for (std::size_t at = 0; at < (count + kBlock - 1) / kBlock * kBlock; ++at) {
+    const std::size_t i = std::min(at, count - 1);  // the last block is filled up with its last point
+    Block& block = blocks_[cluster.first_block + at / kBlock];
+    block.indices[at % kBlock] = ordered.indices[i];
     for (std::size_t k = 0; k < kDimensions; ++k) {
       unsigned part = 0;
-      while (points[i][k] > cluster.high[k][part]) ++part;
-      std::uint8_t& byte = bytes[i / kBlock * kBlockBytes + k / 2 * kBlock + i % kBlock];
+      while (ordered.points[i][k] > cluster.high[k][part]) ++part;
+      std::uint8_t& byte = block.parts[k / 2][at % kBlock];
       byte = static_cast<std::uint8_t>(byte | part << (4 * (k % 2)));
       std::uint8_t& range = ranges[k * stride + i / kBlock];
       range = static_cast<std::uint8_t>(std::min(range & 15u, part) | std::max(range / 16u, part) << 4);
     }
-}
-
-int ScannedBook::cell_of(const Cluster& cluster, const float* x) {
-  int cell = 0;
-  for (int k = 0; k < kDimensions; ++k) cell |= x[k] > cluster.middle[k] ? 1 << k : 0;
-  return cell;
+  }
 }
 
 // Finds a point for each cell that is near to its middle.
@@ -154,37 +176,57 @@ void ScannedBook::find_seeds(const TrellisPoints<kDimensions>& points, Cluster& 
 // A search in one cluster.
 class ScannedBook::Search {
  public:
-  Search(const ScannedBook& book, const Cluster& cluster, const float* x, const float* weights)
-      : cluster_(cluster),
-        points_(book.points_.data() + cluster.first_point),
-        places_(book.places_.data() + cluster.first_point),
-        parts_(book.parts_.data() + std::size_t{cluster.first_block} * kBlockBytes),
-        ranges_(book.ranges_.data() + cluster.first_range),
-        x_(x),
-        weights_(weights) {}
+  Search(const ScannedBook& book, int number)
+      : book_(book),
+        cluster_(book.clusters_[static_cast<std::size_t>(number)]),
+        blocks_(book.blocks_.data() + cluster_.first_block),
+        ranges_(book.ranges_.data() + cluster_.first_range),
+        number_(number) {}
 
-  // Returns the number of the nearest point, or -1 if the distances are too great or too small for the bounds. `seed`
-  // is one of the points; if it is not near, the units of the bounds are chosen for half its distance at first.
-  int run(int seed, bool is_near) {
-    nearest_ = seed;
-    least_ = distance_of(seed);
-    if (!in_range(least_)) return -1;
-    for (float units_for = is_near ? least_ : 0.5f * least_;; units_for = least_) {
-      scale_ = kUnits / units_for;
-      set_limit();
-      scan(is_near);
-      if (!in_range(least_)) return -1;
-      if (least_ * scale_ < kUnits + 1) return nearest_;
+  // Returns the index of the point nearest to x, with its place.
+  int nearest(const float* x, const float* weights, ik::TrellisHint& hint) {
+    x_ = x;
+    weights_ = weights;
+    find_floors();
+    const bool is_near = hint.place >= 0 && hint.place / kMostPoints == number_;
+    nearest_ = is_near ? hint.place % kMostPoints : cluster_.seeds[cell()];
+    least_ = distance_of(nearest_);
+    // If the first point is not near, the units are chosen for half its distance.
+    if (in_range(least_)) scan(is_near ? least_ : 0.5f * least_);
+    while (in_range(least_) && least_ * scale_ >= kUnits + 1) scan(least_);
+    if (!in_range(least_)) {  // too great or too small for the bounds
+      hint = {};
+      return book_.book_.nearest(x, weights);
     }
+    hint.place = number_ * kMostPoints + nearest_;
+    return index_of(nearest_);
   }
-  float distance() const { return least_; }  // of the point that was found
 
  private:
   static bool in_range(float distance) { return distance > 1e-25f && distance < 1e25f; }
 
-  int blocks() const { return (cluster_.count + kBlock - 1) / kBlock; }
-  float distance_of(int number) const { return simd::distance(points_[number].data(), x_, weights_); }
+  int index_of(int number) const { return blocks_[number / kBlock].indices[number % kBlock]; }
+  float distance_of(int number) const {
+    return simd::distance(static_cast<std::uint32_t>(index_of(number)), book_.is_magnitude_, x_, weights_);
+  }
   void set_limit() { limit_ = static_cast<std::uint8_t>(std::min(least_ * scale_, kUnits) + 1); }
+
+  // Rounds x down.
+  void find_floors() {
+    const hn::CappedTag<float, 8> some;
+    const hn::Rebind<std::int8_t, decltype(some)> bytes;
+    const hn::RebindToSigned<decltype(some)> ints;
+    for (int k = 0; k < kDimensions; k += static_cast<int>(hn::MaxLanes(some))) {
+      const auto x = hn::Min(hn::Max(hn::LoadU(some, x_ + k), hn::Set(some, -128)), hn::Set(some, 127));
+      hn::StoreU(hn::DemoteTo(bytes, hn::ConvertTo(ints, hn::Floor(x))), bytes, floors_ + k);
+    }
+  }
+  int cell() const {
+    const hn::CappedTag<std::int8_t, 8> eight;
+    std::uint8_t bits[8] = {};
+    hn::StoreMaskBits(eight, hn::LoadU(eight, floors_) > hn::LoadU(eight, cluster_.middle), bits);
+    return bits[0];
+  }
 
   // Returns the bounds of the parts of a coordinate in units.
   HWY_INLINE PointBytes bounds_of_parts(int k) const {
@@ -199,36 +241,17 @@ class ScannedBook::Search {
   const std::uint8_t* low(int k) const { return reinterpret_cast<const std::uint8_t*>(cluster_.low[k]); }
   const std::uint8_t* high(int k) const { return reinterpret_cast<const std::uint8_t*>(cluster_.high[k]); }
 
-  void scan(bool is_near) {
-    PointBytes tables[kDimensions];
-    GGUFMILL_UNROLL
-    for (int k = 0; k < kDimensions; ++k) tables[k] = bounds_of_parts(k);
-    alignas(64) std::uint8_t bounds[kMostBlocks];
-    bound_blocks(tables, bounds);
-    // The block of the seed comes first, so that the limit is low for the others.
-    const int home = nearest_ / kBlock;
-    if (!is_near) scan_block(tables, home);
-    for (int first = 0; first < blocks(); first += kWide) {
-      const PointBytes of_blocks = hn::Load(kPoints, bounds + first);
-      each_set(hn::Min(of_blocks, hn::Set(kPoints, limit_)) == of_blocks, [&](int i) {
-        const int block = first + i;
-        if (block < blocks() && bounds[block] <= limit_ && (is_near || block != home)) scan_block(tables, block);
-      });
-    }
-  }
-
   // Computes the bounds of all blocks.
-  HWY_INLINE void bound_blocks(const PointBytes* tables, std::uint8_t* bounds) const {
+  HWY_INLINE void bound_blocks(const PointBytes* tables) {
     const hn::Repartition<std::int8_t, decltype(kWords)> signed_bytes{};
     const hn::RepartitionToWide<decltype(kPoints)> wide{};
     const auto nibble = hn::Set(kPoints, 15);
-    const int stride = (blocks() + kWide - 1) / kWide * kWide;
+    const int stride = static_cast<int>(stride_of(cluster_.blocks()));
     for (int first = 0; first < stride; first += kWide) {
       PointBytes sum = hn::Zero(kPoints);
       GGUFMILL_UNROLL
       for (int k = 0; k < kDimensions; ++k) {
-        const float x = std::clamp(x_[k], -128.0f, 127.0f);
-        const auto floor = hn::Set(signed_bytes, static_cast<std::int8_t>(static_cast<int>(x + 128.0f) - 128));
+        const auto floor = hn::Set(signed_bytes, floors_[k]);
         const auto is_above = hn::LoadDup128(signed_bytes, cluster_.low[k]) > floor;  // whether a part is
         const auto above = hn::BitCast(kPoints, hn::VecFromMask(signed_bytes, is_above));
         const auto range = hn::LoadU(kPoints, ranges_ + k * stride + first);
@@ -237,88 +260,185 @@ class ScannedBook::Search {
         const auto of_last = hn::TableLookupBytes(hn::AndNot(above, tables[k]), hn::And(last, nibble));
         sum = hn::SaturatedAdd(sum, hn::Max(of_first, of_last));
       }
-      hn::Store(sum, kPoints, bounds + first);
+      hn::Store(sum, kPoints, bounds_ + first);
     }
   }
 
-  HWY_INLINE void scan_block(const PointBytes* tables, int block) {
+  // Compares the points that may be nearest, with bounds in units of which a distance has kUnits. The block of the best
+  // point so far comes first, so that the limit is low for the others.
+  void scan(float units_for) {
+    scale_ = kUnits / units_for;
+    set_limit();
+    PointBytes tables[kDimensions];
+    GGUFMILL_UNROLL
+    for (int k = 0; k < kDimensions; ++k) tables[k] = bounds_of_parts(k);
+    bound_blocks(tables);
+    slots_ = 0;
+    const int home = nearest_ / kBlock;
+    PointBytes least = bound_points(tables, home);
+    compare_least(least);
+    for (int first = 0; first < cluster_.blocks(); first += 64) {
+      std::uint64_t blocks = near_blocks(first);
+      if (home / 64 == first / 64) blocks &= ~(std::uint64_t{1} << (home % 64));
+      for (; blocks != 0; blocks &= blocks - 1)
+        least = hn::Min(least, bound_points(tables, first + std::countr_zero(blocks)));
+    }
+    compare_least(least);
+    compare_near();
+  }
+
+  // Returns bit i for block number first + i if its bound does not exceed the limit.
+  std::uint64_t near_blocks(int first) const {
+    const std::uint64_t bits = near_bits(bounds_ + first);
+    const int count = cluster_.blocks() - first;
+    return count < 64 ? bits & ((std::uint64_t{1} << count) - 1) : bits;
+  }
+  // Returns bit i for byte i of 64 if it does not exceed the limit.
+  HWY_INLINE std::uint64_t near_bits(const std::uint8_t* bounds) const {
+    std::uint64_t bits = 0;
+    GGUFMILL_UNROLL
+    for (int at = 0; at < 64; at += kWide) {
+      const auto some = hn::Load(kPoints, bounds + at);
+      bits |= bits_of(hn::Min(some, hn::Set(kPoints, limit_)) == some) << at;
+    }
+    return bits;
+  }
+
+  // Stores the bounds of the points of a block. Returns vectors of them whose least bytes are the least ones.
+  HWY_INLINE PointBytes bound_points(const PointBytes* tables, int number) {
     const hn::RepartitionToWide<decltype(kPoints)> wide{};
     const auto nibble = hn::Set(kPoints, 15);
-    const std::uint8_t* const parts = parts_ + std::size_t{kBlockBytes} * static_cast<unsigned>(block);
+    PointBytes least = hn::Set(kPoints, 255);
     GGUFMILL_UNROLL
     for (int at = 0; at < kBlock; at += kWide) {
       PointBytes sum = hn::Zero(kPoints);
       GGUFMILL_UNROLL
       for (int pair = 0; pair < kDimensions / 2; ++pair) {
-        const auto two = hn::LoadU(kPoints, parts + pair * kBlock + at);
+        const auto two = hn::Load(kPoints, blocks_[number].parts[pair] + at);
         const auto high = hn::BitCast(kPoints, hn::ShiftRight<4>(hn::BitCast(wide, two)));
         const auto of_low = hn::TableLookupBytes(tables[2 * pair], hn::And(two, nibble));
         const auto of_high = hn::TableLookupBytes(tables[2 * pair + 1], hn::And(high, nibble));
         sum = hn::SaturatedAdd(sum, hn::SaturatedAdd(of_low, of_high));
       }
-      each_set(hn::Min(sum, hn::Set(kPoints, limit_)) == sum, [&](int i) { compare(block * kBlock + at + i); });
+      hn::Store(sum, kPoints, point_bounds_[slots_] + at);
+      least = hn::Min(least, sum);
+    }
+    slot_blocks_[slots_++] = static_cast<std::uint8_t>(number);
+    return least;
+  }
+
+  // Compares a point that has the least bound, which is the least byte of a vector. It is likely to be near.
+  void compare_least(PointBytes bytes) {
+    const Words pairs =
+        hn::BitCast(kWords, hn::Min(bytes, hn::BitCast(kPoints, hn::ShiftRight<16>(hn::BitCast(kWords, bytes)))));
+    const auto low = hn::Min(hn::BitCast(kPoints, pairs), hn::BitCast(kPoints, hn::ShiftRight<8>(pairs)));
+    const Words each = hn::BitCast(kWords, low) & words(255);
+    const auto least = hn::Set(kPoints, static_cast<std::uint8_t>(hn::GetLane(hn::MinOfLanes(kWords, each))));
+    for (int slot = 0; slot < slots_; ++slot) {
+      std::uint64_t bits = 0;
+      GGUFMILL_UNROLL
+      for (int at = 0; at < kBlock; at += kWide)
+        bits |= bits_of(hn::Load(kPoints, point_bounds_[slot] + at) == least) << at;
+      if (bits == 0) continue;
+      compare(slot_blocks_[slot] * kBlock + std::countr_zero(bits));
+      return;
     }
   }
 
+  // Compares all points whose bounds do not exceed the limit.
+  void compare_near() {
+    std::uint16_t near[kMostPoints + 1];  // numbers of points
+    int count = 0;
+    for (int slot = 0; slot < slots_; ++slot) {
+      std::uint64_t bits = near_bits(point_bounds_[slot]);
+      const auto add = [&] {
+        near[count] = static_cast<std::uint16_t>(slot_blocks_[slot] * kBlock + std::countr_zero(bits));
+        count += bits != 0;
+        bits &= bits - 1;
+      };
+      add();  // no branch depends on whether there is one
+      while (HWY_UNLIKELY(bits != 0)) add();
+    }
+    for (int i = 0; i < count; ++i) compare(near[i]);
+  }
+
   void compare(int number) {
-    if (number >= cluster_.count) return;
+    if (number >= cluster_.count || number == nearest_) return;
     const float distance = distance_of(number);
-    if (distance > least_ || (distance == least_ && !comes_before<kDimensions>(places_[number], places_[nearest_])))
-      return;
+    if (distance > least_) return;
+    if (distance == least_ && !comes_before<kDimensions>(place_of(number), place_of(nearest_))) return;
     nearest_ = number;
     least_ = distance;
     set_limit();
   }
 
+  // Returns the place of a point in the list of the cluster. It is rarely needed.
+  int place_of(int number) const {
+    const auto list = book_.book_.cluster(number_);
+    return static_cast<int>(std::find(list.indices, list.indices + list.count, index_of(number)) - list.indices);
+  }
+
+  const ScannedBook& book_;
   const Cluster& cluster_;
-  const std::array<std::int8_t, kDimensions>* points_;
-  const std::uint16_t* places_;
-  const std::uint8_t *parts_, *ranges_;
-  const float *x_, *weights_;
+  const Block* const blocks_;
+  const std::uint8_t* const ranges_;
+  const int number_;
+  const float *x_ = nullptr, *weights_ = nullptr;
   int nearest_ = 0;
   float least_ = 0, scale_ = 0;
   std::uint8_t limit_ = 0;
+  std::int8_t floors_[kDimensions] = {};
+  alignas(64) std::uint8_t bounds_[kMostBlocks];  // of blocks
+  int slots_ = 0;
+  std::uint8_t slot_blocks_[kMostBlocks];                       // numbers of the blocks in slots
+  alignas(64) std::uint8_t point_bounds_[kMostBlocks][kBlock];  // by slot
 };
 
-int ScannedBook::nearest(int number, const float* x, const float* weights, ik::TrellisHint& hint) const {
-  const Cluster& cluster = clusters_[static_cast<std::size_t>(number)];
-  const bool is_near = hint.place >= 0 && hint.place / kMostPoints == number;
-  const int seed = is_near ? hint.place % kMostPoints : cluster.seeds[cell_of(cluster, x)];
-  Search search(*this, cluster, x, weights);
-  const int found = search.run(seed, is_near);
-  if (found < 0) {
-    hint = {};
-    return book_.nearest(x, weights);
+int ScannedBook::cluster_of(const ik::TrellisSearch& search, std::size_t group) const {
+  const hn::CappedTag<float, 8> some;
+  constexpr std::size_t kStep = hn::MaxLanes(some);
+  unsigned number = 0;
+  for (std::size_t k = 0; k < kDimensions; k += kStep) {
+    const auto x = hn::Set(some, search.inverse) * hn::LoadU(some, search.x + group * kDimensions + k);
+    std::uint8_t bits[8] = {};
+    hn::StoreMaskBits(some, x > hn::LoadU(some, book_.middle().data() + k), bits);
+    number |= static_cast<unsigned>(bits[0]) << k;
   }
-  hint = {number * kMostPoints + found, search.distance()};
-  return indices_[cluster.first_point + static_cast<unsigned>(found)];
+  return static_cast<int>(number);
 }
 
-// Reads what a search in a cluster needs first.
-void ScannedBook::prefetch(int number, int hint) const {
-  const Cluster& cluster = clusters_[static_cast<std::size_t>(number)];
-  for (int k = 0; k < kDimensions; k += 4) {
-    hwy::Prefetch(cluster.low[k]);
-    hwy::Prefetch(cluster.high[k]);
+// Sorts the groups of all sub-blocks by cluster.
+void ScannedBook::find(std::span<const ik::TrellisSearch> searches) const {
+  constexpr std::size_t kGroups = ik::TrellisQuery::kSubBlock / kDimensions, kClusters = ik::TrellisBook<8>::kClusters;
+  const std::size_t count = searches.size() * kGroups;
+  std::vector<std::uint8_t> numbers(count);  // of the clusters
+  std::size_t places[kClusters] = {};        // in their order: the counts, the ends, then the first ones
+  for (std::size_t i = 0; i < count; ++i) {
+    numbers[i] = static_cast<std::uint8_t>(cluster_of(searches[i / kGroups], i % kGroups));
+    ++places[numbers[i]];
   }
-  if (hint >= 0 && hint / kMostPoints == number)
-    hwy::Prefetch(points_[cluster.first_point + hint % kMostPoints].data());
-  const int stride = (cluster.count + kBlock * kWide - 1) / (kBlock * kWide) * kWide;
-  for (int i = 0; i < stride * kDimensions; i += 64) hwy::Prefetch(ranges_.data() + cluster.first_range + i);
-}
-
-bool ScannedBook::find(const ik::TrellisQuery& query, const ik::TrellisRival& rival, int* indices,
-                       ik::TrellisHint* hints) const {
-  constexpr int kGroups = Trial<kDimensions>::kGroups;
-  int clusters[kGroups];
-  for (int g = 0; g < kGroups; ++g) {
-    clusters[g] = book_.cluster_of(query.scaled + g * kDimensions);
-    prefetch(clusters[g], hints[g].place);
+  std::partial_sum(places, places + kClusters, places);
+  std::vector<std::uint32_t> order(count);
+  for (std::size_t i = count; i-- != 0;) order[--places[numbers[i]]] = static_cast<std::uint32_t>(i);
+  for (std::size_t at = 0; at < count;) {
+    const std::uint8_t number = numbers[order[at]];
+    const std::size_t end = number + 1u < kClusters ? places[number + 1u] : count;
+    Search search(*this, number);
+    const float* last = nullptr;
+    ik::TrellisHint last_hint;
+    for (; at < end; ++at) {
+      const ik::TrellisSearch& each = searches[order[at] / kGroups];
+      const std::size_t group = order[at] % kGroups;
+      const float *const x = each.x + group * kDimensions, *const weights = each.weights + group * kDimensions;
+      float scaled[kDimensions];
+      for (int k = 0; k < kDimensions; ++k) scaled[k] = each.inverse * x[k];
+      ik::TrellisHint& hint = each.hints[group];
+      if (x == last) hint = last_hint;  // the same values with another scale
+      each.indices[group] = search.nearest(scaled, weights, hint);
+      last = x;
+      last_hint = hint;
+    }
   }
-  return find_groups(*this, query, rival, clusters, indices, hints,
-                     [this](int cluster, const float* x, const float* weights, ik::TrellisHint& hint) {
-                       return nearest(cluster, x, weights, hint);
-                     });
 }
 
 }  // namespace ggufmill::simd

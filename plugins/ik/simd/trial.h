@@ -85,16 +85,16 @@ class FarthestFirst {
 };
 
 // Finds the points of a sub-block, as long as its score may exceed that of the rival; returns false if it stopped.
-// `clusters` are those of the groups; nearest(cluster, x, weights, hint) finds the point of one group in its cluster.
+// nearest(g) finds the point of one group, and sets its hint.
 template <class Book, class Nearest>
 HWY_INLINE bool find_groups(const Book& book, const ik::TrellisQuery& query, const ik::TrellisRival& rival,
-                            const int* clusters, int* indices, ik::TrellisHint* hints, const Nearest& nearest) {
-  constexpr int kDimensions = Book::kDimensions, kGroups = Trial<kDimensions>::kGroups;
-  Trial<kDimensions> trial(query, rival);
+                            int* indices, ik::TrellisHint* hints, const Nearest& nearest) {
+  constexpr int kGroups = Trial<Book::kDimensions>::kGroups;
+  Trial<Book::kDimensions> trial(query, rival);
   FarthestFirst<kGroups> groups(hints);
   for (int n = 0; n < kGroups; ++n) {
-    const int g = groups.next(), i = g * kDimensions;
-    indices[g] = nearest(clusters[g], query.scaled + i, query.weights + i, hints[g]);
+    const int g = groups.next();
+    indices[g] = nearest(g);
     if (!trial.add(g, book.point(indices[g]), hints[g].distance)) return false;
   }
   return true;
