@@ -1,4 +1,4 @@
-# Counts the test cases in the output of ctest, and those that are not built for Windows by reason, from
+# Counts the test cases in the outputs of all tests, and those that are not built for Windows by reason, from
 # not_on_windows.tsv.
 FNR == NR {
   if (match($0, /[0-9]+ assertions? in [0-9]+ test cases?/)) {
