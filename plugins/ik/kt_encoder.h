@@ -192,7 +192,7 @@ class TrellisRow {
   float largest_;
 };
 
-// A scale of a sub-block that is tried, with its points.
+// A scale that is tried for a sub-block, with its points.
 template <class Book>
 struct Try {
   std::size_t sub_block;
@@ -215,6 +215,14 @@ void find_points(const Book& book, const TrellisRow<Book>& row, std::vector<Try<
   book.find(searches);
 }
 
+// Calls body(begin, end) for all sub-blocks of a row in parts. Points are found for one part at a time, so that the
+// tries of a row of any length take at most some 450 KB.
+template <class Body>
+void for_each_part(std::size_t sub_blocks, const Body& body) {
+  constexpr std::size_t kPart = 512;
+  for (std::size_t begin = 0; begin < sub_blocks; begin += kPart) body(begin, std::min(begin + kPart, sub_blocks));
+}
+
 // ---- IQ1_KT and IQ2_KT ----
 
 inline std::uint8_t level_of_scale(float scale) { return kValues4.plain.nearest(scale); }
@@ -224,51 +232,53 @@ inline int code_of_level(std::uint8_t level) { return static_cast<int>(kValues4.
 // `reaches` numbers that the greatest value is mapped to.
 template <class Book, class Put>
 float encode_points(const Book& book, TrellisRow<Book>& row, int reaches, float factor, const Put& put) {
-  std::vector<Try<Book>> tries;  // pairs of opposite scales
-  tries.reserve(row.size() * static_cast<std::size_t>(2 * reaches));
-  for (std::size_t b = 0; b < row.size(); ++b) {
-    float reach = row.reach(b, 90, 124);
-    for (int i = 0; reach != 0 && i < reaches; ++i, reach -= 8)
-      for (const float numerator : {row.largest_of(b), -row.largest_of(b)}) tries.push_back({b, numerator / reach, {}});
-  }
-  find_points(book, row, tries);
-  float score = -1;  // of the sub-block so far
-  for (std::size_t i = 0; i < tries.size(); i += 2) {
-    const Try<Book>&positive = tries[i], &negative = tries[i + 1];
-    const std::size_t b = positive.sub_block;
-    if (i == 0 || tries[i - 1].sub_block != b) score = -1;
-    const Best of_positive = positive.points.scale(book, row.x(b), row.weights(b));
-    const Best of_negative = negative.points.scale(book, row.x(b), row.weights(b));
-    if (!(of_positive.score > score || of_negative.score > score)) continue;
-    const bool is_positive = of_positive.score > of_negative.score;
-    const Best& best = is_positive ? of_positive : of_negative;
-    row[b] = {best.scale, (is_positive ? positive : negative).points};
-    score = best.score;
-  }
+  std::vector<Try<Book>> tries;
+  for_each_part(row.size(), [&](std::size_t begin, std::size_t end) {
+    tries.clear();
+    for (std::size_t b = begin; b < end; ++b) {
+      float reach = row.reach(b, 90, 124);
+      for (int i = 0; reach != 0 && i < reaches; ++i, reach -= 8)
+        for (const float largest : {row.largest_of(b), -row.largest_of(b)}) tries.push_back({b, largest / reach, {}});
+    }
+    find_points(book, row, tries);
+    float score = -1;  // the greatest one of the sub-block until now
+    for (std::size_t i = 0; i < tries.size(); i += 2) {
+      const Try<Book>&positive = tries[i], &negative = tries[i + 1];
+      const std::size_t b = positive.sub_block;
+      if (i == 0 || tries[i - 1].sub_block != b) score = -1;
+      const Best of_positive = positive.points.scale(book, row.x(b), row.weights(b));
+      const Best of_negative = negative.points.scale(book, row.x(b), row.weights(b));
+      if (!(of_positive.score > score || of_negative.score > score)) continue;
+      const bool is_positive = of_positive.score > of_negative.score;
+      const Best& best = is_positive ? of_positive : of_negative;
+      row[b] = {best.scale, (is_positive ? positive : negative).points};
+      score = best.score;
+    }
+  });
   const float extreme = row.extreme(), lowest = kValues4.plain.front();
   if (extreme == 0) return 0;
   const float d = row.fit(
       book, extreme / lowest, [&](int i) { return (static_cast<float>(i) + lowest) / extreme; },
       [](float scale) { return code_of_level(level_of_scale(scale)); });
   const float inverse = d != 0 ? 1 / d : 0;
-  tries.clear();
-  for (std::size_t b = 0; b < row.size(); ++b) {
-    const int code = code_of_level(level_of_scale(inverse * row[b].scale));
-    tries.push_back({b, d * static_cast<float>(code), row[b].points});
-  }
-  if (d != 0) find_points(book, row, tries);
+  const auto level_of = [&](std::size_t b) { return level_of_scale(inverse * row[b].scale); };
   Sums sums;
-  for (const Try<Book>& each : tries) {
-    const std::size_t b = each.sub_block;
-    const std::uint8_t level = level_of_scale(inverse * row[b].scale);
-    const float *const x = row.x(b), *const weights = row.weights(b);
-    if (d != 0) {
-      if (!(row[b].points.error(book, each.d, x, weights) < each.points.error(book, each.d, x, weights)))
-        row[b].points = each.points;
-      row[b].points.add(book, code_of_level(level), x, weights, sums);
+  for_each_part(row.size(), [&](std::size_t begin, std::size_t end) {
+    tries.clear();
+    for (std::size_t b = begin; b < end; ++b)
+      tries.push_back({b, d * static_cast<float>(code_of_level(level_of(b))), row[b].points});
+    find_points(book, row, tries);
+    for (const auto& [b, scale, points] : tries) {
+      const std::uint8_t level = level_of(b);
+      const float *const x = row.x(b), *const weights = row.weights(b);
+      if (d != 0) {
+        if (!(row[b].points.error(book, scale, x, weights) < points.error(book, scale, x, weights)))
+          row[b].points = points;
+        row[b].points.add(book, code_of_level(level), x, weights, sums);
+      }
+      put(b, level, d != 0 ? row[b].points : Points<Book>());
     }
-    put(b, level, d != 0 ? row[b].points : Points<Book>());
-  }
+  });
   return sums.q2 > 0 ? sums.qx / sums.q2 * factor : d;
 }
 
@@ -314,40 +324,44 @@ void encode_iq3_kt(const Book& book, const float* x, const float* importance, Tr
   for (float& size : sizes) size = std::fabs(size);
   row.set_values(sizes.data());
   std::vector<Try<Book>> tries;
-  tries.reserve(7 * row.size());
-  for (std::size_t b = 0; b < row.size(); ++b) {
-    const float reach = row.reach(b, 84, 123);
-    for (int i = -3; reach != 0 && i <= 3; ++i)
-      tries.push_back({b, row.largest_of(b) / (reach + 8 * static_cast<float>(i)), {}});
-  }
-  find_points(book, row, tries);
-  float score = 0;  // of the sub-block so far
-  for (const Try<Book>& each : tries) {
-    const std::size_t b = each.sub_block;
-    if (&each == tries.data() || (&each - 1)->sub_block != b) score = 0;
-    const Best best = each.points.scale(book, row.x(b), row.weights(b));
-    if (!(best.score > score)) continue;
-    score = best.score;
-    row[b] = {best.scale, each.points};
-  }
+  for_each_part(row.size(), [&](std::size_t begin, std::size_t end) {
+    tries.clear();
+    for (std::size_t b = begin; b < end; ++b) {
+      const float reach = row.reach(b, 84, 123);
+      for (int i = -3; reach != 0 && i <= 3; ++i)
+        tries.push_back({b, row.largest_of(b) / (reach + 8 * static_cast<float>(i)), {}});
+    }
+    find_points(book, row, tries);
+    float score = 0;  // the greatest one of the sub-block until now
+    for (std::size_t i = 0; i < tries.size(); ++i) {
+      const std::size_t b = tries[i].sub_block;
+      if (i == 0 || tries[i - 1].sub_block != b) score = 0;
+      const Best best = tries[i].points.scale(book, row.x(b), row.weights(b));
+      if (!(best.score > score)) continue;
+      score = best.score;
+      row[b] = {best.scale, tries[i].points};
+    }
+  });
   const float extreme = row.extreme();
   const auto code_of = [](float scale) { return std::clamp(nearest_int(scale), 0, 15); };
   const float d = row.fit(
       book, extreme / 15, [&](int i) { return (static_cast<float>(i) * 0.2f + 15) / extreme; }, code_of);
   const float inverse = d != 0 ? 1 / d : 0;
-  tries.clear();
-  for (std::size_t at = 0; at < row.size(); ++at)
-    tries.push_back({at, d * static_cast<float>(code_of(inverse * row[at].scale)), row[at].points});
-  find_points(book, row, tries);
   Sums sums;
-  for (const auto& [at, scale, points] : tries) {
-    IQ3_KT::Block& block = blocks[at / kSubBlocks];
-    const int b = static_cast<int>(at % kSubBlocks), code = code_of(inverse * row[at].scale);
-    add_bits(block.scales, b % 4, 4 * (b / 4), static_cast<unsigned>(code));
-    for (int j = 0; j < kSubBlock; ++j) add_bits(block.qh, j, b, x[at * kSubBlock + static_cast<unsigned>(j)] < 0);
-    for (int g = 0; g < 4; ++g) block.ql[4 * b + g].store(static_cast<unsigned>(points.index[g]));
-    points.add(book, code, row.x(at), row.weights(at), sums);
-  }
+  for_each_part(row.size(), [&](std::size_t begin, std::size_t end) {
+    tries.clear();
+    for (std::size_t at = begin; at < end; ++at)
+      tries.push_back({at, d * static_cast<float>(code_of(inverse * row[at].scale)), row[at].points});
+    find_points(book, row, tries);
+    for (const auto& [at, scale, points] : tries) {
+      IQ3_KT::Block& block = blocks[at / kSubBlocks];
+      const int b = static_cast<int>(at % kSubBlocks), code = code_of(inverse * row[at].scale);
+      add_bits(block.scales, b % 4, 4 * (b / 4), static_cast<unsigned>(code));
+      for (int j = 0; j < kSubBlock; ++j) add_bits(block.qh, j, b, x[at * kSubBlock + static_cast<unsigned>(j)] < 0);
+      for (int g = 0; g < 4; ++g) block.ql[4 * b + g].store(static_cast<unsigned>(points.index[g]));
+      points.add(book, code, row.x(at), row.weights(at), sums);
+    }
+  });
   header.d.store(sums.q2 > 0 ? sums.qx / sums.q2 : d);
 }
 

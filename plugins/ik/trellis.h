@@ -12,7 +12,7 @@
 
 namespace ggufmill::ik {
 
-inline constexpr std::uint32_t kTrellisFactor = 0xcbac1fed;  // of the generator
+inline constexpr std::uint32_t kTrellisFactor = 0xcbac1fed;  // the generator multiplies by it
 
 // Computes kCount numbers from -126 to 126 from an index, to which `offset` was added.
 template <int kCount>
@@ -72,11 +72,11 @@ struct TrellisHint {
   float distance = 0;
 };
 
-// One of many searches for the points of a sub-block, with the scale of which `inverse` is the inverse.
+// A search for the points of a sub-block at one scale; `inverse` is 1 / scale.
 struct TrellisSearch {
   const float *x, *weights;
   float inverse;
-  int* indices;        // of the points, one for each group
+  int* indices;        // one point for each group
   TrellisHint* hints;  // from a search for about the same values, and for the next one
 };
 
@@ -97,13 +97,13 @@ class TrellisBook {
   // equals, the first lane counts, then the order within the lane. If no distance is finite, the point is the first
   // one.
   int nearest(const float* x, const float* weights) const;
-  // Find the points of kSubBlock values, and of many times as many. Other books use hints and rivals; the first
-  // function returns false if it stopped early.
+  // Finds the points of kSubBlock values. Other books use hints and rivals; they return false if they stopped early.
   bool find(const TrellisQuery& query, const TrellisRival& /*rival*/, int* indices, TrellisHint* /*hints*/) const {
     for (int i = 0; i < TrellisQuery::kSubBlock; i += kDimensions)
       indices[i / kDimensions] = nearest(query.scaled + i, query.weights + i);
     return true;
   }
+  // Makes many searches, each of which is complete.
   void find(std::span<const TrellisSearch> searches) const {
     for (const TrellisSearch& search : searches)
       find(TrellisQuery(search.x, search.weights, search.inverse), {}, search.indices, search.hints);

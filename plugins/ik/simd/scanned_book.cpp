@@ -89,7 +89,7 @@ HWY_INLINE std::uint64_t bits_of(hn::Mask<decltype(kPoints)> mask) {
 }  // namespace
 
 ScannedBook::ScannedBook(const ik::TrellisBook<kDimensions>& book)
-    : book_(book), is_magnitude_(book.is_magnitude()), clusters_(static_cast<std::size_t>(book.kClusters)) {
+    : book_(book), clusters_(static_cast<std::size_t>(book.kClusters)) {
   for (int number = 0; number < book.kClusters; ++number) add(number);
 }
 
@@ -133,6 +133,7 @@ void ScannedBook::add_blocks(const OrderedPoints<kDimensions>& ordered, Cluster&
     const std::size_t i = std::min(at, count - 1);  // the last block is filled up with its last point
     Block& block = blocks_[cluster.first_block + at / kBlock];
     block.indices[at % kBlock] = ordered.indices[i];
+    places_.push_back(ordered.places[i]);
     for (std::size_t k = 0; k < kDimensions; ++k) {
       unsigned part = 0;
       while (ordered.points[i][k] > cluster.high[k][part]) ++part;
@@ -181,9 +182,10 @@ class ScannedBook::Search {
         cluster_(book.clusters_[static_cast<std::size_t>(number)]),
         blocks_(book.blocks_.data() + cluster_.first_block),
         ranges_(book.ranges_.data() + cluster_.first_range),
-        number_(number) {}
+        number_(number),
+        is_magnitude_(book.book_.is_magnitude()) {}
 
-  // Returns the index of the point nearest to x, with its place.
+  // Returns the index of the point nearest to x, and sets the hint.
   int nearest(const float* x, const float* weights, ik::TrellisHint& hint) {
     x_ = x;
     weights_ = weights;
@@ -207,7 +209,7 @@ class ScannedBook::Search {
 
   int index_of(int number) const { return blocks_[number / kBlock].indices[number % kBlock]; }
   float distance_of(int number) const {
-    return simd::distance(static_cast<std::uint32_t>(index_of(number)), book_.is_magnitude_, x_, weights_);
+    return simd::distance(static_cast<std::uint32_t>(index_of(number)), is_magnitude_, x_, weights_);
   }
   void set_limit() { limit_ = static_cast<std::uint8_t>(std::min(least_ * scale_, kUnits) + 1); }
 
@@ -327,7 +329,7 @@ class ScannedBook::Search {
     return least;
   }
 
-  // Compares a point that has the least bound, which is the least byte of a vector. It is likely to be near.
+  // Compares one point with the least bound, which is the least one of `bytes`. The point is likely to be near.
   void compare_least(PointBytes bytes) {
     const Words pairs =
         hn::BitCast(kWords, hn::Min(bytes, hn::BitCast(kPoints, hn::ShiftRight<16>(hn::BitCast(kWords, bytes)))));
@@ -347,7 +349,7 @@ class ScannedBook::Search {
 
   // Compares all points whose bounds do not exceed the limit.
   void compare_near() {
-    std::uint16_t near[kMostPoints + 1];  // numbers of points
+    std::uint16_t near[kMostPoints + 1];  // numbers of points; add() writes one more
     int count = 0;
     for (int slot = 0; slot < slots_; ++slot) {
       std::uint64_t bits = near_bits(point_bounds_[slot]);
@@ -372,10 +374,9 @@ class ScannedBook::Search {
     set_limit();
   }
 
-  // Returns the place of a point in the list of the cluster. It is rarely needed.
+  // Returns the place of a point in the list of the cluster.
   int place_of(int number) const {
-    const auto list = book_.book_.cluster(number_);
-    return static_cast<int>(std::find(list.indices, list.indices + list.count, index_of(number)) - list.indices);
+    return book_.places_[std::size_t{cluster_.first_block} * kBlock + static_cast<unsigned>(number)];
   }
 
   const ScannedBook& book_;
@@ -383,12 +384,13 @@ class ScannedBook::Search {
   const Block* const blocks_;
   const std::uint8_t* const ranges_;
   const int number_;
+  const bool is_magnitude_;
   const float *x_ = nullptr, *weights_ = nullptr;
   int nearest_ = 0;
   float least_ = 0, scale_ = 0;
   std::uint8_t limit_ = 0;
   std::int8_t floors_[kDimensions] = {};
-  alignas(64) std::uint8_t bounds_[kMostBlocks];  // of blocks
+  alignas(64) std::uint8_t bounds_[kMostBlocks];  // one for each block
   int slots_ = 0;
   std::uint8_t slot_blocks_[kMostBlocks];                       // numbers of the blocks in slots
   alignas(64) std::uint8_t point_bounds_[kMostBlocks][kBlock];  // by slot
@@ -407,12 +409,12 @@ int ScannedBook::cluster_of(const ik::TrellisSearch& search, std::size_t group) 
   return static_cast<int>(number);
 }
 
-// Sorts the groups of all sub-blocks by cluster.
+// Searches the groups of all sub-blocks in the order of their clusters.
 void ScannedBook::find(std::span<const ik::TrellisSearch> searches) const {
   constexpr std::size_t kGroups = ik::TrellisQuery::kSubBlock / kDimensions, kClusters = ik::TrellisBook<8>::kClusters;
   const std::size_t count = searches.size() * kGroups;
-  std::vector<std::uint8_t> numbers(count);  // of the clusters
-  std::size_t places[kClusters] = {};        // in their order: the counts, the ends, then the first ones
+  std::vector<std::uint8_t> numbers(count);  // the cluster of each group
+  std::size_t places[kClusters] = {};        // counts of groups, then where each cluster ends, then where it begins
   for (std::size_t i = 0; i < count; ++i) {
     numbers[i] = static_cast<std::uint8_t>(cluster_of(searches[i / kGroups], i % kGroups));
     ++places[numbers[i]];

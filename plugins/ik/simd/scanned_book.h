@@ -8,11 +8,12 @@
 // points whose bounds do not exceed the best distance are compared, as the plain loop compares them; the one with the
 // least bound comes first.
 //
-// The clusters together are larger than a core's caches, so all searches of a row go through them one after the other.
+// The clusters together are larger than a core's caches, so the searches of a row run in the order of their clusters.
 //
-// The result is that of the plain loop: off = point - x, off * off, its product with the weight, and sums are monotonic
-// also when they are rounded, so the term of a part's end nearest to x is at most that of any point in the part. Bounds
-// are rounded down, and what is left of the rounding is far less than the unit that the limit has to spare.
+// The result is that of the plain loop, if no weight is negative: off = point - x, off * off, its product with the
+// weight, and sums are monotonic also when they are rounded, so the term of a part's end nearest to x is at most that
+// of any point in the part. Bounds are rounded down, and what is left of the rounding is far less than the unit that
+// the limit has to spare.
 
 #include <cstdint>
 #include <span>
@@ -64,10 +65,10 @@ class ScannedBook {
   int cluster_of(const ik::TrellisSearch& search, std::size_t group) const;
 
   const ik::TrellisBook<kDimensions>& book_;
-  const bool is_magnitude_;
   std::vector<Cluster> clusters_;
   std::vector<Block> blocks_;
-  std::vector<std::uint8_t> ranges_;  // for each coordinate and block: the least part, and in the high nibble the last
+  std::vector<std::uint16_t> places_;  // where the points of the blocks are in the list of their cluster
+  std::vector<std::uint8_t> ranges_;   // for each coordinate and block: the least part, and in the high nibble the last
 };
 
 }  // namespace ggufmill::simd
