@@ -75,6 +75,12 @@ def platform_of(files):
     return archive.fail(f"symbols of GLIBCXX_{newest['GLIBCXX']}, which no platform of manylinux is known to have")
 
 
+def symbols_of(path):
+    """Return the names of the dynamic symbols of a file."""
+    lines = archive.output_of("readelf", "--dyn-syms", "-W", path).splitlines()
+    return [words[7] for words in map(str.split, lines) if len(words) > 7 and words[0].endswith(":")]
+
+
 def graft_libraries(root, packages):
     """Copy the libraries that the files need into ggufmill.libs, under names that no other package has."""
     folder = os.path.join(root, "ggufmill.libs")
@@ -110,9 +116,12 @@ def graft_libraries(root, packages):
         elif set(archive.needed_by(path)) & set(names):
             above = os.path.relpath(folder, os.path.dirname(path))
             changes.append(["--force-rpath", "--set-rpath", f"$ORIGIN/{above}"])
+        symbols = symbols_of(path)
         for change in changes:  # patchelf mixes up several in one call
             if change:
                 subprocess.run(["patchelf", *change, path], check=True)
+        if symbols_of(path) != symbols:
+            archive.fail(f"patchelf changed the names of symbols in {path}")
 
 
 def check_externals(root):
