@@ -4,6 +4,7 @@
 #include <tbb/task_arena.h>
 #include <tbb/version.h>
 
+#include <new>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -205,11 +206,20 @@ void FlowEngine::write_done(Slab* slab, const Status& status) {
   if (slab->writes_left.fetch_sub(1, std::memory_order_acq_rel) == 1) put_back(slab, write_);
 }
 
+// Throws std::bad_alloc if there may be too little memory for an arena. oneTBB would not return then: it throws while
+// it holds a lock that its function for throwing waits for.
+void check_memory_for_arena(unsigned threads) {
+  constexpr std::size_t kShared = std::size_t{1} << 20, kOfThread = std::size_t{64} << 10;  // more than it takes
+  void* volatile memory = ::operator new(kShared + threads * kOfThread);  // volatile: not optimized away
+  ::operator delete(memory);
+}
+
 }  // namespace
 
 std::string engine_library_version() { return ::TBB_runtime_version(); }
 
 void run_flow(Run& run, IoService& io) {
+  check_memory_for_arena(run.threads);
   // More threads than CPUs must be requested explicitly. For fewer, limiting the arena suffices: the process-wide limit
   // is shared with other runs and the host program.
   std::optional<tbb::global_control> more;
