@@ -229,10 +229,14 @@ bool LeafBook::find(const ik::TrellisQuery& query, const ik::TrellisRival& rival
   constexpr int kGroups = Trial<kDimensions>::kGroups;
   int clusters[kGroups];
   for (int g = 0; g < kGroups; ++g) clusters[g] = cluster_of(query.scaled + g * kDimensions);
-  return find_groups(*this, query, rival, indices, hints, [&](int g) {
-    const int i = g * kDimensions;
-    return nearest(clusters[g], query.scaled + i, query.weights + i, hints[g]);
-  });
+  Trial<kDimensions> trial(query, rival);
+  FarthestFirst<kGroups> groups(hints);
+  for (int n = 0; n < kGroups; ++n) {
+    const int g = groups.next(), i = g * kDimensions;
+    indices[g] = nearest(clusters[g], query.scaled + i, query.weights + i, hints[g]);
+    if (!trial.add(g, point(indices[g]), hints[g].distance)) return false;
+  }
+  return true;
 }
 
 }  // namespace ggufmill::simd

@@ -266,8 +266,8 @@ class ScannedBook::Search {
     }
   }
 
-  // Compares the points that may be nearest, with bounds in units of which a distance has kUnits. The block of the best
-  // point so far comes first, so that the limit is low for the others.
+  // Compares the points that may be nearest, with bounds in units of `units_for` / kUnits. The block of the best point
+  // so far comes first, so that the limit is low for the others.
   void scan(float units_for) {
     scale_ = kUnits / units_for;
     set_limit();

@@ -84,20 +84,4 @@ class FarthestFirst {
   std::int32_t keys_[kGroups];
 };
 
-// Finds the points of a sub-block, as long as its score may exceed that of the rival; returns false if it stopped.
-// nearest(g) finds the point of one group, and sets its hint.
-template <class Book, class Nearest>
-HWY_INLINE bool find_groups(const Book& book, const ik::TrellisQuery& query, const ik::TrellisRival& rival,
-                            int* indices, ik::TrellisHint* hints, const Nearest& nearest) {
-  constexpr int kGroups = Trial<Book::kDimensions>::kGroups;
-  Trial<Book::kDimensions> trial(query, rival);
-  FarthestFirst<kGroups> groups(hints);
-  for (int n = 0; n < kGroups; ++n) {
-    const int g = groups.next();
-    indices[g] = nearest(g);
-    if (!trial.add(g, book.point(indices[g]), hints[g].distance)) return false;
-  }
-  return true;
-}
-
 }  // namespace ggufmill::simd
