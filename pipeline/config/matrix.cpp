@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/regex.hpp>
 
+#include "pipeline/core/pattern.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
@@ -15,6 +15,7 @@ namespace {
 using Strings = std::vector<std::string>;
 
 constexpr std::string_view kName = "{name}", kRecipe = "{recipe}";
+constexpr std::string_view kPlaceholderLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
 // Options of a job, other than its outputs, in which {name} is replaced.
 constexpr std::string_view kNamed[] = {"stages", "report", "quality", "card", "after"};
 
@@ -80,9 +81,8 @@ bool is_checkpoint(const std::string& path) {
 
 // Returns true if the path is a shard other than the first, which refers to the others.
 bool is_further_shard(const std::string& path) {
-  static const boost::regex kShard(".*-([0-9]{5})-of-[0-9]{5}\\.gguf");
-  boost::smatch parts;
-  return boost::regex_match(path, parts, kShard) && parts[1] != "00001";
+  static const Pattern kShard = Pattern::compile("-(?!00001)[0-9]{5}-of-[0-9]{5}\\.gguf$").value();
+  return kShard.matches(path).value();
 }
 
 // Returns the recipe named by `quantize` of an output, or else the type.
@@ -300,12 +300,12 @@ class PlaceholderCheck {
 
  private:
   void check_path(const ConfigNode& node) {
-    static const boost::regex kPlaceholder("\\{[A-Za-z_]*\\}");
-    boost::sregex_iterator each(node.scalar.begin(), node.scalar.end(), kPlaceholder), end;
-    for (; each != end; ++each) {
-      const std::string word = each->str();
-      const bool is_parameter =
-          each->position() != 0 && node.scalar[static_cast<std::size_t>(each->position()) - 1] == '$';
+    const std::string_view path = node.scalar;
+    for (std::size_t begin = path.find('{'); begin != path.npos; begin = path.find('{', begin + 1)) {
+      const std::size_t end = path.find_first_not_of(kPlaceholderLetters, begin + 1);
+      if (end == path.npos || path[end] != '}') continue;
+      const std::string_view word = path.substr(begin, end + 1 - begin);
+      const bool is_parameter = begin != 0 && path[begin - 1] == '$';
       if (is_parameter || (word == kRecipe && may_have_recipe_)) continue;
       const std::string why = word == kRecipe ? "it has no recipe: {recipe} can only be used in output paths"
                               : word == kName ? "the source has no path to derive a name from"
@@ -345,9 +345,9 @@ void check_placeholders(const ConfigNode& root, const FieldSpec& fields, const R
 }
 
 std::string source_name(std::string_view path) {
-  static const boost::regex kShard("-[0-9]{5}-of-[0-9]{5}$");
-  static const boost::regex kEncoding("[-.](F16|F32|BF16|I?Q[1-8]_[0-9A-Z_]+|TQ[12]_0|MXFP4(_MOE)?|NVFP4)$",
-                                      boost::regex::icase);
+  static const Pattern kShard = Pattern::compile("-[0-9]{5}-of-[0-9]{5}$").value();
+  static const Pattern kEncoding =
+      Pattern::compile("(?i)[-.](F16|F32|BF16|I?Q[1-8]_[0-9A-Z_]+|TQ[12]_0|MXFP4(_MOE)?|NVFP4)$").value();
   while (path.size() > 1 && is_separator(path.back())) path.remove_suffix(1);
   const bool is_address = path.find("://") != path.npos;
   const fs::path full = is_address ? fs::path(path) : absolute(path);
@@ -356,8 +356,8 @@ std::string source_name(std::string_view path) {
   if (is_address) name.resize(std::min(name.size(), name.find('@')));  // hf://ORG/NAME@REVISION
   for (const std::string_view extension : {".gguf", ".safetensors"})
     if (name.ends_with(extension)) name.resize(name.size() - extension.size());
-  name = boost::regex_replace(name, kShard, "");
-  return boost::regex_replace(name, kEncoding, "");
+  for (const Pattern* suffix : {&kShard, &kEncoding}) name = suffix->replace(name, "").value().value_or(name);
+  return name;
 }
 
 }  // namespace ggufmill

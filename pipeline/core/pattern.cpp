@@ -78,6 +78,19 @@ Result<bool> Pattern::matches(std::string_view name) const {
   }
 }
 
+Result<std::optional<Pattern::Groups>> Pattern::match_whole(std::string_view name) const {
+  try {
+    boost::match_results<std::string_view::const_iterator> match;
+    if (!boost::regex_match(name.begin(), name.end(), match, compiled_->expression)) return std::nullopt;
+    Groups groups;
+    for (std::size_t i = 1; i < match.size(); ++i)
+      groups.push_back(match[i].matched ? std::optional(match[i].str()) : std::nullopt);
+    return groups;
+  } catch (const std::runtime_error&) {
+    return too_slow(name);
+  }
+}
+
 Result<std::optional<std::string>> Pattern::replace(std::string_view name, const std::string& format) const {
   try {
     boost::match_results<std::string_view::const_iterator> match;

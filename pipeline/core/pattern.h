@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pipeline/core/error.h"
 
@@ -20,6 +21,10 @@ class Pattern {
   // Returns true if the pattern matches anywhere in `name`. Fails if the search would take too long: Boost.Regex counts
   // its steps and gives up on runaway patterns.
   Result<bool> matches(std::string_view name) const;
+  // The texts of the groups in their order; nullopt for a group that is not part of the match.
+  using Groups = std::vector<std::optional<std::string>>;
+  // Returns the groups if the pattern matches all of `name`, and nullopt otherwise. Errors are those of matches().
+  Result<std::optional<Groups>> match_whole(std::string_view name) const;
   // Returns `name` with the first match replaced by `format` (Boost's Perl format strings): $1 to $9 are the matches of
   // the groups, $& is the entire match, and \\ and \$ are a literal backslash and dollar sign. Returns nullopt if there
   // is no match. Errors are those of matches().

@@ -19,6 +19,14 @@ TEST_CASE("patterns have Perl's anchors, classes and look-around") {
   CHECK_FALSE(Pattern::compile(R"(blk\.(?!0\.))").value().matches("blk.0.x").value());
 }
 
+TEST_CASE("a pattern that matches all of a name gives the groups") {
+  const Pattern pattern = Pattern::compile("(a+)(b)?(?:c)(d*)").value();
+  const Pattern::Groups groups = *pattern.match_whole("aac").value();
+  CHECK(groups == Pattern::Groups{"aa", std::nullopt, ""});
+  CHECK_FALSE(pattern.match_whole("aacx").value().has_value());
+  CHECK_FALSE(pattern.match_whole("xaac").value().has_value());
+}
+
 TEST_CASE("a copy of a pattern matches like the original") {
   Pattern pattern = Pattern::compile("a+b").value();
   const Pattern copy = pattern;

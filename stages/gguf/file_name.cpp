@@ -1,8 +1,6 @@
 #include "stages/gguf/file_name.h"
 
-#include <boost/regex.hpp>
-#include <stdexcept>
-
+#include "pipeline/core/pattern.h"
 #include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill::gguf {
@@ -17,25 +15,20 @@ std::string in_name(std::string_view text) {
 }  // namespace
 
 std::optional<FileName> parse_file_name(std::string_view path) {
-  // The regular expression of the naming convention.
-  static const boost::regex kConvention(
-      R"(^(?:(?<Sidecar>mmproj|mtp)-)?(?<Base>[A-Za-z0-9\s]*(?:-(?:[A-Za-z\s][A-Za-z0-9\s]*|[0-9\s]*))*))"
-      R"(-(?:(?<Size>(?:\d+x)?(?:\d+\.)?\d+[A-Za-z](?:-[A-Za-z]+(?:\d+\.)?\d+[A-Za-z]+)?)(?:-(?<Fine>[A-Za-z0-9\s-]+))?)?)"
-      R"(-(?<Version>v\d+(?:\.\d+)*)(?:-(?<Encoding>(?!LoRA|vocab)\w+))?(?:-(?<Type>LoRA|vocab))?)"
-      R"((?:-(?<Shard>\d{5}-of-\d{5}))?\.gguf$)");
+  // The regular expression of the naming convention, whose groups are the members of FileName in their order.
+  static const Pattern kConvention =
+      Pattern::compile(
+          R"(^(?:(mmproj|mtp)-)?([A-Za-z0-9\s]*(?:-(?:[A-Za-z\s][A-Za-z0-9\s]*|[0-9\s]*))*))"
+          R"(-(?:((?:\d+x)?(?:\d+\.)?\d+[A-Za-z](?:-[A-Za-z]+(?:\d+\.)?\d+[A-Za-z]+)?)(?:-([A-Za-z0-9\s-]+))?)?)"
+          R"(-(v\d+(?:\.\d+)*)(?:-((?!LoRA|vocab)\w+))?(?:-(LoRA|vocab))?(?:-(\d{5}-of-\d{5}))?\.gguf$)")
+          .value();
   constexpr std::size_t kMaxLength = 255;  // limit for a file name; longer ones never match
-  const std::string name(path.substr(name_begin(path)));
-  boost::smatch match;
-  try {
-    if (name.size() > kMaxLength || !boost::regex_match(name, match, kConvention)) return {};
-  } catch (const std::runtime_error&) {  // matching is too complex
-    return {};
-  }
-  const auto part = [&](const char* group) {
-    return match[group].matched ? std::optional(match[group].str()) : std::nullopt;
-  };
-  return FileName{part("Sidecar"), match["Base"].str(), part("Size"), part("Fine"),
-                  part("Version"), part("Encoding"),    part("Type"), part("Shard")};
+  const std::string_view name = path.substr(name_begin(path));
+  if (name.size() > kMaxLength) return {};
+  const auto match = kConvention.match_whole(name);
+  if (!match || !match.value()) return {};  // a name that takes too long to match does not follow the convention
+  const Pattern::Groups& parts = *match.value();
+  return FileName{parts[0], parts[1].value_or(""), parts[2], parts[3], parts[4], parts[5], parts[6], parts[7]};
 }
 
 std::string file_name_of(const Model& model, std::string_view size_label, std::string_view encoding) {

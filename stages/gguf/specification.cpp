@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/regex.hpp>
 #include <map>
 
 #include "pipeline/core/text.h"
