@@ -61,11 +61,11 @@ inline std::int32_t to_int32(float value) {
   return value >= -0x1p31f && value < 0x1p31f ? static_cast<std::int32_t>(value) : INT32_MIN;
 }
 
-// Rounds to nearest, ties away from zero. std::round() of MinGW-w64 makes 1 of the greatest float below one half.
+// Rounds to nearest, ties away from zero. std::round() of MinGW-w64 makes 1 of the greatest float below one half. That
+// float, added before the fraction is cut off, is what carries a tie to the next integer and nothing less.
 inline float round_away(float value) {
   if (!(std::fabs(value) < 0x1p23f)) return value;  // an integer, or not a number
-  const float whole = static_cast<float>(static_cast<std::int32_t>(value)), rest = value - whole;
-  return rest >= 0.5f ? whole + 1.0f : rest <= -0.5f ? whole - 1.0f : whole;
+  return static_cast<float>(static_cast<std::int32_t>(value + std::copysign(0x1.fffffep-2f, value)));
 }
 
 // Rounds to nearest, ties away from zero, and returns the low 32 bits of the result as a 64-bit integer; 0 if it does
