@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
+#include "plugins/ik/simd/trellis_values.h"
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/spread.h"
 
@@ -13,16 +13,6 @@ namespace {
 constexpr hn::Repartition<std::uint8_t, decltype(kWords)> kPoints{};  // a byte for each point or block
 using PointBytes = hn::Vec<decltype(kPoints)>;
 
-// Factors of the generator: value k of a point is computed from the index times the factor to the power of k + 1.
-struct Powers {
-  alignas(32) std::uint32_t at[8];
-
-  constexpr Powers() : at() {
-    for (int i = 0; i < 8; ++i) at[i] = (i == 0 ? 1 : at[i - 1]) * ik::kTrellisFactor;
-  }
-};
-constexpr Powers kPowers{};
-
 constexpr float kUnits = 240;  // of the best distance; sums saturate above it
 
 // Returns the weighted squared distance of a point of the book, added in the order of a register's halves. Its values
@@ -31,16 +21,12 @@ template <class D = hn::CappedTag<float, 8>>
 HWY_INLINE float distance(std::uint32_t index, bool is_magnitude, const float* x, const float* weights) {
   const D floats;
   const hn::RebindToUnsigned<decltype(floats)> words;
-  const hn::RebindToSigned<decltype(floats)> ints;
   const hn::Full128<float> four;
   constexpr int kStep = static_cast<int>(hn::MaxLanes(floats));
   const auto first = hn::Set(words, index + ik::kTrellisOffset);
   const auto signs = hn::Set(words, is_magnitude ? 0x7fffffff : 0xffffffff);
   const auto terms = [&](int k) {
-    const auto bytes = first * hn::Load(words, kPowers.at + k) & hn::Set(words, 0x3f3f3f3f);
-    const auto pairs = bytes + hn::ShiftRight<16>(bytes);
-    const auto sum = hn::BitCast(ints, (pairs + hn::ShiftRight<8>(pairs)) & hn::Set(words, 255));
-    const auto value = hn::ConvertTo(floats, sum - hn::Set(ints, 126));
+    const auto value = hn::ConvertTo(floats, trellis_values<ScannedBook::kDimensions>(words, first, k));
     const auto off = hn::And(value, hn::BitCast(floats, signs)) - hn::LoadU(floats, x + k);
     return hn::LoadU(floats, weights + k) * (off * off);
   };
