@@ -59,19 +59,6 @@ HWY_INLINE PointBytes table_of(const Units& units) {
 // Returns the size of an array of bytes for blocks that is read in whole vectors.
 constexpr std::size_t stride_of(int blocks) { return static_cast<std::size_t>((blocks + kWide - 1) / kWide * kWide); }
 
-// Returns bit i for lane i.
-HWY_INLINE std::uint64_t bits_of(hn::Mask<decltype(kPoints)> mask) {
-#if HWY_TARGET == HWY_AVX3
-  return mask.raw;
-#elif HWY_TARGET == HWY_AVX2
-  return static_cast<std::uint32_t>(_mm256_movemask_epi8(mask.raw));
-#else
-  std::uint8_t bytes[8] = {};
-  hn::StoreMaskBits(kPoints, mask, bytes);
-  return bytes[0] | unsigned{bytes[1]} << 8;
-#endif
-}
-
 }  // namespace
 
 ScannedBook::ScannedBook(const ik::TrellisBook<kDimensions>& book)
@@ -211,9 +198,7 @@ class ScannedBook::Search {
   }
   int cell() const {
     const hn::CappedTag<std::int8_t, 8> eight;
-    std::uint8_t bits[8] = {};
-    hn::StoreMaskBits(eight, hn::LoadU(eight, floors_) > hn::LoadU(eight, cluster_.middle), bits);
-    return bits[0];
+    return static_cast<int>(mask_bits(eight, hn::LoadU(eight, floors_) > hn::LoadU(eight, cluster_.middle)));
   }
 
   // Returns the bounds of the parts of a coordinate in units.
@@ -287,7 +272,7 @@ class ScannedBook::Search {
     GGUFMILL_UNROLL
     for (int at = 0; at < 64; at += kWide) {
       const auto some = hn::Load(kPoints, bounds + at);
-      bits |= bits_of(hn::Min(some, hn::Set(kPoints, limit_)) == some) << at;
+      bits |= mask_bits(kPoints, hn::Min(some, hn::Set(kPoints, limit_)) == some) << at;
     }
     return bits;
   }
@@ -326,7 +311,7 @@ class ScannedBook::Search {
       std::uint64_t bits = 0;
       GGUFMILL_UNROLL
       for (int at = 0; at < kBlock; at += kWide)
-        bits |= bits_of(hn::Load(kPoints, point_bounds_[slot] + at) == least) << at;
+        bits |= mask_bits(kPoints, hn::Load(kPoints, point_bounds_[slot] + at) == least) << at;
       if (bits == 0) continue;
       compare(slot_blocks_[slot] * kBlock + std::countr_zero(bits));
       return;
@@ -388,9 +373,7 @@ int ScannedBook::cluster_of(const ik::TrellisSearch& search, std::size_t group) 
   unsigned number = 0;
   for (std::size_t k = 0; k < kDimensions; k += kStep) {
     const auto x = hn::Set(some, search.inverse) * hn::LoadU(some, search.x + group * kDimensions + k);
-    std::uint8_t bits[8] = {};
-    hn::StoreMaskBits(some, x > hn::LoadU(some, book_.middle().data() + k), bits);
-    number |= static_cast<unsigned>(bits[0]) << k;
+    number |= static_cast<unsigned>(mask_bits(some, x > hn::LoadU(some, book_.middle().data() + k))) << k;
   }
   return static_cast<int>(number);
 }
