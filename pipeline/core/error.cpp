@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
 namespace {
@@ -19,6 +20,18 @@ void append_indented(std::string& out, std::string_view text) {
     out += "  " + printable(text.substr(0, end)) + "\n";
     text.remove_prefix(std::min(end + 1, text.size()));
   }
+}
+
+// Returns a place, such as "./a.yaml:1:2", with the path in the same form however it is spelled.
+std::string normal_place(const std::string& place) {
+  std::error_code none;
+  return fs::absolute(place, none).lexically_normal().string();
+}
+
+// Returns the place and the text that errors about the same problem share.
+std::pair<std::string, std::string> key_of(const Error& error) {
+  if (!error.unread.empty()) return {normal_place(error.unread), ""};
+  return {normal_place(error.where), error.what};
 }
 
 }  // namespace
@@ -64,7 +77,7 @@ Error error_at(const Origin& origin, std::string what, std::string help) {
 
 void Diagnostics::add(Error error) {
   const std::vector<Error> also = std::exchange(error.also, {});
-  if (error.where.empty() || seen_.emplace(error.where, error.what).second) errors_.push_back(std::move(error));
+  if (error.where.empty() || seen_.insert(key_of(error)).second) errors_.push_back(std::move(error));
   for (const Error& other : also) add(other);
 }
 

@@ -37,6 +37,8 @@ struct Error {
   std::string what;    // one line, quoting the user's input
   std::string detail;  // further lines: source line and caret, byte offset, limit
   std::string help;    // how to fix it
+  // The file that cannot be read, if `where` is the place that names it; otherwise empty.
+  std::string unread;
   // Further errors found by the same step. Lets several errors pass through one Result; Diagnostics separates them
   // again.
   std::vector<Error> also;
@@ -80,8 +82,9 @@ Error error_at(const Origin& origin, std::string what, std::string help = {});
 // All errors of a check, in the order in which they were found. Not thread-safe.
 class Diagnostics {
  public:
-  // Ignores an error about the same place with the same text as one that is there: a file that several outputs name is
-  // read for each of them. Errors without a place are all kept.
+  // Ignores an error about the same place with the same text as one that is there, or about the same unread file: a
+  // file that several outputs name, however they spell its path, is read for each of them. Errors without a place are
+  // all kept.
   void add(Error error);
   bool empty() const { return errors_.empty(); }
   const std::vector<Error>& errors() const { return errors_; }
@@ -90,7 +93,7 @@ class Diagnostics {
 
  private:
   std::vector<Error> errors_;
-  std::set<std::pair<std::string, std::string>> seen_;  // `where` and `what` of each error that has a place
+  std::set<std::pair<std::string, std::string>> seen_;  // place and text of each error that has a place
 };
 
 }  // namespace ggufmill

@@ -30,9 +30,8 @@ inline constexpr Note<std::string> kRecipe{"recipe"};
 inline constexpr Note<std::uint64_t> kOtherBytes{"other_bytes"};
 // The number of bytes that tensors in the output files are aligned to; 0 if they are not aligned.
 inline constexpr Note<std::uint64_t> kTensorAlignment{"tensor_alignment"};
-// Set by a stage that targets a total size.
-inline constexpr Note<bool> kFillsSize{"fills_size"};
-// Set while the model is laid out only to learn kOtherBytes: such a stage then leaves the types as they are.
+// Set while the model is laid out only to learn kOtherBytes: a stage that targets a total size then leaves the types as
+// they are.
 inline constexpr Note<bool> kOnlyHeaders{"only_headers"};
 // For the user: the objective that such a stage minimized and the gain; empty if there is no such stage.
 inline constexpr Note<std::string> kChoice{"choice"};

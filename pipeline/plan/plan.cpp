@@ -17,7 +17,7 @@
 namespace ggufmill {
 namespace {
 
-Result<Model> apply_all(Model model, const StageList& stages) {
+Result<Model> apply_all(Model model, std::span<const StageList::value_type> stages) {
   for (const auto& stage : stages) {
     BOOST_OUTCOME_TRY(model, stage->apply(std::move(model)));
   }
@@ -161,11 +161,11 @@ struct LaidOut {
   std::vector<OutputFile> files;
 };
 
-Result<LaidOut> lay_out_once(Model shared, const JobOutput& output) {
+Result<LaidOut> lay_out_once(Model model, std::span<const StageList::value_type> stages, const Sink& sink) {
   LaidOut laid;
-  BOOST_OUTCOME_TRY(Model model, apply_all(std::move(shared), output.stages));
-  BOOST_OUTCOME_TRY(laid.model, output.sink->adapt(std::move(model)));
-  BOOST_OUTCOME_TRY(laid.files, output.sink->layout(laid.model));
+  BOOST_OUTCOME_TRY(model, apply_all(std::move(model), stages));
+  BOOST_OUTCOME_TRY(laid.model, sink.adapt(std::move(model)));
+  BOOST_OUTCOME_TRY(laid.files, sink.layout(laid.model));
   return laid;
 }
 
@@ -176,19 +176,24 @@ std::uint64_t other_bytes(const LaidOut& laid, std::uint64_t alignment) {
   return bytes - std::min(bytes, padded_bytes(laid.model, alignment));
 }
 
-// A stage that fills a size needs the size of the headers, which depends on all stages and on the sink, but not on the
-// types that it chooses, except for the encoders that the metadata names. The output is therefore laid out first
-// without a choice, and then until the headers are no larger than assumed.
+// A stage that fills a size needs the size of the headers, which depends on the sink and on the stages after it, but
+// not on the types that it chooses, except for the encoders that the metadata names. From this stage on, the output is
+// therefore laid out first without a choice, and then until the headers are no larger than assumed.
 Result<LaidOut> lay_out(Model shared, const JobOutput& output) {
-  shared.notes.set(notes::kOnlyHeaders, true);
-  BOOST_OUTCOME_TRY(LaidOut laid, lay_out_once(shared, output));
-  if (!laid.model.notes.get(notes::kFillsSize)) return laid;
+  const std::span stages(output.stages);
+  const auto filling = std::ranges::find_if(stages, [](const auto& stage) { return stage->as_target() != nullptr; });
+  const auto before = stages.first(static_cast<std::size_t>(filling - stages.begin()));
+  const auto rest = stages.subspan(before.size());
+  if (rest.empty()) return lay_out_once(std::move(shared), before, *output.sink);
+  BOOST_OUTCOME_TRY(Model model, apply_all(std::move(shared), before));
+  model.notes.set(notes::kOnlyHeaders, true);
+  BOOST_OUTCOME_TRY(LaidOut laid, lay_out_once(model, rest, *output.sink));
   const std::uint64_t alignment = output.sink->tensor_alignment(laid.model);
-  shared.notes.set(notes::kOnlyHeaders, false);
-  shared.notes.set(notes::kTensorAlignment, alignment);
+  model.notes.set(notes::kOnlyHeaders, false);
+  model.notes.set(notes::kTensorAlignment, alignment);
   for (std::uint64_t assumed = other_bytes(laid, alignment);;) {
-    shared.notes.set(notes::kOtherBytes, assumed);
-    BOOST_OUTCOME_TRY(laid, lay_out_once(shared, output));
+    model.notes.set(notes::kOtherBytes, assumed);
+    BOOST_OUTCOME_TRY(laid, lay_out_once(model, rest, *output.sink));
     const std::uint64_t others = other_bytes(laid, alignment);
     if (others <= assumed) return laid;
     assumed = others;

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 // Placed before a short loop over vectors in flight. The loop is unrolled early, so that the vectors stay in registers.
 #if defined(__clang__)
@@ -52,12 +53,16 @@ inline Mask mask_of(hn::Mask<decltype(kWords)> mask) { return hn::RebindMask(kFl
 inline bool any(Mask mask) { return !hn::AllFalse(kFloats, mask); }
 inline bool all(Mask mask) { return hn::AllTrue(kFloats, mask); }
 
-// Returns the mask as bits; bit l is lane l.
-inline unsigned mask_bits(Mask mask) {
-  std::uint8_t bytes[8] = {};
-  hn::StoreMaskBits(kFloats, mask, bytes);
-  return bytes[0] | unsigned{bytes[1]} << 8;
+// Return the mask as bits; bit l is lane l. `d` is the tag of its vectors.
+template <class D>
+HWY_INLINE std::uint64_t mask_bits(D d, hn::Mask<D> mask) {
+  std::uint8_t bytes[8];
+  hn::StoreMaskBits(d, mask, bytes);
+  hwy::UnsignedFromSize<(hn::MaxLanes(d) + 7) / 8> bits;
+  std::memcpy(&bits, bytes, sizeof bits);
+  return bits;
 }
+HWY_INLINE unsigned mask_bits(Mask mask) { return static_cast<unsigned>(mask_bits(kFloats, mask)); }
 
 inline Floats choose(Mask mask, Floats yes, Floats no) { return hn::IfThenElse(mask, yes, no); }
 inline Ints choose(Mask mask, Ints yes, Ints no) { return hn::IfThenElse(hn::RebindMask(kInts, mask), yes, no); }

@@ -16,8 +16,8 @@
 //
 // where more than half of the margins is left for rounding on this side; D_c is the error of the rounded point, to
 // which the errors of a batch are relative. This holds for all r up to the least quotient of both sides among the other
-// neighbours; a divisor below zero limits nothing. Sub-blocks with extreme values, where products could overflow or
-// lose bits to underflow, are searched as in the reference.
+// neighbours; a divisor below zero limits nothing. Sub-blocks with extreme values, where products could overflow or,
+// in any group, lose bits to underflow, are searched as in the reference.
 
 #include <cfloat>
 
@@ -25,8 +25,10 @@
 
 namespace ggufmill::simd {
 
-// Returns the lanes with extreme values, given a bound of the sums.
-inline Mask is_unusual(Floats bound) { return hn::Not(hn::And(bound > floats(1e-30f), bound < floats(1e30f))); }
+// Returns the lanes with extreme values, given the sizes of the least and the greatest sums.
+inline Mask is_unusual(Floats least, Floats greatest) {
+  return hn::Not(hn::And(least > floats(1e-30f), greatest < floats(1e30f)));
+}
 
 // Bounds of r that other neighbours set.
 class ReachBounds {

@@ -47,8 +47,9 @@ class LatticeScale {
   struct Sub {
     const Input* input;
     Mask zeros;
-    Floats top;           // the magnitude that the guess maps to the highest level
-    Floats most, weight;  // greatest magnitude; greatest sum of roots of weights of a group
+    Floats top;                        // the magnitude that the guess maps to the highest level
+    Floats most;                       // greatest magnitude
+    Floats least_weight, most_weight;  // the least and the greatest sum of roots of weights of a group
     Floats scale;
     Floats best;   // score of the best try
     Words beside;  // groups to map to the book again
@@ -128,7 +129,7 @@ template <class Format>
 template <bool kQuick>
 void LatticeScale<Format>::round_groups(int sub, Floats inverse, Floats scale, Words which) {
   const Floats top = scale * floats(2 * Space::kLevels - 1) + subs_[sub].most;
-  const Mask unusual = is_unusual(top * top * subs_[sub].weight);
+  const Mask unusual = is_unusual(top * top * subs_[sub].least_weight, top * top * subs_[sub].most_weight);
   for (int group = 0; group < kGroups; ++group) {
     const int at = (sub * kGroups + group) * kStep;
     const Mask chosen = hn::Not(mask_of((which & words(1u << group)) == words(0)));
@@ -286,14 +287,16 @@ void LatticeScale<Format>::guess(Sub& sub) {
   sub.top = input.x(0);
   for (int i = 1; i < kCount; ++i) sub.top = greater(sub.top, input.x(i));
   Words most = words(0);  // the bits of magnitudes order like integers, with NaNs above all numbers
-  sub.weight = floats(0);
+  sub.least_weight = floats(FLT_MAX);
+  sub.most_weight = floats(0);
   for (int group = 0; group < kGroups; ++group) {
     Floats sum = floats(0);
     for (int i = group * Space::kDims; i < (group + 1) * Space::kDims; ++i) {
       most = hn::Max(most, as_words(hn::Abs(input.x(i))));
       sum = sum + input.root(i);
     }
-    sub.weight = hn::Max(sub.weight, sum);
+    sub.least_weight = hn::Min(sub.least_weight, sum);
+    sub.most_weight = hn::Max(sub.most_weight, sum);
   }
   sub.most = as_floats(most);
   sub.zeros = sub.top < floats(Format::kMin);

@@ -240,9 +240,8 @@ class CoarseGroup {
           worse = hn::Min(worse, hn::Max(than_first, than_second));
         }
       }
-      std::uint64_t kept = 0;
-      hn::StoreMaskBits(kBytes, worse == hn::Zero(kBytes), reinterpret_cast<std::uint8_t*>(&kept));
-      for (; kept != 0; kept &= kept - 1) points[count++] = static_cast<std::uint16_t>(at + std::countr_zero(kept));
+      for (std::uint64_t kept = mask_bits(kBytes, worse == hn::Zero(kBytes)); kept != 0; kept &= kept - 1)
+        points[count++] = static_cast<std::uint16_t>(at + std::countr_zero(kept));
     }
     for (int i = 0; i < kLaneStep; ++i) points[count + i] = 0;
     return count;

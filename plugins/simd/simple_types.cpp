@@ -46,13 +46,6 @@ float extreme_in_order(const float* x) {
   return value;
 }
 
-// Returns the mask as bits; bit l is lane l.
-std::uint32_t mask_bits(hn::Mask<decltype(kWords)> mask) {
-  std::uint8_t bytes[8] = {};
-  hn::StoreMaskBits(kWords, mask, bytes);
-  return bytes[0] | std::uint32_t{bytes[1]} << 8;
-}
-
 // Returns the first value of greatest magnitude, with its sign. The bits of magnitudes order like integers, with NaNs
 // above all numbers.
 float extreme(const Values& values, const float* x) {
@@ -66,7 +59,7 @@ float extreme(const Values& values, const float* x) {
   const std::uint32_t bits = hn::GetLane(greatest);
   if (HWY_UNLIKELY(bits > 0x7f800000)) return extreme_in_order(x);
   std::uint32_t equal = 0;
-  for (int v = 0; v < kVectors; ++v) equal |= mask_bits(magnitudes[v] == greatest) << (v * kStep);
+  for (int v = 0; v < kVectors; ++v) equal |= mask_bits(mask_of(magnitudes[v] == greatest)) << (v * kStep);
   return bits == 0 ? 0 : x[__builtin_ctz(equal)];
 }
 
@@ -133,7 +126,7 @@ void store_nibbles(const Levels& levels, std::uint8_t* qs) {
 void store_fifth_bits(const Levels& levels, std::uint8_t* qh) {
   std::uint32_t all = 0;
   for (int v = 0; v < kVectors; ++v) {
-    all |= mask_bits(hn::TestBit(as_words(levels.vectors[v]), words(16))) << (v * kStep);
+    all |= mask_bits(mask_of(hn::TestBit(as_words(levels.vectors[v]), words(16)))) << (v * kStep);
   }
   for (int i = 0; i < 4; ++i) qh[i] = static_cast<std::uint8_t>(all >> (8 * i));
 }

@@ -223,7 +223,6 @@ class QuantizeStage final : public TargetStage {
 
   // Assigns types to the open tensors: those with the smallest loss within the budget.
   Status fill(Model& model, const std::vector<std::size_t>& open) const {
-    model.notes.set(notes::kFillsSize, true);
     if (model.notes.get(notes::kOnlyHeaders)) return ok();
     TargetOptions target = *options_.target;
     if (!target.measurement) return assume(model, open);

@@ -339,6 +339,7 @@ Result<RecipeCatalog::Text> RecipeCatalog::text_of(const std::string& name, cons
     if (error.help.empty()) error.help = "check the path; `ggufmill recipe list` lists the built-in recipes";
     Error placed = error_at(asked, fmt::format("{}: {}", error.where, error.what), error.help);
     placed.code = error.code;
+    placed.unread = name;
     return placed;
   }
   return error_at(asked, fmt::format("unknown recipe '{}'", name), hint(name));

@@ -183,6 +183,18 @@ TEST_CASE("a recipe file that does not exist is an error") {
   CHECK(recipe.error().where == "no/such/recipe.yaml");
 }
 
+TEST_CASE("a missing recipe file is an error at the first place that names it") {
+  Diagnostics errors;
+  for (const auto& [place, path] : {std::pair("a.yaml:1:2", "no/mine.yaml"),
+                                    {"a.yaml:2:2", "no/mine.yaml"},
+                                    {"a.yaml:3:2", "./no/mine.yaml"},
+                                    {"a.yaml:4:2", "no/other.yaml"}})
+    errors.add(RecipeCatalog().find(path, Origin{place, ""}).error());
+  REQUIRE(errors.errors().size() == 2);
+  CHECK(errors.errors()[0].where == "a.yaml:1:2");
+  CHECK(errors.errors()[1].where == "a.yaml:4:2");
+}
+
 TEST_CASE("a file that is not YAML is an error with its position") {
   const Folder folder;
   CHECK(folder.error("{type: Q4_K").where.starts_with(folder.path("mine") + ":"));

@@ -379,9 +379,7 @@ void IQ4_KSS::decode_row(const Header& header, const Block* blocks, std::uint64_
     std::uint64_t codes = 0;  // bytes
     for (int b = 0; b < kSubs; ++b) {
       const auto stored = hn::BitCast(eight, hn::LoadU(bytes, block->words[b * kGroups].bytes));
-      std::uint8_t scale_bits[8] = {};
-      hn::StoreMaskBits(eight, hn::TestBit(stored, hn::Set(eight, 1)), scale_bits);
-      codes |= std::uint64_t{scale_bits[0]} << (8 * b);
+      codes |= mask_bits(eight, hn::TestBit(stored, hn::Set(eight, 1))) << (8 * b);
       const auto n = hn::And(stored, hn::Set(eight, 0xfffe)), levels = hn::Xor(n, hn::ShiftRight<1>(n));
       const auto nibbles = hn::BitCast(bytes, levels);
       const auto high = hn::BitCast(bytes, hn::ShiftRight<4>(levels));

@@ -3,6 +3,7 @@
 #include "plugins/ik/kt_encoder.h"
 #include "plugins/ik/simd/leaf_book.h"
 #include "plugins/ik/simd/scanned_book.h"
+#include "plugins/ik/simd/trellis_values.h"
 #include "plugins/reference/iq_bits.h"
 #include "plugins/simd/bytes.h"
 
@@ -11,8 +12,7 @@ namespace {
 
 constexpr int kStep = static_cast<int>(kLanes), kSubs = ik::trellis::kSubBlocks, kSub = ik::trellis::kSubBlock;
 
-// The points of the groups of kCount weights of a super-block, from their indices. Value k of a point is computed from
-// the index times the factor of the generator to the power of k + 1.
+// The points of the groups of kCount weights of a super-block, from their indices.
 template <int kCount>
 class Points {
  public:
@@ -22,27 +22,14 @@ class Points {
   std::uint32_t& index(int group) { return indices_[group]; }
 
   // Returns kLanes values from number i on.
-  HWY_INLINE Ints operator[](int i) const {
-    const Words four = indices(i) * hn::Load(kWords, kPowers.at + i % kCount) & words(0x3f3f3f3f);
-    const Words two = four + hn::ShiftRight<16>(four);
-    return as_ints((two + hn::ShiftRight<8>(two)) & words(255)) - ints(126);
-  }
+  HWY_INLINE Ints operator[](int i) const { return trellis_values<kCount>(kWords, indices(i), i % kCount); }
 
  private:
-  struct Powers {
-    alignas(64) std::uint32_t at[16];
-    alignas(64) std::int32_t group[kLanes];  // of each lane
-
-    constexpr Powers() : at(), group() {
-      for (int i = 0; i < 16; ++i) at[i] = (i % kCount == 0 ? 1 : at[i - 1]) * ik::kTrellisFactor;
-      for (int i = 0; i < kStep; ++i) group[i] = i / kCount;
-    }
-  };
-  static constexpr Powers kPowers{};
-
   HWY_INLINE Words indices(int i) const {
     if constexpr (kStep <= kCount) return words(indices_[i / kCount]);
-    return hn::TableLookupLanes(hn::LoadU(kWords, indices_ + i / kCount), hn::SetTableIndices(kWords, kPowers.group));
+    constexpr int kShift = kCount == 8 ? 3 : 2;
+    const Ints group = hn::ShiftRight<kShift>(hn::Iota(kInts, 0));  // of each lane
+    return hn::TableLookupLanes(hn::LoadU(kWords, indices_ + i / kCount), hn::IndicesFromVec(kWords, group));
   }
 
   alignas(64) std::uint32_t indices_[kGroups + 16] = {};

@@ -15,19 +15,6 @@ Floats coordinates(const std::int8_t* bytes) {
   return to_floats(load_signed(reinterpret_cast<const std::uint8_t*>(bytes)));
 }
 
-// Returns bit i for lane i.
-HWY_INLINE unsigned bits_of_mask(Mask mask) {
-#if HWY_TARGET == HWY_AVX3
-  return mask.raw;
-#elif HWY_TARGET == HWY_AVX2
-  return static_cast<unsigned>(_mm256_movemask_ps(hn::VecFromMask(kFloats, mask).raw));
-#else
-  std::uint8_t bytes[8] = {};
-  hn::StoreMaskBits(kFloats, mask, bytes);
-  return bytes[0];
-#endif
-}
-
 // Returns what ik::TrellisBook::cluster_of() does, without branches.
 int cluster_of(const float* x) {
   int number = 0;
@@ -147,7 +134,7 @@ class LeafBook::Search {
     // All bounds come first: a loop over the leaves of all vectors ends only once.
     std::uint64_t near[kMostLeaves / 64] = {};
     for (int first = 0; first < stride; first += kStep)
-      near[first / 64] |= std::uint64_t{bits_of_mask(bounds(first, stride) <= least)} << (first % 64);
+      near[first / 64] |= std::uint64_t{mask_bits(bounds(first, stride) <= least)} << (first % 64);
     near[home / 64] &= ~(std::uint64_t{1} << (home % 64));
     for (int first = 0; first < count_; first += 64)
       for (std::uint64_t bits = near[first / 64]; bits != 0; bits &= bits - 1)
@@ -190,7 +177,7 @@ class LeafBook::Search {
     alignas(64) std::int32_t numbers[kLanes];
     hn::Store(number_, kInts, numbers);
     int nearest = -1;
-    for (unsigned bits = bits_of_mask(is_least); bits != 0; bits &= bits - 1) {
+    for (unsigned bits = mask_bits(is_least); bits != 0; bits &= bits - 1) {
       const int lane = std::countr_zero(bits), number = numbers[lane] + lane;
       if (numbers[lane] < 0) continue;
       if (nearest < 0 || comes_before<kDimensions>(places_[number], places_[nearest])) nearest = number;

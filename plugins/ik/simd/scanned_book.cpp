@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
+#include "plugins/ik/simd/trellis_values.h"
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/spread.h"
 
@@ -13,16 +13,6 @@ namespace {
 constexpr hn::Repartition<std::uint8_t, decltype(kWords)> kPoints{};  // a byte for each point or block
 using PointBytes = hn::Vec<decltype(kPoints)>;
 
-// Factors of the generator: value k of a point is computed from the index times the factor to the power of k + 1.
-struct Powers {
-  alignas(32) std::uint32_t at[8];
-
-  constexpr Powers() : at() {
-    for (int i = 0; i < 8; ++i) at[i] = (i == 0 ? 1 : at[i - 1]) * ik::kTrellisFactor;
-  }
-};
-constexpr Powers kPowers{};
-
 constexpr float kUnits = 240;  // of the best distance; sums saturate above it
 
 // Returns the weighted squared distance of a point of the book, added in the order of a register's halves. Its values
@@ -31,16 +21,12 @@ template <class D = hn::CappedTag<float, 8>>
 HWY_INLINE float distance(std::uint32_t index, bool is_magnitude, const float* x, const float* weights) {
   const D floats;
   const hn::RebindToUnsigned<decltype(floats)> words;
-  const hn::RebindToSigned<decltype(floats)> ints;
   const hn::Full128<float> four;
   constexpr int kStep = static_cast<int>(hn::MaxLanes(floats));
   const auto first = hn::Set(words, index + ik::kTrellisOffset);
   const auto signs = hn::Set(words, is_magnitude ? 0x7fffffff : 0xffffffff);
   const auto terms = [&](int k) {
-    const auto bytes = first * hn::Load(words, kPowers.at + k) & hn::Set(words, 0x3f3f3f3f);
-    const auto pairs = bytes + hn::ShiftRight<16>(bytes);
-    const auto sum = hn::BitCast(ints, (pairs + hn::ShiftRight<8>(pairs)) & hn::Set(words, 255));
-    const auto value = hn::ConvertTo(floats, sum - hn::Set(ints, 126));
+    const auto value = hn::ConvertTo(floats, trellis_values<ScannedBook::kDimensions>(words, first, k));
     const auto off = hn::And(value, hn::BitCast(floats, signs)) - hn::LoadU(floats, x + k);
     return hn::LoadU(floats, weights + k) * (off * off);
   };
@@ -72,19 +58,6 @@ HWY_INLINE PointBytes table_of(const Units& units) {
 
 // Returns the size of an array of bytes for blocks that is read in whole vectors.
 constexpr std::size_t stride_of(int blocks) { return static_cast<std::size_t>((blocks + kWide - 1) / kWide * kWide); }
-
-// Returns bit i for lane i.
-HWY_INLINE std::uint64_t bits_of(hn::Mask<decltype(kPoints)> mask) {
-#if HWY_TARGET == HWY_AVX3
-  return mask.raw;
-#elif HWY_TARGET == HWY_AVX2
-  return static_cast<std::uint32_t>(_mm256_movemask_epi8(mask.raw));
-#else
-  std::uint8_t bytes[8] = {};
-  hn::StoreMaskBits(kPoints, mask, bytes);
-  return bytes[0] | unsigned{bytes[1]} << 8;
-#endif
-}
 
 }  // namespace
 
@@ -225,9 +198,7 @@ class ScannedBook::Search {
   }
   int cell() const {
     const hn::CappedTag<std::int8_t, 8> eight;
-    std::uint8_t bits[8] = {};
-    hn::StoreMaskBits(eight, hn::LoadU(eight, floors_) > hn::LoadU(eight, cluster_.middle), bits);
-    return bits[0];
+    return static_cast<int>(mask_bits(eight, hn::LoadU(eight, floors_) > hn::LoadU(eight, cluster_.middle)));
   }
 
   // Returns the bounds of the parts of a coordinate in units.
@@ -301,7 +272,7 @@ class ScannedBook::Search {
     GGUFMILL_UNROLL
     for (int at = 0; at < 64; at += kWide) {
       const auto some = hn::Load(kPoints, bounds + at);
-      bits |= bits_of(hn::Min(some, hn::Set(kPoints, limit_)) == some) << at;
+      bits |= mask_bits(kPoints, hn::Min(some, hn::Set(kPoints, limit_)) == some) << at;
     }
     return bits;
   }
@@ -340,7 +311,7 @@ class ScannedBook::Search {
       std::uint64_t bits = 0;
       GGUFMILL_UNROLL
       for (int at = 0; at < kBlock; at += kWide)
-        bits |= bits_of(hn::Load(kPoints, point_bounds_[slot] + at) == least) << at;
+        bits |= mask_bits(kPoints, hn::Load(kPoints, point_bounds_[slot] + at) == least) << at;
       if (bits == 0) continue;
       compare(slot_blocks_[slot] * kBlock + std::countr_zero(bits));
       return;
@@ -402,9 +373,7 @@ int ScannedBook::cluster_of(const ik::TrellisSearch& search, std::size_t group) 
   unsigned number = 0;
   for (std::size_t k = 0; k < kDimensions; k += kStep) {
     const auto x = hn::Set(some, search.inverse) * hn::LoadU(some, search.x + group * kDimensions + k);
-    std::uint8_t bits[8] = {};
-    hn::StoreMaskBits(some, x > hn::LoadU(some, book_.middle().data() + k), bits);
-    number |= static_cast<unsigned>(bits[0]) << k;
+    number |= static_cast<unsigned>(mask_bits(some, x > hn::LoadU(some, book_.middle().data() + k))) << k;
   }
   return static_cast<int>(number);
 }
