@@ -51,12 +51,17 @@ class Comparison {
  private:
   void encode(const Pair& pair, InputKind kind, std::uint64_t rows, std::uint64_t cols) {
     const std::vector<float> values = hard_input(kind, random_, rows * cols);
-    Work work{std::as_bytes(std::span(values)), rows, cols, {}};
+    const Work work{std::as_bytes(std::span(values)), rows, cols, {}};
     if (!(pair.tested.flags & GGUFMILL_NEEDS_IMPORTANCE)) compare_all(pair, work, name_of(kind));
     if (pair.tested.flags == 0) return;
-    const std::vector<float> importance = hard_importance(random_, cols);
+    compare_weighted(pair, work, kind, ImportanceKind::kOrdinary);
+    compare_weighted(pair, work, kind, static_cast<ImportanceKind>(1 + random_.below(kImportanceKinds - 1)));
+  }
+
+  void compare_weighted(const Pair& pair, Work work, InputKind kind, ImportanceKind importance_kind) {
+    const std::vector<float> importance = hard_importance(importance_kind, random_, work.cols);
     work.importance = importance;
-    compare_all(pair, work, name_of(kind) + ", with importance");
+    compare_all(pair, work, fmt::format("{}, with {}", name_of(kind), name_of(importance_kind)));
   }
 
   // With all efforts and weights of a search.

@@ -37,6 +37,8 @@ Run draw_run(InputKind kind, Random& random) {
       return {power_of_two(random, -54, -20), 0};
     case InputKind::kOverflowing:
       return {power_of_two(random, 61, 68) * (random.below(2) == 0 ? 1.0f : -1.0f), 0};
+    case InputKind::kGreatTies:
+      return {power_of_two(random, 98, 101), 0};
     default:
       return {};
   }
@@ -60,8 +62,21 @@ float draw(InputKind kind, Random& random, const Run& run) {
       return run.magnitude * static_cast<float>(random.below(16)) / 16.0f;
     case InputKind::kSparse:
       return random.below(8) == 0 ? random.bell() : random.below(2) == 0 ? 0.0f : -0.0f;
+    case InputKind::kGreatTies:
+      return run.magnitude * (random.below(4) == 0 ? 0.5f : 1.0f) * (random.below(2) == 0 ? 1.0f : -1.0f);
     default:
       return run.magnitude * random.bell();
+  }
+}
+
+float draw(ImportanceKind kind, Random& random) {
+  switch (kind) {
+    case ImportanceKind::kSubnormal:
+      return std::bit_cast<float>(static_cast<std::uint32_t>(random.next()) & 0x007fffffu);
+    case ImportanceKind::kOneColumn:
+      return 0;
+    default:
+      return random.below(16) == 0 ? 0.0f : std::fabs(random.bell()) + 0x1p-10f;
   }
 }
 
@@ -82,8 +97,8 @@ float Random::bell() {
 
 std::string name_of(InputKind kind) {
   static constexpr const char* kNames[kInputKinds] = {
-      "weights",   "mixed", "ties",       "one-sided", "constant",           "almost zero",
-      "subnormal", "huge",  "any finite", "sparse",    "overflowing squares"};
+      "weights", "mixed",      "ties",   "one-sided",           "constant",  "almost zero", "subnormal",
+      "huge",    "any finite", "sparse", "overflowing squares", "great ties"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -98,9 +113,24 @@ std::vector<float> hard_input(InputKind kind, Random& random, std::size_t count)
   return values;
 }
 
-std::vector<float> hard_importance(Random& random, std::size_t count) {
+std::string name_of(ImportanceKind kind) {
+  static constexpr const char* kNames[kImportanceKinds] = {"importance", "importance from 1e-30 to 1e30",
+                                                           "subnormal importance", "importance of one column"};
+  return kNames[static_cast<int>(kind)];
+}
+
+std::vector<float> hard_importance(ImportanceKind kind, Random& random, std::size_t count) {
   std::vector<float> weights(count);
-  for (float& weight : weights) weight = random.below(16) == 0 ? 0.0f : std::fabs(random.bell()) + 0x1p-10f;
+  for (float& weight : weights) weight = draw(kind, random);
+  if (kind == ImportanceKind::kOneColumn) weights[random.below(count)] = power_of_two(random, -100, 100);
+  if (kind == ImportanceKind::kAnyPower) {
+    const std::size_t run_length = std::size_t{1} << random.below(6);
+    float power = 1;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i % run_length == 0) power = power_of_two(random, -100, 100);
+      weights[i] *= power;
+    }
+  }
   return weights;
 }
 

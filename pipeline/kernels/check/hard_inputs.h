@@ -35,14 +35,24 @@ enum class InputKind : std::uint8_t {
   kAnyFinite,    // all finite bit patterns, equally likely
   kSparse,       // mostly zeros of both signs
   kOverflowing,  // few values of one sign with zeros: some squares overflow
+  kGreatTies,    // two magnitudes near 1e30 with both signs
 };
-inline constexpr int kInputKinds = 11;
+inline constexpr int kInputKinds = 12;
 
 std::string name_of(InputKind kind);
 std::vector<float> hard_input(InputKind kind, Random& random, std::size_t count);
 
-// Returns nonnegative values; some columns are zero.
-std::vector<float> hard_importance(Random& random, std::size_t count);
+enum class ImportanceKind : std::uint8_t {
+  kOrdinary,   // up to 1; some columns are zero
+  kAnyPower,   // ordinary, times powers from 1e-30 to 1e30 that one or more columns share
+  kSubnormal,  // subnormal floats
+  kOneColumn,  // zero except in one column
+};
+inline constexpr int kImportanceKinds = 4;
+
+std::string name_of(ImportanceKind kind);
+// Returns nonnegative values.
+std::vector<float> hard_importance(ImportanceKind kind, Random& random, std::size_t count);
 std::vector<std::byte> random_bytes(Random& random, std::size_t count);
 
 }  // namespace ggufmill::conformance

@@ -50,7 +50,7 @@ Sample sample_of(const Subject& subject, InputKind kind, std::uint64_t blocks, b
   const std::uint64_t cols = blocks * kernel.block_elements;
   Sample sample;
   sample.source = source_for(kernel, kind, cols, random);
-  if (weighted) sample.importance = hard_importance(random, cols);
+  if (weighted) sample.importance = hard_importance(ImportanceKind::kOrdinary, random, cols);
   sample.work = {sample.source, kRows, cols, sample.importance};
   sample.text = fmt::format("{} rows of {}{}", kRows, cols, weighted ? ", with importance" : "");
   return sample;

@@ -85,7 +85,7 @@ std::vector<KernelTime> time_kernels(KernelList kernels, KernelList expected, co
           [&] {
             const std::uint64_t cols = columns_of(kernel);
             Random random(2);
-            const std::vector<float> importance = hard_importance(random, cols);
+            const std::vector<float> importance = hard_importance(ImportanceKind::kOrdinary, random, cols);
             const Bytes source = source_of(kernel, kernels, expected, cols, importance);
             const std::vector<float>& given = weighted ? importance : std::vector<float>();
             return fmt::format("{} {}", rate_of(kernel, source, given, cols),
