@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "pipeline/config/front_matter.h"
-#include "pipeline/config/yaml_reader.h"
 
 namespace ggufmill {
 namespace {
@@ -61,23 +60,15 @@ void read_key(BaseCard& card, const CardKey& key, const ConfigNode& node) {
 
 Result<BaseCard> read_base_card(std::string_view text, const std::string& path) {
   BaseCard card;
-  const std::string yaml = front_matter(text);
-  if (yaml.empty()) return card;
   ConfigTexts texts;
-  Diagnostics errors;
-  const auto root = read_foreign_yaml(yaml, path, texts, errors);
-  if (!errors.empty()) {
-    Error error = errors.together();
-    error.code = ExitCode::kBadInput;
-    return error;
-  }
-  if (root->kind == ConfigNode::Kind::kNull) return card;
-  if (!root->is_map()) {
-    warn(card, *root, "the text between the --- lines is not a map");
+  BOOST_OUTCOME_TRY(const ConfigNode root, read_front_matter(text, path, texts));
+  if (root.kind == ConfigNode::Kind::kNull) return card;
+  if (!root.is_map()) {
+    warn(card, root, "the text between the --- lines is not a map");
     return card;
   }
   for (const CardKey& key : kCardKeys)
-    if (const ConfigNode* node = root->find(key.name)) read_key(card, key, *node);
+    if (const ConfigNode* node = root.find(key.name)) read_key(card, key, *node);
   return card;
 }
 

@@ -47,4 +47,13 @@ std::string front_matter(std::string_view readme) {
   return yaml;
 }
 
+Result<ConfigNode> read_front_matter(std::string_view readme, const std::string& path, ConfigTexts& texts) {
+  Diagnostics errors;
+  std::optional<ConfigNode> root = read_foreign_yaml(front_matter(readme), path, texts, errors);
+  if (errors.empty()) return std::move(*root);
+  Error error = errors.together();
+  error.code = ExitCode::kBadInput;
+  return error;
+}
+
 }  // namespace ggufmill

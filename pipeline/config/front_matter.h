@@ -4,6 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "pipeline/config/yaml_reader.h"
+#include "pipeline/core/error.h"
+
 namespace ggufmill {
 
 // Returns the YAML between the first line of a README.md, which must be "---", and the next "---" or the end, for
@@ -11,5 +14,8 @@ namespace ggufmill {
 // numbers are those of the file. Quotes Norwegian (`no`) in lists of languages, and replaces tabs, which YAML forbids
 // there, with spaces.
 std::string front_matter(std::string_view readme);
+// Returns what this YAML contains; kNull if there is none. Fails with exit code 4 if it cannot be read. `path` is that
+// of the README.md, and `texts` has to outlive the node's users.
+Result<ConfigNode> read_front_matter(std::string_view readme, const std::string& path, ConfigTexts& texts);
 
 }  // namespace ggufmill

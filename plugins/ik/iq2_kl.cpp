@@ -40,13 +40,8 @@ void add(Sums& sums, const Pair& pair, float factor, const float* x, const float
 
 float search_scale(const float* x, const float* weights) {
   constexpr int kTries = 5;
-  float magnitude = 0, extreme = 0;
-  for (int i = 0; i < kSubBlock; ++i)
-    if (std::fabs(x[i]) > magnitude) {
-      magnitude = std::fabs(x[i]);
-      extreme = x[i];
-    }
-  if (magnitude < kZero) return 0;
+  const float extreme = extreme_of(std::span(x, kSubBlock));
+  if (std::fabs(extreme) < kZero) return 0;
   const auto sums_of = [&](float inverse) {
     Sums sums;
     for (int i = 0; i < kSubBlock; i += 2)

@@ -72,13 +72,8 @@ void add(Sums& sums, const Table<16>& table, const Group& group, const FourLevel
 
 float search_scale(const float* x, const float* weights) {
   constexpr int kTries = 7;
-  float magnitude = 0, extreme = 0;
-  for (int i = 0; i < kSubBlock; ++i)
-    if (std::fabs(x[i]) > magnitude) {
-      magnitude = std::fabs(x[i]);
-      extreme = x[i];
-    }
-  if (magnitude < kZero) return 0;
+  const float extreme = extreme_of(std::span(x, kSubBlock));
+  if (std::fabs(extreme) < kZero) return 0;
   Best best;
   best.scale = -extreme / kValues4.plain.front();
   for (int i = -kTries; i <= kTries; ++i)

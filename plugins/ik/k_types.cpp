@@ -53,15 +53,7 @@ struct Scales {
   bool is_shifted[kSubBlocks] = {};
 
   // Returns the scale of greatest magnitude, with its sign; the first of several.
-  float extreme() const {
-    float magnitude = 0, extreme = 0;
-    for (const float each : scale)
-      if (std::fabs(each) > magnitude) {
-        magnitude = std::fabs(each);
-        extreme = each;
-      }
-    return extreme;
-  }
+  float extreme() const { return extreme_of(scale); }
 };
 
 template <std::size_t kSize>

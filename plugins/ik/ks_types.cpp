@@ -72,14 +72,9 @@ bool try_scale(const Table<4>& table, float d, const float* x, const float* weig
 
 SubBlockScale search_levels(const float* x, const float* weights) {
   constexpr int kTries = 13;
-  float magnitude = 0, extreme = 0;
-  for (int i = 0; i < kSubBlock; ++i)
-    if (std::fabs(x[i]) > magnitude) {
-      magnitude = std::fabs(x[i]);
-      extreme = x[i];
-    }
+  const float extreme = extreme_of(std::span(x, kSubBlock));
   SubBlockScale found;
-  if (magnitude < 1e-14f) return found;
+  if (std::fabs(extreme) < 1e-14f) return found;
   found.scale = extreme / kValues2.shifted[3];
   Best tried;
   float best = 0;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <ranges>
 #include <vector>
 
 #include "plugins/ik/kt_types.h"
@@ -150,15 +151,7 @@ class TrellisRow {
   float largest_value() const { return largest_; }
 
   // Returns the scale of greatest magnitude, with its sign; the first of several.
-  float extreme() const {
-    float magnitude = 0, extreme = 0;
-    for (const SubBlock& each : sub_blocks_)
-      if (std::fabs(each.scale) > magnitude) {
-        magnitude = std::fabs(each.scale);
-        extreme = each.scale;
-      }
-    return extreme;
-  }
+  float extreme() const { return extreme_of(sub_blocks_ | std::views::transform(&SubBlock::scale)); }
 
   // Returns the best d for scales that are multiples of it, starting with `d`: tries inverse scales. code_of() returns
   // the code of a scale divided by d.

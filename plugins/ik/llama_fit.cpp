@@ -9,17 +9,6 @@
 namespace ggufmill::ik {
 namespace {
 
-// Returns the first value of greatest magnitude, with its sign; 0 if the values count as zero.
-float extreme_of(int count, const float* x) {
-  float magnitude = 0, extreme = 0;
-  for (int i = 0; i < count; ++i)
-    if (std::fabs(x[i]) > magnitude) {
-      magnitude = std::fabs(x[i]);
-      extreme = x[i];
-    }
-  return magnitude < reference::kZeroGroup ? 0 : extreme;
-}
-
 // Codes for values x ~ scale * code, in [-limit, limit - 1].
 class CodeSearch {
  public:
@@ -327,7 +316,7 @@ class TableSearch {
 
 float fit_symmetric(int count, int limit, const float* x, const float* weights, std::uint8_t* levels) {
   std::fill_n(levels, count, std::uint8_t{0});
-  const float extreme = extreme_of(count, x);
+  const float extreme = reference::extreme_or_zero({x, static_cast<std::size_t>(count)});
   if (extreme == 0) return 0;
   CodeSearch search(count, limit, x, weights);
   const float scale = search.run(extreme);
@@ -340,7 +329,7 @@ reference::AffineFit fit_affine(int count, int limit, const float* x, const floa
 }
 
 float fit_unequal(const float* x, const float* weights) {
-  const float extreme = extreme_of(kMostValues, x);
+  const float extreme = reference::extreme_or_zero({x, kMostValues});
   return extreme == 0 ? 0 : TableSearch(x, weights).run(extreme);
 }
 

@@ -211,13 +211,6 @@ void settle_symmetric(const float* x, float d, const int* codes, std::uint8_t* l
   }
 }
 
-float extreme_scale(const float* scales, int count) {
-  float extreme = 0;
-  for (int i = 0; i < count; ++i)
-    if (std::fabs(scales[i]) > std::fabs(extreme)) extreme = scales[i];
-  return extreme;
-}
-
 // ---- unequal levels ----
 
 constexpr int kSub = 32, kSubs = 8;
@@ -326,8 +319,8 @@ void IkQ6_K::encode(const float* x, const float* importance, Block& block) {
     for (int i = 0; i < kGroup; ++i) weights[i] = importance ? importance[at + i] : x[at + i] * x[at + i];
     scales[group] = fit_symmetric(kGroup, 32, x + at, weights, levels + at);
   }
-  const float extreme = extreme_scale(scales, kGroups);
-  if (std::fabs(extreme) < reference::kZeroGroup) {
+  const float extreme = reference::extreme_or_zero(scales);
+  if (extreme == 0) {
     std::memset(&block, 0, sizeof block);
     return;
   }
@@ -353,7 +346,7 @@ void IkIq4Xs::encode(const float* x, const float* importance, Block& block) {
   float scales[kSubs];
   for (int sub = 0; sub < kSubs; ++sub)
     scales[sub] = fit_unequal_block(x + kSub * sub, importance ? importance + kSub * sub : nullptr, spread);
-  const float d = -extreme_scale(scales, kSubs) / 32, inverse = d != 0 ? 1 / d : 0;
+  const float d = -reference::extreme_of(scales) / 32, inverse = d != 0 ? 1 / d : 0;
   std::uint8_t codes[kSubs], levels[kSuperBlock];
   for (int sub = 0; sub < kSubs; ++sub) {
     const int code = clamp_level(nearest_int(inverse * scales[sub]), -32, 31);

@@ -7,11 +7,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "plugins/reference/floats.h"
 
 namespace ggufmill::ik {
 
+using reference::extreme_of;
 using reference::nearest_int;
 
 // An ascending table of integers; the second half of a type's table is the first one plus `shift`. All operations are
@@ -124,14 +126,9 @@ enum class Start { kFit, kScale };
 template <std::size_t kSize>
 SubBlockScale search_tables(const Tables<kSize>& tables, int count, const float* x, const float* weights, int tries,
                             float step, Start start = Start::kFit) {
-  float magnitude = 0, extreme = 0;
-  for (int i = 0; i < count; ++i)
-    if (std::fabs(x[i]) > magnitude) {
-      magnitude = std::fabs(x[i]);
-      extreme = x[i];
-    }
+  const float extreme = extreme_of(std::span(x, static_cast<std::size_t>(count)));
   SubBlockScale found;
-  if (magnitude < kZero) return found;
+  if (std::fabs(extreme) < kZero) return found;
   Best best;
   const auto sums_of = [&](float inverse, const Table<kSize>& table, Sums& positive, Sums& negative) {
     for (int i = 0; i < count; ++i) {
@@ -186,13 +183,8 @@ void choose_levels(const Table<kSize>& table, int count, const float* x, const f
 // Returns the least-squares d of scales ~ d * code with codes in [-limit, limit - 1]; 0 if all scales are. `codes`, if
 // not null, receives the codes, unless the result is 0 for that reason.
 inline float fit_codes(std::size_t count, int limit, const float* scales, const float* weights, int* codes = nullptr) {
-  float magnitude = 0, extreme = 0;
-  for (std::size_t b = 0; b < count; ++b)
-    if (std::fabs(scales[b]) > magnitude) {
-      magnitude = std::fabs(scales[b]);
-      extreme = scales[b];
-    }
-  if (magnitude == 0) return 0;
+  const float extreme = extreme_of(std::span(scales, count));
+  if (extreme == 0) return 0;
   const auto code_of = [&](float inverse, std::size_t b) {
     return std::clamp(nearest_int(inverse * scales[b]), -limit, limit - 1);
   };

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <ranges>
 #include <vector>
 
 #include "plugins/ik/nonlinear.h"
@@ -37,15 +38,7 @@ class Row {
   }
 
   // Returns the scale of greatest magnitude, with its sign; the first of several. Scales that are NaN do not count.
-  float extreme() const {
-    float magnitude = 0, extreme = 0;
-    for (const SubBlockScale& each : found_)
-      if (std::fabs(each.scale) > magnitude) {
-        magnitude = std::fabs(each.scale);
-        extreme = each.scale;
-      }
-    return extreme;
-  }
+  float extreme() const { return extreme_of(found_ | std::views::transform(&SubBlockScale::scale)); }
 
  private:
   const float *x_, *importance_;

@@ -2,13 +2,23 @@
 // Searches for the scale and levels of one group of values: 16 or 32 weights of a block, or the scales of a
 // super-block. Every sum runs in element order, because the output bytes depend on it. Source: ggml, src/ggml-quants.c.
 
+#include <cmath>
 #include <cstdint>
+#include <span>
+
+#include "plugins/reference/floats.h"
 
 namespace ggufmill::reference {
 
 // A group whose greatest magnitude is below this value counts as all zero.
 inline constexpr float kZeroGroup = 1e-15f;
 inline constexpr int kMaxInGroup = 32;
+
+// Returns the value of greatest magnitude of a group, with its sign: the first of several; 0 if the group is all zero.
+inline float extreme_or_zero(std::span<const float> group) {
+  const float extreme = extreme_of(group);
+  return std::fabs(extreme) < kZeroGroup ? 0 : extreme;
+}
 
 // Fits x ~ scale * (level - limit), with levels in [0, 2 * limit). Tries 19 inverse scales around the one that maps the
 // extreme value to level 0, and keeps the one with the least weighted squared error. Null weights mean x * x. For an

@@ -9,19 +9,6 @@
 namespace ggufmill::reference {
 namespace {
 
-// Returns the first value of greatest magnitude, with its sign; 0 if the group counts as all zero.
-float extreme(int count, const float* x) {
-  float magnitude = 0;
-  float value = 0;
-  for (int i = 0; i < count; ++i) {
-    if (std::fabs(x[i]) > magnitude) {
-      magnitude = std::fabs(x[i]);
-      value = x[i];
-    }
-  }
-  return magnitude < kZeroGroup ? 0.0f : value;
-}
-
 int signed_level(float value, int limit) { return clamp_level(nearest_int(value), -limit, limit - 1); }
 
 void store_levels(int count, int limit, const float* x, float inverse, std::uint8_t* levels) {
@@ -65,7 +52,7 @@ bool improve_level(float x, int limit, int& level, Sums& sums) {
 }  // namespace
 
 float fit_symmetric(int count, int limit, const float* x, const float* weights, std::uint8_t* levels) {
-  const float peak = extreme(count, x);
+  const float peak = extreme_or_zero({x, static_cast<std::size_t>(count)});
   std::fill_n(levels, count, std::uint8_t{0});
   if (peak == 0) return 0;
   float inverse = static_cast<float>(-limit) / peak;
@@ -86,7 +73,7 @@ float fit_symmetric(int count, int limit, const float* x, const float* weights, 
 }
 
 float fit_symmetric_by_steps(int count, int limit, const float* x, std::uint8_t* levels) {
-  const float peak = extreme(count, x);
+  const float peak = extreme_or_zero({x, static_cast<std::size_t>(count)});
   std::fill_n(levels, count, std::uint8_t{0});
   if (peak == 0) return 0;
   const float inverse = static_cast<float>(-limit) / peak;

@@ -56,6 +56,19 @@ inline int nearest_int(float value) {
   return static_cast<int>(bits & 0x007fffffu) - 0x00400000;
 }
 
+// Returns the value of greatest magnitude, with its sign: the first of several. It is 0 if no value is above 0 or below
+// it.
+template <class Values>
+float extreme_of(const Values& values) {
+  float magnitude = 0, extreme = 0;
+  for (const float value : values)
+    if (std::fabs(value) > magnitude) {
+      magnitude = std::fabs(value);
+      extreme = value;
+    }
+  return extreme;
+}
+
 // Truncates toward zero. Returns INT32_MIN if the value does not fit or is NaN, like the x86 conversion instruction.
 inline std::int32_t to_int32(float value) {
   return value >= -0x1p31f && value < 0x1p31f ? static_cast<std::int32_t>(value) : INT32_MIN;

@@ -42,18 +42,11 @@ Trial try_inverse(const float* x, const float* weight, float inverse) {
   return sums;
 }
 
-float value_of_largest_magnitude(const float* x) {
-  float value = 0;
-  for (int i = 0; i < kSub; ++i)
-    if (std::fabs(x[i]) > std::fabs(value)) value = x[i];
-  return value;
-}
-
 // Returns the best of the scales that map the extreme value close to the lowest level. The first scale tried maps it to
 // the opposite sign instead.
 float find_scale(const float* x, const float* weight) {
-  const float extreme = value_of_largest_magnitude(x);
-  if (std::fabs(extreme) < kZeroGroup) return 0;
+  const float extreme = extreme_or_zero({x, kSub});
+  if (extreme == 0) return 0;
   const Trial first = try_inverse(x, weight, 1 / (-extreme / kIq4Values[0]));
   float scale = first.qq > 0 ? first.xq / first.qq : 0.0f;
   float best = scale * first.xq;
@@ -132,13 +125,11 @@ void Iq4Xs::encode(const float* x, const float* importance, Block& block) {
   block = {};
   const float mean_square = sum_of_squares(x, kElements) * (2.0f / kElements);
   float scales[8];
-  float most = 0;  // the scale of greatest magnitude, with its sign
   for (int sub = 0; sub < 8; ++sub) {
     const int first = kSub * sub;
     scales[sub] = find_scale(x + first, importance ? importance + first : nullptr, mean_square);
-    if (std::fabs(scales[sub]) > std::fabs(most)) most = scales[sub];
   }
-  const float d = -most / 32;
+  const float d = -extreme_of(scales) / 32;
   const float inverse = inverse_or_zero(d);
   block.d.store(d);
   for (int sub = 0; sub < 8; ++sub) {

@@ -1,9 +1,7 @@
 // The module description and its single table of kernels, all constant data. Compiled twice: into the program, as
 // ggufmill_reference_module, and into the loadable module, as ggufmill_kernels_v1.
 
-#include <array>
-#include <cstddef>
-
+#include "plugins/reference/module.h"
 #include "plugins/reference/bit_types.h"
 #include "plugins/reference/exact_lattice.h"
 #include "plugins/reference/float_types.h"
@@ -21,17 +19,6 @@
 namespace ggufmill::reference {
 namespace {
 
-template <std::size_t... kCounts>
-constexpr auto join(const std::array<ggufmill_kernel, kCounts>&... families) {
-  std::array<ggufmill_kernel, (kCounts + ...)> all{};
-  std::size_t count = 0;
-  auto append = [&](const auto& family) {
-    for (const ggufmill_kernel& kernel : family) all[count++] = kernel;
-  };
-  (append(families), ...);
-  return all;
-}
-
 constexpr auto kKernels = join(kFloatKernels, kSimpleKernels, kKKernels, kIq1Kernels, kLatticeKernels, kIq4Kernels,
                                kTernaryKernels, kFp4Kernels, kBitKernels, kNumberKernels, kSearchKernels);
 
@@ -44,19 +31,8 @@ constexpr auto kKernels = join(kFloatKernels, kSimpleKernels, kKKernels, kIq1Ker
 #define GGUFMILL_MODULE ggufmill_reference_module
 #endif
 
-extern "C" GGUFMILL_EXPORT constinit const ggufmill_module GGUFMILL_MODULE = {
-    GGUFMILL_MAGIC,
-    sizeof(ggufmill_module),
-    GGUFMILL_ABI_MAJOR,
-    GGUFMILL_ABI_MINOR,
-    sizeof(ggufmill_kernel),
-    ggufmill::reference::kKernels.size(),
-    "reference",
-    GGUFMILL_VERSION,
-    "reference",
-    "",
-    ggufmill::reference::kKernels.data(),
-};
+extern "C" GGUFMILL_EXPORT constinit const ggufmill_module GGUFMILL_MODULE =
+    ggufmill::reference::module_of(ggufmill::reference::kKernels, "reference", "reference");
 
 #ifndef GGUFMILL_LOADABLE
 extern "C" constinit const ggufmill_lattice_table ggufmill_reference_lattices = {

@@ -1,5 +1,5 @@
 #pragma once
-// The description of a module of ik_llama.cpp's types, from the arrays of kernels of its families.
+// The description of a module, from the arrays of kernels of its families.
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "plugins/abi/ggufmill_kernels.h"
 
-namespace ggufmill::ik {
+namespace ggufmill::reference {
 
 // Returns all kernels of several arrays.
 template <std::size_t... kSizes>
@@ -20,7 +20,8 @@ constexpr auto join(const std::array<ggufmill_kernel, kSizes>&... arrays) {
 
 // Returns the description of a module for an instruction set, which refers to `kernels`.
 template <std::size_t kCount>
-constexpr ggufmill_module module_of(const std::array<ggufmill_kernel, kCount>& kernels, const char* isa) {
+constexpr ggufmill_module module_of(const std::array<ggufmill_kernel, kCount>& kernels, const char* name,
+                                    const char* isa) {
   return {
       GGUFMILL_MAGIC,
       sizeof(ggufmill_module),
@@ -28,7 +29,7 @@ constexpr ggufmill_module module_of(const std::array<ggufmill_kernel, kCount>& k
       GGUFMILL_ABI_MINOR,
       sizeof(ggufmill_kernel),
       kCount,
-      "ik",
+      name,
       GGUFMILL_VERSION,
       isa,
       "",  // no features beyond those of the instruction set
@@ -36,4 +37,4 @@ constexpr ggufmill_module module_of(const std::array<ggufmill_kernel, kCount>& k
   };
 }
 
-}  // namespace ggufmill::ik
+}  // namespace ggufmill::reference

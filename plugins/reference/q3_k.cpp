@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "plugins/reference/crumbs.h"
 #include "plugins/reference/fit.h"
@@ -17,14 +18,7 @@ constexpr int kGroup = 16;
 // Computes the codes of the group scales as value + 32; the first scale of greatest magnitude gets 0. Returns the scale
 // of the codes.
 float code_plain(const float* scales, std::uint8_t* codes) {
-  float magnitude = 0;
-  float extreme = 0;
-  for (int i = 0; i < kGroups; ++i) {
-    if (std::fabs(scales[i]) > magnitude) {
-      magnitude = std::fabs(scales[i]);
-      extreme = scales[i];
-    }
-  }
+  const float extreme = extreme_of(std::span(scales, kGroups));
   std::fill_n(codes, kGroups, std::uint8_t{0});
   if (extreme == 0) return 0;
   const float inverse = -32.0f / extreme;

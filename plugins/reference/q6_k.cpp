@@ -14,19 +14,6 @@ namespace {
 constexpr int kGroups = 16;
 constexpr int kGroup = 16;
 
-// Returns the first scale of greatest magnitude; 0 if all scales are tiny (below kZeroGroup).
-float extreme_scale(const float* scales) {
-  float magnitude = 0;
-  float extreme = 0;
-  for (int i = 0; i < kGroups; ++i) {
-    if (std::fabs(scales[i]) > magnitude) {
-      magnitude = std::fabs(scales[i]);
-      extreme = scales[i];
-    }
-  }
-  return magnitude < kZeroGroup ? 0.0f : extreme;
-}
-
 // Computes the best levels for the scales as stored. A group with scale 0 keeps its levels.
 void settle_levels(const float* x, const Q6_K::Block& block, std::uint8_t* levels) {
   for (int group = 0; group < kGroups; ++group, x += kGroup, levels += kGroup) {
@@ -58,7 +45,7 @@ void Q6_K::encode(const float* x, const float* importance, Block& block) {
     const int at = group * kGroup;
     scales[group] = fit_symmetric(kGroup, 32, x + at, importance ? importance + at : nullptr, levels + at);
   }
-  const float extreme = extreme_scale(scales);
+  const float extreme = extreme_or_zero(scales);
   if (extreme == 0) {
     std::memset(&block, 0, sizeof block);
     return;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <span>
 
 #include "plugins/reference/fit.h"
 #include "plugins/reference/nibbles.h"
@@ -17,19 +18,6 @@ namespace {
 constexpr int kCount = 32;
 
 float reciprocal_or_zero(float d) { return d != 0 ? 1.0f / d : 0.0f; }
-
-// Returns the first value of greatest magnitude, with its sign.
-float extreme(const float* x) {
-  float magnitude = 0;
-  float value = 0;
-  for (int j = 0; j < kCount; ++j) {
-    if (magnitude < std::fabs(x[j])) {
-      magnitude = std::fabs(x[j]);
-      value = x[j];
-    }
-  }
-  return value;
-}
 
 // Computes signed bytes q for x = d * q, rounded to nearest with ties away from zero; the greatest magnitude gets 127.
 // Returns d.
@@ -45,7 +33,7 @@ float signed_bytes(const float* x, std::uint8_t* qs) {
 // Computes levels 0 .. 2 * half - 1 for x = d * (level - half), with ties rounded up; the extreme value gets level 0.
 // Returns d.
 float symmetric_levels(const float* x, int half, std::uint8_t* levels) {
-  const float d = extreme(x) / static_cast<float>(-half);
+  const float d = extreme_of(std::span(x, kCount)) / static_cast<float>(-half);
   const float inverse = reciprocal_or_zero(d);
   const float rounding = static_cast<float>(half) + 0.5f;
   for (int j = 0; j < kCount; ++j) {

@@ -54,30 +54,23 @@ void set_fields(const Iq2SFormat::Block& block, const LatticeFields<Iq2SFormat>:
   fields.scales.set([&](int i) { return scales_of(block.d, load_nibbles(block.scales, i, 16)); });
 }
 
-template <class Format>
-void decode_format(const typename Format::Block* blocks, std::uint64_t count, float* x) {
-  using Fields = LatticeFields<Format>;
-  decode_lattice<Format>(blocks, count, x,
-                         [](const typename Format::Block& block, const typename Fields::Book& book, Fields& fields) {
-                           set_fields(block, book, fields);
-                         });
-}
+constexpr auto kSetFields = [](const auto& block, const auto& book, auto& fields) { set_fields(block, book, fields); };
 
 }  // namespace
 
 template <>
 void Iq2Xxs::decode(const Block* block, std::uint64_t count, float* x) {
-  decode_format<Iq2XxsFormat>(block, count, x);
+  decode_lattice<Iq2XxsFormat>(block, count, x, kSetFields);
 }
 
 template <>
 void Iq2Xs::decode(const Block* block, std::uint64_t count, float* x) {
-  decode_format<Iq2XsFormat>(block, count, x);
+  decode_lattice<Iq2XsFormat>(block, count, x, kSetFields);
 }
 
 template <>
 void Iq2S::decode(const Block* block, std::uint64_t count, float* x) {
-  decode_format<Iq2SFormat>(block, count, x);
+  decode_lattice<Iq2SFormat>(block, count, x, kSetFields);
 }
 
 }  // namespace ggufmill::simd

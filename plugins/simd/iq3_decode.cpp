@@ -36,25 +36,18 @@ void set_fields(const Iq3SFormat::Block& block, const LatticeFields<Iq3SFormat>:
   });
 }
 
-template <class Format>
-void decode_format(const typename Format::Block* blocks, std::uint64_t count, float* x) {
-  using Fields = LatticeFields<Format>;
-  decode_lattice<Format>(blocks, count, x,
-                         [](const typename Format::Block& block, const typename Fields::Book& book, Fields& fields) {
-                           set_fields(block, book, fields);
-                         });
-}
+constexpr auto kSetFields = [](const auto& block, const auto& book, auto& fields) { set_fields(block, book, fields); };
 
 }  // namespace
 
 template <>
 void Iq3Xxs::decode(const Block* block, std::uint64_t count, float* x) {
-  decode_format<Iq3XxsFormat>(block, count, x);
+  decode_lattice<Iq3XxsFormat>(block, count, x, kSetFields);
 }
 
 template <>
 void Iq3S::decode(const Block* block, std::uint64_t count, float* x) {
-  decode_format<Iq3SFormat>(block, count, x);
+  decode_lattice<Iq3SFormat>(block, count, x, kSetFields);
 }
 
 }  // namespace ggufmill::simd

@@ -1,9 +1,7 @@
 // The module description and its single table of kernels, all constant data. Built once per instruction
 // set, which the build specifies (GGUFMILL_SIMD_ISA).
 
-#include <array>
-#include <cstddef>
-
+#include "plugins/reference/module.h"
 #include "plugins/reference/number_types.h"
 #include "plugins/simd/bit_types.h"
 #include "plugins/simd/float_types.h"
@@ -20,46 +18,24 @@
 namespace ggufmill::simd {
 namespace {
 
-template <std::size_t... kCounts>
-constexpr auto join(const std::array<ggufmill_kernel, kCounts>&... families) {
-  std::array<ggufmill_kernel, (kCounts + ...)> all{};
-  std::size_t count = 0;
-  auto append = [&](const auto& family) {
-    for (const ggufmill_kernel& kernel : family) all[count++] = kernel;
-  };
-  (append(families), ...);
-  return all;
-}
-
 // One line per family.
-constexpr auto kKernels = join(  //
-    kFloatKernels,               //
-    kSimpleKernels,              //
-    kKKernels,                   //
-    kIq1Kernels,                 //
-    kIq2Kernels,                 //
-    kIq3Kernels,                 //
-    kIq4Kernels,                 //
-    kTernaryKernels,             //
-    kFp4Kernels,                 //
-    kBitKernels,                 //
-    reference::kNumberKernels,   //
-    kSearchKernels               //
+constexpr auto kKernels = reference::join(  //
+    kFloatKernels,                          //
+    kSimpleKernels,                         //
+    kKKernels,                              //
+    kIq1Kernels,                            //
+    kIq2Kernels,                            //
+    kIq3Kernels,                            //
+    kIq4Kernels,                            //
+    kTernaryKernels,                        //
+    kFp4Kernels,                            //
+    kBitKernels,                            //
+    reference::kNumberKernels,              //
+    kSearchKernels                          //
 );
 
 }  // namespace
 }  // namespace ggufmill::simd
 
-extern "C" GGUFMILL_EXPORT constinit const ggufmill_module ggufmill_kernels_v1 = {
-    GGUFMILL_MAGIC,
-    sizeof(ggufmill_module),
-    GGUFMILL_ABI_MAJOR,
-    GGUFMILL_ABI_MINOR,
-    sizeof(ggufmill_kernel),
-    ggufmill::simd::kKernels.size(),
-    "simd",
-    GGUFMILL_VERSION,
-    GGUFMILL_SIMD_ISA,
-    "",  // nothing beyond the instruction set itself
-    ggufmill::simd::kKernels.data(),
-};
+extern "C" GGUFMILL_EXPORT constinit const ggufmill_module ggufmill_kernels_v1 =
+    ggufmill::reference::module_of(ggufmill::simd::kKernels, "simd", GGUFMILL_SIMD_ISA);

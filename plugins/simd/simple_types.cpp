@@ -4,6 +4,7 @@
 #include "plugins/simd/simple_types.h"
 
 #include <cmath>
+#include <span>
 
 #include "plugins/simd/four_blocks.h"
 
@@ -39,13 +40,6 @@ struct Levels {
 
 float reciprocal_or_zero(float d) { return d != 0 ? 1.0f / d : 0.0f; }
 
-float extreme_in_order(const float* x) {
-  float magnitude = 0, value = 0;
-  for (int j = 0; j < kCount; ++j)
-    if (magnitude < std::fabs(x[j])) magnitude = std::fabs(x[j]), value = x[j];
-  return value;
-}
-
 // Returns the first value of greatest magnitude, with its sign. The bits of magnitudes order like integers, with NaNs
 // above all numbers.
 float extreme(const Values& values, const float* x) {
@@ -57,7 +51,7 @@ float extreme(const Values& values, const float* x) {
   }
   greatest = hn::MaxOfLanes(kWords, greatest);
   const std::uint32_t bits = hn::GetLane(greatest);
-  if (HWY_UNLIKELY(bits > 0x7f800000)) return extreme_in_order(x);
+  if (HWY_UNLIKELY(bits > 0x7f800000)) return reference::extreme_of(std::span(x, kCount));
   std::uint32_t equal = 0;
   for (int v = 0; v < kVectors; ++v) equal |= mask_bits(mask_of(magnitudes[v] == greatest)) << (v * kStep);
   return bits == 0 ? 0 : x[__builtin_ctz(equal)];

@@ -10,7 +10,6 @@
 #include <charconv>
 
 #include "pipeline/config/front_matter.h"
-#include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/pattern.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -108,19 +107,10 @@ Result<json::object> read_model_card(const fs::path& folder, std::vector<std::st
   BOOST_OUTCOME_TRY(const auto file, open_source(path));
   std::string readme(std::min(file->bytes(), kMaxRead), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(readme))));
-  const std::string yaml = front_matter(readme);
-  if (yaml.empty()) return json::object();
-
   ConfigTexts texts;
-  Diagnostics errors;
-  const auto root = read_foreign_yaml(yaml, path, texts, errors);
-  if (!errors.empty()) {
-    Error error = errors.together();
-    error.code = ExitCode::kBadInput;
-    return error;
-  }
-  if (root->is_map()) return value_of(*root, ScalarTypes()).as_object();
-  if (root->kind != ConfigNode::Kind::kNull)
+  BOOST_OUTCOME_TRY(const ConfigNode root, read_front_matter(readme, path.string(), texts));
+  if (root.is_map()) return value_of(root, ScalarTypes()).as_object();
+  if (root.kind != ConfigNode::Kind::kNull)
     warnings.push_back(fmt::format("{}: the text between the --- lines is not a map; ignored", path.string()));
   return json::object();
 }
