@@ -109,7 +109,7 @@ constexpr std::size_t kFloatBytes = kWeights * sizeof(float);
 bool is_decoder(const Job& job) { return job.kernel->operation == GGUFMILL_DECODE; }
 
 std::size_t packed_bytes(const ggufmill_kernel& kernel) {
-  return kWeights / kernel.block_elements * kernel.block_bytes;
+  return kRows * (kernel.row_header_bytes + kCols / kernel.block_elements * kernel.block_bytes);
 }
 
 const std::vector<float>& weights() {
