@@ -427,7 +427,8 @@ void search_affine(const SearchLanes<256>& block, const float* const* x, std::ui
                    reference::AffineCodes* codes, bool* found) {
   using Problem = AffineProblem<Codec>;
   const reference::AffineEffort& tried = reference::kAffineEfforts[effort - 1];
-  const PerLane<double> zeros = weighted_squares(block);
+  PerLane<double> zeros;
+  store(weighted_squares(block), zeros.at);
   typename Problem::Result result(zeros);
   Problem(tried, block.is_plain, block.x, block.weights).search(result, 1);
   if (tried.reflects) {

@@ -55,15 +55,33 @@ inline Floats floats_of(const PerLane<float>& lanes) { return hn::Load(kFloats, 
 inline PerLane<float> per_lane(Mask mask) { return per_lane(or_zero(mask, floats(1))); }
 inline Mask mask_of(const PerLane<float>& lanes) { return differ(floats_of(lanes), floats(0)); }
 
+// A double per lane.
+inline constexpr hn::Repartition<double, decltype(kFloats)> kDoubles{};
+struct LaneDoubles {
+  using Half = hn::Vec<decltype(kDoubles)>;
+  Half low, high;
+
+  friend LaneDoubles operator+(LaneDoubles a, LaneDoubles b) { return {a.low + b.low, a.high + b.high}; }
+  friend LaneDoubles operator*(LaneDoubles a, LaneDoubles b) { return {a.low * b.low, a.high * b.high}; }
+};
+
+inline LaneDoubles doubles_of(Floats values) {
+  constexpr hn::Half<decltype(kFloats)> kHalf;
+  return {hn::PromoteTo(kDoubles, hn::LowerHalf(kHalf, values)), hn::PromoteTo(kDoubles, hn::UpperHalf(kHalf, values))};
+}
+inline void store(LaneDoubles values, double* at) {
+  hn::Store(values.low, kDoubles, at);
+  hn::Store(values.high, kDoubles, at + kLanes / 2);
+}
+
 // Returns the sum of w x x of each lane, in element order.
 template <int kCount>
-PerLane<double> weighted_squares(const SearchLanes<kCount>& block) {
-  PerLane<double> sums;
-  for (int i = 0; i < kCount; ++i)
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const double x = double{block.x[static_cast<std::size_t>(i) * kLanes + lane]};
-      sums.at[lane] += double{block.weights[static_cast<std::size_t>(i) * kLanes + lane]} * x * x;
-    }
+LaneDoubles weighted_squares(const SearchLanes<kCount>& block) {
+  LaneDoubles sums = doubles_of(floats(0));
+  for (int i = 0; i < kCount; ++i) {
+    const LaneDoubles x = doubles_of(hn::Load(kFloats, block.x + i * kLaneStep));
+    sums = sums + doubles_of(hn::Load(kFloats, block.weights + i * kLaneStep)) * x * x;
+  }
   return sums;
 }
 
