@@ -34,6 +34,7 @@ HWY_INLINE void weighted_sums_of_lines(const float* x, const float* w, const Lin
     inverse[k] = inverse_of(lines[k].scale);
     q_sums[k] = qq[k] = qx[k] = errors[k] = zero;
   }
+  GGUFMILL_ROLLED
   for (int i = 0; i < kGroup; ++i) {
     const Floats value = hn::Load(kFloats, x + i * kLaneStep), weight = hn::Load(kFloats, w + i * kLaneStep);
     const auto weighted = [&](Floats number) { return kIsPlain ? number : weight * number; };
@@ -47,7 +48,7 @@ HWY_INLINE void weighted_sums_of_lines(const float* x, const float* w, const Lin
         errors[k] = errors[k] + weighted(e) * e;
       }
       q_sums[k] = q_sums[k] + wq;
-      qq[k] = qq[k] + wq * q;
+      qq[k] = kIsPlain ? hn::MulAdd(q, q, qq[k]) : qq[k] + wq * q;  // fused where it is exact: of whole numbers
       qx[k] = qx[k] + wq * value;
     }
   }
