@@ -202,23 +202,29 @@ class BlockStream {
       rows_to_lanes(weights, kElements, lanes_.weights);
       return;
     }
+    // First, because its additions wait for each other, and what follows need not wait.
+    const bool has_roots = call_.weights == GGUFMILL_WEIGHTS_QUARTER;
+    const Floats spread = has_roots ? floats(2) * mean_square() : floats(0);
     const bool is_given = call_.importance && call_.weights != GGUFMILL_WEIGHTS_PLAIN;
     if (is_given)
       rows_to_lanes(importance_, kElements, lanes_.weights);
     else
       for (std::uint32_t i = 0; i < kElements; ++i) hn::Store(floats(1), kFloats, lanes_.weights + i * kLanes);
-    if (call_.weights != GGUFMILL_WEIGHTS_QUARTER) return;
-    Floats squares = floats(0);
-    for (std::uint32_t i = 0; i < kElements; ++i) {
-      const Floats x = hn::Load(kFloats, lanes_.x + i * kLanes);
-      squares = squares + x * x;
-    }
-    const Floats spread = floats(2) * (squares / floats(static_cast<float>(kElements)));
+    if (!has_roots) return;
     for (std::uint32_t i = 0; i < kElements; ++i) {
       const Floats x = hn::Load(kFloats, lanes_.x + i * kLanes);
       const Floats root = hn::Sqrt(hn::Sqrt(spread + x * x));
       hn::Store(hn::Load(kFloats, lanes_.weights + i * kLanes) * root, kFloats, lanes_.weights + i * kLanes);
     }
+  }
+
+  Floats mean_square() const {
+    Floats squares = floats(0);
+    for (std::uint32_t i = 0; i < kElements; ++i) {
+      const Floats x = hn::Load(kFloats, lanes_.x + i * kLanes);
+      squares = squares + x * x;
+    }
+    return squares / floats(static_cast<float>(kElements));
   }
 
   const ggufmill_call& call_;
