@@ -273,7 +273,7 @@ class CoarseGroup {
   // Beyond these, products of a margin or a term may underflow or overflow.
   static constexpr float kTiny = 0x1p-100f, kHuge = 0x1p100f;
   // Units in the mean of the terms of an entry of each table, so that the sums of good points are some tens of units.
-  static constexpr float kUnits = Tables::kInTable == 1 ? 600 : 400;
+  static constexpr float kUnits = Tables::kInTable == 1 ? 450 : 400;
 
   // The unit of bytes, and the sum of the least terms.
   struct Unit {
@@ -401,7 +401,7 @@ class LikelyLines {
   static constexpr int kNodes = 4;                            // the ends of the intervals
   static constexpr int kMostLikely = std::min(kPoints, 256);  // of a group, on average
   // The usual scales give the greatest value these parts of the top.
-  static constexpr float kLowest = 0.5f, kHighest = is_shifted(kSums) ? 2.6f : 1.6f;
+  static constexpr float kLowest = is_shifted(kSums) ? 0.5f : 0.55f, kHighest = is_shifted(kSums) ? 2.6f : 1.4f;
   using Nodes = typename Coarse::template Nodes<kNodes>;
 
   // A point's line at a node.
