@@ -5,6 +5,7 @@
 
 #include "plugins/reference/fit.h"
 #include "plugins/reference/search_affine.h"
+#include "plugins/simd/bytes.h"
 #include "plugins/simd/search_lanes.h"
 
 namespace ggufmill::simd {
@@ -422,6 +423,17 @@ class AffineProblem {
   Floats w_sums_[kGroups], wx_sums_[kGroups];
 };
 
+// Sets the levels of kCount values of a block, with values in lanes; see put_levels() of
+// plugins/reference/search_affine.cpp.
+template <int kCount>
+HWY_INLINE void put_levels(const float* x, float scale, float minimum, int limit, std::uint8_t* levels) {
+  const Floats inverse = floats(reference::inverse_of(scale)), most = floats(static_cast<float>(limit));
+  for (int i = 0; i < kCount; i += kLaneStep) {
+    const Floats scaled = (hn::LoadU(kFloats, x + i) + floats(minimum)) * inverse;
+    store_bytes(as_words(round_to_ints(nearest_within(scaled, floats(0), most))), levels + i);
+  }
+}
+
 // A LaneSearch of types with scales and minimums.
 template <class Codec>
 void search_affine(const SearchLanes<256>& block, const float* const* x, std::uint32_t effort,
@@ -452,7 +464,13 @@ void search_affine(const SearchLanes<256>& block, const float* const* x, std::ui
       codes[lane].minimums[group] = static_cast<std::uint8_t>(minimums.at[lane]);
     }
   }
-  for (std::size_t lane = 0; lane < kLanes; ++lane) reference::put_levels(Codec::kFormat, x[lane], codes[lane]);
+  constexpr int kGroup = Codec::kFormat.group;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    reference::AffineCodes& of_lane = codes[lane];
+    for (int group = 0; group < Problem::kGroups; ++group)
+      put_levels<kGroup>(x[lane] + group * kGroup, of_lane.d * of_lane.scales[group],
+                         of_lane.dmin * of_lane.minimums[group], Codec::kFormat.limit, of_lane.levels + group * kGroup);
+  }
 }
 
 // A LaneSearch of types with a scale and a minimum for each block.
@@ -487,7 +505,7 @@ void search_line(const SearchLanes<reference::kInLine>& block, const float* cons
     }
     codes[lane].d = d.at[lane];
     codes[lane].m = m.at[lane];
-    reference::put_levels(kLimit, x[lane], codes[lane]);
+    put_levels<reference::kInLine>(x[lane], codes[lane].d, -codes[lane].m, kLimit, codes[lane].levels);
     found[lane] = error.at[lane] < FLT_MAX;
   }
 }
