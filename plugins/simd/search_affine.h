@@ -25,7 +25,9 @@ struct LineNumbers {
   Floats scale, minimum;
 };
 
-// Computes the sums of kLines lines. Without kHasErrors, `error` is 0; with kIsPlain, all weights are 1.
+// Computes the sums of kLines lines. Without kHasErrors, `error` is 0; with kIsPlain, all weights are 1. With
+// kHasErrors, a scale is a half, or one times a code of up to 64, so that its product with a level has at most 11 + 6 +
+// 5 bits: it is exact, and the fused operation rounds as the others do.
 template <int kLines, int kGroup, int kLimit, bool kHasErrors, bool kIsPlain>
 HWY_INLINE void weighted_sums_of_lines(const float* x, const float* w, const LineNumbers* lines, AffineSums* sums) {
   const Floats zero = floats(0);
@@ -45,7 +47,7 @@ HWY_INLINE void weighted_sums_of_lines(const float* x, const float* w, const Lin
       const Floats q = at_most<kLimit>(hn::Round(greater(above * inverse[k], zero)));
       const Floats wq = weighted(q);
       if constexpr (kHasErrors) {
-        const Floats e = above - lines[k].scale * q;
+        const Floats e = hn::NegMulAdd(lines[k].scale, q, above);
         errors[k] = errors[k] + weighted(e) * e;
       }
       q_sums[k] = q_sums[k] + wq;

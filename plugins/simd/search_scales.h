@@ -101,7 +101,9 @@ struct ScaleGroups {
     return best;
   }
 
-  // Computes the errors at kScales scales with these inverses, of the values that `lanes` loads.
+  // Computes the errors at kScales scales with these inverses, of the values that `lanes` loads. A scale is a half, or
+  // one times a code, so that its product with a value has at most 11 + 7 + 5 or 11 + 5 + 7 bits: it is exact, and the
+  // fused operation rounds as the others do.
   template <int kScales, bool kIsPlain, class Lanes>
   static HWY_INLINE void errors_at(const float* x, const float* w, const Lanes& lanes, const Floats* scales,
                                    const Floats* inverse, Floats* errors) {
@@ -113,7 +115,7 @@ struct ScaleGroups {
       const Floats weight = kIsPlain ? value : lanes(w + i * kLaneStep);
       GGUFMILL_UNROLL
       for (int k = 0; k < kScales; ++k) {
-        const Floats e = value - scales[k] * nearest_value(value * inverse[k]);
+        const Floats e = hn::NegMulAdd(scales[k], nearest_value(value * inverse[k]), value);
         errors[k] = errors[k] + (kIsPlain ? e : weight * e) * e;
       }
     }
@@ -334,9 +336,15 @@ class ScaleProblem {
         is_on[sign] |= descents[i].round + 1 < effort_.rounds && totals[sign].at[i] < descents[i].before;
       }
     }
+    ValueSums sums[kGroups];
     for (int sign = 0; sign < 2; ++sign) {
       if (!is_on[sign]) continue;
-      const PerLane<float> next = per_lane(next_d<kIsPlain>(lanes, d, choices[sign].codes, sign));
+      for (int group = 0; group < kGroups; ++group) {
+        const Floats code = sign == 0 ? choices[0].codes[group] : hn::Neg(choices[1].codes[group]);
+        if (sign == 1 && is_on[0] && all(code == choices[0].codes[group])) continue;  // has the sums of the other
+        sums[group] = Groups::template values_at<kIsPlain>(x(group), w(group), lanes, d * code);
+      }
+      const PerLane<float> next = per_lane(next_d(choices[sign].codes, sums));
       for (int i = 0; i < count; ++i) {
         const Descent& from = descents[i];
         const bool splits = from.is_pair && is_apart.at[i] != 0;
@@ -369,8 +377,11 @@ class ScaleProblem {
     Trial next = trial(lanes, d, 0, 0);
     for (int group = 0; group < kGroups; ++group) {
       Floats best[kSigns], least[kSigns], first_middle[kSigns];
-      std::fill_n(best, kSigns, floats(0));
-      std::fill_n(least, kSigns, floats(FLT_MAX));
+      GGUFMILL_UNROLL
+      for (int sign = 0; sign < kSigns; ++sign) {
+        best[sign] = first_middle[sign] = floats(0);
+        least[sign] = floats(FLT_MAX);
+      }
       Trial now = next;
       if (group + 1 < kGroups) next = trial(lanes, d, group + 1, 0);  // its divisions take long
       for (int kept = 0; kept < effort_.kept; ++kept) {
@@ -381,14 +392,17 @@ class ScaleProblem {
         const Floats* const codes = now.codes;
         Floats errors[kCodes];
         Groups::template errors_at<kCodes, kIsPlain>(x(group), w(group), lanes, now.scales, now.inverse, errors);
+        const bool is_inside = kept == 0 && all(hn::Abs(now.exact) < most);  // all codes are in both ranges
         for (int sign = 0; sign < kSigns; ++sign) {
           const Floats middle = sign == 0 ? lesser(greater(now.exact, hn::Neg(beyond)), most)
                                           : lesser(greater(now.exact, hn::Neg(most)), beyond);
           for (int i = 0; i < kCodes; ++i) {
             const int k = sign == 0 ? i : kCodes - 1 - i;
             Mask better = hn::And(has, errors[k] < least[sign]);
-            better = hn::And(better, hn::Abs(codes[k] - middle) <= floats(1));
-            better = hn::And(better, sign == 0 ? codes[k] <= most : codes[k] >= hn::Neg(most));
+            if (!is_inside) {
+              better = hn::And(better, hn::Abs(codes[k] - middle) <= floats(1));
+              better = hn::And(better, sign == 0 ? codes[k] <= most : codes[k] >= hn::Neg(most));
+            }
             if (kept > 0) better = and_greater(better, hn::Abs(codes[k] - first_middle[sign]), floats(1));
             best[sign] = choose(better, codes[k], best[sign]);
             least[sign] = choose(better, errors[k], least[sign]);
@@ -403,18 +417,15 @@ class ScaleProblem {
     }
   }
 
-  // Returns the d of least squared error for some codes; `sign` is 1 for those of -d. The result is 0 if there is none.
-  template <bool kIsPlain>
-  HWY_INLINE Floats next_d(const Lanes& lanes, Floats d, const Floats* codes, int sign) const {
+  // Returns the d of least squared error for some codes and their sums. The result is 0 if there is none.
+  static Floats next_d(const Floats* codes, const ValueSums* sums) {
     LaneDoubles vx = doubles_of(floats(0)), vv = vx;
-    const Floats signed_d = sign == 0 ? d : hn::Neg(d);
     for (int group = 0; group < kGroups; ++group) {
-      const ValueSums sums = Groups::template values_at<kIsPlain>(x(group), w(group), lanes, signed_d * codes[group]);
       // A code of 0 adds nothing; it also stands for groups where no error was finite, whose sums may be infinite.
       const Mask counts = differ(codes[group], floats(0));
       const LaneDoubles factor = doubles_of(codes[group]);
-      vx = vx + factor * doubles_of(or_zero(counts, sums.vx));
-      vv = vv + factor * factor * doubles_of(or_zero(counts, sums.vv));
+      vx = vx + factor * doubles_of(or_zero(counts, sums[group].vx));
+      vv = vv + factor * factor * doubles_of(or_zero(counts, sums[group].vv));
     }
     PerLane<double> vx_of, vv_of;
     store(vx, vx_of.at);
