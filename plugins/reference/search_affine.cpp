@@ -267,8 +267,6 @@ class AffineProblem {
   float w_sums_[AffineCodes::kMostGroups], wx_sums_[AffineCodes::kMostGroups];
 };
 
-}  // namespace
-
 void put_levels(const AffineFormat& format, const float* x, AffineCodes& codes) {
   for (int group = 0; group < kSuper / format.group; ++group) {
     const float inverse = inverse_of(codes.d * static_cast<float>(codes.scales[group]));
@@ -283,6 +281,8 @@ void put_levels(int limit, const float* x, LineCodes& codes) {
   for (int i = 0; i < kInLine; ++i)
     codes.levels[i] = static_cast<std::uint8_t>(nearest_code((x[i] - codes.m) * inverse, 0, limit));
 }
+
+}  // namespace
 
 bool search_affine(const AffineFormat& format, const float* x, const float* weights, std::uint32_t effort,
                    AffineCodes& codes) {

@@ -47,9 +47,6 @@ struct AffineCodes {
 bool search_affine(const AffineFormat& format, const float* x, const float* weights, std::uint32_t effort,
                    AffineCodes& codes);
 
-// Sets the levels for the scales and minimums of `codes`.
-void put_levels(const AffineFormat& format, const float* x, AffineCodes& codes);
-
 // The same for a block of 32 with its own d and m, of either sign: x ~ d * level + m.
 inline constexpr int kInLine = 32;
 inline constexpr float kLineAcross = 1.95f;  // AffineFormat::across; `first` is the limit less 1
@@ -59,6 +56,5 @@ struct LineCodes {
   std::uint8_t levels[kInLine] = {};
 };
 bool search_line(int limit, const float* x, const float* weights, std::uint32_t effort, LineCodes& codes);
-void put_levels(int limit, const float* x, LineCodes& codes);
 
 }  // namespace ggufmill::reference

@@ -209,8 +209,9 @@ class EvenPoints {
   float inverted_[Shape::kAllGroups][Shape::kPoints];  // xm with the least of its terms negative
 };
 
-// `Points` chooses as AllPoints does, as EvenPoints, or as ShiftedPoints. If it has turn_to(sub), this is called before
-// points of another sub-block are chosen. `kIsQuick` is for kQuickEffort.
+// `Points` chooses as AllPoints does, as EvenPoints, or as ShiftedPoints. If it has turn_to(sub, low, high), this is
+// called before points of another sub-block are chosen, with the least and the greatest of their scales. `kIsQuick` is
+// for kQuickEffort.
 template <class Format, class Points, bool kIsQuick>
 class BookSearch {
  public:
@@ -319,16 +320,19 @@ class BookSearch {
 
   // Chooses codes and points at a d; false if there are none.
   bool choose_codes(float d, Round& round) {
+    const auto scale_of = [&](int code) { return Format::scale(d, static_cast<unsigned>(code)); };
     for (int sub = 0; sub < kSubs; ++sub) {
-      if constexpr (requires { points_of_.turn_to(sub); }) points_of_.turn_to(sub);
       const float step = Format::scale(1, 1) - Format::scale(1, 0);
       const int middle = nearest_code((scales_[sub] / d - Format::scale(1, 0)) / step, 0, kMostCode);
+      if constexpr (requires { points_of_.turn_to(sub, 1.0f, 1.0f); })
+        points_of_.turn_to(sub, scale_of(middle > 0 ? middle - 1 : 0),
+                           scale_of(middle < kMostCode ? middle + 1 : middle));
       Sums best;
       best.error = FLT_MAX;
       round.codes[sub] = 0;
       for (int code = middle - 1; code <= middle + 1; ++code) {
         if (code < 0 || code > kMostCode) continue;
-        const Sums sums = choose(sub, Format::scale(d, static_cast<unsigned>(code)));
+        const Sums sums = choose(sub, scale_of(code));
         if (!(sums.error < best.error)) continue;
         best = sums;
         round.codes[sub] = code;

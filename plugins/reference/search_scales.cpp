@@ -180,8 +180,6 @@ void put_levels_at(const ScaleFormat& format, const float* x, float scale, std::
   }
 }
 
-}  // namespace
-
 void put_levels(const ScaleFormat& format, const float* x, ScaleCodes& codes) {
   for (int group = 0; group < 256 / format.group; ++group)
     put_levels_at(format, x + group * format.group, codes.d * static_cast<float>(codes.scales[group]),
@@ -191,6 +189,8 @@ void put_levels(const ScaleFormat& format, const float* x, ScaleCodes& codes) {
 void put_levels_alone(const ScaleFormat& format, const float* x, ScaleCodes& codes) {
   put_levels_at(format, x, codes.d, codes.levels);
 }
+
+}  // namespace
 
 bool search_scales(const ScaleFormat& format, const float* x, const float* weights, std::uint32_t effort,
                    ScaleCodes& codes) {

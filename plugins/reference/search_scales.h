@@ -49,8 +49,4 @@ bool search_scales(const ScaleFormat& format, const float* x, const float* weigh
 bool search_one_scale(const ScaleFormat& format, const float* x, const float* weights, std::uint32_t effort,
                       ScaleCodes& codes);
 
-// Set the levels for the scales of `codes`.
-void put_levels(const ScaleFormat& format, const float* x, ScaleCodes& codes);
-void put_levels_alone(const ScaleFormat& format, const float* x, ScaleCodes& codes);
-
 }  // namespace ggufmill::reference

@@ -40,14 +40,48 @@ class Fp4Steps {
   Floats values_[kPositiveFp4];
 };
 
+// The same for a scale that is a power of two and at least kLeast, and values below 2^16 scales. Then dividing by it is
+// exact, but for results near 0, and so are the distances to the two levels around a value: the nearest level follows
+// from the quotient.
+class Fp4Powers {
+ public:
+  static constexpr float kLeast = 0x1p-127f;  // its inverse is finite
+
+  explicit Fp4Powers(float scale) : inverse_(floats(1.0f / scale)) {}
+
+  // Returns the nearest level; the first one on a tie.
+  Words nearest(Floats x) const {
+    const Floats quotient = hn::Abs(x) * inverse_;
+    // From 2 on, a level is an exponent and a bit of the mantissa; half of that bit is rounded down. Below 2, this is
+    // at most the nearest level.
+    const Ints rounded = hn::ShiftRight<22>(as_ints(quotient) + ints(0x1fffff)) - ints(254);
+    const Ints one = ints(1), zero = ints(0);
+    const Ints below = choose(quotient > floats(0.5f), one, zero) + choose(quotient > floats(1.5f), one, zero);
+    const Words best = as_words(hn::Min(hn::Max(rounded, below), ints(kPositiveFp4 - 1)));
+    const Words sign = hn::ShiftRight<28>(as_words(x)) & words(8);
+    return best | choose(mask_of(best == words(0)), best, sign);
+  }
+
+ private:
+  Floats inverse_;
+};
+
 // Writes the levels of 32 values to 16 bytes, with the first half of the values in the low nibbles.
-inline void put_fp4_of_32(const float* x, float scale, std::uint8_t* qs) {
-  const Fp4Steps steps(scale);
+template <class Steps>
+void put_fp4_levels_of_32(const float* x, const Steps& steps, std::uint8_t* qs) {
   for (int i = 0; i < 16; i += static_cast<int>(kLanes)) {
     const Words low = steps.nearest(hn::LoadU(kFloats, x + i));
     const Words high = steps.nearest(hn::LoadU(kFloats, x + 16 + i));
     store_bytes(low | hn::ShiftLeft<4>(high), qs + i);
   }
+}
+
+// The scale is a power of two.
+inline void put_fp4_of_32(const float* x, float scale, std::uint8_t* qs) {
+  if (scale >= Fp4Powers::kLeast)
+    put_fp4_levels_of_32(x, Fp4Powers(scale), qs);
+  else
+    put_fp4_levels_of_32(x, Fp4Steps(scale), qs);
 }
 
 // The same for 16 values and 8 bytes.

@@ -5,6 +5,7 @@
 
 #include "plugins/reference/fit.h"
 #include "plugins/reference/search_affine.h"
+#include "plugins/simd/bytes.h"
 #include "plugins/simd/search_lanes.h"
 
 namespace ggufmill::simd {
@@ -24,7 +25,9 @@ struct LineNumbers {
   Floats scale, minimum;
 };
 
-// Computes the sums of kLines lines. Without kHasErrors, `error` is 0; with kIsPlain, all weights are 1.
+// Computes the sums of kLines lines. Without kHasErrors, `error` is 0; with kIsPlain, all weights are 1. With
+// kHasErrors, a scale is a half, or one times a code of up to 64, so that its product with a level has at most 11 + 6 +
+// 5 bits: it is exact, and the fused operation rounds as the others do.
 template <int kLines, int kGroup, int kLimit, bool kHasErrors, bool kIsPlain>
 HWY_INLINE void weighted_sums_of_lines(const float* x, const float* w, const LineNumbers* lines, AffineSums* sums) {
   const Floats zero = floats(0);
@@ -34,6 +37,7 @@ HWY_INLINE void weighted_sums_of_lines(const float* x, const float* w, const Lin
     inverse[k] = inverse_of(lines[k].scale);
     q_sums[k] = qq[k] = qx[k] = errors[k] = zero;
   }
+  GGUFMILL_ROLLED
   for (int i = 0; i < kGroup; ++i) {
     const Floats value = hn::Load(kFloats, x + i * kLaneStep), weight = hn::Load(kFloats, w + i * kLaneStep);
     const auto weighted = [&](Floats number) { return kIsPlain ? number : weight * number; };
@@ -43,11 +47,11 @@ HWY_INLINE void weighted_sums_of_lines(const float* x, const float* w, const Lin
       const Floats q = at_most<kLimit>(hn::Round(greater(above * inverse[k], zero)));
       const Floats wq = weighted(q);
       if constexpr (kHasErrors) {
-        const Floats e = above - lines[k].scale * q;
+        const Floats e = hn::NegMulAdd(lines[k].scale, q, above);
         errors[k] = errors[k] + weighted(e) * e;
       }
       q_sums[k] = q_sums[k] + wq;
-      qq[k] = qq[k] + wq * q;
+      qq[k] = kIsPlain ? hn::MulAdd(q, q, qq[k]) : qq[k] + wq * q;  // fused where it is exact: of whole numbers
       qx[k] = qx[k] + wq * value;
     }
   }
@@ -421,13 +425,25 @@ class AffineProblem {
   Floats w_sums_[kGroups], wx_sums_[kGroups];
 };
 
+// Sets the levels of kCount values of a block, with values in lanes; see put_levels() of
+// plugins/reference/search_affine.cpp.
+template <int kCount>
+HWY_INLINE void put_levels(const float* x, float scale, float minimum, int limit, std::uint8_t* levels) {
+  const Floats inverse = floats(reference::inverse_of(scale)), most = floats(static_cast<float>(limit));
+  for (int i = 0; i < kCount; i += kLaneStep) {
+    const Floats scaled = (hn::LoadU(kFloats, x + i) + floats(minimum)) * inverse;
+    store_bytes(as_words(round_to_ints(nearest_within(scaled, floats(0), most))), levels + i);
+  }
+}
+
 // A LaneSearch of types with scales and minimums.
 template <class Codec>
 void search_affine(const SearchLanes<256>& block, const float* const* x, std::uint32_t effort,
                    reference::AffineCodes* codes, bool* found) {
   using Problem = AffineProblem<Codec>;
   const reference::AffineEffort& tried = reference::kAffineEfforts[effort - 1];
-  const PerLane<double> zeros = weighted_squares(block);
+  PerLane<double> zeros;
+  store(weighted_squares(block), zeros.at);
   typename Problem::Result result(zeros);
   Problem(tried, block.is_plain, block.x, block.weights).search(result, 1);
   if (tried.reflects) {
@@ -450,7 +466,13 @@ void search_affine(const SearchLanes<256>& block, const float* const* x, std::ui
       codes[lane].minimums[group] = static_cast<std::uint8_t>(minimums.at[lane]);
     }
   }
-  for (std::size_t lane = 0; lane < kLanes; ++lane) reference::put_levels(Codec::kFormat, x[lane], codes[lane]);
+  constexpr int kGroup = Codec::kFormat.group;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    reference::AffineCodes& of_lane = codes[lane];
+    for (int group = 0; group < Problem::kGroups; ++group)
+      put_levels<kGroup>(x[lane] + group * kGroup, of_lane.d * of_lane.scales[group],
+                         of_lane.dmin * of_lane.minimums[group], Codec::kFormat.limit, of_lane.levels + group * kGroup);
+  }
 }
 
 // A LaneSearch of types with a scale and a minimum for each block.
@@ -485,7 +507,7 @@ void search_line(const SearchLanes<reference::kInLine>& block, const float* cons
     }
     codes[lane].d = d.at[lane];
     codes[lane].m = m.at[lane];
-    reference::put_levels(kLimit, x[lane], codes[lane]);
+    put_levels<reference::kInLine>(x[lane], codes[lane].d, -codes[lane].m, kLimit, codes[lane].levels);
     found[lane] = error.at[lane] < FLT_MAX;
   }
 }

@@ -272,7 +272,7 @@ class CoarseGroup {
   // Beyond these, products of a margin or a term may underflow or overflow.
   static constexpr float kTiny = 0x1p-100f, kHuge = 0x1p100f;
   // Units in the mean of the terms of an entry of each table, so that the sums of good points are some tens of units.
-  static constexpr float kUnits = Tables::kInTable == 1 ? 600 : 400;
+  static constexpr float kUnits = Tables::kInTable == 1 ? 450 : 400;
 
   // The unit of bytes, and the sum of the least terms.
   struct Unit {
@@ -400,7 +400,7 @@ class LikelyLines {
   static constexpr int kNodes = 4;                            // the ends of the intervals
   static constexpr int kMostLikely = std::min(kPoints, 256);  // of a group, on average
   // The usual scales give the greatest value these parts of the top.
-  static constexpr float kLowest = 0.5f, kHighest = is_shifted(kSums) ? 2.6f : 1.6f;
+  static constexpr float kLowest = is_shifted(kSums) ? 0.5f : 0.55f, kHighest = is_shifted(kSums) ? 2.6f : 1.4f;
   using Nodes = typename Coarse::template Nodes<kNodes>;
 
   // A point's line at a node.
@@ -477,8 +477,8 @@ class LikelyLines {
   float low_[Shape::kSubs], high_[Shape::kSubs];
 };
 
-// All points of the groups of one sub-block, for searches that look at each sub-block once. The sums of small books are
-// computed for all points.
+// The points of the groups of one sub-block, for searches that look at each sub-block once, at a few scales. The sums
+// of small books are computed for all points.
 template <class Format, BookSums kSums>
 class AllLines {
  public:
@@ -486,33 +486,54 @@ class AllLines {
   template <class IsNeeded>
   AllLines(const float* x, const float* w, const IsNeeded&) : x_(x), w_(w) {}
 
-  // Must be called before points of a sub-block are chosen.
+  // Must be called before points of a sub-block are chosen at scales from `low` to `high`.
   template <class IsNeeded>
-  void turn_to(int sub, const IsNeeded& is_needed) {
-    for (int i = 0; i < Shape::kGroups; ++i) {
-      const int group = sub * Shape::kGroups + i;
-      if (!is_needed(group)) continue;
-      groups_[i].set(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
-      if constexpr (kIsSmall) sums_[i].set_all(x_ + group * Shape::kDims, w_ + group * Shape::kDims);
-    }
+  void turn_to(int sub, float low, float high, const IsNeeded& is_needed) {
+    for (int i = 0; i < Shape::kGroups; ++i)
+      if (is_needed(sub * Shape::kGroups + i)) groups_[i].set(sub * Shape::kGroups + i, low, high, x_, w_);
   }
 
   // Chooses the best of all points.
-  reference::PointChoice choose(int group, float scale) const {
-    const int at = group % Shape::kGroups;
-    if constexpr (kIsSmall)
-      if (groups_[at].is_usual(scale, scale)) return least_of(sums_[at].xm, sums_[at].mm, Shape::kPoints, scale);
-    return groups_[at].choose(scale);
-  }
+  reference::PointChoice choose(int group, float scale) const { return groups_[group % Shape::kGroups].choose(scale); }
 
  private:
   using Shape = reference::BookShape<Format>;
   static constexpr bool kIsSmall = Shape::kPoints * Shape::kDims <= 2048;
 
+  // The points that can be the best at the scales, or all of them.
+  struct Group {
+    CoarseGroup<Format, kSums> coarse;
+    PointSums<Format, kSums> sums;
+    int count;  // 0: the sums are not computed
+    std::uint16_t points[kIsSmall ? 1 : Shape::kPoints + kLaneStep];
+
+    void set(int group, float low, float high, const float* all_x, const float* all_w) {
+      const float* const x = all_x + group * Shape::kDims;
+      const float* const w = all_w + group * Shape::kDims;
+      coarse.set(x, w);
+      count = 0;
+      if (!coarse.is_usual(low, high)) return;
+      if constexpr (kIsSmall) {
+        sums.set_all(x, w);
+        count = Shape::kPoints;
+      } else {
+        typename CoarseGroup<Format, kSums>::template Nodes<2> nodes{{low, high}, {}, {}, {}};
+        count = coarse.find(nodes, points);
+        sums.set(x, w, points, count);
+      }
+    }
+
+    reference::PointChoice choose(float scale) const {
+      if (count == 0) return coarse.choose(scale);
+      reference::PointChoice choice = least_of(sums.xm, sums.mm, count, scale);
+      if constexpr (!kIsSmall) choice.point = points[choice.point];
+      return choice;
+    }
+  };
+
   const float* x_;
   const float* w_;
-  CoarseGroup<Format, kSums> groups_[Shape::kGroups];
-  PointSums<Format, kSums> sums_[kIsSmall ? Shape::kGroups : 1];
+  Group groups_[Shape::kGroups];
 };
 
 // The classes that choose are made of LikelyLines, or of AllLines.
@@ -526,8 +547,10 @@ class PlainPoints {
   // Keeps the pointers.
   PlainPoints(const float* x, const float* w) : lines_(x, w, kEveryGroup) {}
 
-  void turn_to(int sub) requires requires(Lines<Format, BookSums::kAsGiven>& lines) { lines.turn_to(0, kEveryGroup); }
-  { lines_.turn_to(sub, kEveryGroup); }
+  void turn_to(int sub, float low, float high) requires requires(Lines<Format, BookSums::kAsGiven>& lines) {
+    lines.turn_to(0, low, high, kEveryGroup);
+  }
+  { lines_.turn_to(sub, low, high, kEveryGroup); }
 
   void choose(int sub, float scale, reference::PointChoice* choices) const {
     for (int i = 0; i < kGroups; ++i) choices[i] = lines_.choose(sub * kGroups + i, scale);
@@ -566,10 +589,12 @@ class PairedPoints {
         as_given_(x, w, [this](int group) { return odd_.leaves(group); }),
         inverted_(x, w, [this](int group) { return odd_.has(group); }) {}
 
-  void turn_to(int sub) requires requires(Lines<Format, BookSums::kAsGiven>& lines) { lines.turn_to(0, kEveryGroup); }
+  void turn_to(int sub, float low, float high) requires requires(Lines<Format, BookSums::kAsGiven>& lines) {
+    lines.turn_to(0, low, high, kEveryGroup);
+  }
   {
-    as_given_.turn_to(sub, [this](int group) { return odd_.leaves(group); });
-    inverted_.turn_to(sub, [this](int group) { return odd_.has(group); });
+    as_given_.turn_to(sub, low, high, [this](int group) { return odd_.leaves(group); });
+    inverted_.turn_to(sub, low, high, [this](int group) { return odd_.has(group); });
   }
 
   void choose(int sub, float scale, reference::PointChoice* choices) const {
@@ -595,10 +620,12 @@ class MovedPoints {
   // Keeps the pointers.
   MovedPoints(const float* x, const float* w) : up_(x, w, kEveryGroup), down_(x, w, kEveryGroup) {}
 
-  void turn_to(int sub) requires requires(Lines<Format, BookSums::kUp>& lines) { lines.turn_to(0, kEveryGroup); }
+  void turn_to(int sub, float low, float high) requires requires(Lines<Format, BookSums::kUp>& lines) {
+    lines.turn_to(0, low, high, kEveryGroup);
+  }
   {
-    up_.turn_to(sub, kEveryGroup);
-    down_.turn_to(sub, kEveryGroup);
+    up_.turn_to(sub, low, high, kEveryGroup);
+    down_.turn_to(sub, low, high, kEveryGroup);
   }
 
   void choose(int sub, float scale, reference::PointChoice* choices) const {

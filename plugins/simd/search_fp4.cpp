@@ -89,18 +89,82 @@ void best_fp4_codes(bool is_plain, const float* x, const float* w, const int* fi
   for (std::size_t lane = 0; lane < kLanes; ++lane) best[lane] = static_cast<int>(found.at[lane]);
 }
 
+// Scales of MXFP4, one per lane; see reference::half_of_e8m0(). The codes are from 0 to 254.
+Floats mxfp4_scales(Ints codes) {
+  const Ints normal = hn::ShiftLeft<23>(codes - ints(1)), subnormal = hn::ShiftLeft<21>(codes + ints(1));
+  return hn::BitCast(kFloats, choose(mask_of(codes < ints(2)), subnormal, normal));
+}
+
+// Computes the errors of two scales of MXFP4. They are powers of two, and dividing by them is exact unless the result
+// is near 0. The nearest level is the quotient, rounded to a multiple of half its power of two, which is at least 1; of
+// two levels that are equally near, either has the error. Its product with the scale is exact, so that the fused
+// operation rounds as the others do.
+template <bool kIsPlain>
+HWY_INLINE void mxfp4_errors(const float* x, const float* w, const Floats* scales, Floats* errors) {
+  Floats inverse[2];
+  for (int k = 0; k < 2; ++k) {
+    inverse[k] = lesser(floats(1) / scales[k], floats(0x1p127f));  // code 0 is for blocks of zeros
+    errors[k] = floats(0);
+  }
+  GGUFMILL_ROLLED
+  for (int i = 0; i < 32; ++i) {
+    const Floats magnitude = hn::Abs(hn::Load(kFloats, x + i * kLaneStep));
+    GGUFMILL_UNROLL
+    for (int k = 0; k < 2; ++k) {
+      const Floats quotient = magnitude * inverse[k];
+      const Words power = hn::Max(as_words(quotient) & words(0x7f800000), as_words(floats(2)));
+      const Floats shift = as_floats(power + words(22u << 23));  // its last bit is half the power
+      const Floats level = lesser((quotient + shift) - shift, floats(12));
+      const Floats off = hn::NegMulAdd(level, scales[k], magnitude);
+      errors[k] = errors[k] + (kIsPlain ? off : hn::Load(kFloats, w + i * kLaneStep) * off) * off;
+    }
+  }
+}
+
 void search_mxfp4_lanes(const SearchLanes<32>& lanes, const float* const* x, std::uint32_t effort,
                         Mxfp4Block::Block* blocks, bool* found) {
   const reference::Fp4Effort& tries = reference::kFp4Efforts[effort - 1];
   const PerLane<float> greatest = greatest_magnitudes<32>(lanes.x);
-  int first[kLanes], best[kLanes];
-  for (std::size_t lane = 0; lane < kLanes; ++lane) first[lane] = reference::e8m0_for(greatest.at[lane]);
-  best_fp4_codes<32>(lanes.is_plain, lanes.x, lanes.weights, first, tries.powers_below, tries.powers_above, 254,
-                     reference::half_of_e8m0, best);
+  PerLane<std::int32_t> first;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) first.at[lane] = reference::e8m0_for(greatest.at[lane]);
+  const Ints first_codes = hn::Load(kInts, first.at);
+  const int count = tries.powers_below + tries.powers_above + 1;
+  Floats least = floats(FLT_MAX);
+  Ints best = ints(-1);
+  for (int done = 0; done < count; done += 2) {
+    Ints codes[2];
+    Floats scales[2], errors[2];
+    Mask usable[2];
+    for (int k = 0; k < 2; ++k) {
+      // The first code, then the others in order.
+      const int step = done + k == 0 ? 0 : done + k - tries.powers_below - (done + k <= tries.powers_below ? 1 : 0);
+      codes[k] = first_codes + ints(step);
+      const Mask is_code = mask_of(hn::And(codes[k] > ints(0), codes[k] < ints(255)));
+      usable[k] = done + k == 0 ? all_lanes() : done + k < count ? is_code : no_lanes();
+      scales[k] = mxfp4_scales(codes[k]);
+    }
+    if (lanes.is_plain)
+      mxfp4_errors<true>(lanes.x, lanes.weights, scales, errors);
+    else
+      mxfp4_errors<false>(lanes.x, lanes.weights, scales, errors);
+    for (int k = 0; k < 2; ++k) {
+      const Mask better = hn::And(usable[k], errors[k] < least);
+      least = choose(better, errors[k], least);
+      best = choose(better, codes[k], best);
+    }
+  }
+  PerLane<std::int32_t> codes;
+  hn::Store(best, kInts, codes.at);
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    found[lane] = best[lane] >= 0;
+    if (first.at[lane] == 0 && greatest.at[lane] > 0) {  // the inverse of the scale is infinite
+      float weights[32];
+      for (std::size_t i = 0; i < 32; ++i) weights[i] = lanes.weights[i * kLanes + lane];
+      found[lane] = reference::search_mxfp4(x[lane], weights, effort, blocks[lane]);
+      continue;
+    }
+    found[lane] = codes.at[lane] >= 0;
     if (!found[lane]) continue;
-    blocks[lane].e = static_cast<std::uint8_t>(best[lane]);
+    blocks[lane].e = static_cast<std::uint8_t>(codes.at[lane]);
     put_fp4_of_32(x[lane], reference::half_of_e8m0(blocks[lane].e), blocks[lane].qs);
   }
 }

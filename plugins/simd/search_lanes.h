@@ -55,15 +55,33 @@ inline Floats floats_of(const PerLane<float>& lanes) { return hn::Load(kFloats, 
 inline PerLane<float> per_lane(Mask mask) { return per_lane(or_zero(mask, floats(1))); }
 inline Mask mask_of(const PerLane<float>& lanes) { return differ(floats_of(lanes), floats(0)); }
 
+// A double per lane.
+inline constexpr hn::Repartition<double, decltype(kFloats)> kDoubles{};
+struct LaneDoubles {
+  using Half = hn::Vec<decltype(kDoubles)>;
+  Half low, high;
+
+  friend LaneDoubles operator+(LaneDoubles a, LaneDoubles b) { return {a.low + b.low, a.high + b.high}; }
+  friend LaneDoubles operator*(LaneDoubles a, LaneDoubles b) { return {a.low * b.low, a.high * b.high}; }
+};
+
+inline LaneDoubles doubles_of(Floats values) {
+  constexpr hn::Half<decltype(kFloats)> kHalf;
+  return {hn::PromoteTo(kDoubles, hn::LowerHalf(kHalf, values)), hn::PromoteTo(kDoubles, hn::UpperHalf(kHalf, values))};
+}
+inline void store(LaneDoubles values, double* at) {
+  hn::Store(values.low, kDoubles, at);
+  hn::Store(values.high, kDoubles, at + kLanes / 2);
+}
+
 // Returns the sum of w x x of each lane, in element order.
 template <int kCount>
-PerLane<double> weighted_squares(const SearchLanes<kCount>& block) {
-  PerLane<double> sums;
-  for (int i = 0; i < kCount; ++i)
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const double x = double{block.x[static_cast<std::size_t>(i) * kLanes + lane]};
-      sums.at[lane] += double{block.weights[static_cast<std::size_t>(i) * kLanes + lane]} * x * x;
-    }
+LaneDoubles weighted_squares(const SearchLanes<kCount>& block) {
+  LaneDoubles sums = doubles_of(floats(0));
+  for (int i = 0; i < kCount; ++i) {
+    const LaneDoubles x = doubles_of(hn::Load(kFloats, block.x + i * kLaneStep));
+    sums = sums + doubles_of(hn::Load(kFloats, block.weights + i * kLaneStep)) * x * x;
+  }
   return sums;
 }
 
@@ -184,23 +202,29 @@ class BlockStream {
       rows_to_lanes(weights, kElements, lanes_.weights);
       return;
     }
+    // First, because its additions wait for each other, and what follows need not wait.
+    const bool has_roots = call_.weights == GGUFMILL_WEIGHTS_QUARTER;
+    const Floats spread = has_roots ? floats(2) * mean_square() : floats(0);
     const bool is_given = call_.importance && call_.weights != GGUFMILL_WEIGHTS_PLAIN;
     if (is_given)
       rows_to_lanes(importance_, kElements, lanes_.weights);
     else
       for (std::uint32_t i = 0; i < kElements; ++i) hn::Store(floats(1), kFloats, lanes_.weights + i * kLanes);
-    if (call_.weights != GGUFMILL_WEIGHTS_QUARTER) return;
-    Floats squares = floats(0);
-    for (std::uint32_t i = 0; i < kElements; ++i) {
-      const Floats x = hn::Load(kFloats, lanes_.x + i * kLanes);
-      squares = squares + x * x;
-    }
-    const Floats spread = floats(2) * (squares / floats(static_cast<float>(kElements)));
+    if (!has_roots) return;
     for (std::uint32_t i = 0; i < kElements; ++i) {
       const Floats x = hn::Load(kFloats, lanes_.x + i * kLanes);
       const Floats root = hn::Sqrt(hn::Sqrt(spread + x * x));
       hn::Store(hn::Load(kFloats, lanes_.weights + i * kLanes) * root, kFloats, lanes_.weights + i * kLanes);
     }
+  }
+
+  Floats mean_square() const {
+    Floats squares = floats(0);
+    for (std::uint32_t i = 0; i < kElements; ++i) {
+      const Floats x = hn::Load(kFloats, lanes_.x + i * kLanes);
+      squares = squares + x * x;
+    }
+    return squares / floats(static_cast<float>(kElements));
   }
 
   const ggufmill_call& call_;
