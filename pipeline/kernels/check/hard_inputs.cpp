@@ -39,6 +39,8 @@ Run draw_run(InputKind kind, Random& random) {
       return {power_of_two(random, 61, 68) * (random.below(2) == 0 ? 1.0f : -1.0f), 0};
     case InputKind::kGreatTies:
       return {power_of_two(random, 98, 101), 0};
+    case InputKind::kLarge:
+      return {power_of_two(random, 28, 46), 0};
     default:
       return {};
   }
@@ -97,8 +99,8 @@ float Random::bell() {
 
 std::string name_of(InputKind kind) {
   static constexpr const char* kNames[kInputKinds] = {
-      "weights", "mixed",      "ties",   "one-sided",           "constant",  "almost zero", "subnormal",
-      "huge",    "any finite", "sparse", "overflowing squares", "great ties"};
+      "weights", "mixed",      "ties",   "one-sided",           "constant",   "almost zero", "subnormal",
+      "huge",    "any finite", "sparse", "overflowing squares", "great ties", "large"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -115,7 +117,8 @@ std::vector<float> hard_input(InputKind kind, Random& random, std::size_t count)
 
 std::string name_of(ImportanceKind kind) {
   static constexpr const char* kNames[kImportanceKinds] = {"importance", "importance from 1e-30 to 1e30",
-                                                           "subnormal importance", "importance of one column"};
+                                                           "subnormal importance", "importance of one column",
+                                                           "importance of some eights"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -123,6 +126,13 @@ std::vector<float> hard_importance(ImportanceKind kind, Random& random, std::siz
   std::vector<float> weights(count);
   for (float& weight : weights) weight = draw(kind, random);
   if (kind == ImportanceKind::kOneColumn) weights[random.below(count)] = power_of_two(random, -100, 100);
+  if (kind == ImportanceKind::kEights) {
+    bool is_zero = false;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i % 8 == 0) is_zero = random.below(2) == 0;
+      if (is_zero) weights[i] = 0;
+    }
+  }
   if (kind == ImportanceKind::kAnyPower) {
     const std::size_t run_length = std::size_t{1} << random.below(6);
     float power = 1;

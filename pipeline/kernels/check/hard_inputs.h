@@ -36,8 +36,9 @@ enum class InputKind : std::uint8_t {
   kSparse,       // mostly zeros of both signs
   kOverflowing,  // few values of one sign with zeros: some squares overflow
   kGreatTies,    // two magnitudes near 1e30 with both signs
+  kLarge,        // from 1e8 to 1e14: scales overflow halves, but squares do not overflow
 };
-inline constexpr int kInputKinds = 12;
+inline constexpr int kInputKinds = 13;
 
 std::string name_of(InputKind kind);
 std::vector<float> hard_input(InputKind kind, Random& random, std::size_t count);
@@ -47,8 +48,9 @@ enum class ImportanceKind : std::uint8_t {
   kAnyPower,   // ordinary, times powers from 1e-30 to 1e30 that one or more columns share
   kSubnormal,  // subnormal floats
   kOneColumn,  // zero except in one column
+  kEights,     // ordinary in some runs of eight columns, zero in the others
 };
-inline constexpr int kImportanceKinds = 4;
+inline constexpr int kImportanceKinds = 5;
 
 std::string name_of(ImportanceKind kind);
 // Returns nonnegative values.
