@@ -128,7 +128,7 @@ class Stream {
     if (!layer) {
       if (objective_.output && is(*objective_.output, tensor.name)) return objective_.head;
       if (!objective_.embedding || !is(*objective_.embedding, tensor.name)) return {};
-      return has_output_ ? 1 : objective_.head;  // tied: also the head
+      return has_output_ ? 1 : 1 + objective_.head;  // tied: its error has both effects
     }
     for (std::size_t b = 0; b < objective_.blocks.size(); ++b) {
       const Objective::Block& block = objective_.blocks[b];

@@ -61,6 +61,12 @@ TEST_CASE("the output of a block counts by its share of the residual stream") {
   CHECK(by_stream(all).value() == std::vector<double>{1, 5, 3.0 / 4, 3.0 / 4, 4.0 / 8, 4.0 / 8});
 }
 
+TEST_CASE("an embedding that is also the head counts as both") {
+  Measurement all;
+  all.tensors.push_back(tensor("token_embd.weight", {2, {256, 10, 1, 1}}, 10));
+  CHECK(by_stream(all).value() == std::vector<double>{1 + 5});
+}
+
 TEST_CASE("experts count by their use per token") {
   Measurement all = attention();
   all.tensors.push_back(tensor("blk.0.ffn_down_exps.weight", {3, {256, 256, 8, 1}}, 64));
