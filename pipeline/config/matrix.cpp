@@ -81,7 +81,7 @@ bool is_checkpoint(const std::string& path) {
 
 // Returns true if the path is a shard other than the first, which refers to the others.
 bool is_further_shard(const std::string& path) {
-  static const Pattern kShard = Pattern::compile("-(?!00001)[0-9]{5}-of-[0-9]{5}\\.gguf$").value();
+  static const Pattern kShard = Pattern::compile("-(?!00001)[0-9]{5}-of-[0-9]{5}\\.gguf\\z").value();
   return kShard.matches(path).value();
 }
 

@@ -22,10 +22,13 @@ void append_indented(std::string& out, std::string_view text) {
   }
 }
 
-// Returns a place, such as "./a.yaml:1:2", with the path in the same form however it is spelled.
+// Returns a place, such as "./a.yaml:1:2", with the path in the same form however it is spelled. Folders that are links
+// are followed. Addresses stay as they are.
 std::string normal_place(const std::string& place) {
-  std::error_code none;
-  return fs::absolute(place, none).lexically_normal().string();
+  if (place.find("://") != place.npos) return place;
+  std::error_code failed;
+  const fs::path path = fs::weakly_canonical(fs::absolute(place, failed), failed);
+  return failed ? place : path.string();
 }
 
 // Returns the place and the text that errors about the same problem share.

@@ -26,6 +26,13 @@ TEST_CASE("an error that is found again at the same place is reported once") {
   CHECK(errors.errors().size() == 2);
 }
 
+TEST_CASE("two addresses are two places") {
+  Diagnostics errors;
+  errors.add(error_at({"s3://b/k", ""}, "one"));
+  errors.add(error_at({"s3://b//k", ""}, "one"));
+  CHECK(errors.errors().size() == 2);
+}
+
 TEST_CASE("a file that cannot be read is reported at the first place that names it") {
   const auto missing = [](const char* place, const std::string& path) {
     Error error = error_at({place, ""}, path + ": cannot open the file");

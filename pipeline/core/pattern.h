@@ -1,5 +1,5 @@
 #pragma once
-// Regular expressions over tensor names: Boost.Regex, Perl syntax.
+// Regular expressions over names of tensors and files: Boost.Regex, Perl syntax.
 
 #include <memory>
 #include <optional>

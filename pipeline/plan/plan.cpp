@@ -176,9 +176,9 @@ std::uint64_t other_bytes(const LaidOut& laid, std::uint64_t alignment) {
   return bytes - std::min(bytes, padded_bytes(laid.model, alignment));
 }
 
-// A stage that fills a size needs the size of the headers, which depends on the sink and on the stages after it, but
-// not on the types that it chooses, except for the encoders that the metadata names. From this stage on, the output is
-// therefore laid out first without a choice, and then until the headers are no larger than assumed.
+// A stage that fills a size needs the size of the headers, which depends on all stages and on the sink, but not on the
+// types that it chooses, except for the encoders that the metadata names. The stages before it are applied once; from
+// it on, the output is laid out first without a choice, and then until the headers are no larger than assumed.
 Result<LaidOut> lay_out(Model shared, const JobOutput& output) {
   const std::span stages(output.stages);
   const auto filling = std::ranges::find_if(stages, [](const auto& stage) { return stage->as_target() != nullptr; });

@@ -124,6 +124,7 @@ TEST_CASE("round_away rounds as std::round is defined, whatever the C library do
     CHECK(round_away(-value) == -tie - 0.5f);
     value = std::nextafter(tie, 0.0f);
     CHECK(round_away(value) == tie - 0.5f);
+    CHECK(round_away(-value) == -(tie - 0.5f));
   }
   CHECK(round_away(kInfinity) == kInfinity);
 }

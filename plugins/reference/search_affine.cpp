@@ -267,6 +267,7 @@ class AffineProblem {
   float w_sums_[AffineCodes::kMostGroups], wx_sums_[AffineCodes::kMostGroups];
 };
 
+// Sets the levels that are nearest with the scales and minimums of `codes`.
 void put_levels(const AffineFormat& format, const float* x, AffineCodes& codes) {
   for (int group = 0; group < kSuper / format.group; ++group) {
     const float inverse = inverse_of(codes.d * static_cast<float>(codes.scales[group]));
@@ -276,6 +277,7 @@ void put_levels(const AffineFormat& format, const float* x, AffineCodes& codes) 
   }
 }
 
+// Sets the levels, up to `limit`, that are nearest with the scale and minimum of `codes`.
 void put_levels(int limit, const float* x, LineCodes& codes) {
   const float inverse = inverse_of(codes.d);
   for (int i = 0; i < kInLine; ++i)

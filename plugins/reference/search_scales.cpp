@@ -172,6 +172,7 @@ class ScaleProblem {
   BestScales scales_[ScaleCodes::kMostGroups];
 };
 
+// Sets the nearest levels of a group.
 void put_levels_at(const ScaleFormat& format, const float* x, float scale, std::uint8_t* levels) {
   for (int at = 0; at < format.group; at += 16) {
     float nearest[16];
@@ -180,12 +181,14 @@ void put_levels_at(const ScaleFormat& format, const float* x, float scale, std::
   }
 }
 
+// Sets the levels that are nearest with the scales of `codes`.
 void put_levels(const ScaleFormat& format, const float* x, ScaleCodes& codes) {
   for (int group = 0; group < 256 / format.group; ++group)
     put_levels_at(format, x + group * format.group, codes.d * static_cast<float>(codes.scales[group]),
                   codes.levels + group * format.group);
 }
 
+// The same for a block that is one group and has no scale but d.
 void put_levels_alone(const ScaleFormat& format, const float* x, ScaleCodes& codes) {
   put_levels_at(format, x, codes.d, codes.levels);
 }

@@ -89,7 +89,8 @@ void best_fp4_codes(bool is_plain, const float* x, const float* w, const int* fi
   for (std::size_t lane = 0; lane < kLanes; ++lane) best[lane] = static_cast<int>(found.at[lane]);
 }
 
-// Scales of MXFP4, one per lane; see reference::half_of_e8m0(). The codes are from 0 to 254.
+// Scales of MXFP4, one per lane; see reference::half_of_e8m0(). Codes outside 0 to 255 give
+// numbers that no lane uses.
 Floats mxfp4_scales(Ints codes) {
   const Ints normal = hn::ShiftLeft<23>(codes - ints(1)), subnormal = hn::ShiftLeft<21>(codes + ints(1));
   return hn::BitCast(kFloats, choose(mask_of(codes < ints(2)), subnormal, normal));

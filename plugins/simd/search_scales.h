@@ -436,7 +436,7 @@ class ScaleProblem {
     return through_half(floats_of(next));
   }
 
-  // Of equal totals, that of the first start is kept, and of one start that of the first round.
+  // Keeps the total of the first start among equal ones, and that of the first round of a start.
   void keep(const Descent& descent, int at, int sign, double total, const Floats* codes) {
     const int lane = descent.lane, start = descent.start + sign;
     if (!(total < least_[lane] || (total == least_[lane] && start < start_of_least_[lane]))) return;

@@ -89,7 +89,7 @@ class DivisionSearch {
     }
   };
 
-  // What an end of the first part adds to the sums, and to the excess of a score.
+  // The sums, and the excess of a score, that an end of the first part adds.
   struct First {
     StoredParts sums;
     float excess[kLanes];
@@ -235,7 +235,8 @@ class DivisionSearch {
       }
   }
 
-  // How much the square of a sum qx, less the greatest score times q2, is above 0, as far as the first part changes it.
+  // Returns the square of a sum qx less the greatest score times q2, without the terms that are the same for every end
+  // of the first part.
   static HWY_INLINE Floats excess(const First& first, Floats twice_rest) {
     return hn::MulAdd(hn::Load(kFloats, first.sums.qx), twice_rest, hn::Load(kFloats, first.excess));
   }

@@ -370,8 +370,8 @@ class LevelSearch {
     for (const int side : {0, 1}) products_of_all_[side] = totals[side].values();
   }
 
-  // How q2 and qx change with the weights, and weighted magnitudes, of values that move from one level next to a border
-  // to the other, away from zero.
+  // Returns the factors of weights in the change of q2, and of weighted magnitudes in that of qx, where values move
+  // from one level next to a border to the other, away from zero.
   static HWY_INLINE Floats factors(bool is_shifted, int border) {
     const float from = kTables[is_shifted].value(static_cast<std::size_t>(border));
     const float to = kTables[is_shifted].value(static_cast<std::size_t>(border + 1));
