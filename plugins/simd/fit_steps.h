@@ -48,7 +48,7 @@ template <int kCount, int kLimit>
 class FirstLevels {
  public:
   explicit FirstLevels(const float* x) : x_(x) {
-    find_peaks();
+    peak_ = extreme_of_ends<kCount>([&](int i) { return this->x(i); }, reference::kZeroGroup, zero_);
     const Floats inverse = hn::IfThenZeroElse(zero_, floats(float{-kLimit}) / peak_);
     Floats xl = floats(0), l2 = floats(0);
     for (int i = 0; i < kCount; ++i) {
@@ -80,19 +80,6 @@ class FirstLevels {
   }
 
  private:
-  void find_peaks() {
-    Floats high = floats(0), low = floats(0);
-    for (int i = 0; i < kCount; ++i) {
-      high = greater(x(i), high);
-      low = lesser(x(i), low);
-    }
-    Floats magnitude = greater(high, hn::Neg(low));
-    peak_ = choose(high == magnitude, high, low);
-    zero_ = magnitude < floats(reference::kZeroGroup);
-    if (HWY_UNLIKELY(any(hn::AndNot(zero_, high == hn::Neg(low)))))
-      peak_ = extreme<kCount>([&](int i) { return x(i); }, magnitude);
-  }
-
   const float* x_;
   Mask zero_;
   Floats peak_, sum_xl_, sum_l2_;

@@ -34,6 +34,21 @@ HWY_INLINE Floats extreme(const X& x, Floats& magnitude) {
   return value;
 }
 
+// Returns what extreme() does, from the greatest and the least value; looks at all again only where both may be it.
+// `is_zero` receives the lanes whose magnitudes are all below `zero`.
+template <int kCount, class X>
+HWY_INLINE Floats extreme_of_ends(const X& x, float zero, Mask& is_zero) {
+  Floats high = floats(0), low = floats(0);
+  for (int i = 0; i < kCount; ++i) {
+    high = greater(x(i), high);
+    low = lesser(x(i), low);
+  }
+  Floats magnitude = greater(high, hn::Neg(low));
+  is_zero = magnitude < floats(zero);
+  if (HWY_UNLIKELY(any(hn::AndNot(is_zero, high == hn::Neg(low))))) return extreme<kCount>(x, magnitude);
+  return choose(high == magnitude, high, low);
+}
+
 // Fits one group of kCount values in lanes, laid out as in memory: value i is at x[i * kLanes]. kFinite means that the
 // values are finite, so that all products with an inverse scale are within one step of the limits.
 template <int kCount, int kLimit, bool kFinite>

@@ -25,6 +25,9 @@ PerLane<float> greatest_magnitudes(const float* x) {
   return per_lane(greatest);
 }
 
+constexpr int kNvfp4Group = 16;
+constexpr int kMostNvfp4Scale = 0x7e;  // the code of the greatest finite scale
+
 // A code per lane is tried in those that are set. The error of the nearest level is the least distance of a magnitude
 // to a non-negative level; see Fp4Steps::nearest().
 template <int kCodes>
@@ -33,15 +36,15 @@ struct Fp4Tries {
   bool is_used[kCodes][kLanes] = {};
 };
 
-template <int kCodes, int kCount, bool kIsPlain>
-HWY_INLINE void fp4_errors(const float* x, const float* w, const Fp4Tries<kCodes>& tries, Floats* errors) {
+template <int kCodes, bool kIsPlain>
+HWY_INLINE void nvfp4_errors(const float* x, const float* w, const Fp4Tries<kCodes>& tries, Floats* errors) {
   Floats steps[kCodes][kPositiveFp4];
   for (int k = 0; k < kCodes; ++k) {
     errors[k] = floats(0);
     for (int level = 1; level < kPositiveFp4; ++level)
       steps[k][level] = floats(kDoubledFp4[level]) * floats_of(tries.scales[k]);
   }
-  for (int i = 0; i < kCount; ++i) {
+  for (int i = 0; i < kNvfp4Group; ++i) {
     const Floats magnitude = hn::Abs(hn::Load(kFloats, x + i * kLaneStep));
     GGUFMILL_UNROLL
     for (int k = 0; k < kCodes; ++k) {
@@ -54,12 +57,11 @@ HWY_INLINE void fp4_errors(const float* x, const float* w, const Fp4Tries<kCodes
   }
 }
 
-// Finds the codes of reference::best_fp4_code() for a group of kCount values per lane; -1 if no error is finite.
-template <int kCount, class ScaleOf>
-void best_fp4_codes(bool is_plain, const float* x, const float* w, const int* first, int below, int above, int most,
-                    const ScaleOf& scale_of, int* best) {
+// Finds the codes of reference::best_fp4_code() for a group of NVFP4 in each lane; -1 if no error is finite.
+void best_nvfp4_codes(bool is_plain, const float* x, const float* w, const int* first,
+                      const reference::Fp4Effort& effort, int* best) {
   constexpr int kAtOnce = kLanes == 16 ? 3 : 1;
-  const int count = below + above + 1;
+  const int below = effort.codes_below, count = below + effort.codes_above + 1;
   Floats least = floats(FLT_MAX), codes = floats(-1);
   for (int done = 0; done < count; done += kAtOnce) {
     Fp4Tries<kAtOnce> tries;
@@ -68,15 +70,16 @@ void best_fp4_codes(bool is_plain, const float* x, const float* w, const int* fi
         // The first code, then the others in order.
         const int step = done + k <= below ? done + k - 1 : done + k;
         const int code = done + k == 0 ? first[lane] : first[lane] - below + step;
-        tries.is_used[k][lane] = done + k == 0 || (done + k < count && code >= 1 && code <= most);
+        tries.is_used[k][lane] = done + k == 0 || (done + k < count && code >= 1 && code <= kMostNvfp4Scale);
         tries.codes[k].at[lane] = static_cast<float>(code);
-        tries.scales[k].at[lane] = tries.is_used[k][lane] ? scale_of(static_cast<std::uint8_t>(code)) : 0.0f;
+        tries.scales[k].at[lane] =
+            tries.is_used[k][lane] ? reference::half_of_ue4m3(static_cast<std::uint8_t>(code)) : 0.0f;
       }
     Floats errors[kAtOnce];
     if (is_plain)
-      fp4_errors<kAtOnce, kCount, true>(x, w, tries, errors);
+      nvfp4_errors<kAtOnce, true>(x, w, tries, errors);
     else
-      fp4_errors<kAtOnce, kCount, false>(x, w, tries, errors);
+      nvfp4_errors<kAtOnce, false>(x, w, tries, errors);
     for (int k = 0; k < kAtOnce; ++k) {
       PerLane<float> used;
       for (std::size_t lane = 0; lane < kLanes; ++lane) used.at[lane] = tries.is_used[k][lane] ? 1.0f : 0.0f;
@@ -172,20 +175,20 @@ void search_mxfp4_lanes(const SearchLanes<32>& lanes, const float* const* x, std
 
 void search_nvfp4_lanes(const SearchLanes<64>& lanes, const float* const* x, std::uint32_t effort,
                         Nvfp4Block::Block* blocks, bool* found) {
-  const reference::Fp4Effort& tries = reference::kFp4Efforts[effort - 1];
   std::fill_n(found, kLanes, true);
   for (int group = 0; group < 4; ++group) {
-    const float* const values = lanes.x + 16 * group * kLaneStep;
-    const PerLane<float> greatest = greatest_magnitudes<16>(values);
+    const int at = kNvfp4Group * group;
+    const float* const values = lanes.x + at * kLaneStep;
+    const PerLane<float> greatest = greatest_magnitudes<kNvfp4Group>(values);
     int first[kLanes], best[kLanes];
     for (std::size_t lane = 0; lane < kLanes; ++lane) first[lane] = reference::to_ue4m3(greatest.at[lane] / 6.0f);
-    best_fp4_codes<16>(lanes.is_plain, values, lanes.weights + 16 * group * kLaneStep, first, tries.codes_below,
-                       tries.codes_above, 0x7e, reference::half_of_ue4m3, best);
+    best_nvfp4_codes(lanes.is_plain, values, lanes.weights + at * kLaneStep, first, reference::kFp4Efforts[effort - 1],
+                     best);
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       if (best[lane] < 0) found[lane] = false;
       if (!found[lane]) continue;
       blocks[lane].d[group] = static_cast<std::uint8_t>(best[lane]);
-      put_fp4_of_16(x[lane] + 16 * group, reference::half_of_ue4m3(blocks[lane].d[group]), blocks[lane].qs + 8 * group);
+      put_fp4_of_16(x[lane] + at, reference::half_of_ue4m3(blocks[lane].d[group]), blocks[lane].qs + 8 * group);
     }
   }
 }

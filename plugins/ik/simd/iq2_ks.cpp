@@ -148,7 +148,7 @@ class LevelSearch {
   FoundScales run(const float* x, const float* weights) {
     x_ = x;
     weights_ = weights;
-    find_extreme();
+    extreme_ = extreme_of_ends<kSub>([&](int i) { return value(i); }, 1e-14f, is_zero_);
     const Mask none = hn::MaskFromVec(floats(0)), every = hn::Not(none);
     const Floats start = extreme_ / floats(kTables.shifted.value(std::size_t{3}));
     best_ = {start, floats(0)};
@@ -176,19 +176,6 @@ class LevelSearch {
 
   Floats value(int i) const { return hn::Load(kFloats, x_ + i * kStep); }
   Floats weight(int i) const { return hn::Load(kFloats, weights_ + i * kStep); }
-
-  void find_extreme() {
-    Floats high = floats(0), low = floats(0);
-    for (int i = 0; i < kSub; ++i) {
-      high = greater(value(i), high);
-      low = lesser(value(i), low);
-    }
-    Floats magnitude = greater(high, hn::Neg(low));
-    extreme_ = choose(high == magnitude, high, low);
-    is_zero_ = magnitude < floats(1e-14f);
-    if (HWY_UNLIKELY(any(hn::AndNot(is_zero_, high == hn::Neg(low)))))
-      extreme_ = extreme<kSub>([&](int i) { return value(i); }, magnitude);
-  }
 
   // Tries a scale where `counts`, as the plain loop does. Where `is_second`, it is the other sign of the one before.
   // `close` are the bits of values that may be so close to a border that rounding decides.
