@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
-#include <ranges>
 #include <vector>
 
 #include "plugins/ik/kt_types.h"
@@ -151,7 +150,7 @@ class TrellisRow {
   float largest_value() const { return largest_; }
 
   // Returns the scale of greatest magnitude, with its sign; the first of several.
-  float extreme() const { return extreme_of(sub_blocks_ | std::views::transform(&SubBlock::scale)); }
+  float extreme() const { return extreme_of(sub_blocks_, &SubBlock::scale); }
 
   // Returns the best d for scales that are multiples of it, starting with `d`: tries inverse scales. code_of() returns
   // the code of a scale divided by d.

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <ranges>
 #include <vector>
 
 #include "plugins/ik/nonlinear.h"
@@ -38,7 +37,7 @@ class Row {
   }
 
   // Returns the scale of greatest magnitude, with its sign; the first of several. Scales that are NaN do not count.
-  float extreme() const { return extreme_of(found_ | std::views::transform(&SubBlockScale::scale)); }
+  float extreme() const { return extreme_of(found_, &SubBlockScale::scale); }
 
  private:
   const float *x_, *importance_;

@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
+#include <span>
 
 #include "plugins/reference/codebooks.h"
 #include "plugins/reference/iq4_types.h"
@@ -53,7 +54,7 @@ class ExactScaled {
 
   static std::int32_t find(const float* x, typename Codec::Block& block) {
     ExactScaled found(x);
-    const float extreme = extreme_of(x);
+    const float extreme = extreme_of(std::span(x, kCount));
     if (extreme == 0) {
       found.d_ = 0;
       found.put(block);
@@ -79,14 +80,6 @@ class ExactScaled {
   static constexpr float kNear = 0x1p-6f;
 
   explicit ExactScaled(const float* x) : x_(x) {}
-
-  // Returns the first value of greatest magnitude.
-  static float extreme_of(const float* x) {
-    float extreme = 0;
-    for (int i = 0; i < kCount; ++i)
-      if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
-    return extreme;
-  }
 
   bool is_exact(float extreme, int value) {
     if (value == 0) return false;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 
 namespace ggufmill::reference {
 
@@ -57,12 +58,12 @@ inline int nearest_int(float value) {
 }
 
 // Returns the value of greatest magnitude, with its sign: the first of several. It is 0 if no value is above 0 or below
-// it.
-template <class Values>
-float extreme_of(const Values& values) {
+// it. `value_of` takes the value from an element, as a function or a data member.
+template <class Elements, class ValueOf = std::identity>
+float extreme_of(const Elements& elements, ValueOf value_of = {}) {
   float magnitude = 0, extreme = 0;
-  for (const float value : values)
-    if (std::fabs(value) > magnitude) {
+  for (const auto& element : elements)
+    if (const float value = std::invoke(value_of, element); std::fabs(value) > magnitude) {
       magnitude = std::fabs(value);
       extreme = value;
     }

@@ -1,8 +1,8 @@
 // Q8_K. Source: ggml, src/ggml-quants.c (quantize_row_q8_K_ref, dequantize_row_q8_K).
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+#include <span>
 
 #include "plugins/reference/k_types.h"
 
@@ -11,20 +11,12 @@ namespace {
 
 constexpr int kGroup = 16;
 
-// Returns the first value of greatest magnitude, with its sign.
-float extreme_of(const float* x) {
-  float extreme = 0;
-  for (int i = 0; i < kSuperBlock; ++i)
-    if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
-  return extreme;
-}
-
 }  // namespace
 
 // For a block of zeros, ggml leaves the sums uninitialized; here they are 0.
 void Q8_K::encode(const float* x, Block& block) {
   std::memset(&block, 0, sizeof block);
-  const float extreme = extreme_of(x);
+  const float extreme = extreme_of(std::span(x, kSuperBlock));
   if (extreme == 0) return;
   const float inverse = -127.0f / extreme;
   for (int i = 0; i < kSuperBlock; ++i)
