@@ -8,6 +8,7 @@
 #include <iterator>
 #include <span>
 
+#include "pipeline/io/memory.h"
 #include "plugins/abi/ggufmill_kernels.h"
 #include "tests/bench/contenders.h"
 #include "tests/support/synth.h"
@@ -30,6 +31,10 @@ std::size_t windows_of(Place place) {
   return std::max<std::size_t>(2, 2 * last_cache_bytes() / (kWeights * sizeof(float)));
 }
 
+// Where buffers begin in a page, so that a kernel's speed does not depend on what was allocated before: x86 processors
+// delay a load from the address of an earlier store, compared by its place in the page.
+constexpr std::size_t kSourcePhase = 0, kTargetPhase = 2048, kImportancePhase = 1024;
+
 // Memory shared by the contenders of one benchmark row, which use it one at a time.
 class Workspace {
  public:
@@ -39,25 +44,23 @@ class Workspace {
   // Returns the next call. Its source holds the given bytes; the content of its target is unspecified.
   ggufmill_call next(const float* importance);
   // Target of the latest call.
-  std::span<std::byte> target() { return {targets_.data() + at_ * target_bytes_, target_bytes_}; }
+  std::span<std::byte> target() { return targets_[at_].span(); }
 
  private:
-  std::size_t source_bytes_, target_bytes_;
-  std::size_t windows_;
   std::size_t at_ = 0;
-  std::vector<std::byte> sources_, targets_;
+  std::vector<Buffer> sources_, targets_;  // by window
 };
 
-Workspace::Workspace(std::span<const std::byte> source, std::size_t target_bytes, Place place)
-    : source_bytes_(source.size()), target_bytes_(target_bytes), windows_(windows_of(place)) {
-  sources_.reserve(windows_ * source_bytes_);
-  for (std::size_t i = 0; i < windows_; ++i) sources_.insert(sources_.end(), source.begin(), source.end());
-  targets_.resize(windows_ * target_bytes_);
+Workspace::Workspace(std::span<const std::byte> source, std::size_t target_bytes, Place place) {
+  for (std::size_t i = 0; i < windows_of(place); ++i) {
+    std::ranges::copy(source, sources_.emplace_back(source.size(), kSourcePhase).data());
+    std::ranges::fill(targets_.emplace_back(target_bytes, kTargetPhase).span(), std::byte{0});
+  }
 }
 
 ggufmill_call Workspace::next(const float* importance) {
-  at_ = (at_ + 1) % windows_;
-  return KernelCall{sources_.data() + at_ * source_bytes_, target().data(), kRows, kCols, importance}.abi();
+  at_ = (at_ + 1) % sources_.size();
+  return KernelCall{sources_[at_].data(), target().data(), kRows, kCols, importance}.abi();
 }
 
 constexpr double kDecoding = 0.8;  // of memcpy
@@ -117,9 +120,14 @@ const std::vector<float>& weights() {
   return all;
 }
 
-const std::vector<float>& importance() {
-  static const std::vector<float> all = synth::importance(2, kCols);
-  return all;
+const float* importance() {
+  static const Buffer all = [] {
+    const std::vector<float> values = synth::importance(2, kCols);
+    Buffer copy(kCols * sizeof(float), kImportancePhase);
+    std::memcpy(copy.data(), values.data(), copy.size());
+    return copy;
+  }();
+  return reinterpret_cast<const float*>(all.data());
 }
 
 // Encodes the weights in the decoder's type; returns zeros if there is no encoder.
@@ -127,7 +135,7 @@ Bytes packed_weights(const Kernels& kernels, const ggufmill_kernel& decoder) {
   Bytes packed(packed_bytes(decoder));
   if (const KernelChoice* encoder = kernels.encode(decoder.type_id)) {
     const bool weighted = encoder->kernel->flags & GGUFMILL_NEEDS_IMPORTANCE;
-    call_kernel(*encoder, {weights().data(), packed.data(), kRows, kCols, weighted ? importance().data() : nullptr});
+    call_kernel(*encoder, {weights().data(), packed.data(), kRows, kCols, weighted ? importance() : nullptr});
   }
   return packed;
 }
@@ -198,7 +206,7 @@ KernelTime copy_result(const Seconds& seconds) {
 }
 
 KernelRow measure(const Job& job, Workspace& space, Place place, const Effort& effort) {
-  const float* weighted = job.importance ? importance().data() : nullptr;
+  const float* weighted = job.importance ? importance() : nullptr;
   Copy copy(place);
   std::vector<std::function<void()>> works;
   for (const Contender& each : job.contenders) works.emplace_back([&] { each.run(space.next(weighted)); });
