@@ -95,6 +95,7 @@ int32_t decode_f64(const ggufmill_call* call) {
   auto* to = static_cast<float*>(call->dst);
   const std::uint64_t count = call->rows * call->cols;
   std::uint64_t i = 0;
+  GGUFMILL_UNROLL4
   for (; i + kStep <= count; i += kStep)
     hn::StoreU(hn::DemoteTo(singles, hn::LoadU(doubles, from + i)), singles, to + i);
   for (; i < count; ++i) to[i] = static_cast<float>(from[i]);

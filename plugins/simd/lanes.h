@@ -13,15 +13,18 @@
 #include <cstring>
 
 // Placed before a short loop over vectors in flight. The loop is unrolled early, so that the vectors stay in registers.
+// GGUFMILL_UNROLL4 is for a long loop with so little work that its speed would depend on its address.
 // GGUFMILL_ROLLED stands before the loop around it where the compiler would unroll that as well, and run out of
 // registers.
 #if defined(__clang__)
 #define GGUFMILL_UNROLL _Pragma("unroll")
 #define GGUFMILL_UNROLL16 _Pragma("unroll")
+#define GGUFMILL_UNROLL4 _Pragma("unroll 4")
 #define GGUFMILL_ROLLED _Pragma("nounroll")
 #else
 #define GGUFMILL_UNROLL _Pragma("GCC unroll 8")
 #define GGUFMILL_UNROLL16 _Pragma("GCC unroll 16")
+#define GGUFMILL_UNROLL4 _Pragma("GCC unroll 4")
 #define GGUFMILL_ROLLED _Pragma("GCC unroll 1")
 #endif
 
