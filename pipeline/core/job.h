@@ -119,7 +119,7 @@ struct JobOutput {
 struct Job {
   std::string file;  // path of the pipeline file, for messages
   std::shared_ptr<const Source> source;
-  StageList stages;                // shared by all outputs
+  StageList stages;                // shared by all outputs; none of them sets a target
   std::vector<JobOutput> outputs;  // at least one
   Limits limits;
   std::optional<ReportRequest> report;  // without paths: written next to the first output

@@ -419,9 +419,10 @@ class QuantizeStage final : public TargetStage {
       model.metadata.remove(kEncoderKey);  // that of an earlier run
     set_number("general.quantization_version", number(2), model.metadata);
     const MetadataValue* before = model.metadata.find(kFileTypeKey);
-    MetadataValue file_type = options_.recipe.file_type            ? number(*options_.recipe.file_type)
-                              : before && !options_.recipe.is_list ? *before
-                                                                   : number(guessed_file_type(model.tensors, catalog_));
+    const bool is_guessed = !before || options_.recipe.is_list || options_.target;
+    MetadataValue file_type = options_.recipe.file_type ? number(*options_.recipe.file_type)
+                              : is_guessed              ? number(guessed_file_type(model.tensors, catalog_))
+                                                        : *before;
     set_number(kFileTypeKey, repacked(std::move(file_type)), model.metadata);
   }
 

@@ -114,6 +114,14 @@ TEST_CASE("a target is filled and not exceeded") {
   }
 }
 
+TEST_CASE("general.file_type is guessed from the types that are chosen") {
+  constexpr std::uint64_t kGuessed = 1024, kBf16 = 32, kQ4KM = 15;
+  Sample sample;
+  sample.model.metadata.add("general.file_type", metadata_unsigned(MetadataType::kUint32, kBf16));
+  const Model model = chosen("{target: {bits: 4.5}, candidates: [Q4_K]}", sample);
+  CHECK(as_unsigned(*model.metadata.find("general.file_type")) == kGuessed + kQ4KM);
+}
+
 TEST_CASE("a size that the largest choice does not reach is refused") {
   const Sample sample;
   const auto text = [](const std::string& target) { return fmt::format("{{target: {}, {}}}", target, kTypes); };
