@@ -5,12 +5,14 @@
 #include "plugins/ik/simd/k_types.h"
 #include "plugins/ik/simd/ks_types.h"
 #include "plugins/ik/simd/kt_types.h"
+#include "plugins/ik/simd/scaled_types.h"
 #include "plugins/ik/simd/simple_types.h"
 
 namespace ggufmill::simd {
 namespace {
 
-constexpr auto kKernels = reference::join(kIkKKernels, kIkKsKernels, kIkKtKernels, kIkQ60Kernels, kIkSimpleRowKernels);
+constexpr auto kKernels =
+    reference::join(kIkKKernels, kIkKsKernels, kIkKtKernels, kIkQ60Kernels, kIkSimpleRowKernels, kIkScaledKernels);
 
 }  // namespace
 }  // namespace ggufmill::simd

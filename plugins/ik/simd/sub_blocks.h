@@ -87,15 +87,16 @@ struct LaneBest {
   // Takes the scales of the sums where they are better. Returns these lanes.
   Mask take(Floats qx, Floats q2) {
     const Mask better = is_better(qx, q2);
-    const Floats next = qx / q2;
-    scale = choose(better, next, scale);
-    score = choose(better, next * qx, score);
+    replace(better, qx, q2);
     return better;
   }
+  // Takes the scales of the sums in some lanes.
+  void replace(Mask lanes, Floats qx, Floats q2) {
+    const Floats next = qx / q2;
+    scale = choose(lanes, next, scale);
+    score = choose(lanes, next * qx, score);
+  }
 };
-
-// Returns 1 / value, or 0 where it is 0.
-inline Floats inverse_or_zero(Floats value) { return or_zero(differ(value, floats(0)), floats(1) / value); }
 
 // Keeps the value of greatest magnitude, with its sign; the first of several.
 struct Extreme {
