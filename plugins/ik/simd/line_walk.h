@@ -22,21 +22,22 @@ class LineWalk {
   void start(const float* x, const float* weights) {
     x_ = x;
     weights_ = weights;
-    sum_w_ = sum_x_ = sum_x2_ = doubles(0);
-    low_ = high_ = value(0);
+    LaneDoubles sum_w = doubles(0), sum_x = sum_w, sum_x2 = sum_w;
+    Floats low = value(0), high = low;
     for (int i = 0; i < kCount; ++i) {
-      low_ = lesser(value(i), low_);
-      high_ = greater(value(i), high_);
-      const LaneDoubles w = load_doubles(weights_ + i * kStep), x_i = load_doubles(x_ + i * kStep);
+      low = lesser(value(i), low);
+      high = greater(value(i), high);
+      const LaneDoubles w = load_doubles(weights + i * kStep), x_i = load_doubles(x + i * kStep);
       store(w, pairs_[i].w);
       store(x_i, pairs_[i].x);
-      sum_w_ = sum_w_ + w;
-      sum_x_ = add_exact(w, x_i, sum_x_);
-      sum_x2_ = sum_x2_ + w * x_i * x_i;
+      sum_w = sum_w + w;
+      sum_x = add_exact(w, x_i, sum_x);
+      sum_x2 = sum_x2 + w * x_i * x_i;
     }
-    low_ = choose(low_ > floats(0), floats(0), low_);
-    flat_ = high_ - low_ < floats(kLeastRange);
-    high_ = choose(flat_, floats(1), high_);  // an arbitrary range, so that flat groups need no special case
+    sum_w_ = sum_w, sum_x_ = sum_x, sum_x2_ = sum_x2;
+    low_ = choose(low > floats(0), floats(0), low);
+    flat_ = high - low_ < floats(kLeastRange);
+    high_ = choose(flat_, floats(1), high);  // an arbitrary range, so that flat groups need no special case
     best_.inverse = floats(float{kLimit}) / (high_ - low_);
     best_.origin = best_.minimum = low_;
     best_.scale = floats(1) / best_.inverse;
@@ -144,16 +145,21 @@ class LineWalk {
     });
   }
 
-  LevelSums sums_of_levels() const {
-    LevelSums sums;
+  // Not inlined, so that the sums stay in registers.
+  HWY_NOINLINE LevelSums sums_of_levels() const {
+    const LaneDoubles zero = doubles(0);
+    LaneDoubles l = zero, l2 = zero, xl = zero;
+    const float* HWY_RESTRICT levels = levels_;
+    const Pair* HWY_RESTRICT pairs = pairs_;
+    GGUFMILL_UNROLL4
     for (int i = 0; i < kCount; ++i) {
-      const LaneDoubles level = load_doubles(levels_ + i * kStep);
-      const LaneDoubles weighted = load(pairs_[i].w) * level;
-      sums.l = sums.l + weighted;
-      sums.l2 = add_exact(weighted, level, sums.l2);
-      sums.xl = add_exact(weighted, load(pairs_[i].x), sums.xl);
+      const LaneDoubles level = load_doubles(levels + i * kStep);
+      const LaneDoubles weighted = load(pairs[i].w) * level;
+      l = l + weighted;
+      l2 = add_exact(weighted, level, l2);
+      xl = add_exact(weighted, load(pairs[i].x), xl);
     }
-    return sums;
+    return {l, l2, xl};
   }
 
   // Computes the line of least squares. Returns the lanes where the levels determine one.
@@ -184,11 +190,10 @@ class LineWalk {
     Floats most = floats(0);
     for (int i = 0; i < kCount; ++i) {
       const Floats level = level_of(i), off = value(i) - best_.scale * level - best_.minimum;
-      const Mask up = and_greater(level < floats(float{kLimit}), off, floats(0));
-      const Mask down = and_greater(level > floats(0), floats(0), off);
-      const Floats allowed = or_zero(hn::Or(up, down), off);
+      const Floats end = or_zero(off > floats(0), floats(float{kLimit}));
+      const Floats allowed = hn::IfThenZeroElse(level == end, off);
       hn::Store(allowed, kFloats, offs + i * kStep);
-      most = hn::Max(most, hn::Abs(allowed));
+      most = greater(hn::Abs(allowed), most);
     }
     Floats at = floats(0);
     for (int i = kCount - 1; i >= 0; --i)
