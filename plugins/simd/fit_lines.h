@@ -37,7 +37,10 @@ struct LineSums {
   }
 };
 
-// Selects the method for rounding and clamping levels: the cheapest one that is exact for some lines and their values.
+// Methods for rounding and clamping levels.
+enum class Rounding { kExact, kQuick, kQuickBelowLimit };
+
+// Selects the cheapest method that is exact for some lines and their values.
 template <int kLimit>
 class RangeOfLevels {
  public:
@@ -50,22 +53,29 @@ class RangeOfLevels {
       below_ = hn::And(below_, product < floats(float{kLimit} + 0.5f));
     }
   }
-
-  // Calls use(level_of), where level_of(line, x) returns a level.
-  template <class Use>
-  HWY_INLINE void with_level(const Use& use) const {
-    if (HWY_UNLIKELY(!all(small_)))
-      return use([](const Line& line, Floats x) { return to_floats(line.level(x, kLimit)); });
-    if (all(below_))
-      return use([](const Line& line, Floats x) { return not_negative(hn::Round(line.inverse * (x - line.origin))); });
-    use([](const Line& line, Floats x) {
-      return at_most<kLimit>(not_negative(hn::Round(line.inverse * (x - line.origin))));
-    });
+  HWY_INLINE Rounding rounding() const {
+    if (HWY_UNLIKELY(!all(small_))) return Rounding::kExact;
+    return all(below_) ? Rounding::kQuickBelowLimit : Rounding::kQuick;
   }
 
  private:
   Mask small_ = hn::Eq(floats(0), floats(0)), below_ = small_;
 };
+
+// Calls use(level_of), where level_of(line, x) returns a level.
+template <int kLimit, class Use>
+HWY_INLINE void with_level(Rounding rounding, const Use& use) {
+  switch (rounding) {
+    case Rounding::kExact:
+      return use([](const Line& line, Floats x) { return to_floats(line.level(x, kLimit)); });
+    case Rounding::kQuick:
+      return use([](const Line& line, Floats x) {
+        return at_most<kLimit>(not_negative(hn::Round(line.inverse * (x - line.origin))));
+      });
+    case Rounding::kQuickBelowLimit:
+      return use([](const Line& line, Floats x) { return not_negative(hn::Round(line.inverse * (x - line.origin))); });
+  }
+}
 
 // kGroups consecutive groups of kCount weights each, in lanes: element i of the first group is at x[i * kLanes].
 template <int kGroups, int kCount, int kLimit, reference::ErrorMeasure kMeasure>
@@ -134,10 +144,14 @@ class LineSearch {
     sum_errors(best, least_);
   }
 
-  void fit_levels() {
+  Rounding rounding() const {
     RangeOfLevels<kLimit> range;
     for (int g = 0; g < kGroups; ++g) range.add(tried_[g], low_[g], high_[g]);
-    range.with_level([&](const auto& level_of) { sum_levels(level_of); });
+    return range.rounding();
+  }
+
+  void fit_levels() {
+    with_level<kLimit>(rounding(), [&](const auto& level_of) { sum_levels(level_of); });
   }
 
   // The loop uses only local variables, which stores through a pointer cannot change.

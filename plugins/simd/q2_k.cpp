@@ -8,7 +8,10 @@ namespace {
 
 using namespace q2_k;
 
-void fit_weighted(const SuperBlocks& blocks, Fitted& fitted) {
+constexpr reference::AffineSearch kPlainSearch = plain_search(0);
+
+// Not inlined, so that the search has all registers.
+HWY_NOINLINE void fit_weighted(const SuperBlocks& blocks, Fitted& fitted) {
   const Floats spread = blocks.sum_of_squares(0, kSuperBlock) / floats(float{kSuperBlock});
   alignas(64) float weights[kInFlight * kGroup * kLanes];
   for (int group = 0; group < kGroups; group += kInFlight) {
@@ -23,7 +26,7 @@ void fit_weighted(const SuperBlocks& blocks, Fitted& fitted) {
 void Q2_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
   const SuperBlocks blocks(batch);
   Fitted fitted;
-  blocks.weighted() ? fit_weighted(blocks, fitted) : fit_plain(blocks, 0, fitted);
+  blocks.weighted() ? fit_weighted(blocks, fitted) : fit_plain(blocks, kPlainSearch, fitted);
   Contents contents(Coded(fitted, blocks.weighted(), reference::kZeroGroup));
   contents.settle(blocks, fitted);
   contents.pack(*packed);

@@ -50,8 +50,13 @@ void fit_lines(const SuperBlocks& blocks, int group, const float* weights, const
   lines.run(search, fitted.lines + group);
 }
 
-inline void fit_plain(const SuperBlocks& blocks, float least_range, Fitted& fitted) {
-  const reference::AffineSearch search = {-0.5f, 0.1f, 15, reference::ErrorMeasure::kAbsolute, least_range};
+// The search without importance. Groups whose values differ by less than `least_range` are one value.
+constexpr reference::AffineSearch plain_search(float least_range) {
+  return {-0.5f, 0.1f, 15, reference::ErrorMeasure::kAbsolute, least_range};
+}
+
+// Not inlined, so that the search has all registers.
+HWY_NOINLINE inline void fit_plain(const SuperBlocks& blocks, const reference::AffineSearch& search, Fitted& fitted) {
   alignas(64) float weights[kInFlight * kGroup * kLanes];
   for (int group = 0; group < kGroups; group += kInFlight) {
     for (int i = 0; i < kInFlight * kGroup; ++i)

@@ -77,6 +77,8 @@ class WalkedLines : public q4_k::GroupLines<kLimit> {
 
 // ---- Q2_K ----
 
+constexpr reference::AffineSearch kPlainSearch = q2_k::plain_search(kLeastRange);
+
 void fit_weighted(const SuperBlocks& blocks, q2_k::Fitted& fitted) {
   const Floats spread = floats(0.75f) * blocks.sum_of_squares(0, kSuperBlock) / floats(float{kSuperBlock});
   alignas(64) float weights[kWalksInFlight][q2_k::kGroup * kLanes];
@@ -186,7 +188,7 @@ std::int32_t IkQ2_K::encode_rows(const ggufmill_call* call) {
 void IkQ2_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
   const SuperBlocks blocks(batch);
   q2_k::Fitted fitted;
-  blocks.weighted() ? fit_weighted(blocks, fitted) : q2_k::fit_plain(blocks, kLeastRange, fitted);
+  blocks.weighted() ? fit_weighted(blocks, fitted) : q2_k::fit_plain(blocks, kPlainSearch, fitted);
   const q2_k::Coded coded(fitted, blocks.weighted(), kLeastScale);
   q2_k::Contents contents(coded);
   if (blocks.weighted()) {

@@ -135,7 +135,7 @@ class LineWalk {
   void find_levels(const Line& line) {
     RangeOfLevels<kLimit> range;
     range.add(line, low_, high_);
-    range.with_level([&](const auto& level_at) {
+    with_level<kLimit>(range.rounding(), [&](const auto& level_at) {
       const Line local = line;
       const float* HWY_RESTRICT x = x_;
       float* HWY_RESTRICT levels = levels_;
