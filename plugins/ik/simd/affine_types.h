@@ -30,7 +30,7 @@ struct IkQ5_K : reference::Q5_K {
 struct IkQ2_K : reference::Q2_K {
   static constexpr int kSets = 1;
   static std::int32_t encode_rows(const ggufmill_call* call);
-  // In place of the mean square, each row has what ternary_magnitudes() returns.
+  // Without importance, batch.row_mean_square has the greatest magnitudes of ternary rows, and -1 for other rows.
   static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* packed);
 };
 
