@@ -37,6 +37,46 @@ struct LineSums {
   }
 };
 
+// Methods for rounding and clamping levels.
+enum class Rounding { kExact, kQuick, kQuickBelowLimit };
+
+// Selects the cheapest method that is exact for some lines and their values.
+template <int kLimit>
+class RangeOfLevels {
+ public:
+  // Adds a line with its lowest and highest value. The products increase with x, so it is enough to check those of the
+  // ends, each compared individually: a NaN is not small.
+  HWY_INLINE void add(const Line& line, Floats low, Floats high) {
+    for (const Floats end : {low, high}) {
+      const Floats product = line.inverse * (end - line.origin);
+      small_ = hn::And(small_, hn::Abs(product) < floats(kRoundable));
+      below_ = hn::And(below_, product < floats(float{kLimit} + 0.5f));
+    }
+  }
+  HWY_INLINE Rounding rounding() const {
+    if (HWY_UNLIKELY(!all(small_))) return Rounding::kExact;
+    return all(below_) ? Rounding::kQuickBelowLimit : Rounding::kQuick;
+  }
+
+ private:
+  Mask small_ = hn::Eq(floats(0), floats(0)), below_ = small_;
+};
+
+// Calls use(level_of), where level_of(line, x) returns a level.
+template <int kLimit, class Use>
+HWY_INLINE void with_level(Rounding rounding, const Use& use) {
+  switch (rounding) {
+    case Rounding::kExact:
+      return use([](const Line& line, Floats x) { return to_floats(line.level(x, kLimit)); });
+    case Rounding::kQuick:
+      return use([](const Line& line, Floats x) {
+        return at_most<kLimit>(not_negative(hn::Round(line.inverse * (x - line.origin))));
+      });
+    case Rounding::kQuickBelowLimit:
+      return use([](const Line& line, Floats x) { return not_negative(hn::Round(line.inverse * (x - line.origin))); });
+  }
+}
+
 // kGroups consecutive groups of kCount weights each, in lanes: element i of the first group is at x[i * kLanes].
 template <int kGroups, int kCount, int kLimit, reference::ErrorMeasure kMeasure>
 class LineSearch {
@@ -44,7 +84,7 @@ class LineSearch {
   LineSearch(const float* x, const float* weights) : x_(x), weights_(weights) {}
 
   void run(const reference::AffineSearch& search, Line* best) {
-    start(best);
+    start(best, search.least_range);
     for (int step = 0; step <= search.last; ++step) {
       const float reach = search.first + search.step * static_cast<float>(step) + float{kLimit};
       for (int g = 0; g < kGroups; ++g) {
@@ -58,7 +98,8 @@ class LineSearch {
       sum_errors(tried_, errors);
       for (int g = 0; g < kGroups; ++g) keep_better(hn::And(fixed[g], errors[g] < least_[g]), errors[g], g, best[g]);
     }
-    for (int g = 0; g < kGroups; ++g) {  // a flat group (equal values, not above 0) has no scale; its levels are 0
+    // A flat group has no scale. Its levels are 0.
+    for (int g = 0; g < kGroups; ++g) {
       best[g].scale = hn::IfThenZeroElse(flat_[g], best[g].scale);
       best[g].minimum = choose(flat_[g], low_[g], best[g].minimum);
       best[g].inverse = hn::IfThenZeroElse(flat_[g], best[g].inverse);
@@ -73,7 +114,7 @@ class LineSearch {
   Floats weight(int g, int i) const { return hn::Load(kFloats, weights_ + (g * kCount + i) * kStep); }
 
   // Computes the sums over the groups, and the first line, which runs from the lowest to the highest value.
-  void start(Line* best) {
+  void start(Line* best, float least_range) {
     for (int g = 0; g < kGroups; ++g) {
       low_[g] = high_[g] = x(g, 0);
       sums_[g].w = weight(g, 0);
@@ -89,7 +130,7 @@ class LineSearch {
     }
     for (int g = 0; g < kGroups; ++g) {
       low_[g] = choose(low_[g] > floats(0), floats(0), low_[g]);
-      flat_[g] = high_[g] <= low_[g];
+      flat_[g] = hn::Or(high_[g] <= low_[g], high_[g] - low_[g] < floats(least_range));
       high_[g] = choose(flat_[g], floats(1), high_[g]);  // an arbitrary range, so that flat groups need no special case
       tried_[g].inverse = floats(float{kLimit}) / (high_[g] - low_[g]);
       tried_[g].origin = low_[g];
@@ -103,36 +144,14 @@ class LineSearch {
     sum_errors(best, least_);
   }
 
-  // Selects the method for rounding and clamping levels.
-  enum class Rounding { kExact, kQuick, kQuickBelowLimit };
-
-  // The products increase with x, so it is enough to check those of the lowest and the highest value.
   Rounding rounding() const {
-    Mask small = hn::Eq(low_[0], low_[0]);
-    Mask below = small;
-    for (int g = 0; g < kGroups; ++g) {  // each compared individually: a NaN is not small
-      for (const Floats end : {low_[g], high_[g]}) {
-        const Floats product = tried_[g].inverse * (end - tried_[g].origin);
-        small = hn::And(small, hn::Abs(product) < floats(kRoundable));
-        below = hn::And(below, product < floats(float{kLimit} + 0.5f));
-      }
-    }
-    if (HWY_UNLIKELY(!all(small))) return Rounding::kExact;
-    return all(below) ? Rounding::kQuickBelowLimit : Rounding::kQuick;
+    RangeOfLevels<kLimit> range;
+    for (int g = 0; g < kGroups; ++g) range.add(tried_[g], low_[g], high_[g]);
+    return range.rounding();
   }
 
   void fit_levels() {
-    switch (rounding()) {
-      case Rounding::kExact:
-        return sum_levels([](const Line& line, Floats x) { return to_floats(line.level(x, kLimit)); });
-      case Rounding::kQuick:
-        return sum_levels([](const Line& line, Floats x) {
-          return at_most<kLimit>(not_negative(hn::Round(line.inverse * (x - line.origin))));
-        });
-      case Rounding::kQuickBelowLimit:
-        return sum_levels(
-            [](const Line& line, Floats x) { return not_negative(hn::Round(line.inverse * (x - line.origin))); });
-    }
+    with_level<kLimit>(rounding(), [&](const auto& level_of) { sum_levels(level_of); });
   }
 
   // The loop uses only local variables, which stores through a pointer cannot change.

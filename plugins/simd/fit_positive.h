@@ -6,17 +6,19 @@
 
 namespace ggufmill::simd {
 
-// Fits kCount values with weights. Levels are kept as bytes throughout, even if a value below zero wraps.
+// Fits kCount values with weights. Values below `zero` count as zero. Levels are kept as bytes throughout, even if a
+// value below zero wraps.
 template <int kCount, int kLimit>
 class PositiveFit {
  public:
-  PositiveFit(const Floats* x, const Floats* weights, Words* levels) : x_(x), weights_(weights), levels_(levels) {}
+  PositiveFit(const Floats* x, const Floats* weights, Words* levels, float zero = reference::kZeroGroup)
+      : x_(x), weights_(weights), levels_(levels), zero_(zero) {}
 
   // Computes the levels and returns the scale.
   Floats run() {
     Floats peak = floats(0);
     for (int i = 0; i < kCount; ++i) peak = greater(peak, x_[i]);
-    const Mask zero = peak < floats(reference::kZeroGroup);
+    const Mask zero = peak < floats(zero_);
     first_levels(best_inverse(peak));
     for (int round = 0; round < 5; ++round) {
       Mask moved = improve(0);
@@ -92,6 +94,7 @@ class PositiveFit {
   const Floats* x_;
   const Floats* weights_;
   Words* levels_;
+  const float zero_;
   Floats sum_xl_, sum_l2_;
 };
 

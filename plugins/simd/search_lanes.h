@@ -8,6 +8,7 @@
 #include "plugins/reference/codec.h"
 #include "plugins/reference/search_parts.h"
 #include "plugins/reference/search_weights.h"
+#include "plugins/simd/lane_doubles.h"
 #include "plugins/simd/transpose.h"
 
 namespace ggufmill::simd {
@@ -54,25 +55,6 @@ inline Floats floats_of(const PerLane<float>& lanes) { return hn::Load(kFloats, 
 // Lanes as a mask and as ones and zeros.
 inline PerLane<float> per_lane(Mask mask) { return per_lane(or_zero(mask, floats(1))); }
 inline Mask mask_of(const PerLane<float>& lanes) { return differ(floats_of(lanes), floats(0)); }
-
-// A double per lane.
-inline constexpr hn::Repartition<double, decltype(kFloats)> kDoubles{};
-struct LaneDoubles {
-  using Half = hn::Vec<decltype(kDoubles)>;
-  Half low, high;
-
-  friend LaneDoubles operator+(LaneDoubles a, LaneDoubles b) { return {a.low + b.low, a.high + b.high}; }
-  friend LaneDoubles operator*(LaneDoubles a, LaneDoubles b) { return {a.low * b.low, a.high * b.high}; }
-};
-
-inline LaneDoubles doubles_of(Floats values) {
-  constexpr hn::Half<decltype(kFloats)> kHalf;
-  return {hn::PromoteTo(kDoubles, hn::LowerHalf(kHalf, values)), hn::PromoteTo(kDoubles, hn::UpperHalf(kHalf, values))};
-}
-inline void store(LaneDoubles values, double* at) {
-  hn::Store(values.low, kDoubles, at);
-  hn::Store(values.high, kDoubles, at + kLanes / 2);
-}
 
 // Returns the sum of w x x of each lane, in element order.
 template <int kCount>

@@ -19,9 +19,10 @@ Words fit_symmetric(const Batch<1>& batch, SmallLevels& levels) {
   return floats_to_half(fit.scale);
 }
 
-// Computes the levels and the halves: scales in the low 16 bits, minimums in the high 16 bits.
+// Computes the levels and the halves: scales in the low 16 bits, minimums in the high 16 bits. Not inlined, so that the
+// search has all registers.
 template <int kLimit>
-void fit_lines(const Batch<2>& batch, Words* halves, SmallLevels* levels) {
+HWY_NOINLINE void fit_lines(const Batch<2>& batch, Words* halves, SmallLevels* levels) {
   const SmallBlocks<2> blocks(batch);
   LineSearch<2, kCount, kLimit, reference::ErrorMeasure::kSquared> search(blocks.x, blocks.weights);
   Line lines[2];

@@ -2,6 +2,7 @@
 // specifies (GGUFMILL_SIMD_ISA).
 
 #include "plugins/reference/module.h"
+#include "plugins/ik/simd/affine_types.h"
 #include "plugins/ik/simd/k_types.h"
 #include "plugins/ik/simd/ks_types.h"
 #include "plugins/ik/simd/kt_types.h"
@@ -11,8 +12,8 @@
 namespace ggufmill::simd {
 namespace {
 
-constexpr auto kKernels =
-    reference::join(kIkKKernels, kIkKsKernels, kIkKtKernels, kIkQ60Kernels, kIkSimpleRowKernels, kIkScaledKernels);
+constexpr auto kKernels = reference::join(kIkKKernels, kIkKsKernels, kIkKtKernels, kIkQ60Kernels, kIkSimpleRowKernels,
+                                          kIkScaledKernels, kIkAffineKernels);
 
 }  // namespace
 }  // namespace ggufmill::simd
