@@ -65,10 +65,10 @@ inline LaneDoubles choose(Mask mask, LaneDoubles yes, LaneDoubles no) {
 #if HWY_TARGET == HWY_AVX3
   const hn::Mask<decltype(kDoubles)> low{static_cast<__mmask8>(mask.raw)}, high{static_cast<__mmask8>(mask.raw >> 8)};
 #else
-  constexpr hn::Repartition<std::int64_t, decltype(kFloats)> kWide;
+  constexpr hn::Repartition<std::int64_t, decltype(kFloats)> kLongs;
   constexpr hn::Half<decltype(kInts)> kHalfInts;
   const Ints lanes = as_ints(hn::VecFromMask(kFloats, mask));
-  const auto wide = [&](auto half) { return hn::MaskFromVec(hn::BitCast(kDoubles, hn::PromoteTo(kWide, half))); };
+  const auto wide = [&](auto half) { return hn::MaskFromVec(hn::BitCast(kDoubles, hn::PromoteTo(kLongs, half))); };
   const auto low = wide(hn::LowerHalf(kHalfInts, lanes)), high = wide(hn::UpperHalf(kHalfInts, lanes));
 #endif
   return {hn::IfThenElse(low, yes.low, no.low), hn::IfThenElse(high, yes.high, no.high)};
