@@ -172,28 +172,6 @@ TEST_CASE("outputs, reports, and the trace must have different paths") {
   CHECK_FALSE(fs::exists(out));
 }
 
-TEST_CASE("the stages from a target on belong to each output") {
-  const Job job = context()
-                      .parse_job(R"(version: 1
-source: {gguf: in.gguf}
-stages:
-  - metadata: {set: {general.license: mit}}
-  - quantize: {target: {bits: 4.5}}
-  - metadata: {remove: [general.url]}
-outputs:
-  - gguf: out.gguf
-  - {gguf: other.gguf, metadata: {set: {general.name: x}}}
-)",
-                                 "job.yaml")
-                      .value();
-  CHECK(job.stages.size() == 1);
-  REQUIRE(job.outputs.size() == 2);
-  REQUIRE(job.outputs[0].stages.size() == 2);
-  CHECK(job.outputs[0].stages[0]->as_target());
-  REQUIRE(job.outputs[1].stages.size() == 3);
-  CHECK(job.outputs[1].stages[0]->as_target());
-}
-
 TEST_CASE("limits out of range are refused regardless of who sets them") {
   const JobFolder folder;
   Plan plan = folder.plan("out.gguf");

@@ -64,7 +64,6 @@ class Binding {
       for (const ConfigNode& item : stages->items) bind_stage(item);
     if (const ConfigNode* outputs = root.find("outputs"))
       for (const ConfigNode& item : outputs->items) bind_output(item);
-    give_target_to_outputs();
     read(job_options(), root, job_);
   }
 
@@ -98,7 +97,12 @@ class Binding {
   void bind_stage(const ConfigNode& node) {
     if (node.entries.size() != 1) return;
     const ConfigNode::Entry& entry = node.entries.front();
-    if (const StageSpec* stage = spec_named(registry_.stages, entry.key)) add_stage(*stage, entry.value, job_.stages);
+    auto stage = create(spec_named(registry_.stages, entry.key), entry.value);
+    if (stage && stage->as_target())
+      errors_.add(error_at(entry.value, "a target is for one output, and `stages` are for all",
+                           "move this `quantize` to the outputs that it is meant for"));
+    else if (stage)
+      job_.stages.push_back(std::move(stage));
   }
 
   void bind_output(const ConfigNode& node) {
@@ -116,20 +120,6 @@ class Binding {
 
   void add_stage(const StageSpec& spec, const ConfigNode& value, StageList& stages) {
     if (auto stage = create(&spec, value)) stages.push_back(std::move(stage));
-  }
-
-  // A target is about the bytes of one output: the stage that sets it and the stages after it apply to each output by
-  // itself.
-  void give_target_to_outputs() {
-    const auto sets_target = [](const auto& stage) { return stage->as_target() != nullptr; };
-    const auto first = std::ranges::find_if(job_.stages, sets_target);
-    for (JobOutput& output : job_.outputs) {
-      output.stages.insert(output.stages.begin(), first, job_.stages.end());
-      if (std::ranges::count_if(output.stages, sets_target) > 1)
-        errors_.add(error_at(output.origin, "the output has more than one target",
-                             "a target in `stages` is a target of every output: remove it there or here"));
-    }
-    job_.stages.erase(first, job_.stages.end());
   }
 
   const Registry& registry_;
