@@ -110,8 +110,8 @@ int32_t encode_batch(const Batch<Codec::kSets>& batch, typename Codec::Block* bl
   }
 }
 
-// Encodes the blocks of several rows as one stream, a batch at a time. `means` are the mean squares of the rows, or
-// null.
+// Encodes the blocks of several rows as one stream, a batch at a time. `means` are the mean squares of the rows
+// or other numbers that the codec computes for them, or null.
 template <class Codec>
 int32_t encode_stream(const ggufmill_call& call, std::uint64_t first_row, std::uint64_t rows, const float* means) {
   using Block = typename Codec::Block;

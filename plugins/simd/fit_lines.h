@@ -44,8 +44,8 @@ enum class Rounding { kExact, kQuick, kQuickBelowLimit };
 template <int kLimit>
 class RangeOfLevels {
  public:
-  // Adds a line with its lowest and highest value. The products increase with x, so it is enough to check those of the
-  // ends, each compared individually: a NaN is not small.
+  // Adds a line with its lowest and highest value. The products are monotone in x, so it is enough to check those of
+  // the ends, each compared individually: a NaN is not small.
   HWY_INLINE void add(const Line& line, Floats low, Floats high) {
     for (const Floats end : {low, high}) {
       const Floats product = line.inverse * (end - line.origin);

@@ -16,8 +16,8 @@ struct Batch {
   bool weighted;                     // true if `importance` is set
   const float* x[kBlocks];           // weights of each block
   const float* importance[kBlocks];  // importance of each block's columns
-  float row_mean_square[kBlocks];    // mean square of each block's row, or what else its codec computes of a row; set
-                                     // if weighted, for codecs that request it
+  float row_mean_square[kBlocks];    // mean square of each block's row, or another number that the codec computes for a
+                                     // row; set for codecs that request it
 };
 
 // kLanes packed blocks, as 32-bit little-endian words: byte 4 * w + b of the block in lane l is byte b of word w in

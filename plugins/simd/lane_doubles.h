@@ -46,7 +46,7 @@ inline LaneDoubles add_exact(LaneDoubles a, LaneDoubles b, LaneDoubles sum) {
   return {hn::MulAdd(a.low, b.low, sum.low), hn::MulAdd(a.high, b.high, sum.high)};
 }
 
-// The masks of two halves, as one of all lanes.
+// Combines the masks of two halves.
 inline Mask mask_of(hn::Mask<decltype(kDoubles)> low, hn::Mask<decltype(kDoubles)> high) {
 #if HWY_TARGET == HWY_AVX3
   return Mask{static_cast<__mmask16>(low.raw | high.raw << 8)};

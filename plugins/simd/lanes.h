@@ -4,7 +4,7 @@
 //
 // Usually, each lane contains one block of weights, so that it repeats the scalar order of operations. Never use
 // hn::MulAdd to compute output bytes: if the instruction set supports it, it rounds once, whereas the specification
-// rounds twice.
+// rounds twice. The exception are exact products (add_exact() in lane_doubles.h).
 
 #include <hwy/highway.h>
 

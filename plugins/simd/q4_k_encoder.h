@@ -59,8 +59,8 @@ inline Codes unpack_codes(const PackedCodes& packed) {
 template <int kLimit>
 class GroupLines {
  public:
-  static constexpr float kZero = reference::kZeroGroup;  // scales below count as zero if there is importance
-  static constexpr float kLeastRange = 0;                // of a group without importance
+  static constexpr float kZero = reference::kZeroGroup;  // with importance, smaller scales count as zero
+  static constexpr float kLeastRange = 0;                // without importance, groups with less are flat
 
   GroupLines(const SuperBlocks& blocks, const reference::AffineSearch& plain) : blocks_(blocks), plain_(plain) {}
 

@@ -31,8 +31,8 @@ std::size_t windows_of(Place place) {
   return std::max<std::size_t>(2, 2 * last_cache_bytes() / (kWeights * sizeof(float)));
 }
 
-// Where buffers begin in a page, so that a kernel's speed does not depend on what was allocated before: x86 processors
-// delay a load from the address of an earlier store, compared by its place in the page.
+// Offsets of the buffers in a page, fixed so that a kernel's speed does not depend on earlier allocations: x86
+// processors delay a load at the same place in a page as an earlier store.
 constexpr std::size_t kSourcePhase = 0, kTargetPhase = 2048, kImportancePhase = 1024;
 
 // Memory shared by the contenders of one benchmark row, which use it one at a time.

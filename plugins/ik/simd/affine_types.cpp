@@ -38,8 +38,8 @@ void encode_small(const Batch<kWalksInFlight>& batch, Words* halves, SmallLevels
 
 // ---- super-blocks of eight groups ----
 
-// The lines of the groups as ik_llama.cpp fits them: those without importance as llama.cpp does, except where a group
-// is next to flat.
+// The lines of the groups as ik_llama.cpp fits them: without importance as llama.cpp does, except that nearly flat
+// groups count as flat.
 template <int kLimit>
 class WalkedLines : public q4_k::GroupLines<kLimit> {
  public:
@@ -110,7 +110,7 @@ void settle_unrounded(const SuperBlocks& blocks, const q2_k::Coded& coded, q2_k:
   }
 }
 
-// Returns for each of kLanes rows its greatest magnitude if its values are next to that, its negative, and zero; else a
+// Returns, for each of kLanes rows, its greatest magnitude m if its values are close to -m, 0 and m; otherwise a
 // negative number.
 Floats ternary_magnitudes(const float* const* rows, std::uint64_t cols) {
   Floats most = floats(0), squares = floats(0), errors = floats(0);

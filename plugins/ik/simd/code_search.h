@@ -14,7 +14,7 @@ namespace ggufmill::simd {
 template <int kCount, int kLimit, bool kFinite = true>
 class CodeSearch {
  public:
-  // Returns the scale. Weight and value i of a lane's block are at x[i * kLanes] and weights[i * kLanes]; null weights
+  // Returns the scale. Value and weight i of a lane's block are at x[i * kLanes] and weights[i * kLanes]; null weights
   // mean x * x.
   Floats run(const float* x, const float* weights) {
     for (int i = 0; i < kCount; ++i) {
@@ -28,7 +28,7 @@ class CodeSearch {
                                        is_zero_);
     start();
     // The greatest magnitude is about limit + 0.1 i in the first try of a step and limit - 1 + 0.1 i in the second one;
-    // a step omits the clamps that neither comes near.
+    // each try omits the clamps that it cannot reach.
     for (int i = -9; i <= -6; i += 2) try_steps<2, kNone, kNone>(i);
     for (int i = -5; i <= 4; i += 2) try_steps<2, kHigh, kNone>(i);
     for (int i = 5; i <= 8; i += 2) try_steps<2, kBoth, kHigh>(i);
@@ -55,7 +55,7 @@ class CodeSearch {
   struct Value {
     float x[kLanes], w[kLanes], wx[kLanes], code[kLanes], least[kLanes], greatest[kLanes];
   };
-  // Adds the terms of a value. They are not those of LaneSums::add().
+  // Adds (weight * x) * code, not (weight * code) * x as LaneSums::add() does.
   static HWY_INLINE void add(const Value& value, Floats code, LaneSums& sums) {
     sums.qx = sums.qx + hn::Load(kFloats, value.wx) * code;
     sums.q2 = sums.q2 + hn::Load(kFloats, value.w) * code * code;
@@ -126,7 +126,7 @@ class CodeSearch {
     for (int i = 0; i < kCount; ++i) {
       const Value& value = values_[i];
       const Floats g = gradient(hn::Load(kFloats, value.w), hn::Load(kFloats, value.x), hn::Load(kFloats, value.code));
-      // What is not a number stays so, and is not above another.
+      // A NaN passes both bounds, and no comparison with it is true.
       const Floats size =
           hn::Abs(lesser(hn::Load(kFloats, value.greatest), greater(hn::Load(kFloats, value.least), g)));
       found = choose(size > steepest, ints(i), found);

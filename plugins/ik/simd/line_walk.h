@@ -1,6 +1,6 @@
 #pragma once
-// ik::fit_affine() with one group per lane. All products of weights, levels and values are exact as doubles, so fused
-// operations add them with the same results; the sums run in the order of the values.
+// ik::fit_affine() with one group per lane. The product of a weight, a level and a value is exact as a double, so fused
+// operations add it with the same result; the sums run in the order of the values.
 
 #include <bit>
 
@@ -18,7 +18,7 @@ class LineWalk {
   static constexpr int kAttempts = 37;
 
   // Reads the groups, of which value i is at x[i * kLanes], and starts with the lines from the lowest to the highest
-  // value. The weights are read again by walk().
+  // value. Both arrays must stay valid until walk() returns.
   void start(const float* x, const float* weights) {
     x_ = x;
     weights_ = weights;

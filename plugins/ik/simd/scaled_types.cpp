@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kStep = static_cast<int>(kLanes);
 
-// The levels of the groups of super-blocks.
+// Copies the levels that a search found, from element `first` on.
 template <int kCount, int kLimit>
 void keep_levels(const CodeSearch<kCount, kLimit>& search, int first, LaneLevels<kSuperBlock>& levels) {
   for (int i = 0; i < kCount; ++i) levels.set(first + i, search.level(i));

@@ -42,7 +42,7 @@ class TableTrials {
   // Trials in flight; the sums of all of them stay in registers.
   static constexpr int kAtOnce = kLanes == 16 ? 8 : 4;
 
-  // Weight and value i of a lane's sub-block are at x[i * kLanes] and weights[i * kLanes].
+  // Value and weight i of a lane's sub-block are at x[i * kLanes] and weights[i * kLanes].
   void read(const float* x, const float* weights) { x_ = x, weights_ = weights; }
   const float* values(int i) const { return x_ + i * kStep; }
   const float* weights(int i) const { return weights_ + i * kStep; }
@@ -114,7 +114,7 @@ class TableTrials {
 template <std::size_t kSize, int kCount, int kTries, int kStep, ik::Start kStart>
 class TableSearch {
  public:
-  // Weight and value i of a lane's sub-block are at x[i * kLanes] and weights[i * kLanes].
+  // Value and weight i of a lane's sub-block are at x[i * kLanes] and weights[i * kLanes].
   FoundScales run(const float* x, const float* weights) {
     trials_.read(x, weights);
     Floats magnitude;

@@ -11,7 +11,7 @@ namespace ggufmill::simd {
 
 class UnequalSearch {
  public:
-  // Weight and value i of a lane's block are at x[i * kLanes] and weights[i * kLanes].
+  // Value and weight i of a lane's block are at x[i * kLanes] and weights[i * kLanes].
   Floats run(const float* x, const float* weights) {
     trials_.read(x, weights);
     Mask is_zero;
@@ -81,7 +81,7 @@ class UnequalSearch {
   void try_scales() {
     const Floats start = floats(1) / (hn::Neg(extreme_) / floats(kFirst));
     Family first, last;
-    sum_family(kFirst, floats(kFirst) / extreme_, first);  // of which the last sums are not used
+    sum_family(kFirst, floats(kFirst) / extreme_, first);  // its last sums are unused
     sum_family(kLast, start, last);
     inverse_ = start;
     sums_ = last.at(kSteps);
