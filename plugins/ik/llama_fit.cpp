@@ -109,9 +109,10 @@ class LineSearch {
     fit_.minimum = low_;
     if (high_ - low_ < kLeastRange) return {0, low_};
     start();
-    for (int i = 0; i <= kTries; ++i) {
+    const auto& search = reference::kWeightedSearch;
+    for (int i = 0; i <= search.last; ++i) {
       const float inverse =
-          (kFirst + kStep * static_cast<float>(i) + static_cast<float>(limit_)) / (high_ - fit_.minimum);
+          (search.first + search.step * static_cast<float>(i) + static_cast<float>(limit_)) / (high_ - fit_.minimum);
       attempt(inverse);
     }
     walk();
@@ -119,9 +120,6 @@ class LineSearch {
   }
 
  private:
-  static constexpr float kLeastRange = 1e-10F, kFirst = -0.9F, kStep = 0.05F;
-  static constexpr int kTries = 36;
-
   // Sums over the values with their levels.
   struct LevelSums {
     double l = 0, l2 = 0, xl = 0;

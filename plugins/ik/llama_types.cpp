@@ -41,9 +41,6 @@ struct WeightedBlock {
 
 // ---- super-blocks with minimums ----
 
-constexpr float kLeastRange = 1e-10F;  // groups whose values differ by less are one value
-constexpr float kLeastScale = 1e-16F;  // scales below count as zero
-
 // Groups of a super-block: Q2_K has 16 of 16 values, Q4_K and Q5_K 8 of 32.
 template <int kGroups, int kLimit, int kGreatestCode>
 class AffineBlock {

@@ -67,7 +67,7 @@ void encode_nl(const Batch<1>& batch, LaneBlocks<Iq4Nl::Block>& blocks) {
   alignas(64) float weights[kSub * kLanes];
   input.weigh(0, input.sum_of_squares() * floats(2.0f / kSub), weights);
   const Floats d = search.run(input.x(0), weights);
-  const Nibbles<Search> nibbles(input.x(0), inverse_or_zero(d));
+  const Nibbles<Search> nibbles(input.x(0), inverse_of(d));
   blocks.set(0, floats_to_half(d) | hn::ShiftLeft<16>(nibbles(0)) | hn::ShiftLeft<24>(nibbles(1)));
   set_bytes(blocks, 1, 4, [&](int i) { return i < 14 ? nibbles(i + 2) : words(0); });
 }
@@ -86,11 +86,11 @@ void encode_xs(const Batch<1>& batch, LaneBlocks<Iq4Xs::Block>& blocks) {
     most = choose(hn::Abs(scales[sub]) > hn::Abs(most), scales[sub], most);
   }
   const Floats d = hn::Neg(most) / floats(32);
-  const Floats inverse = inverse_or_zero(d);
+  const Floats inverse = inverse_of(d);
   Words high = words(0), low = words(0);
   for (int sub = 0; sub < 8; ++sub) {
     const Ints level = clamp(nearest_ints(inverse * scales[sub]), -32, 31);
-    const Nibbles<Search> nibbles(input.x(kSub * sub), inverse_or_zero(d * to_floats(level)));
+    const Nibbles<Search> nibbles(input.x(kSub * sub), inverse_of(d * to_floats(level)));
     set_bytes(blocks, 2 + 4 * sub, 4, nibbles);
     const Words stored = as_words(level + ints(32));
     low = low | hn::ShiftLeftSame(stored & words(15), 4 * sub);

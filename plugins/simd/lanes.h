@@ -81,7 +81,7 @@ inline Mask is_nan(Floats value) { return differ(value, value); }
 // Returns `yes`, or zero where the mask is not set.
 inline Floats or_zero(Mask mask, Floats yes) { return hn::IfThenElseZero(mask, yes); }
 // Returns 1 / value, or 0 where it is 0.
-inline Floats inverse_or_zero(Floats value) { return or_zero(differ(value, floats(0)), floats(1) / value); }
+inline Floats inverse_of(Floats value) { return or_zero(differ(value, floats(0)), floats(1) / value); }
 
 // Compute a > b and a != b, respectively, and only where the mask is set. This is a single operation if masks are not
 // vectors.

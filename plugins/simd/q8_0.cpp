@@ -50,7 +50,7 @@ bool Q8_0::encode_four(const float* x, Block* blocks) {
 
 void Q8_0::encode(const float* x, Block& block) {
   const Floats d = floats(greatest_magnitude<kCount>(x)) / floats(127.0f);
-  const Floats inverse = or_zero(differ(d, floats(0)), floats(1) / d);
+  const Floats inverse = inverse_of(d);
   block.d.store(hn::GetLane(d));
   for (int v = 0; v < kVectors; ++v) {
     const Ints levels = to_ints(before_truncation(hn::LoadU(kFloats, x + v * kStep) * inverse));

@@ -27,8 +27,6 @@ struct SearchLanes {
 inline Mask no_lanes() { return floats(0) > floats(0); }
 inline Mask all_lanes() { return floats(0) == floats(0); }
 
-inline Floats inverse_of(Floats value) { return or_zero(differ(value, floats(0)), floats(1) / value); }
-
 // Like reference::nearest_within(), but that a result of zero may be negative, which no sum of a search shows.
 inline Floats nearest_within(Floats value, Floats low, Floats high) {
   return hn::Round(lesser(greater(value, low), high));

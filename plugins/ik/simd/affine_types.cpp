@@ -8,8 +8,7 @@
 namespace ggufmill::simd {
 namespace {
 
-constexpr float kLeastScale = 1e-16f;  // scales below count as zero
-constexpr int kWalksInFlight = 2;      // one tries levels while the other one waits for the results of divisions
+constexpr int kWalksInFlight = 2;  // one tries levels while the other one waits for the results of divisions
 
 template <class Walk>
 void walk_all(Walk (&walks)[kWalksInFlight]) {
@@ -43,7 +42,7 @@ void encode_small(const Batch<kWalksInFlight>& batch, Words* halves, SmallLevels
 template <int kLimit>
 class WalkedLines : public q4_k::GroupLines<kLimit> {
  public:
-  static constexpr float kZero = kLeastScale, kLeastRange = simd::kLeastRange;
+  static constexpr float kZero = ik::kLeastScale, kLeastRange = ik::kLeastRange;
 
   using q4_k::GroupLines<kLimit>::GroupLines;
 
@@ -77,7 +76,7 @@ class WalkedLines : public q4_k::GroupLines<kLimit> {
 
 // ---- Q2_K ----
 
-constexpr reference::AffineSearch kPlainSearch = q2_k::plain_search(kLeastRange);
+constexpr reference::AffineSearch kPlainSearch = q2_k::plain_search(ik::kLeastRange);
 
 void fit_weighted(const SuperBlocks& blocks, q2_k::Fitted& fitted) {
   const Floats spread = floats(0.75f) * blocks.sum_of_squares(0, kSuperBlock) / floats(float{kSuperBlock});
@@ -102,7 +101,7 @@ void settle_unrounded(const SuperBlocks& blocks, const q2_k::Coded& coded, q2_k:
   for (int group = 0; group < q2_k::kGroups; ++group) {
     const Floats scale = coded.d * to_floats(as_ints(coded.scales[group]));
     const Floats minimum = coded.dmin * to_floats(as_ints(coded.minimums[group]));
-    const Floats inverse = or_zero(differ(scale, floats(0)), floats(1) / scale);
+    const Floats inverse = inverse_of(scale);
     for (int i = group * q2_k::kGroup; i < (group + 1) * q2_k::kGroup; ++i) {
       const Ints level = clamp(nearest_ints((blocks.at(i) + minimum) * inverse), 0, q2_k::kLimit);
       contents.levels.set(i, as_words(level));
@@ -189,7 +188,7 @@ void IkQ2_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
   const SuperBlocks blocks(batch);
   q2_k::Fitted fitted;
   blocks.weighted() ? fit_weighted(blocks, fitted) : q2_k::fit_plain(blocks, kPlainSearch, fitted);
-  const q2_k::Coded coded(fitted, blocks.weighted(), kLeastScale);
+  const q2_k::Coded coded(fitted, blocks.weighted(), ik::kLeastScale);
   q2_k::Contents contents(coded);
   if (blocks.weighted()) {
     settle_unrounded(blocks, coded, contents);

@@ -280,7 +280,7 @@ class Pairs {
   }
 
   Floats error(Floats scale) const {
-    const Floats inverse = inverse_or_zero(scale);
+    const Floats inverse = inverse_of(scale);
     Floats error = floats(0);
     for (int i = 0; i < kSub; i += 2) {
       const NearestPair pair = nearest<false>(inverse, i);

@@ -62,7 +62,7 @@ struct Coded {
 template <std::size_t kSize, int kLeast, int kMost, bool kSkipsZero>
 void code_scales(const Blocks& blocks, const Scales& scales, Coded& coded) {
   coded.d = scales.extreme() / floats(float{kLeast});
-  const Floats inverse = inverse_or_zero(coded.d);
+  const Floats inverse = inverse_of(coded.d);
   LaneSums sums;
   for (int b = 0; b < kSubs; ++b) {
     const Ints code = clamp(nearest_ints(inverse * scales.scale[b]), kLeast, kMost);

@@ -95,7 +95,7 @@ void IQ4_KS::Rows::encode(const Batch<1>& batch, const LaneScales& found, LaneBl
   for (int b = 0; b < kSubs; ++b) {
     codes[b] = code_7(d_, found.scale[b]);
     const Mask is_shifted = found.is_shifted(b);
-    const Floats code = to_floats(as_ints(codes[b]) - ints(127)), inverse = inverse_or_zero(d_ * code);
+    const Floats code = to_floats(as_ints(codes[b]) - ints(127)), inverse = inverse_of(d_ * code);
     for (int i = b * kSub; i < b * kSub + kSub / 2; ++i) {
       LaneSums two[2];
       for (const int half : {0, 1}) {

@@ -4,18 +4,17 @@
 
 #include <bit>
 
+#include "plugins/ik/llama_fit.h"
 #include "plugins/simd/fit_lines.h"
 #include "plugins/simd/lane_doubles.h"
 
 namespace ggufmill::simd {
 
-inline constexpr float kLeastRange = 1e-10f;  // groups whose values differ by less are one value
-
 // A group of kCount values in each lane, with levels from 0 to kLimit.
 template <int kCount, int kLimit>
 class LineWalk {
  public:
-  static constexpr int kAttempts = 37;
+  static constexpr int kAttempts = reference::kWeightedSearch.last + 1;
 
   // Reads the groups, of which value i is at x[i * kLanes], and starts with the lines from the lowest to the highest
   // value. Both arrays must stay valid until walk() returns.
@@ -36,7 +35,7 @@ class LineWalk {
     }
     sum_w_ = sum_w, sum_x_ = sum_x, sum_x2_ = sum_x2;
     low_ = choose(low > floats(0), floats(0), low);
-    flat_ = high - low_ < floats(kLeastRange);
+    flat_ = high - low_ < floats(ik::kLeastRange);
     high_ = choose(flat_, floats(1), high);  // an arbitrary range, so that flat groups need no special case
     best_.inverse = floats(float{kLimit}) / (high_ - low_);
     best_.origin = best_.minimum = low_;
@@ -53,7 +52,9 @@ class LineWalk {
   // Tries the line for the levels of one more inverse scale. `number` counts from 0 to kAttempts - 1.
   void attempt(int number) {
     Line tried;
-    tried.inverse = floats(-0.9f + 0.05f * static_cast<float>(number) + float{kLimit}) / (high_ - best_.minimum);
+    constexpr reference::AffineSearch kSearch = reference::kWeightedSearch;
+    const float reach = kSearch.first + kSearch.step * static_cast<float>(number) + float{kLimit};
+    tried.inverse = floats(reach) / (high_ - best_.minimum);
     tried.origin = best_.minimum;
     find_levels(tried);
     const LevelSums sums = sums_of_levels();

@@ -108,7 +108,7 @@ struct Extreme {
 // ik::refit() in lanes.
 template <int kCount, std::size_t kSize>
 Floats refit(const LevelTables<kSize>& tables, Mask is_shifted, const float* x, const float* weights, Floats scale) {
-  const Floats inverse = inverse_or_zero(scale);
+  const Floats inverse = inverse_of(scale);
   LaneSums sums;
   for (int i = 0; i < kCount; ++i) {
     const Floats value = hn::Load(kFloats, x + i * static_cast<int>(kLanes));
@@ -122,7 +122,7 @@ Floats refit(const LevelTables<kSize>& tables, Mask is_shifted, const float* x, 
 template <std::size_t kSize, int kSubBlock>
 void choose_levels(const WeightedBlocks<kSubBlock>& blocks, int b, Mask is_shifted, Floats d, Floats code, Mask counts,
                    LaneLevels<kSuperBlock>& levels, LaneSums& sums) {
-  const Floats inverse = inverse_or_zero(d * code);
+  const Floats inverse = inverse_of(d * code);
   for (int i = b * kSubBlock; i < (b + 1) * kSubBlock; ++i) {
     const Words level = kLevels<kSize>.level(is_shifted, inverse * blocks.at(i));
     LaneSums next = sums;
