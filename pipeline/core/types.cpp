@@ -305,7 +305,9 @@ void Types::add_encoder(std::string_view name, TypeId id) {
   std::deque<EncoderMethod>& encoders = added().encoders;
   auto method = std::ranges::find(encoders, name, &EncoderMethod::name);
   if (method == encoders.end()) method = encoders.insert(method, EncoderMethod{std::string(name)});
-  if (std::ranges::count(method->types, type) == 0) method->types.push_back(type);
+  if (std::ranges::count(method->types, type) != 0) return;
+  const auto id_of = [](const TypeInfo* each) { return each->id; };
+  method->types.insert(std::ranges::upper_bound(method->types, id, {}, id_of), type);
 }
 
 std::uint64_t row_bytes(const TypeInfo& type, std::uint64_t columns) {
