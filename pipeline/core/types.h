@@ -125,7 +125,7 @@ inline constexpr std::string_view kIkHelp =
 // types that exist.
 struct EncoderMethod {
   std::string name;
-  std::vector<const TypeInfo*> types{};  // those that have it; empty for `reference` and `search`, see has_method()
+  std::vector<const TypeInfo*> types{};  // by id; empty for `reference` and `search`, see has_method()
 };
 // The methods of every program. They are constants, so pointers to them are the same everywhere.
 const EncoderMethod& reference_method();

@@ -6,6 +6,7 @@
 //     static Words level(Floats scaled);                 // the level of a value that is divided by its scale
 //   };
 
+#include "plugins/simd/fit_symmetric.h"
 #include "plugins/simd/iq4_types.h"
 #include "plugins/simd/pack.h"
 
@@ -78,14 +79,13 @@ void encode_xs(const Batch<1>& batch, LaneBlocks<Iq4Xs::Block>& blocks) {
   const Input<256> input(batch);
   const Floats mean_square = input.sum_of_squares() * floats(2.0f / 256);
   Floats scales[8];
-  Floats most = floats(0);  // the scale of greatest magnitude, with its sign
   for (int sub = 0; sub < 8; ++sub) {
     alignas(64) float weights[kSub * kLanes];
     input.weigh(kSub * sub, mean_square, weights);
     scales[sub] = search.run(input.x(kSub * sub), weights);
-    most = choose(hn::Abs(scales[sub]) > hn::Abs(most), scales[sub], most);
   }
-  const Floats d = hn::Neg(most) / floats(32);
+  Floats magnitude;
+  const Floats d = hn::Neg(extreme<8>([&](int sub) { return scales[sub]; }, magnitude)) / floats(32);
   const Floats inverse = inverse_of(d);
   Words high = words(0), low = words(0);
   for (int sub = 0; sub < 8; ++sub) {

@@ -33,18 +33,10 @@ struct Trials {
   }
 };
 
-Floats value_of_largest_magnitude(const float* x) {
-  Floats value = floats(0);
-  for (int i = 0; i < kSub; ++i) {
-    const Floats next = hn::Load(kFloats, x + i * kStep);
-    value = choose(hn::Abs(next) > hn::Abs(value), next, value);
-  }
-  return value;
-}
-
 struct Search {
   static Floats run(const float* x, const float* weights) {
-    const Floats extreme = value_of_largest_magnitude(x);
+    Floats magnitude;
+    const Floats extreme = simd::extreme<kSub>([&](int i) { return hn::Load(kFloats, x + i * kStep); }, magnitude);
     Floats scale = floats(0), best = floats(0);
     for (int trial = 0; trial < kTrials; trial += kAtOnce) {
       Floats inverses[kAtOnce];

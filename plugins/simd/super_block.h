@@ -19,7 +19,8 @@ class SuperBlocks {
   bool weighted() const { return weighted_; }
   const float* x(int i) const { return x_ + i * static_cast<int>(kLanes); }
   Floats at(int i) const { return hn::Load(kFloats, x(i)); }
-  Floats importance(int i) const { return hn::Load(kFloats, importance_ + i * static_cast<int>(kLanes)); }
+  const float* importances(int i) const { return importance_ + i * static_cast<int>(kLanes); }
+  Floats importance(int i) const { return hn::Load(kFloats, importances(i)); }
 
   // Returns the sum of squares of `count` elements from `first` on, added in order.
   Floats sum_of_squares(int first, int count) const {

@@ -52,7 +52,7 @@ class Workspace {
 };
 
 Workspace::Workspace(std::span<const std::byte> source, std::size_t target_bytes, Place place) {
-  for (std::size_t i = 0; i < windows_of(place); ++i) {
+  for (std::size_t windows = windows_of(place); windows > 0; --windows) {
     std::ranges::copy(source, sources_.emplace_back(source.size(), kSourcePhase).data());
     std::ranges::fill(targets_.emplace_back(target_bytes, kTargetPhase).span(), std::byte{0});
   }

@@ -64,6 +64,8 @@ float draw(InputKind kind, Random& random, const Run& run) {
       return run.magnitude * static_cast<float>(random.below(16)) / 16.0f;
     case InputKind::kSparse:
       return random.below(8) == 0 ? random.bell() : random.below(2) == 0 ? 0.0f : -0.0f;
+    case InputKind::kTernary:
+      return static_cast<float>(static_cast<int>(random.below(3)) - 1) * (1 + 0x1p-6f * random.bell());
     case InputKind::kGreatTies:
       return run.magnitude * (random.below(4) == 0 ? 0.5f : 1.0f) * (random.below(2) == 0 ? 1.0f : -1.0f);
     default:
@@ -100,7 +102,7 @@ float Random::bell() {
 std::string name_of(InputKind kind) {
   static constexpr const char* kNames[kInputKinds] = {
       "weights", "mixed",      "ties",   "one-sided",           "constant",   "almost zero", "subnormal",
-      "huge",    "any finite", "sparse", "overflowing squares", "great ties", "large"};
+      "huge",    "any finite", "sparse", "overflowing squares", "great ties", "large",       "ternary"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -37,8 +37,9 @@ enum class InputKind : std::uint8_t {
   kOverflowing,  // few values of one sign with zeros: some squares overflow
   kGreatTies,    // two magnitudes near 1e30 with both signs
   kLarge,        // from 1e8 to 1e14: scales overflow halves, but squares do not overflow
+  kTernary,      // about -1, 0 and 1, which some encoders recognise in whole rows
 };
-inline constexpr int kInputKinds = 13;
+inline constexpr int kInputKinds = 14;
 
 std::string name_of(InputKind kind);
 std::vector<float> hard_input(InputKind kind, Random& random, std::size_t count);

@@ -76,15 +76,12 @@ void IkQ3_K::encode(const Batch<kSets>& batch, LaneBlocks<Block>* packed) {
 void IkQ6_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
   using namespace q6_k;
   const SuperBlocks blocks(batch);
-  alignas(64) float weights[kGroup * kLanes];
   Floats scales[kGroups];
   LaneLevels<kSuperBlock> levels;
   CodeSearch<kGroup, kLimit> search;
   for (int group = 0; group < kGroups; ++group) {
     const int first = group * kGroup;
-    for (int i = 0; i < kGroup && blocks.weighted(); ++i)
-      hn::Store(blocks.importance(first + i), kFloats, weights + i * kStep);
-    scales[group] = search.run(blocks.x(first), blocks.weighted() ? weights : nullptr);
+    scales[group] = search.run(blocks.x(first), blocks.weighted() ? blocks.importances(first) : nullptr);
     keep_levels(search, first, levels);
   }
   q6_k::pack(
