@@ -3,6 +3,7 @@
 #include "plugins/reference/fit.h"
 #include "plugins/simd/iq4_blocks.h"
 #include "plugins/simd/iq4_values.h"
+#include "plugins/simd/table_trials.h"
 
 namespace ggufmill::simd {
 namespace {
@@ -10,51 +11,57 @@ namespace {
 using iq4::kStep;
 using iq4::kSub;
 
-constexpr int kFirstTry = -7;  // the tries map the extreme value to the lowest value and to within 7 of it
-constexpr int kTrials = 16;    // the first one differs: it maps the extreme value to the opposite sign
-constexpr int kAtOnce = 4;     // trials in flight; hides the latency of additions
-
-// Sums for the least-squares scales of kSub values whose levels are those at several inverse scales.
-struct Trials {
-  Floats xq[kAtOnce], qq[kAtOnce];
-
-  Trials(const float* x, const float* weights, const Floats* inverses) {
-    for (int t = 0; t < kAtOnce; ++t) xq[t] = qq[t] = floats(0);
-    for (int i = 0; i < kSub; ++i) {
-      const Floats value = hn::Load(kFloats, x + i * kStep);
-      const Floats weight = hn::Load(kFloats, weights + i * kStep);
-      for (int t = 0; t < kAtOnce; ++t) {
-        const Floats q = Iq4Place(inverses[t] * value).value();
-        const Floats wq = weight * q;
-        xq[t] = xq[t] + wq * value;
-        qq[t] = qq[t] + wq * q;
-      }
-    }
-  }
-};
-
-struct Search {
-  static Floats run(const float* x, const float* weights) {
+// Finds the best of the scales that map the extreme value close to the lowest level, or to the opposite of it.
+class Search {
+ public:
+  Floats run(const float* x, const float* weights) {
+    trials_.read(x, weights);
     Floats magnitude;
-    const Floats extreme = simd::extreme<kSub>([&](int i) { return hn::Load(kFloats, x + i * kStep); }, magnitude);
-    Floats scale = floats(0), best = floats(0);
-    for (int trial = 0; trial < kTrials; trial += kAtOnce) {
-      Floats inverses[kAtOnce];
-      for (int t = 0; t < kAtOnce; ++t)
-        inverses[t] = floats(static_cast<float>(trial + t - 1 + kFirstTry + reference::kIq4Values[0])) / extreme;
-      if (trial == 0) inverses[0] = floats(1) / (hn::Neg(extreme) / floats(reference::kIq4Values[0]));
-      const Trials sums(x, weights, inverses);
-      for (int t = 0; t < kAtOnce; ++t) {
-        const bool first = trial + t == 0;
-        const Floats xq = sums.xq[t], qq = sums.qq[t];
-        const Mask better = first ? qq > floats(0) : hn::And(qq > floats(0), xq * xq > best * qq);
-        scale = choose(better, xq / qq, scale);
-        best = first ? scale * xq : choose(better, scale * xq, best);
-      }
-    }
-    return hn::IfThenZeroElse(hn::Abs(extreme) < floats(reference::kZeroGroup), scale);
+    const Floats extreme = simd::extreme<kSub>([&](int i) { return trials_.value(i); }, magnitude);
+    try_opposite(extreme);
+    try_close(extreme);
+    return hn::IfThenZeroElse(hn::Abs(extreme) < floats(reference::kZeroGroup), scale_);
   }
   static Words level(Floats scaled) { return Iq4Place(scaled).level(); }
+
+ private:
+  static constexpr int kTries = 7, kSteps = 2 * kTries + 1;  // to either side of the lowest level
+  static constexpr LevelTable<16> kTable{reference::kIq4Values};
+  static_assert(kTable.guesses_well());
+  static constexpr float kLowest = kTable.value(std::size_t{0});
+  using Trials = TableTrials<16, kSub, borders_between(kTable, -kLowest - kTries, -kLowest + kTries)>;
+  static constexpr int kTrials = (kSteps + Trials::kAtOnce - 1) / Trials::kAtOnce * Trials::kAtOnce;
+
+  void try_opposite(Floats extreme) {
+    const Floats inverse = floats(1) / (hn::Neg(extreme) / floats(kLowest));
+    Floats xq = floats(0), qq = floats(0);
+    for (int i = 0; i < kSub; ++i) {
+      const Floats x = trials_.value(i), q = Iq4Place(inverse * x).value(), weighted = trials_.weight(i) * q;
+      xq = xq + weighted * x;
+      qq = qq + weighted * q;
+    }
+    scale_ = hn::IfThenElseZero(qq > floats(0), xq / qq);
+    best_ = scale_ * xq;
+  }
+
+  void try_close(Floats extreme) {
+    alignas(64) float inverses[kTrials * kLanes], sums[2 * kTrials * kLanes];
+    for (int t = 0; t < kTrials; ++t) {  // the last ones only fill up
+      const float mapped = static_cast<float>(std::min(t, kSteps - 1) - kTries) + kLowest;
+      hn::Store(floats(mapped) / extreme, kFloats, inverses + t * kStep);
+    }
+    trials_.prepare(kTable, hn::Load(kFloats, inverses), hn::Load(kFloats, inverses + (kSteps - 1) * kStep));
+    for (int t = 0; t < kTrials; t += Trials::kAtOnce) trials_.sum(inverses + t * kStep, sums + 2 * t * kStep);
+    for (int t = 0; t < kSteps; ++t) {
+      const Floats xq = hn::Load(kFloats, sums + 2 * t * kStep), qq = hn::Load(kFloats, sums + (2 * t + 1) * kStep);
+      const Mask better = hn::And(qq > floats(0), xq * xq > best_ * qq);
+      scale_ = choose(better, xq / qq, scale_);
+      best_ = choose(better, scale_ * xq, best_);
+    }
+  }
+
+  Trials trials_;
+  Floats scale_, best_;
 };
 
 }  // namespace

@@ -112,6 +112,13 @@ using GetTraits = const TypeTraits* (*)(int type);
 using Quantize = std::size_t (*)(int type, const float* from, void* to, std::int64_t start, std::int64_t rows,
                                  std::int64_t cols, const float* importance);
 
+// ggml_quantize_chunk() ends the program for all other types.
+bool can_quantize(const TypeTraits& traits) {
+  const std::string_view name = traits.name;
+  if (traits.is_quantized) return name != "q8_1" && name != "q8_K";
+  return name == "f32" || name == "f16" || name == "bf16";
+}
+
 void* symbol(void* library, const std::string& path, const char* name) {
   void* found = ::dlsym(library, name);
   if (found == nullptr) throw std::runtime_error(path + " has no " + name);
@@ -162,6 +169,7 @@ std::function<void(const ggufmill_call&)> GgmlLibrary::namesake(const ggufmill_k
       decode(call.src, static_cast<float*>(call.dst), static_cast<std::int64_t>(call.rows * call.cols));
     };
   }
+  if (!can_quantize(*traits)) return {};
   return [library = library_, encode = reinterpret_cast<Quantize>(quantize_), type](const ggufmill_call& call) {
     encode(type, static_cast<const float*>(call.src), call.dst, 0, static_cast<std::int64_t>(call.rows),
            static_cast<std::int64_t>(call.cols), call.importance);

@@ -5,7 +5,7 @@
 #include <array>
 #include <type_traits>
 
-#include "plugins/ik/simd/level_table.h"
+#include "plugins/ik/simd/level_tables.h"
 #include "plugins/simd/block_fields.h"
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/stored_half.h"

@@ -1,7 +1,7 @@
 #pragma once
 // ik::make_weights() in lanes, and the steps that follow the search for scales.
 
-#include "plugins/ik/simd/level_table.h"
+#include "plugins/ik/simd/level_tables.h"
 #include "plugins/simd/fit_symmetric.h"
 #include "plugins/simd/super_block.h"
 
