@@ -142,6 +142,19 @@ Report report_of(const Plan& plan, const RunReport& run, const std::string& isa)
   return report;
 }
 
+std::vector<std::string> unmeasured_warnings(const Report& report) {
+  std::vector<std::string> warnings;
+  if (!report.measured) return warnings;
+  for (const ReportOutput& output : report.outputs)
+    if (const std::size_t unknown = not_measured(output); unknown != 0)
+      warnings.push_back(
+          fmt::format("{}: the report has no total error, and no error of {} of {} tensors, which an earlier run made "
+                      "or which were "
+                      "reused; to measure all of them: ggufmill compare, with the source",
+                      output.files.front().path, unknown, output.tensors.size()));
+  return warnings;
+}
+
 Status write_text(const std::string& path, const std::string& text, bool overwrite) {
   BOOST_OUTCOME_TRY(const auto store, create_store({{path, text, text.size()}}, {overwrite}));
   BOOST_OUTCOME_TRY(store->seal(std::array{std::uint64_t{0}}));

@@ -20,6 +20,9 @@ void describe_source(const PlannedSource& source, Report& report);
 // Returns the report of a run; `isa` is the instruction set of the kernels that ran.
 Report report_of(const Plan& plan, const RunReport& run, const std::string& isa);
 
+// Says, for each output whose errors were requested and are not all known, how many tensors that concerns.
+std::vector<std::string> unmeasured_warnings(const Report& report);
+
 // These functions write complete files or nothing, and do not replace existing files unless `overwrite` is set.
 // find_problems() checks before a run that the files are not inputs.
 Status write_text(const std::string& path, const std::string& text, bool overwrite);

@@ -218,6 +218,7 @@ Result<RunReport> run_resumably(const Plan& plan, const Kernels& kernels, const 
       return after_outputs(written.error());
   if (!plan.is_reported()) return run;
   const Report report = report_of(plan, run.value(), kernels.isa());
+  for (std::string& warning : unmeasured_warnings(report)) run.value().warnings.push_back(std::move(warning));
   if (const Status written = write_report(report, plan.report.json, plan.report.html, options.overwrite); !written)
     return after_outputs(written.error());
   return run;

@@ -336,8 +336,9 @@ class Sealing {
     run.bytes_read = plan_.bytes_read();
     run.bytes_written = plan_.bytes_written();
     join_measured(job_, plan_, run);
-    const Status written =
-        write_report(context_.report_of(plan_, run), plan_.report.json, plan_.report.html, job_.overwrite);
+    const Report made = context_.report_of(plan_, run);
+    for (std::string& warning : unmeasured_warnings(made)) outcome.warnings.push_back(std::move(warning));
+    const Status written = write_report(made, plan_.report.json, plan_.report.html, job_.overwrite);
     if (!written) outcome.warnings.push_back("the report was not written: " + written.error().what);
   }
 

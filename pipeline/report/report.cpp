@@ -83,12 +83,14 @@ json::value error_json(const ReportTensor& tensor) {
   return exact_json(tensor.importance);
 }
 
-// Error of an output; null if a tensor was not measured and no other has changed.
+json::value sums_json(const ErrorSums& sums, bool weighted) {
+  return sums.count + sums.not_finite > 0 ? statistics_json(sums) : exact_json(weighted);
+}
+
+// Error of an output; null if a tensor was not measured.
 json::value total_json(const ReportOutput& output) {
-  const ErrorSums total = total_of(output);
-  if (total.count + total.not_finite > 0) return statistics_json(total);
-  if (std::ranges::count(output.tensors, ErrorState::kNotMeasured, &ReportTensor::state) != 0) return nullptr;
-  return exact_json(std::ranges::any_of(output.tensors, &ReportTensor::importance));
+  if (not_measured(output) != 0) return nullptr;
+  return sums_json(total_of(output), std::ranges::any_of(output.tensors, &ReportTensor::importance));
 }
 
 json::object tensor_json(const ReportTensor& tensor) {
@@ -131,10 +133,14 @@ json::array types_json(const ReportOutput& output) {
 json::array layers_json(const ReportOutput& output) {
   json::array list;
   for (const LayerSums& layer : layers_of(output)) {
-    const bool is_changed = layer.sums.count + layer.sums.not_finite > 0;
-    list.push_back({{"layer", layer.layer},
-                    {"weights", layer.sums.count},
-                    {"error", is_changed ? statistics_json(layer.sums) : exact_json(layer.sums.weighted)}});
+    json::object described{{"layer", layer.layer}, {"weights", nullptr}, {"error", nullptr}};
+    if (layer.not_measured != 0) {
+      described["not_measured"] = layer.not_measured;
+    } else {
+      described["weights"] = layer.sums.count;
+      described["error"] = sums_json(layer.sums, layer.sums.weighted);
+    }
+    list.push_back(std::move(described));
   }
   return list;
 }
@@ -145,14 +151,14 @@ json::array unmatched_json(const ReportOutput& output) {
   return list;
 }
 
-json::object output_json(const ReportOutput& output) {
+json::object output_json(const ReportOutput& output, bool measured) {
   std::uint64_t weights = 0, bytes = 0, fallbacks = 0;
   for (const ReportTensor& tensor : output.tensors) {
     weights += tensor.shape.elements();
     bytes += tensor.bytes;
     fallbacks += tensor.fallback_from ? 1 : 0;
   }
-  const ErrorSums total = total_of(output);
+  const std::size_t unknown = measured ? not_measured(output) : 0;
   json::object object{{"files", files_json(output.files)},
                       {"recipe", output.recipe},
                       {"weights", weights},
@@ -160,9 +166,10 @@ json::object output_json(const ReportOutput& output) {
                       {"bits_per_weight", bits_per_weight(bytes, weights)},
                       {"types", types_json(output)},
                       {"fallbacks", fallbacks},
-                      {"changed_weights", total.count},
+                      {"changed_weights", unknown ? json::value() : json::value(total_of(output).count)},
                       {"error", total_json(output)},
-                      {"layers", layers_json(output)}};
+                      {"layers", measured ? layers_json(output) : json::array()}};
+  if (unknown != 0) object["not_measured"] = unknown;
   if (!output.choice.empty()) object["choice"] = output.choice;
   if (!output.unmatched.empty()) object["unmatched"] = unmatched_json(output);
   return object;
@@ -216,10 +223,10 @@ std::vector<LayerSums> layers_of(const ReportOutput& output) {
   std::map<std::string, std::size_t> families;
   std::map<LayerPlace, LayerSums> layers;
   for (const ReportTensor& tensor : output.tensors) {
-    if (tensor.state == ErrorState::kNotMeasured) continue;
     const std::string name = layer_name(tensor.name);
     LayerSums& layer = layers[place_of(name, families)];
     layer.layer = name;
+    if (tensor.state == ErrorState::kNotMeasured) ++layer.not_measured;
     if (is_changed(tensor)) layer.sums.add(tensor.sums);
   }
   std::vector<LayerSums> ordered;
@@ -235,10 +242,14 @@ ErrorSums total_of(const ReportOutput& output) {
   return total;
 }
 
+std::size_t not_measured(const ReportOutput& output) {
+  return static_cast<std::size_t>(std::ranges::count(output.tensors, ErrorState::kNotMeasured, &ReportTensor::state));
+}
+
 void report_json(const Report& report, const TextSink& sink) {
   sink(open_object(head_json(report)) + ",\n\"outputs\":[");
   for (std::size_t o = 0; o < report.outputs.size(); ++o) {
-    sink((o ? ",\n" : "\n") + open_object(output_json(report.outputs[o])) + ",\"tensors\":[");
+    sink((o ? ",\n" : "\n") + open_object(output_json(report.outputs[o], report.measured)) + ",\"tensors\":[");
     const std::vector<ReportTensor>& tensors = report.outputs[o].tensors;
     for (std::size_t i = 0; i < tensors.size(); ++i) sink((i ? ",\n" : "\n") + to_json_text(tensor_json(tensors[i])));
     sink("\n]}");

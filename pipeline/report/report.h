@@ -80,10 +80,13 @@ std::string layer_name(const std::string& tensor);
 struct LayerSums {
   std::string layer;
   ErrorSums sums;
+  std::size_t not_measured = 0;  // tensors that the sums do not cover
 };
 // Returns numbered layers in order of their numbers, then the other parts in order of appearance.
 std::vector<LayerSums> layers_of(const ReportOutput& output);
 ErrorSums total_of(const ReportOutput& output);
+// Returns how many tensors the sums do not cover.
+std::size_t not_measured(const ReportOutput& output);
 
 // Receives a text piece by piece: a report of many tensors is never entirely in memory.
 using TextSink = std::function<void(std::string_view piece)>;
@@ -92,8 +95,8 @@ using TextSink = std::function<void(std::string_view piece)>;
 //   {format, version, ggufmill, kind: run | compare, measured, source: {name, architecture, files: [{path, bytes}],
 //    tensors, weights, bytes, bits_per_weight}, run: {seconds, bytes_read, bytes_written, peak_memory, threads, io,
 //    isa}, outputs: [{files, recipe, choice if types were chosen, weights, bytes, bits_per_weight, types: [{type,
-//    tensors, bytes}], fallbacks, changed_weights, error,
-//     layers: [{layer, weights, error}], unmatched: [{name, what}] if there are any,
+//    tensors, bytes}], fallbacks, changed_weights, error, not_measured if any,
+//     layers: [{layer, weights, error, not_measured if any}], unmatched: [{name, what}] if there are any,
 //     tensors: [{name, layer, shape, weights, source_type, type, fallback_from if there is one, source_bytes, bytes,
 //     rule, importance, seconds, error, exact if it was quantized without any error}]}]}
 // A job with the step `quality` adds the member `quality` to outputs: {perplexity, base_perplexity, divergence,
@@ -101,8 +104,10 @@ using TextSink = std::function<void(std::string_view piece)>;
 // `fallbacks` counts the tensors whose rows are not a whole number of blocks of the type that the recipe requested,
 // `fallback_from`. `error` is null if nothing was measured, else the values of ErrorFigures by name; undefined ones are
 // null. The error of an output or layer covers its tensors whose values changed, with changed_weights or weights
-// elements in total; if there are none, it is the error of equal values. Names that are not UTF-8 are written with
-// escapes.
+// elements in total; if there are none, it is the error of equal values. `not_measured` counts the tensors of an output
+// or layer whose error is not known although errors were requested: an earlier run made them, they were taken from an
+// earlier output, or they cannot be decoded. The error and the number of weights of such an output or layer are null.
+// Names that are not UTF-8 are written with escapes.
 void report_json(const Report& report, const TextSink& sink);
 
 // Writes one self-contained page that contains the JSON and displays it. Names are escaped, whatever they contain.

@@ -104,6 +104,15 @@ function showOutputs() {
   });
 }
 
+// An output whose tensors were not all measured has no totals.
+function showPartly() {
+  const why = compares ? 'the values of such tensors cannot be decoded' : 'an earlier run made these tensors, or they were taken from an earlier output (reuse)';
+  const texts = report.outputs.flatMap((output, index) => output.not_measured ?
+    [`The errors of ${count(output.not_measured)} of ${count(output.tensors.length)} tensors of ${outputName(index)} are not known: ${why}. `] : []);
+  byId('partly').hidden = texts.length === 0;
+  byId('partly').append(...texts, 'The output and the layers with such tensors therefore have no total.');
+}
+
 function showUnmatched() {
   const all = report.outputs.flatMap((output) => output.unmatched || []);
   byId('unmatched').hidden = all.length === 0;
@@ -129,9 +138,11 @@ function showLayers() {
     const most = byId('scale').value === 'one' ? top : tops[index];
     const columns = output.layers.map((layer) => {
       const share = most > 0 ? 100 * badness(layer.error) / most : 0;
-      const title = `${layer.layer}: ${layer.weights ? metricText(layer.error, metric) : 'as in the source'}`;
+      const known = layer.weights ? metricText(layer.error, metric) : 'as in the source';
+      const title = `${layer.layer}: ${layer.not_measured ? `${count(layer.not_measured)} tensors not measured` : known}`;
       const show = () => filterBy(layer.layer + (/\d$/.test(layer.layer) ? '.' : ''), index);
-      return element('button', {type: 'button', title, 'aria-label': title, onclick: show}, element('span', colour(index, {height: share + '%'})));
+      const bar = layer.not_measured ? {class: 'unknown'} : colour(index, {height: share + '%'});
+      return element('button', {type: 'button', title, 'aria-label': title, onclick: show}, element('span', bar));
     });
     const words = `${metric.key === 'cosine' ? '1 − cosine' : metric.label}, at most ${figure(tops[index])}`;
     return element('div', {class: 'strip'},
@@ -270,6 +281,7 @@ function showMetric() {
 
 showHead();
 showOutputs();
+showPartly();
 showUnmatched();
 showControls();
 showTensorHead();

@@ -86,6 +86,36 @@ TEST_CASE("exact tensors have results, and unmeasured ones have none") {
   CHECK(first_output(root).at("error").is_null());
 }
 
+TEST_CASE("an output or layer with unmeasured tensors has no total, and says how many they are") {
+  Report report = report_of({measured_tensor("blk.0.a", {1}, {2}), measured_tensor("blk.0.b", {1}, {2}),
+                             measured_tensor("blk.1.a", {1}, {2}), measured_tensor("blk.2.a", {1}, {2})});
+  for (const std::size_t i : {0, 3}) {
+    report.outputs[0].tensors[i].state = ErrorState::kNotMeasured;
+    report.outputs[0].tensors[i].sums = {};
+  }
+  const json::value root = parsed(report);
+  CHECK(first_output(root).at("not_measured") == 2);
+  CHECK(first_output(root).at("error").is_null());
+  CHECK(first_output(root).at("changed_weights").is_null());
+  const json::array& layers = first_output(root).at("layers").as_array();
+  REQUIRE(layers.size() == 3);
+  CHECK(layers[0].at("not_measured") == 1);
+  CHECK(layers[0].at("error").is_null());
+  CHECK_FALSE(layers[1].as_object().contains("not_measured"));
+  CHECK(layers[1].at("weights") == 1);
+  CHECK(layers[2].at("not_measured") == 1);
+  CHECK(layers[2].at("weights").is_null());
+}
+
+TEST_CASE("without measurement, a report has no layers and counts no unmeasured tensors") {
+  Report report = report_of({measured_tensor("a", {1}, {1})});
+  report.measured = false;
+  report.outputs[0].tensors[0].state = ErrorState::kNotMeasured;
+  const json::value root = parsed(report);
+  CHECK(first_output(root).at("layers").as_array().empty());
+  CHECK_FALSE(first_output(root).as_object().contains("not_measured"));
+}
+
 TEST_CASE("the results of an output are those of its changed tensors") {
   const json::value root =
       parsed(report_of({measured_tensor("a", {1, 2}, {1, 2}), measured_tensor("b", {3, 4}, {3, 2})}));
