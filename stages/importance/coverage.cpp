@@ -33,6 +33,11 @@ std::string too_few(std::uint64_t least_counts) {
   return least_counts <= 1 ? "no token" : fmt::format("fewer than {} tokens", least_counts);
 }
 
+std::string describe_some(const Tensor& tensor, std::size_t matrices) {
+  if (tensor.shape().dims[2] == 1) return quoted_name(tensor.name);
+  return fmt::format("{} ({} of {})", quoted_name(tensor.name), matrices, tensor.shape().dims[2]);
+}
+
 class Coverage {
  public:
   Coverage(const MergedImportance& data, const Selection& selection, CoveragePolicy policy, Model& model)
@@ -56,6 +61,7 @@ class Coverage {
     if (policy_.missing == Missing::kNeighbours) {
       BOOST_OUTCOME_TRY(take_from_neighbours());
     }
+    if (policy_.missing == Missing::kMean) report_starved();
     report_rare();
     return ok();
   }
@@ -95,7 +101,10 @@ class Coverage {
   }
 
   Status give(const MergedEntry& entry, Tensor& tensor) {
-    const EntryUse use = use_of(entry, tensor.shape().columns(), tensor.shape().dims[2], policy_.least_counts);
+    EntryUse use = use_of(entry, tensor.shape().columns(), tensor.shape().dims[2], policy_.least_counts);
+    BOOST_OUTCOME_TRY(const std::vector<std::uint64_t> zero, zero_matrices(use));
+    if (!zero.empty() && policy_.missing == Missing::kNone) zero_.push_back(describe_some(tensor, zero.size()));
+    if (policy_.missing != Missing::kNone) add_zero(zero, use);
     std::vector<float> substitute;
     std::string note;
     if (!use.rare.empty()) {
@@ -108,9 +117,9 @@ class Coverage {
       }
       BOOST_OUTCOME_TRY(substitute, substitute_of(use));
       note = note_of(use);
-      rare_.push_back(describe_rare(tensor, use));
+      rare_.push_back(describe_some(tensor, use.rare.size()));
     }
-    if (!use.rare.empty() && policy_.missing == Missing::kError) report_rare(tensor, use);
+    if (!use.rare.empty() && policy_.missing == Missing::kError) report_rare(tensor, use, zero.size());
     BOOST_OUTCOME_TRY(Importance importance, importance_of(tensor.name, use, std::move(substitute)));
     importance.note = std::move(note);
     tensor.importance = std::make_shared<const Importance>(std::move(importance));
@@ -123,32 +132,54 @@ class Coverage {
     return mean_weights(use);
   }
 
+  // Matrices with weights of 0 have no data unless the policy is that of llama-quantize.
+  void add_zero(const std::vector<std::uint64_t>& zero, EntryUse& use) {
+    has_zero_ = has_zero_ || !zero.empty();
+    use.rare.insert(use.rare.end(), zero.begin(), zero.end());
+    std::ranges::sort(use.rare);
+  }
+
   std::string note_of(const EntryUse& use) const {
     if (use.matrices == 1) return fmt::format("importance is not used: it saw {}", too_few(policy_.least_counts));
     return fmt::format("importance of {} of {} experts is {}", use.rare.size(), use.matrices,
                        policy_.missing == Missing::kNone ? "not used" : "taken from the mean of the others");
   }
 
-  static std::string describe_rare(const Tensor& tensor, const EntryUse& use) {
-    if (use.matrices == 1) return quoted_name(tensor.name);
-    return fmt::format("{} ({} of {})", quoted_name(tensor.name), use.rare.size(), use.matrices);
-  }
-
-  void report_rare(const Tensor& tensor, const EntryUse& use) {
+  // `zero` of the rare matrices are so because all their weights are 0.
+  void report_rare(const Tensor& tensor, const EntryUse& use, std::size_t zero) {
+    std::string why = fmt::format("saw {}", too_few(policy_.least_counts));
+    if (zero != 0) why = zero == use.rare.size() ? "have only zeros" : why + " or have only zeros";
     problem(
         use.matrices == 1
-            ? fmt::format("the data of tensor {} saw {}", quoted_name(tensor.name), too_few(policy_.least_counts))
-            : fmt::format("{} of {} experts of tensor {} saw {}", use.rare.size(), use.matrices,
-                          quoted_name(tensor.name), too_few(policy_.least_counts)),
+            ? fmt::format("the data of tensor {} {}", quoted_name(tensor.name), zero != 0 ? "is all zeros" : why)
+            : fmt::format("{} of {} experts of tensor {} {}", use.rare.size(), use.matrices, quoted_name(tensor.name),
+                          why),
         "calibrate with more text, exclude the tensor (exclude), or choose what to use instead: missing: none, mean "
         "or neighbours");
   }
 
   void report_rare() {
+    const std::string rare =
+        fmt::format("saw {}{}", too_few(policy_.least_counts), has_zero_ ? " or have only zeros" : "");
     if (!rare_.empty())
-      warn(fmt::format("tensors or experts that saw {} get {}: {}", too_few(policy_.least_counts),
+      warn(fmt::format("tensors or experts that {} get {}: {}", rare,
                        policy_.missing == Missing::kNone ? "no importance" : "the mean of the others",
                        list_some(rare_)));
+    if (!zero_.empty())
+      warn(
+          fmt::format("all importance of {} tensors is 0, with which many types lose all their values, as in "
+                      "llama-quantize: {}; to treat it as missing, set missing: error, mean, or neighbours",
+                      zero_.size(), list_some(zero_)));
+  }
+
+  // Names the tensors that `mean` leaves without importance.
+  void report_starved() {
+    std::vector<std::string> names;
+    for (const Tensor& tensor : model_.tensors)
+      if (starved_.count(tensor.name) > 0) names.push_back(quoted_name(tensor.name));
+    if (!names.empty())
+      warn(fmt::format("{} tensors whose experts all saw {}{} get no importance: {}", names.size(),
+                       too_few(policy_.least_counts), has_zero_ ? " or have only zeros" : "", list_some(names)));
   }
 
   void report_strangers() {
@@ -188,7 +219,11 @@ class Coverage {
     for (Tensor& tensor : model_.tensors) {
       BOOST_OUTCOME_TRY(const bool missing, is_missing(tensor));
       const std::optional<std::uint64_t> layer = layer_of(tensor.name);
-      if (!missing || !layer) continue;
+      if (!missing || (!layer && starved_.count(tensor.name) == 0)) continue;
+      if (!layer) {
+        without.push_back(quoted_name(tensor.name));
+        continue;
+      }
       const std::vector<const EntryUse*> nearest =
           nearest_layers(layers[{role_of(tensor.name), tensor.shape().columns()}], *layer);
       (nearest.empty() ? without : taken).push_back(quoted_name(tensor.name));
@@ -251,6 +286,8 @@ class Coverage {
   std::unordered_set<std::string_view> starved_;    // tensors whose entry fits but has too little data
   std::vector<std::string> strangers_;              // entries without a tensor
   std::vector<std::string> rare_;                   // tensors with experts that have too little data
+  std::vector<std::string> zero_;                   // tensors with weights of 0 that are used as they are
+  bool has_zero_ = false;                           // some experts count as rare because their weights are 0
 };
 
 }  // namespace

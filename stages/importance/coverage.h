@@ -29,8 +29,10 @@ struct CoveragePolicy {
 // - with Missing::kError, tensors without an entry that have two or more dimensions, are named *weight and are kept by
 //   `selection`, and experts that saw fewer than `least_counts` tokens. Token embeddings need no entry, because
 //   calibration looks their rows up instead of multiplying by them.
-// All entries without a tensor together get one warning, and so do all experts and all tensors that do not use data of
-// their own; Importance::note says it of each.
+// All entries without a tensor together get one warning.
+// Weights that are all 0 are used as they are with Missing::kNone, as in the reference, with a warning; otherwise they
+// count as missing. All experts and all tensors that do not use data of their own get one warning; Importance::note
+// says it of each.
 Status attach_importance(const MergedImportance& data, const Selection& selection, CoveragePolicy policy, Model& model);
 
 }  // namespace ggufmill

@@ -6,6 +6,8 @@
 namespace ggufmill {
 namespace {
 
+constexpr std::uint64_t kWeightsAtOnce = 4096;  // number of weights read at a time to find one that is not 0
+
 // Returns the least number of tokens that any part of a matrix saw.
 std::int64_t tokens_of(const EntryUse& use, std::uint64_t matrix) {
   const std::vector<std::int64_t>& counts = use.entry->counts;
@@ -40,12 +42,29 @@ EntryUse use_of(const MergedEntry& entry, std::uint64_t columns, std::uint64_t m
   return use;
 }
 
+bool EntryUse::is_rare(std::uint64_t matrix) const { return std::ranges::binary_search(rare, matrix); }
+
+Result<std::vector<std::uint64_t>> zero_matrices(const EntryUse& use) {
+  std::vector<std::uint64_t> zero;
+  std::vector<float> piece;
+  for (std::uint64_t matrix = 0; matrix < use.matrices; ++matrix) {
+    bool is_zero = !use.is_rare(matrix);
+    for (std::uint64_t column = 0; column < use.columns && is_zero; column += piece.size()) {
+      piece.resize(std::min(kWeightsAtOnce, use.columns - column));
+      BOOST_OUTCOME_TRY(use.entry->weights(matrix * use.columns + column, piece));
+      is_zero = std::ranges::all_of(piece, [](float weight) { return weight == 0; });
+    }
+    if (is_zero) zero.push_back(matrix);
+  }
+  return zero;
+}
+
 Result<std::vector<float>> mean_weights(const EntryUse& use) {
   std::vector<float> weights(use.columns);
   std::vector<double> sums(use.columns);
   double tokens = 0;
   for (std::uint64_t matrix = 0; matrix < use.matrices; ++matrix) {
-    if (std::ranges::binary_search(use.rare, matrix)) continue;
+    if (use.is_rare(matrix)) continue;
     BOOST_OUTCOME_TRY(use.entry->weights(matrix * use.columns, weights));
     // A matrix of an entry that does not count its tokens counts as much as the others.
     const auto count = static_cast<double>(std::max<std::int64_t>(1, tokens_of(use, matrix)));

@@ -258,3 +258,36 @@ TEST_CASE("weights of files are above 0") {
   REQUIRE_FALSE(model);
   CHECK(model.error().what == "a weight is a number above 0");
 }
+
+TEST_CASE("weights that are all 0 are used as they are by default, with a warning") {
+  Moe moe;
+  const Model model =
+      moe.with({{kExperts, {1, 2, 0, 0, 3, 4}, {1, 1, 1}}, {"blk.1.up.weight", {0, 0}, {1}}}, "record: true");
+  CHECK(weights_in(model, kExperts) == std::vector<float>{1, 2, 0, 0, 3, 4});
+  CHECK(weights_in(model, "blk.1.up.weight") == std::vector<float>{0, 0});
+  REQUIRE(model.warnings.size() == 1);
+  CHECK(model.warnings[0].find("is 0 in every column") != std::string::npos);
+  CHECK(model.warnings[0].find("'blk.0.exps.weight' (1 of 3), 'blk.1.up.weight'") != std::string::npos);
+}
+
+TEST_CASE("weights that are all 0 count as missing with another policy") {
+  const std::vector<GivenEntry> entries = {
+      {kExperts, {1, 2, 0, 0, 3, 4}, {1, 1, 1}}, {"blk.1.up.weight", {0, 0}, {1}}, {"blk.2.up.weight", {5, 6}, {1}}};
+  Moe moe;
+  const Model mean = moe.with(entries, "missing: mean");
+  CHECK(weights_in(mean, kExperts) == std::vector<float>{1, 2, 2, 3, 3, 4});
+  CHECK_FALSE(tensor(mean, "blk.1.up.weight").importance);
+  const Model neighbours = moe.with(entries, "missing: neighbours");
+  CHECK(weights_in(neighbours, "blk.1.up.weight") == std::vector<float>{5, 6});
+  const std::vector<std::string> problems = problems_in(moe.with(entries, "missing: error"));
+  CHECK(std::ranges::count(problems, "the data of tensor 'blk.1.up.weight' is all zeros") == 1);
+  CHECK(std::ranges::count(problems, "1 of 3 experts of tensor 'blk.0.exps.weight' have only zeros") == 1);
+}
+
+TEST_CASE("the mean of experts that all saw no token does not exist, which is a warning") {
+  Moe moe;
+  const Model model = moe.with({{kExperts, {0, 0, 0, 0, 0, 0}, {0, 0, 0}}}, "missing: mean");
+  CHECK_FALSE(tensor(model, kExperts).importance);
+  REQUIRE(model.warnings.size() == 1);
+  CHECK(model.warnings[0].ends_with("1 tensors have no data in any expert and get no importance: 'blk.0.exps.weight'"));
+}
