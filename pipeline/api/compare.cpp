@@ -19,6 +19,7 @@ namespace {
 
 Status add_importance(const std::string& path, const Types& types, Model& model) {
   BOOST_OUTCOME_TRY(const ImportanceFile file, open_importance(path, gguf_opener(types)));
+  check_model(file, false, "give --imatrix a file of the first model", model);
   BOOST_OUTCOME_TRY(const MergedImportance data, alone(file));
   BOOST_OUTCOME_TRY(attach_importance(data, {}, {}, model));
   if (!model.problems.empty()) return model.problems.front();

@@ -51,10 +51,8 @@ class Coverage {
         BOOST_OUTCOME_TRY(give(entry, *at->second));
       } else {
         BOOST_OUTCOME_TRY(check(entry));
-        if (at == tensors_.end()) strangers_.push_back(quoted_name(entry.name));
       }
     }
-    report_strangers();
     if (policy_.missing == Missing::kError) {
       BOOST_OUTCOME_TRY(report_missing());
     }
@@ -167,9 +165,10 @@ class Coverage {
                        list_some(rare_)));
     if (!zero_.empty())
       warn(
-          fmt::format("all importance of {} tensors is 0, with which many types lose all their values, as in "
-                      "llama-quantize: {}; to treat it as missing, set missing: error, mean, or neighbours",
-                      zero_.size(), list_some(zero_)));
+          fmt::format("the importance of tensors or experts is 0 in every column, as llama-quantize uses it, so that "
+                      "many types lose all their values: {}; in a pipeline file, missing: error, mean, or neighbours "
+                      "treats it as missing",
+                      list_some(zero_)));
   }
 
   // Names the tensors that `mean` leaves without importance.
@@ -178,19 +177,8 @@ class Coverage {
     for (const Tensor& tensor : model_.tensors)
       if (starved_.count(tensor.name) > 0) names.push_back(quoted_name(tensor.name));
     if (!names.empty())
-      warn(fmt::format("{} tensors whose experts all saw {}{} get no importance: {}", names.size(),
-                       too_few(policy_.least_counts), has_zero_ ? " or have only zeros" : "", list_some(names)));
-  }
-
-  void report_strangers() {
-    if (strangers_.empty()) return;
-    const std::string names = list_some(strangers_);
-    if (strangers_.size() == data_.entries.size() && !policy_.any_model)
-      problem(fmt::format("none of its {} entries matches a tensor of the model: {}", strangers_.size(), names),
-              "it was created with another model, or the tensors were renamed; to allow it: any_model: true");
-    else
-      warn(fmt::format("{} of {} entries match no tensor of the model: {}", strangers_.size(), data_.entries.size(),
-                       names));
+      warn(fmt::format("{} tensors have no data in any expert and get no importance: {}", names.size(),
+                       list_some(names)));
   }
 
   // Returns true for tensors that should have data but have none.
@@ -284,13 +272,29 @@ class Coverage {
   std::unordered_map<std::string, EntryUse> uses_;  // tensors with data of their own
   std::unordered_set<std::string_view> met_;        // tensors with an entry of any size
   std::unordered_set<std::string_view> starved_;    // tensors whose entry fits but has too little data
-  std::vector<std::string> strangers_;              // entries without a tensor
   std::vector<std::string> rare_;                   // tensors with experts that have too little data
   std::vector<std::string> zero_;                   // tensors with weights of 0 that are used as they are
   bool has_zero_ = false;                           // some experts count as rare because their weights are 0
 };
 
 }  // namespace
+
+void check_model(const ImportanceFile& file, bool any_model, const std::string& remedy, Model& model) {
+  std::unordered_set<std::string_view> names;
+  for (const Tensor& tensor : model.tensors) names.insert(tensor.name);
+  std::vector<std::string> strangers;
+  for (const ImportanceEntry& entry : file.entries)
+    if (names.count(entry.name) == 0) strangers.push_back(quoted_name(entry.name));
+  if (strangers.empty()) return;
+  if (strangers.size() == file.entries.size() && !any_model)
+    model.problems.push_back(input_error(
+        file.path,
+        fmt::format("none of its {} entries matches a tensor of the model: {}", strangers.size(), list_some(strangers)),
+        "it was created with another model, or the tensors were renamed; " + remedy));
+  else
+    model.warnings.push_back(fmt::format("{}: {} of {} entries match no tensor of the model: {}", file.path,
+                                         strangers.size(), file.entries.size(), list_some(strangers)));
+}
 
 Status attach_importance(const MergedImportance& data, const Selection& selection, CoveragePolicy policy,
                          Model& model) {

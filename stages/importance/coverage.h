@@ -1,6 +1,8 @@
 #pragma once
 // Assigns importance data to the tensors of a model.
 
+#include <string>
+
 #include "pipeline/core/model.h"
 #include "stages/importance/merged_importance.h"
 
@@ -17,19 +19,21 @@ enum class Missing {
 struct CoveragePolicy {
   Missing missing = Missing::kNone;
   std::uint64_t least_counts = 1;  // tokens that an expert must have seen to be used
-  bool any_model = false;          // warn instead of adding a problem if no entry fits any tensor
+  bool any_model = false;          // a file may be of another model, see check_model()
 };
+
+// Adds a problem (exit code 4) to the model if no entry of the file has the name of a tensor, so that it belongs to
+// another model, or a warning if some have not or if `any_model`. `remedy` says what to do about the problem.
+void check_model(const ImportanceFile& file, bool any_model, const std::string& remedy, Model& model);
 
 // Assigns the entry with the same name to each tensor of the model. Reads each entry once to check its numbers; invalid
 // numbers are an error. Adds problems to the model (Model::problems, exit code 4) for:
 // - an entry with a size other than the tensor's columns times its matrices (dims[0] * dims[2]; matrices along dims[3]
 //   share entries) if the tensor is converted. Otherwise sets Tensor::importance_fault, for the stage that will decide
 //   its type. Token embeddings get a warning and no importance, as in the reference;
-// - files in which no entry fits any tensor, and which therefore belong to another model, unless `any_model`;
 // - with Missing::kError, tensors without an entry that have two or more dimensions, are named *weight and are kept by
 //   `selection`, and experts that saw fewer than `least_counts` tokens. Token embeddings need no entry, because
 //   calibration looks their rows up instead of multiplying by them.
-// All entries without a tensor together get one warning.
 // Weights that are all 0 are used as they are with Missing::kNone, as in the reference, with a warning; otherwise they
 // count as missing. All experts and all tensors that do not use data of their own get one warning; Importance::note
 // says it of each.

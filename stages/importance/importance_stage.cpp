@@ -44,6 +44,7 @@ class ImportanceStage : public ComputedImportanceStage {
     BOOST_OUTCOME_TRY(warn_of_idle_patterns(files, model));
     for (WeightedFile& each : files) {
       BOOST_OUTCOME_TRY(select_entries(options_.selection, each.file));
+      check_model(each.file, options_.policy.any_model, "to allow it: any_model: true", model);
     }
     BOOST_OUTCOME_TRY(const MergedImportance data,
                       files.size() == 1 ? alone(files[0].file) : add_up(files, chunk_size));

@@ -191,6 +191,26 @@ TEST_CASE("a file of another model is a warning if allowed") {
   CHECK(model.notes.get(notes::kImportanceGiven));
 }
 
+TEST_CASE("each of several files must match a tensor") {
+  Bench bench;
+  bench.give(kBoth);
+  const std::string other = bench.folder.file("other.gguf");
+  GgufBuilder file = gguf_importance();
+  add_entry(file, "c", {1}, {1});
+  file.write(other);
+  const auto with = [&](const std::string& options) {
+    const std::string files = "{files: ['" + bench.path + "', '" + other + "']" + options + "}";
+    return apply_stage(importance_stage(gguf_opener()), files, bench.model).value();
+  };
+  const Model model = with("");
+  CHECK(problems(model) == Texts{"none of its 1 entries matches a tensor of the model: 'c'"});
+  CHECK(model.problems.at(0).where == other);
+  CHECK(model.warnings.empty());
+  const Model allowed = with(", any_model: true");
+  CHECK(allowed.problems.empty());
+  CHECK(allowed.warnings == Texts{other + ": 1 of 1 entries match no tensor of the model: 'c'"});
+}
+
 TEST_CASE("the output records the importance file") {
   Bench bench;
   bench.give(kBoth);
