@@ -88,6 +88,10 @@ Status check_step(const Step& step, std::vector<std::byte>& buffer, const std::a
 
 Status reuse_earlier(Plan& plan, std::size_t output, const std::string& reuse) {
   const std::string path = reuse.ends_with(kEnding) ? reuse : reuse + std::string(kEnding);
+  const std::string into = plan.outputs[output].files.front().path;
+  if (!is_file(path) && !is_file(reuse))
+    return input_error(reuse, fmt::format("does not exist, but {} is to reuse tensors from it", quoted_name(into)),
+                       "name the first file of an output that exists, or omit 'reuse'");
   if (!is_file(path))
     return input_error(reuse, fmt::format("has no manifest '{}', which records what its tensors are made of", path),
                        "set `manifest: true` in the job that writes it");
@@ -103,7 +107,7 @@ Status reuse_earlier(Plan& plan, std::size_t output, const std::string& reuse) {
   for (const ManifestFile& file : manifest.files) plan.other_inputs.push_back(folder / file.name);
   if (const std::string source = touched_source(plan, manifest.sources, manifest.inode_times); !source.empty()) {
     plan.warnings.push_back(
-        fmt::format("nothing is reused from '{}': {}: {}", reuse, quoted_name(source), kInodeChanged));
+        fmt::format("{}: nothing is reused from '{}': {}: {}", into, reuse, quoted_name(source), kInodeChanged));
     return ok();
   }
   BOOST_OUTCOME_TRY(const EarlierTensors tensors, tensors_of(manifest, folder));
@@ -126,7 +130,7 @@ Status reuse_earlier(Plan& plan, std::size_t output, const std::string& reuse) {
     step.encodings = std::move(made);
   }
   if (copies.empty())
-    plan.warnings.push_back(fmt::format("'{}' has no tensors that this job can reuse{}", reuse,
+    plan.warnings.push_back(fmt::format("{}: '{}' has no tensors that this output can reuse{}", into, reuse,
                                         manifest.ggufmill == GGUFMILL_VERSION
                                             ? ""
                                             : fmt::format(": it was written by ggufmill {}", manifest.ggufmill)));

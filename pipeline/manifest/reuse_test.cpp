@@ -81,8 +81,8 @@ TEST_CASE("nothing is copied if the tensors are made in another way, which is a 
   Earlier earlier;
   REQUIRE(earlier.reuse(1));
   CHECK(earlier.taken() == 0);
-  CHECK(earlier.plan.warnings ==
-        std::vector<std::string>{"'" + earlier.path + "' has no tensors that this job can reuse"});
+  CHECK(earlier.plan.warnings == std::vector<std::string>{earlier.plan.outputs[1].files[0].path + ": '" + earlier.path +
+                                                          "' has no tensors that this output can reuse"});
 }
 
 TEST_CASE("a manifest of another version is named as the reason that nothing can be copied") {
@@ -96,7 +96,15 @@ TEST_CASE("a manifest of another version is named as the reason that nothing can
 TEST_CASE("an earlier output without a manifest is refused") {
   Earlier earlier;
   earlier.path += "2";
+  write_text(earlier.path, "");
   CHECK(earlier.refusal().what.starts_with("has no manifest"));
+}
+
+TEST_CASE("an earlier output that does not exist is refused, with the output that wants it") {
+  Earlier earlier;
+  earlier.path += "2";
+  CHECK(earlier.refusal().what ==
+        "does not exist, but '" + earlier.plan.outputs[0].files[0].path + "' is to reuse tensors from it");
 }
 
 TEST_CASE("a manifest of another file is refused") {
