@@ -15,7 +15,7 @@ namespace json = boost::json;
 // The values shown for an entry, computed from its weights.
 struct Shown {
   std::uint64_t columns = 0, parts = 0, unseen = 0;  // unseen: parts without any tokens
-  double tokens = 0;                                 // of all parts; in the legacy format, calls
+  double tokens = 0;                                 // of all parts; 0 in the legacy format, which counts chunks
   double mean = 0, max = 0;
   double top = 0;  // share of the sum held by the largest 1 % of the columns
 };
@@ -24,7 +24,6 @@ Result<Shown> look_at(const ImportanceEntry& entry) {
   Shown shown;
   shown.parts = std::max<std::uint64_t>(1, entry.counts.count);
   shown.columns = entry.size() / shown.parts;
-  shown.tokens = entry.calls;
   if (entry.counts.count != 0) {
     std::vector<float> counts(entry.counts.count);
     BOOST_OUTCOME_TRY(entry.counts.read(0, counts));
@@ -55,14 +54,16 @@ Result<json::object> describe_importance(const std::string& path, const ModelOpe
   json::array entries;
   for (const ImportanceEntry& entry : file.entries) {
     BOOST_OUTCOME_TRY(const Shown shown, look_at(entry));
+    const bool counts_tokens = entry.counts.count != 0;
     entries.push_back(json::object{{"name", entry.name},
                                    {"columns", shown.columns},
                                    {"parts", shown.parts},
-                                   {"tokens", shown.tokens},
+                                   {"tokens", counts_tokens ? json::value(shown.tokens) : json::value()},
                                    {"unseen", shown.unseen},
                                    {"mean", json_number(shown.mean)},
                                    {"max", json_number(shown.max)},
                                    {"top", json_number(shown.top)}});
+    if (!counts_tokens) entries.back().as_object()["chunks"] = entry.calls;
   }
   return json::object{{"file", path},
                       {"datasets", json::array(file.datasets.begin(), file.datasets.end())},

@@ -6,6 +6,7 @@
 
 #include "pipeline/api/measure_page.h"
 #include "pipeline/api/reports.h"
+#include "pipeline/io/output_target.h"
 #include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
@@ -83,7 +84,12 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const Mea
 Status check_measurement_page(const Context& context, const Job& job, const std::string& measurement,
                               const std::string& page, bool overwrite) {
   BOOST_OUTCOME_TRY(std::vector<std::string> read, context.inputs(job));
-  if (!measurement.empty()) read.push_back(measurement);
+  if (!measurement.empty()) {
+    const WrittenPath written[] = {{measurement, "measurement"}, {page, "page"}};
+    Diagnostics errors;
+    check_distinct(written, {}, errors);
+    if (!errors.empty()) return errors.together();
+  }
   return context.check_written({page, "page"}, std::move(read), overwrite);
 }
 

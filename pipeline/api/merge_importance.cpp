@@ -212,7 +212,15 @@ Result<Merged> merge_importance(const std::vector<std::string>& inputs, const st
   MergeOptions options{.output = output, .overwrite = overwrite};
   if (output.ends_with(".dat")) options.format = ImportanceFormat::kLegacy;
   options.chunk_size = chunk_size.value_or(chunk_size_of(parts));
-  return merge_importance(parts, options);
+  BOOST_OUTCOME_TRY(Merged merged, merge_importance(parts, options));
+  const bool is_stated =
+      chunk_size || std::ranges::any_of(parts, [](const WeightedFile& part) { return part.file.chunk_size != 0; });
+  if (!is_stated && options.format == ImportanceFormat::kGguf)
+    merged.warnings.push_back(
+        fmt::format("{}: the legacy format does not say how many tokens a chunk has; {} are assumed: if llama-imatrix "
+                    "ran with another context, set --chunk-size",
+                    parts.front().file.path, options.chunk_size));
+  return merged;
 }
 
 }  // namespace ggufmill

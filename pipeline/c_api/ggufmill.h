@@ -486,7 +486,7 @@ GGUFMILL_API ggufmill_status ggufmill_edit(const ggufmill_context* context, cons
                                            ggufmill_control* control, char** json, ggufmill_error** error);
 
 /* Describes an importance file: {file, datasets, chunks, entries: [{name, columns, parts, tokens, unseen, mean, max,
- * top}]}. */
+ * top}]}. Entries of the legacy format have `chunks`, and null for `tokens`, which it does not count. */
 GGUFMILL_API ggufmill_status ggufmill_importance_describe(const ggufmill_context* context, const char* path,
                                                           char** json, ggufmill_error** error);
 

@@ -26,7 +26,8 @@ CommandSpec imatrix_command() {
   spec.usage = "ggufmill imatrix (show FILE | merge FILE[=WEIGHT]... --output FILE | convert FILE --output FILE)";
   spec.description =
       "Show, merge, and convert importance matrices of llama-imatrix, as GGUF or in the legacy .dat format. `show` "
-      "prints for each entry how many tokens it saw and how its weights are distributed: entries where a few columns "
+      "prints for each entry how many tokens it saw (or chunks, which the legacy format counts) and how its weights "
+      "are distributed: entries where a few columns "
       "have most of the weight benefit most from a matrix. `merge` adds files, as llama-imatrix --in-file does, each "
       "multiplied by its WEIGHT. `convert` writes the other format; outputs ending in .dat are in the legacy format.";
   spec.examples =
@@ -43,7 +44,7 @@ CommandSpec imatrix_command() {
   add("overwrite", "replace an existing file");
   add("json",
       "with show: print one JSON object: {file, datasets, chunks, entries: [{name, columns, parts, tokens, "
-      "unseen, mean, max, top}]}");
+      "unseen, mean, max, top}]}; the legacy format has chunks for an entry, and null tokens");
   return spec;
 }
 
@@ -56,19 +57,21 @@ int show(const std::string& path, bool as_json) {
     return 0;
   }
   const json::array& entries = file.at("entries").as_array();
+  const bool counts_tokens = entries.empty() || !entries.front().at("tokens").is_null();
   std::vector<Row> rows;
   for (const json::value& entry : entries) {
     const auto count = [&](const char* key) { return entry.at(key).to_number<std::uint64_t>(); };
     const auto number = [&](const char* key) { return entry.at(key).is_null() ? NAN : entry.at(key).as_double(); };
     rows.push_back({std::string(entry.at("name").as_string()), std::to_string(count("columns")),
-                    std::to_string(count("parts")), fmt::format("{:.0f}", number("tokens")),
+                    std::to_string(count("parts")),
+                    counts_tokens ? fmt::format("{:.0f}", number("tokens")) : std::to_string(count("chunks")),
                     count("unseen") == 0 ? "" : std::to_string(count("unseen")), fmt::format("{:.3g}", number("mean")),
                     fmt::format("{:.3g}", number("max")), fmt::format("{:.0f} %", 100 * number("top"))});
   }
   std::fputs(render_table({name_column("entry"),
                            {"columns", Align::kRight},
                            {"parts", Align::kRight},
-                           {"tokens", Align::kRight},
+                           {counts_tokens ? "tokens" : "chunks", Align::kRight},
                            {"unseen", Align::kRight},
                            {"mean", Align::kRight},
                            {"max", Align::kRight},

@@ -121,6 +121,11 @@ Result<std::vector<float>> added_weights(const std::string& name, std::span<cons
 Result<std::int64_t> counted(const ImportanceRun& run, const std::string& name, float count) {
   const double seen = run.parts == 0 ? static_cast<double>(run.scale.calls) * run.scale.chunk_size : std::round(count);
   const double weighted = std::round(seen * run.scale.weight);
+  if (seen >= 0 && seen < 0x1p53 && weighted >= 0x1p53)
+    return input_error(run.path,
+                       fmt::format("its weight, {}, is too large: it makes the count of tensor {}, {}, out of range",
+                                   run.scale.weight, quoted_name(name), seen),
+                       "give it a smaller weight: only the ratio of the weights matters");
   if (!(weighted >= 0 && weighted < 0x1p53))
     return input_error(
         run.path,
