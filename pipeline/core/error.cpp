@@ -78,6 +78,15 @@ Error error_at(const Origin& origin, std::string what, std::string help) {
   return {ExitCode::kUsage, origin.where, std::move(what), origin.excerpt, std::move(help)};
 }
 
+Error named_at(const Origin& origin, Error error, std::string help) {
+  if (error.unread.empty() || origin.where.empty()) return error;
+  Error placed = error_at(origin, fmt::format("{}: {}", error.where, error.what),
+                          error.help.empty() ? std::move(help) : std::move(error.help));
+  placed.code = error.code;
+  placed.unread = std::move(error.unread);
+  return placed;
+}
+
 void Diagnostics::add(Error error) {
   const std::vector<Error> also = std::exchange(error.also, {});
   if (error.where.empty() || seen_.insert(key_of(error)).second) errors_.push_back(std::move(error));

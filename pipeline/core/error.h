@@ -37,7 +37,7 @@ struct Error {
   std::string what;    // one line, quoting the user's input
   std::string detail;  // further lines: source line and caret, byte offset, limit
   std::string help;    // how to fix it
-  // The file that cannot be read, if `where` is the place that names it; otherwise empty.
+  // The file that cannot be read, if that is the error; `where` is its path, or the place that names it.
   std::string unread;
   // Further errors found by the same step. Lets several errors pass through one Result; Diagnostics separates them
   // again.
@@ -78,6 +78,9 @@ struct Origin {
 };
 // Returns an error about the request at `origin`, with exit code 2.
 Error error_at(const Origin& origin, std::string what, std::string help = {});
+// Moves the error of a file that cannot be read to the place at which the user named the file, with `help` if it has
+// none. Returns other errors, and all if `origin` is empty, as they are.
+Error named_at(const Origin& origin, Error error, std::string help);
 
 // All errors of a check, in the order in which they were found. Not thread-safe.
 class Diagnostics {

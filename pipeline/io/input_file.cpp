@@ -17,6 +17,7 @@ namespace {
 Error cannot_open(const std::string& path, int errno_value) {
   Error error = io_error(path, "open the file", errno_value);
   if (errno_value == ENOENT || errno_value == ENOTDIR) error.code = ExitCode::kBadInput;
+  error.unread = path;
   return error;
 }
 

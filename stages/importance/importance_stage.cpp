@@ -37,8 +37,9 @@ class ImportanceStage : public ComputedImportanceStage {
     }
     std::vector<WeightedFile> files;
     for (const ImportancePart& part : parts()) {
-      BOOST_OUTCOME_TRY(ImportanceFile file, open_importance(part.path, open_));
-      files.push_back({std::move(file), part.weight});
+      auto file = open_importance(part.path, open_);
+      if (!file) return named_at(part.origin, file.error(), "check the path; llama-imatrix writes such files");
+      files.push_back({std::move(file).value(), part.weight});
     }
     const std::uint32_t chunk_size = chunk_size_of(files);
     BOOST_OUTCOME_TRY(warn_of_idle_patterns(files, model));
@@ -73,7 +74,8 @@ class ImportanceStage : public ComputedImportanceStage {
 
  private:
   std::vector<ImportancePart> parts() const {
-    return options_.files.empty() ? std::vector<ImportancePart>{{options_.file}} : options_.files;
+    return options_.files.empty() ? std::vector<ImportancePart>{{options_.file, 1, options_.file_origin}}
+                                  : options_.files;
   }
 
   Status warn_of_idle_patterns(const std::vector<WeightedFile>& files, Model& model) const {
@@ -108,7 +110,7 @@ Form<ImportancePart> part_form() {
                               field("weight", &ImportancePart::weight, number().checked(check_weight),
                                     "Factor for its sums and counts. Ignored if there is only one file.")
                                   .example("2")});
-  return either<ImportancePart>(shorthand(&ImportancePart::path, path()), std::move(map));
+  return either<ImportancePart>(shorthand(&ImportancePart::path, path()), std::move(map)).at(&ImportancePart::origin);
 }
 
 Form<ImportanceOptions> importance_form() {
@@ -117,7 +119,8 @@ Form<ImportanceOptions> importance_form() {
              Fields<Options>{
                  field("file", &Options::file, path(), "Output of llama-imatrix: GGUF, or the legacy .dat format.")
                      .group("importance")
-                     .example("imatrix.gguf"),
+                     .example("imatrix.gguf")
+                     .at(&Options::file_origin),
                  field("files", &Options::files, list_of(part_form()).at_least(1),
                        "Several such files of one model, for example of several texts. Their sums and counts are added "
                        "up, as `imatrix merge` does.")
@@ -144,7 +147,8 @@ Form<ImportanceOptions> importance_form() {
                                                     {"none", Missing::kNone},
                                                     {"mean", Missing::kMean},
                                                     {"neighbours", Missing::kNeighbours}}),
-                                     "What is used for experts that saw too few tokens, and for tensors without data. "
+                                     "What is used for experts that saw too few tokens, and for tensors without data; "
+                                     "except with `none`, data that is all zeros is none. "
                                      "`none`: no importance, as in llama-quantize; some types always require data. "
                                      "`mean`: experts get the mean of the others of their tensor. `neighbours`: as "
                                      "`mean`, and tensors get the data of the same tensor in the nearest layer, or the "

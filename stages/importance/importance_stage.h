@@ -15,10 +15,12 @@ namespace ggufmill {
 struct ImportancePart {
   std::string path;
   double weight = 1;
+  Origin origin{};
 };
 
 struct ImportanceOptions {
-  std::string file;                   // one of these three is given
+  std::string file;  // one of these three is given
+  Origin file_origin{};
   std::vector<ImportancePart> files;  // added up in this order
   std::optional<ImportanceComputation> compute;
   Selection selection;

@@ -53,8 +53,10 @@ Result<Exclusion> find_exclusion(const std::string& name_or_path, const Origin& 
                     meant.empty() ? "`ggufmill recipe exclusions` lists them; a file name ends in .yaml"
                                   : fmt::format("did you mean '{}'?", meant));
   }
-  BOOST_OUTCOME_TRY(const std::string text, read_text_file(name_or_path, kMaxExclusionBytes));
-  BOOST_OUTCOME_TRY(Exclusion exclusion, parse_exclusion(text, name_or_path, types));
+  const auto text = read_text_file(name_or_path, kMaxExclusionBytes);
+  if (!text)
+    return named_at(asked, text.error(), "check the path; `ggufmill recipe exclusions` lists the built-in lists");
+  BOOST_OUTCOME_TRY(Exclusion exclusion, parse_exclusion(text.value(), name_or_path, types));
   exclusion.file = name_or_path;
   return exclusion;
 }

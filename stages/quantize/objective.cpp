@@ -233,8 +233,9 @@ Result<Objective> find_objective(const std::string& name_or_path, const Origin& 
                     meant.empty() ? "`ggufmill recipe objectives` lists them; a file name ends in .yaml"
                                   : fmt::format("did you mean '{}'?", meant));
   }
-  BOOST_OUTCOME_TRY(const std::string text, read_text_file(name_or_path, kMaxObjectiveBytes));
-  BOOST_OUTCOME_TRY(Objective objective, parse_objective(text, name_or_path));
+  const auto text = read_text_file(name_or_path, kMaxObjectiveBytes);
+  if (!text) return named_at(asked, text.error(), "check the path");
+  BOOST_OUTCOME_TRY(Objective objective, parse_objective(text.value(), name_or_path));
   objective.name = objective.file = name_or_path;
   return objective;
 }

@@ -200,9 +200,12 @@ Status check_groups(const Recipe& recipe, const Origin& origin) {
 
 Result<std::string> file_text(const std::string& path) {
   BOOST_OUTCOME_TRY(const auto file, open_source(path));
-  if (file->bytes() > kMaxRecipeBytes)
-    return Error{ExitCode::kUsage, path, "recipe is larger than 1 MiB", "",
-                 "check that this is the right file; no recipe needs to be that large"};
+  if (file->bytes() > kMaxRecipeBytes) {
+    Error error{ExitCode::kUsage, path, "recipe is larger than 1 MiB", "",
+                "check that this is the right file; no recipe needs to be that large"};
+    error.unread = path;
+    return error;
+  }
   std::string text(static_cast<std::size_t>(file->bytes()), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
   return text;
@@ -334,13 +337,8 @@ Result<RecipeCatalog::Text> RecipeCatalog::text_of(const std::string& name, cons
   if (names_file(name)) {
     auto from_file = file_text(name);
     if (from_file) return Text{name, std::move(from_file).value()};
-    Error error = std::move(from_file).error();
-    if (asked.where.empty()) return error;
-    if (error.help.empty()) error.help = "check the path; `ggufmill recipe list` lists the built-in recipes";
-    Error placed = error_at(asked, fmt::format("{}: {}", error.where, error.what), error.help);
-    placed.code = error.code;
-    placed.unread = name;
-    return placed;
+    return named_at(asked, std::move(from_file).error(),
+                    "check the path; `ggufmill recipe list` lists the built-in recipes");
   }
   return error_at(asked, fmt::format("unknown recipe '{}'", name), hint(name));
 }

@@ -41,7 +41,7 @@ struct TargetSettings {
   std::optional<ObjectiveChoice> objective{};
   std::vector<Pattern> groups{};
   std::vector<TypeBound> bounds{};
-  Origin origin{}, exclude_origin{};
+  Origin origin{}, exclude_origin{}, measured_origin{};
 };
 
 // Descriptions of the four limits of a budget, of which exactly one must be given.
@@ -185,7 +185,8 @@ Fields<TargetSettings> target_settings_fields(const RecipeCatalog& catalog) {
       field("measured", &Settings::measured, path(),
             "Output of `ggufmill measure`; without it, `run` measures first what the cache of measurements does not "
             "contain.")
-          .example("model.measured.json"),
+          .example("model.measured.json")
+          .at(&Settings::measured_origin),
       field(
           "sample", &Settings::sample, sample_form(),
           "Rows that are measured: one of N (at least 64 of a tensor), evenly spread, the same for every candidate; or "
@@ -252,8 +253,11 @@ Result<TargetOptions> options_of(TargetSettings settings, const Types& types) {
   if (!settings.measured) return options;
   options.measured = *settings.measured;
   options.inputs.push_back(options.measured);
-  BOOST_OUTCOME_TRY(Measurement measurement, read_measurement(options.measured));
-  options.measurement = std::make_shared<const Measurement>(std::move(measurement));
+  auto measurement = read_measurement(options.measured);
+  if (!measurement)
+    return named_at(settings.measured_origin, measurement.error(),
+                    "`ggufmill measure` writes it; without `measured`, `run` measures first");
+  options.measurement = std::make_shared<const Measurement>(std::move(measurement).value());
   return options;
 }
 
