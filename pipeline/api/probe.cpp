@@ -38,6 +38,9 @@ class Prober {
   }
 
   Result<Probes> run() {
+    if (options_.context < QualityOptions::kLeastContext)
+      return usage_error(fmt::format("a context of {} tokens is too small", options_.context),
+                         fmt::format("it must be at least {}", QualityOptions::kLeastContext));
     BOOST_OUTCOME_TRY(const Model shared, shared_model(job_));
     if (shared.files.size() != 1 || !shared.files.front()->path.ends_with(".gguf"))
       return usage_error("probing needs a source in a single GGUF file, which the program reads as the base model",
@@ -48,6 +51,9 @@ class Prober {
     measured_on_ = text_hash(fmt::format("{} {} {} {}", describe(*shared.files.front()), describe(*text->describe()),
                                          options_.chunks, options_.context));
     BOOST_OUTCOME_TRY(check_targets());
+    if (!tensors.empty()) {
+      BOOST_OUTCOME_TRY(check_type(tensors.front()));
+    }
     BOOST_OUTCOME_TRY(recall());
     if (!std::ranges::all_of(tensors, [this](const Tensor& tensor) { return is_known(tensor); })) {
       BOOST_OUTCOME_TRY(write_base_answers());
@@ -77,13 +83,25 @@ class Prober {
                        "set a target, for example quantize: {target: {bits: 4.5}}");
   }
 
-  // The sensitivity file and the files next to it are replaced, so none of them may be an input.
+  // The sensitivity file and the files next to it are replaced, so none of them may be an input. The target may name
+  // the sensitivity file already: it reads the file once types are chosen.
   Status check_targets() const {
     BOOST_OUTCOME_TRY(std::vector<std::string> read, context_.inputs(job_));
+    for (const JobOutput& output : job_.outputs)
+      for (const auto& stage : output.stages)
+        if (const TargetOptions* target = target_of(*stage)) std::erase(read, target->sensitivities);
     read.insert(read.end(), {options_.text, options_.perplexity});
     for (const std::string& path : {options_.output, base_answers(), beside(".base.part"), beside(".probe.gguf")}) {
       BOOST_OUTCOME_TRY(context_.check_written({path, "sensitivity file"}, read, true));
     }
+    return ok();
+  }
+
+  // Refuses a type that does not exist or that the model cannot have, before the program runs.
+  Status check_type(const Tensor& tensor) const {
+    BOOST_OUTCOME_TRY(const Plan plan, plan_model(tensor, beside(".probe.gguf")));
+    const std::vector<Error> problems = context_.problems(plan);
+    if (!problems.empty()) return problems.front();
     return ok();
   }
 
@@ -140,7 +158,7 @@ class Prober {
     return write_probes();
   }
 
-  Status write_model(const Tensor& tensor, const std::string& path) const {
+  Result<Plan> plan_model(const Tensor& tensor, const std::string& path) const {
     const RecipeCatalog catalog = context_.recipes();
     QuantizeStageOptions options;
     BOOST_OUTCOME_TRY(options.recipe, recipe_of_target(catalog));
@@ -156,7 +174,11 @@ class Prober {
     job.outputs.clear();
     BOOST_OUTCOME_TRY(auto sink, make_gguf_sink({.path = path}));
     job.outputs.push_back({std::move(sink), {make_quantize_stage(std::move(options), catalog)}});
-    BOOST_OUTCOME_TRY(const Plan plan, context_.plan(job));
+    return context_.plan(job);
+  }
+
+  Status write_model(const Tensor& tensor, const std::string& path) const {
+    BOOST_OUTCOME_TRY(const Plan plan, plan_model(tensor, path));
     RunOptions run;
     run.overwrite = true;
     run.stop = options_.stop;

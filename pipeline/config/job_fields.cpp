@@ -162,7 +162,9 @@ Form<QualityOptions> quality_form() {
                      .at_least(1)
                      .shown_default("")
                      .example("100"),
-                 field("context", &Options::context, "Tokens per chunk.").at_least(8).example("512"),
+                 field("context", &Options::context, "Tokens per chunk.")
+                     .at_least(Options::kLeastContext)
+                     .example("512"),
                  field("against", &Options::base, path(),
                        "Path of the output that the others are compared with. Defaults to the first output.")
                      .example("out/model-BF16.gguf"),

@@ -67,6 +67,8 @@ struct Hook {
 
 // Comparison of a job's outputs with one of them, by a program that compares the predictions of two models.
 struct QualityOptions {
+  static constexpr unsigned kLeastContext = 8;  // tokens
+
   std::string program = "llama-perplexity";
   std::string text;                  // path of the text
   unsigned chunks = 0;               // of the text; 0: all

@@ -126,6 +126,7 @@ class QuantizeStage final : public TargetStage {
   Result<Model> apply(Model model) const override {
     BOOST_OUTCOME_TRY(const std::vector<std::size_t> open, decide(model));
     if (options_.target) {
+      if (options_.target->probes_fault) return *options_.target->probes_fault;
       BOOST_OUTCOME_TRY(fill(model, open));
     }
     BOOST_OUTCOME_TRY(arrange_rows(model));

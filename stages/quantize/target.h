@@ -42,8 +42,10 @@ struct TargetOptions {
   Objective objective;
   bool objective_is_given = false;  // false: another objective replaces one that does not apply to this model
   Probes probes;
-  std::vector<TensorRule> rules;  // tensors of fixed types
-  std::vector<Pattern> groups;    // matching tensors of one layer share one type
+  std::string sensitivities;                  // path of the file that the probes are read from; may be empty
+  std::shared_ptr<const Error> probes_fault;  // it cannot be read, which matters once types are chosen
+  std::vector<TensorRule> rules;              // tensors of fixed types
+  std::vector<Pattern> groups;                // matching tensors of one layer share one type
   std::vector<TypeBound> bounds;
   std::vector<std::string> inputs;  // files that these options were read from
   Origin origin{};

@@ -231,8 +231,13 @@ Status take_objective(const TargetSettings& settings, TargetOptions& options) {
                     "set them: objective: {name: probe, sensitivities: FILE}");
   if (!choice.sensitivities) return ok();
   options.inputs.push_back(*choice.sensitivities);
-  BOOST_OUTCOME_TRY(ProbeFile file, read_probes(*choice.sensitivities));
-  options.probes = std::move(file.probes);
+  options.sensitivities = *choice.sensitivities;
+  auto file = read_probes(options.sensitivities);
+  if (file)
+    options.probes = std::move(file).value().probes;
+  else
+    options.probes_fault = std::make_shared<const Error>(
+        named_at(choice.origin, file.error(), "`ggufmill probe` writes it; or check the path"));
   return ok();
 }
 
