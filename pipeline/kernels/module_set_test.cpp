@@ -33,6 +33,18 @@ ModuleReport load_alone(const std::string& path) {
   return set.reports()[0];
 }
 
+// Changes the working directory of this process while it exists.
+class WorkingDirectory {
+ public:
+  explicit WorkingDirectory(const fs::path& folder) { fs::current_path(folder); }
+  WorkingDirectory(const WorkingDirectory&) = delete;
+  WorkingDirectory& operator=(const WorkingDirectory&) = delete;
+  ~WorkingDirectory() { fs::current_path(before_); }
+
+ private:
+  fs::path before_ = fs::current_path();
+};
+
 struct BadModule {
   const char* name;
   const char* reason;  // a part of the reason
@@ -103,6 +115,16 @@ TEST_CASE("a good module is loaded") {
   CHECK(report.name == "variant");
   CHECK(report.isa == "reference");
   CHECK(report.kernels == 2);
+}
+
+// The name is not searched for in the folders of the system: libm, which any program can load, is not a module.
+TEST_CASE("a path without a folder is the file in the working directory") {
+  const TempDir dir;
+  fs::copy_file(path_of("plain"), dir.path() / "libm.so.6");
+  const WorkingDirectory there(dir.path());
+  const ModuleReport report = load_alone("libm.so.6");
+  CHECK(report.refusal == kNothing);
+  CHECK(report.path == "libm.so.6");
 }
 
 TEST_CASE("every bad module is refused for its own reason") {

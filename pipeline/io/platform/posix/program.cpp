@@ -65,7 +65,9 @@ std::string why_unsafe_to_load(const std::string& path, bool is_own) {
 }
 
 std::shared_ptr<void> open_library(const std::string& path, std::string& reason) {
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // A name without a slash would be searched for in LD_LIBRARY_PATH and in the folders of the system.
+  const std::string file = path.find('/') == path.npos ? "./" + path : path;
+  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* const words = ::dlerror();
     reason = fmt::format("cannot be loaded: {}", words ? words : "unknown error");
