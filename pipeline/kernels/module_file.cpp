@@ -37,7 +37,7 @@ std::string read_module_file(const std::string& path, ModuleFile& file) {
   const std::unique_ptr<LibraryImage> image = LibraryImage::open(path, reason);
   if (!image) return reason;
   const std::optional<LibraryImage::Symbol> symbol = image->find(GGUFMILL_SYMBOL);
-  if (!symbol) return "is not a kernel module: it exports no symbol " GGUFMILL_SYMBOL;
+  if (!symbol) return kExportsNothing;
   if (!image->read(symbol->address, &file.numbers, std::min<std::uint64_t>(symbol->bytes, sizeof file.numbers)))
     return "is not a kernel module: " GGUFMILL_SYMBOL " is not constant data";
   file.numbers.name = file.numbers.version = file.numbers.isa = file.numbers.cpu_features = nullptr;

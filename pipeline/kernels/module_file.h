@@ -8,6 +8,10 @@
 
 namespace ggufmill {
 
+// Reason to refuse a library that is not a kernel module, or that hides its description.
+inline constexpr const char* kExportsNothing = "is not a kernel module: it exports no symbol " GGUFMILL_SYMBOL
+                                               " (with -fvisibility=hidden, its declaration needs GGUFMILL_EXPORT)";
+
 // Contents of the symbol GGUFMILL_SYMBOL of the file.
 struct ModuleFile {
   ggufmill_module numbers{};  // its pointers are null

@@ -40,7 +40,7 @@ void describe(const ModuleWords& words, ModuleReport& report) {
 
 const ggufmill_module* module_in(void* library, std::string& reason) {
   const auto* module = static_cast<const ggufmill_module*>(find_symbol(library, GGUFMILL_SYMBOL));
-  if (!module) reason = "is not a kernel module: it exports no symbol " GGUFMILL_SYMBOL;
+  if (!module) reason = kExportsNothing;
   return module;
 }
 

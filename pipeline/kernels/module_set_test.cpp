@@ -62,7 +62,7 @@ constexpr BadModule kBadModules[] = {
     {"odd_name", "has a name that is not made of letters"},
     {"missing_feature", "needs features that this CPU or system does not support: avx1024"},
     {"unknown_isa", "is for the unknown ISA 'x86-64-v9'; known: reference, x86-64-v2"},
-    {"no_symbol", "exports no symbol ggufmill_kernels_v1"},
+    {"no_symbol", "exports no symbol ggufmill_kernels_v1 (with -fvisibility=hidden, its declaration needs "},
     {"duplicate", "has two kernels that decode 'F32'"},
     {"operation", "unknown operation 3"},
     {"no_run", "the kernel that encodes type id 0 has no function"},

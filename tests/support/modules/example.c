@@ -84,7 +84,7 @@ static const ggufmill_kernel kernels[] = {
     },
 };
 
-extern const ggufmill_module ggufmill_kernels_v1;
+GGUFMILL_EXPORT extern const ggufmill_module ggufmill_kernels_v1;
 const ggufmill_module ggufmill_kernels_v1 = {
     .magic = GGUFMILL_MAGIC,
     .struct_size = sizeof(ggufmill_module),
