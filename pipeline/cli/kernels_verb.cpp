@@ -61,7 +61,7 @@ void print_text(const Kernels& kernels) {
                  .c_str(),
              stdout);
   for (const ModuleReport& report : kernels.reports())
-    for (const std::string& refusal : report.kernel_refusals)
+    for (const std::string& refusal : report.loaded ? report.kernel_refusals : Strings())
       fmt::print("{}\n", printable(report.path + ": " + refusal));
   rows.clear();
   for (const TypeInfo* type : kernels.types().all()) {

@@ -75,21 +75,25 @@ Status check_forced(const ModuleSet& set, const std::string& isa) {
   return error;
 }
 
+constexpr std::size_t kMaxNamed = 3;  // of modules or reasons in a warning
+
+// Joins the first reasons for a warning.
+std::string listed(std::span<const std::string> reasons) {
+  std::string text = fmt::format("{}", fmt::join(reasons.first(std::min(reasons.size(), kMaxNamed)), "; "));
+  if (reasons.size() > kMaxNamed)
+    text += fmt::format("; and {} more, which `ggufmill kernels` lists", reasons.size() - kMaxNamed);
+  return text;
+}
+
 // Returns a warning for a directory in which all modules were refused, with the reasons from the reports from index
 // `first` on. Empty if a module was loaded.
 std::string all_refused(const ModuleSet& set, const std::string& directory, std::size_t first) {
-  constexpr std::size_t kMaxNamed = 3;
-  const std::span<const ModuleReport> reports = std::span(set.reports()).subspan(first);
-  std::string reasons;
-  for (const ModuleReport& report : reports) {
+  std::vector<std::string> reasons;
+  for (const ModuleReport& report : std::span(set.reports()).subspan(first)) {
     if (report.loaded) return {};
-    if (&report - reports.data() < static_cast<std::ptrdiff_t>(kMaxNamed))
-      reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", fs::path(report.path).filename().string(),
-                             report.refusal);
+    reasons.push_back(fmt::format("{}: {}", fs::path(report.path).filename().string(), report.refusal));
   }
-  if (reports.size() > kMaxNamed)
-    reasons += fmt::format("; and {} more, which `ggufmill kernels` lists", reports.size() - kMaxNamed);
-  return fmt::format("no kernel module in '{}' can be used: {}", directory, reasons);
+  return fmt::format("no kernel module in '{}' can be used: {}", directory, listed(reasons));
 }
 
 Status add_asked_directory(ModuleSet& set, const std::string& directory, std::vector<std::string>& warnings) {
@@ -103,8 +107,13 @@ Status add_asked_directory(ModuleSet& set, const std::string& directory, std::ve
         ExitCode::kKernel, "",
         fmt::format("kernel directory '{}' contains no kernel modules (*" GGUFMILL_MODULE_ENDING ")", directory), "",
         "omit it, or build the module into it"};
-  if (std::string refused = all_refused(set, directory, before); !refused.empty())
+  if (std::string refused = all_refused(set, directory, before); !refused.empty()) {
     warnings.push_back(std::move(refused));
+    return ok();
+  }
+  for (const ModuleReport& report : std::span(set.reports()).subspan(before))
+    if (!report.kernel_refusals.empty())
+      warnings.push_back(fmt::format("kernels of '{}' are not used: {}", report.path, listed(report.kernel_refusals)));
   return ok();
 }
 
@@ -150,7 +159,7 @@ std::vector<KernelChoice> Kernels::encoders(TypeId type, const EncoderMethod& me
   std::vector<KernelChoice> choices;
   for (const LoadedModule* module : ranked(state_->set.modules()))
     for (const ggufmill_kernel& kernel : module->kernels)
-      if (key_of(kernel) == key) choices.push_back({&kernel, module->module});
+      if (key_of(kernel) == key) choices.push_back(module->choice(kernel));
   return choices;
 }
 
@@ -189,6 +198,19 @@ std::vector<TypeModule> Kernels::modules_of(std::span<const ForeignUse> uses) co
     add(use, GGUFMILL_ENCODE);
   }
   return modules;
+}
+
+std::vector<std::string> Kernels::collisions(const ggufmill_module& module,
+                                             std::span<const ggufmill_kernel> kernels) const {
+  Types types;
+  KernelOwners owners;
+  std::vector<ggufmill_kernel> usable;
+  std::vector<std::string> passed_over, reasons;
+  for (const LoadedModule& other : state_->set.modules())
+    if (std::string_view(other.module->name) != module.name)
+      check_kernels(*other.module, types, owners, usable, passed_over);
+  for (const ggufmill_kernel& kernel : kernels) reasons.push_back(find_place(kernel, module, types, owners));
+  return reasons;
 }
 
 const std::vector<ModuleReport>& Kernels::reports() const { return state_->set.reports(); }

@@ -66,6 +66,7 @@ struct ModuleReport {
 struct KernelChoice {
   const ggufmill_kernel* kernel = nullptr;
   const ggufmill_module* module = nullptr;
+  const char* path = nullptr;  // of the module; null for the linked-in reference
 };
 
 // A call of a kernel, as ggufmill_call describes it.
@@ -111,11 +112,15 @@ class Kernels {
   // produce the same bytes. Of a module that is built for several ISAs, it is the build for the lowest one, so that the
   // identity of a run does not depend on the machine.
   std::vector<TypeModule> modules_of(std::span<const ForeignUse> uses) const;
+  // Returns for each of `kernels`, which are those of `module`, why it could not be used beside the loaded modules of
+  // other names: another has its id, its name, or the same kernel. Empty if it could.
+  std::vector<std::string> collisions(const ggufmill_module& module, std::span<const ggufmill_kernel> kernels) const;
   // Reports in the order in which the modules were found.
   const std::vector<ModuleReport>& reports() const;
   // Paths of the modules that were examined: the files that a run reads in addition to those of its plan.
   std::vector<std::string> files() const;
-  // Warnings for the user, one line each: directories of the options in which all modules were refused.
+  // Warnings for the user, one line each: directories of the options in which all modules were refused, and kernels of
+  // their modules that were skipped.
   const std::vector<std::string>& warnings() const;
   // Returns the encoders of a name that loaded modules have for a type, best first, for benchmarks.
   std::vector<KernelChoice> encoders(TypeId type, const EncoderMethod& method) const;

@@ -176,6 +176,26 @@ TEST_CASE("a kernel directory whose modules are all refused causes a warning") {
   CHECK(kernels->warnings()[1].find("no_kernels" GGUFMILL_MODULE_ENDING ": has 0 kernels") != std::string::npos);
 }
 
+TEST_CASE("a kernel that collides with another module's is named in a warning") {
+  const std::string collision =
+      "the module 'other' defines type 'IQ4_K' (id 139) differently than the module 'variant'";
+  const auto apart = load({{folder_of("registered_type"), folder_of("registered_type_other")}, ""});
+  REQUIRE(apart->warnings().size() == 1);
+  CHECK(apart->warnings()[0] == "no kernel module in '" + folder_of("registered_type_other") +
+                                    "' can be used: registered_type_other" GGUFMILL_MODULE_ENDING
+                                    ": has no kernel that can be used: " +
+                                    collision);
+
+  const TempDir dir;
+  for (const std::string name : {"registered_type", "registered_type_other"})
+    fs::copy_file(folder_of(name) + "/" + name + GGUFMILL_MODULE_ENDING, dir.path() / (name + GGUFMILL_MODULE_ENDING));
+  const auto together = load({{dir.path().string()}, ""});
+  REQUIRE(together->warnings().size() == 1);
+  CHECK(together->warnings()[0] == "kernels of '" +
+                                       (dir.path() / "registered_type_other" GGUFMILL_MODULE_ENDING).string() +
+                                       "' are not used: " + collision);
+}
+
 TEST_CASE("a module in plain C adds a type of its own, there and back") {
   const auto kernels = load({{folder_of("example")}, ""});
   const TypeInfo* type = kernels->types().find("x3_example");

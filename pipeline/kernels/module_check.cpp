@@ -178,35 +178,6 @@ std::string check_type(const ggufmill_kernel& kernel) {
   return {};
 }
 
-// Returns why this host has no place for an otherwise valid kernel, or an empty string; adds its type and its encoder.
-std::string find_place(const ggufmill_kernel& kernel, const ggufmill_module& module, Types& types,
-                       KernelOwners& owners) {
-  const bool is_registered =
-      module.abi_minor >= 1 && kernel.type_id >= GGUFMILL_FIRST_IK_TYPE && kernel.type_id <= GGUFMILL_LAST_IK_TYPE;
-  if (kernel.type_id >= GGUFMILL_FIRST_FOREIGN_TYPE || is_registered) {
-    const Status added = types.add(type_of(kernel), module.name);
-    if (!added) return added.error().what;
-  } else if (!find_type(types, kernel.type_id)) {
-    return fmt::format("type '{}' (id {}) is unknown to this version; a module's own types have ids from {}",
-                       kernel.name, kernel.type_id, GGUFMILL_FIRST_FOREIGN_TYPE);
-  }
-  KernelKey key = key_of(kernel);
-  const std::string encoder = std::get<std::string>(key);
-  const bool is_search = encoder == search_method().name;
-  if (is_search && !is_foreign_type(kernel.type_id) && !has_search(*types.find(kernel.type_id)))
-    return fmt::format("this version has no search for '{}' to compare with; another encoder needs another name",
-                       kernel.name);
-  if (is_foreign_kernel(kernel)) {
-    const auto [owner, is_new] = owners.emplace(std::move(key), module.name);
-    if (owner->second != module.name)
-      return fmt::format("the module '{}' {} '{}'{}, and so does the module '{}'", module.name,
-                         kernel.operation == GGUFMILL_ENCODE ? "encodes" : "decodes", kernel.name, with_encoder(kernel),
-                         owner->second);
-  }
-  if (!encoder.empty()) types.add_encoder(encoder, kernel.type_id);
-  return {};
-}
-
 // Copies the kernels of a module in memory that has passed check_abi().
 std::vector<ggufmill_kernel> kernels_in(const ggufmill_module& module) {
   std::vector<ggufmill_kernel> kernels(module.kernel_count);
@@ -271,6 +242,34 @@ std::string check_words(const ModuleWords& words, const CpuFeatures& features) {
   return {};
 }
 
+std::string find_place(const ggufmill_kernel& kernel, const ggufmill_module& module, Types& types,
+                       KernelOwners& owners) {
+  const bool is_registered =
+      module.abi_minor >= 1 && kernel.type_id >= GGUFMILL_FIRST_IK_TYPE && kernel.type_id <= GGUFMILL_LAST_IK_TYPE;
+  if (kernel.type_id >= GGUFMILL_FIRST_FOREIGN_TYPE || is_registered) {
+    const Status added = types.add(type_of(kernel), module.name);
+    if (!added) return added.error().what;
+  } else if (!find_type(types, kernel.type_id)) {
+    return fmt::format("type '{}' (id {}) is unknown to this version; a module's own types have ids from {}",
+                       kernel.name, kernel.type_id, GGUFMILL_FIRST_FOREIGN_TYPE);
+  }
+  KernelKey key = key_of(kernel);
+  const std::string encoder = std::get<std::string>(key);
+  const bool is_search = encoder == search_method().name;
+  if (is_search && !is_foreign_type(kernel.type_id) && !has_search(*types.find(kernel.type_id)))
+    return fmt::format("this version has no search for '{}' to compare with; another encoder needs another name",
+                       kernel.name);
+  if (is_foreign_kernel(kernel)) {
+    const auto [owner, is_new] = owners.emplace(std::move(key), module.name);
+    if (owner->second != module.name)
+      return fmt::format("the module '{}' {} '{}'{}, and so does the module '{}'", module.name,
+                         kernel.operation == GGUFMILL_ENCODE ? "encodes" : "decodes", kernel.name, with_encoder(kernel),
+                         owner->second);
+  }
+  if (!encoder.empty()) types.add_encoder(encoder, kernel.type_id);
+  return {};
+}
+
 std::string check_kernels(const ggufmill_module& module, Types& types, KernelOwners& owners,
                           std::vector<ggufmill_kernel>& usable, std::vector<std::string>& passed_over) {
   if (!module.kernels) return "has no table of kernels";
@@ -288,10 +287,16 @@ std::string check_kernels(const ggufmill_module& module, Types& types, KernelOwn
     std::string reason = find_place(kernel, module, types, owners);
     if (reason.empty())
       usable.push_back(kernel);
-    else
+    else if (std::ranges::find(passed_over, reason) == passed_over.end())
       passed_over.push_back(std::move(reason));
   }
-  return usable.empty() ? "has no kernel for a type that this program supports" : std::string();
+  if (!usable.empty()) return {};
+  constexpr std::size_t kMaxNamed = 3;
+  const std::size_t named = std::min(passed_over.size(), kMaxNamed), others = passed_over.size() - named;
+  std::string reason =
+      fmt::format("has no kernel that can be used: {}", fmt::join(std::span(passed_over).first(named), "; "));
+  if (others != 0) reason += fmt::format("; and {} more reasons like these", others);
+  return reason;
 }
 
 }  // namespace ggufmill

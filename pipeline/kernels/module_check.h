@@ -45,10 +45,15 @@ std::string copy_words(const ggufmill_module& module, ModuleWords& words);
 // Checks the names, the ISA, and the CPU features that the ISA and the module need.
 std::string check_words(const ModuleWords& words, const CpuFeatures& features);
 
+// Returns why this host has no place for an otherwise valid kernel of `module`; adds its type and its encoder to
+// `types`, and a foreign kernel to `owners`.
+std::string find_place(const ggufmill_kernel& kernel, const ggufmill_module& module, Types& types,
+                       KernelOwners& owners);
+
 // Checks the kernels of a module in memory that has passed the checks above, and copies them; members that the module's
-// version does not have are 0. Kernels that this host has no place for are not added to `usable`, but to `passed_over`,
-// with a line each. Adds the module's types and encoders to `types`, and its foreign kernels to `owners`, if all checks
-// pass.
+// version does not have are 0. Kernels that this host has no place for are not added to `usable`; the reasons are
+// added to `passed_over`, each once. Adds the module's types and encoders to
+// `types`, and its foreign kernels to `owners`, if all checks pass.
 std::string check_kernels(const ggufmill_module& module, Types& types, KernelOwners& owners,
                           std::vector<ggufmill_kernel>& usable, std::vector<std::string>& passed_over);
 

@@ -152,9 +152,10 @@ std::string ModuleSet::accept(const ggufmill_module& module, std::shared_ptr<voi
       return fmt::format("module '{}' for {} is already loaded from {}", words.name, words.isa,
                          reports_[other.report].path);
 
-  LoadedModule loaded{std::move(library), &module, find_isa(words.isa), {}, reports_.size()};
+  LoadedModule loaded{std::move(library), &module, find_isa(words.isa), {}, {}, reports_.size()};
   reason = check_kernels(module, types_, owners_, loaded.kernels, report.kernel_refusals);
   if (!reason.empty()) return reason;
+  loaded.path = report.path;
   report.kernels = loaded.kernels.size();
   modules_.push_back(std::move(loaded));
   return {};
@@ -185,7 +186,7 @@ KernelTable choose(std::span<const LoadedModule> modules, std::string_view isa) 
       for (const ggufmill_kernel& kernel : module->kernels)
         if (is_asked ? isa.empty() || module->isa->name == isa
                      : is_foreign_kernel(kernel) || (!module->library && is_search(kernel)))
-          table.try_emplace(key_of(kernel), Chosen{{&kernel, module->module}, module->report});
+          table.try_emplace(key_of(kernel), Chosen{module->choice(kernel), module->report});
   return table;
 }
 

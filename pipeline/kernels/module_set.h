@@ -21,7 +21,12 @@ struct LoadedModule {
   const ggufmill_module* module = nullptr;
   const Isa* isa = nullptr;
   std::vector<ggufmill_kernel> kernels;  // copies of those that this host has a place for; never changed
-  std::size_t report = 0;                // index into ModuleSet::reports()
+  std::string path;
+  std::size_t report = 0;  // index into ModuleSet::reports()
+
+  KernelChoice choice(const ggufmill_kernel& kernel) const {
+    return {&kernel, module, library ? path.c_str() : nullptr};
+  }
 };
 
 // Decides whether a module is first loaded by a child process: a damaged library can crash any process that loads it.
