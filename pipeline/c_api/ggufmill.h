@@ -70,7 +70,7 @@ typedef enum ggufmill_status {
   GGUFMILL_ERROR_USAGE = 2,        /* arguments, options or the pipeline file */
   GGUFMILL_ERROR_VERIFICATION = 3, /* a file does not match */
   GGUFMILL_ERROR_BAD_INPUT = 4,    /* an input file is malformed */
-  GGUFMILL_ERROR_KERNEL = 5,       /* kernel or ISA not available */
+  GGUFMILL_ERROR_KERNEL = 5,       /* kernel or ISA not available, or a module has a defect */
   GGUFMILL_ERROR_IO = 6,           /* no space, no permission, failed reads and writes */
   GGUFMILL_ERROR_TRANSIENT = 75,   /* try again: out of memory, a file is in use */
   GGUFMILL_ERROR_INTERRUPTED = 130 /* ended by ggufmill_control_cancel() */

@@ -68,7 +68,7 @@ constexpr std::string_view kExitCodes =
     ".TP\n2\nInvalid arguments or pipeline file.\n"
     ".TP\n3\nVerification failed: values differ, or a file does not match its manifest.\n"
     ".TP\n4\nAn input is missing, damaged, or has changed.\n"
-    ".TP\n5\nNo kernel supports the requested operation.\n"
+    ".TP\n5\nNo kernel supports the requested operation, or a kernel module has a defect.\n"
     ".TP\n6\nReading or writing failed.\n"
     ".TP\n75\nTemporary failure, try again: out of memory or threads, or a part was terminated by SIGTERM.\n"
     ".TP\n130, 143\nTerminated by SIGINT or SIGTERM; the same command resumes the work.\n";

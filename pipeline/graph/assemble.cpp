@@ -76,10 +76,15 @@ Status run_kernel(const KernelChoice& choice, const KernelCall& call, const std:
     return Error{ExitCode::kBadInput, "",
                  fmt::format("tensor '{}': values are too large for {}", tensor, choice.kernel->name),
                  "nothing was written", "choose a type with a greater range for this tensor, such as BF16 or F32"};
-  return Error{ExitCode::kInternal, "",
-               fmt::format("tensor '{}': kernel {} of module '{}' failed with status {}", tensor, choice.kernel->name,
-                           choice.module->name, status),
-               "", ""};
+  Error error{ExitCode::kInternal, "",
+              fmt::format("tensor '{}': kernel {} of module '{}' failed with status {}", tensor, choice.kernel->name,
+                          choice.module->name, status),
+              "nothing was written", "this is a bug in ggufmill: please report it"};
+  if (choice.path) {
+    error.code = ExitCode::kKernel;
+    error.help = fmt::format("the module has a defect; `ggufmill kernels --check {}` looks for it", choice.path);
+  }
+  return error;
 }
 
 }  // namespace ggufmill

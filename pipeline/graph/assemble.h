@@ -40,7 +40,8 @@ class ReadRanges {
 Status assemble(const Expression& expression, const Box& box, const ReadRanges& read, const Kernels& kernels,
                 const std::string& tensor, std::span<std::byte> into);
 
-// Runs a kernel. Fails with exit code 4 if values are too large for its type, 1 if the kernel fails.
+// Runs a kernel. Fails with exit code 4 if values are too large for its type; if the kernel fails, with 5
+// if it is a loaded module's, else with 1.
 Status run_kernel(const KernelChoice& choice, const KernelCall& call, const std::string& tensor);
 
 }  // namespace ggufmill

@@ -128,6 +128,18 @@ TEST_CASE("a kernel that fails is named with its module") {
   CHECK(status.error().what == "tensor 't': kernel Q8_0 of module 'test' failed with status 7");
 }
 
+TEST_CASE("a defect of a loaded module is not one of ggufmill") {
+  Fixture fixture({{"t", shape_of({256, 10}), "F32", {"Q8_0"}, false}});
+  calls.status = 7;
+  fixture.steps[0].encodings[0].encode.path = "mods/a.so";
+  const Status status = fixture.convert_all();
+  REQUIRE(!status);
+  CHECK(status.error().code == ExitCode::kKernel);
+  CHECK(status.error().what == "tensor 't': kernel Q8_0 of module 'test' failed with status 7");
+  CHECK(status.error().detail == "nothing was written");
+  CHECK(status.error().help == "the module has a defect; `ggufmill kernels --check mods/a.so` looks for it");
+}
+
 TEST_CASE("weights that a kernel cannot represent are an error of the input") {
   Fixture fixture({{"t", shape_of({256, 10}), "F32", {"Q8_0"}, false}});
   calls.status = GGUFMILL_CANNOT_REPRESENT;
