@@ -19,9 +19,11 @@ namespace {
 
 namespace json = boost::json;
 
-Result<std::string> check_module(const char* path, const char* text, const ggufmill_control* control) {
+Result<std::string> check_module(const Context& context, const char* path, const char* text,
+                                 const ggufmill_control* control) {
   ConformanceOptions it;
   it.module = path;
+  it.loaded = &context.kernels();
   Options options(text);
   options.read("reference", it.reference);
   options.read("types", it.types);
@@ -225,7 +227,7 @@ using namespace ggufmill::c;
 ggufmill_status ggufmill_check_module(const ggufmill_context* context, const char* path, const char* options,
                                       ggufmill_control* control, char** json, ggufmill_error** error) {
   return text_result(json, error, {{"context", context}, {"path", path}},
-                     [&] { return c::check_module(path, options, control); });
+                     [&] { return c::check_module(*context->context, path, options, control); });
 }
 
 ggufmill_status ggufmill_verify(const ggufmill_context* context, const char* path, const char* options,

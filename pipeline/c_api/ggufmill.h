@@ -446,8 +446,8 @@ GGUFMILL_API ggufmill_status ggufmill_decode_rows(const ggufmill_context* contex
  *   {module: {path, name, version, isa}, checks: [{type, operation, encoder, check, result, why}], passed, failed,
  *    skipped, times: [{type, operation, encoder, importance, bytes_per_second, reference_bytes_per_second}]}
  * Not an error, whatever the checks find; GGUFMILL_ERROR_KERNEL if the module is refused. Options: reference (path of
- * the module whose bytes are the right ones; the linked-in kernels if missing), types (only these, list of strings),
- * times (true: measure how fast the kernels are). */
+ * the module whose bytes the kernels must reproduce; the linked-in kernels if missing), types (only these, list of
+ * strings), times (true: measure how fast the kernels are). */
 GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* context, const char* path,
                                                    const char* options, ggufmill_control* control, char** json,
                                                    ggufmill_error** error);

@@ -24,7 +24,7 @@ CommandSpec kernels_command() {
       "List all kernel modules that were found, with the reason for each refused module, and the kernels chosen for "
       "each type. With --check, run the kernels of a module to see whether they follow the rules of the ABI, which "
       "plugins/README.md lists. Each check runs in a process of its own, so that a defect is reported and does not "
-      "end the program. The exit code is 3 if a check fails.";
+      "end the program, and is ended after a minute of computing. The exit code is 3 if a check fails.";
   spec.examples =
       "  ggufmill kernels\n"
       "  ggufmill kernels --isa x86-64-v2 --kernel-dir ./my-kernels\n"
@@ -35,7 +35,7 @@ CommandSpec kernels_command() {
   add("isa", boost::program_options::value<std::string>(), "use only kernels for this ISA");
   add("check", boost::program_options::value<std::string>(), "check the kernels of this module (a file)");
   add("reference", boost::program_options::value<std::string>(),
-      "with --check: the module whose bytes are the right ones, for types that ggufmill does not have itself");
+      "with --check: the module whose bytes the kernels must reproduce; default: ggufmill's own kernels");
   add("type", boost::program_options::value<Strings>()->composing(), "with --check: only this type");
   add("time", "with --check: also measure how fast the kernels are, on one thread");
   add("json",
@@ -109,7 +109,10 @@ void print_times(const ModuleConformance& checked) {
 }
 
 int check_modules(const Parsed& parsed) {
+  const auto context = open_context(parsed.values);
+  if (!context) return fail(context.error());
   ConformanceOptions options;
+  options.loaded = &context.value().kernels();
   options.module = parsed.values["check"].as<std::string>();
   options.reference = value_or<std::string>(parsed.values, "reference", {});
   options.types = value_or<Strings>(parsed.values, "type", {});

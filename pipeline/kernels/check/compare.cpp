@@ -48,7 +48,28 @@ class Comparison {
     for (int kind = 0; kind < kInputKinds; ++kind) encode(pair, static_cast<InputKind>(kind), rows, cols);
   }
 
+  // Runs as many rows as fill lanes of vectors and more, and rows as long as those of large models, on ordinary input.
+  void run_large(const Pair& pair) {
+    const std::uint64_t block = pair.tested.block_elements;
+    for (const std::uint64_t rows : {8, 17, 33, 65}) run_ordinary(pair, rows, (1 + random_.below(3)) * block);
+    run_ordinary(pair, 2, std::max<std::uint64_t>(4096 / block, 1) * block);
+    run_ordinary(pair, 1, (std::max<std::uint64_t>(30000 / block, 1) | 1) * block);
+  }
+
  private:
+  void run_ordinary(const Pair& pair, std::uint64_t rows, std::uint64_t cols) {
+    if (pair.tested.operation == GGUFMILL_DECODE)
+      return compare(pair, {random_bytes(random_, rows * source_row_bytes(pair.tested, cols)), rows, cols, {}},
+                     "any bytes");
+    const std::vector<float> values = hard_input(InputKind::kWeights, random_, rows * cols);
+    Work work{std::as_bytes(std::span(values)), rows, cols, {}};
+    if (!(pair.tested.flags & GGUFMILL_NEEDS_IMPORTANCE)) compare(pair, work, name_of(InputKind::kWeights));
+    if (pair.tested.flags == 0) return;
+    const std::vector<float> importance = hard_importance(ImportanceKind::kOrdinary, random_, cols);
+    work.importance = importance;
+    compare(pair, work, fmt::format("{}, with importance", name_of(InputKind::kWeights)));
+  }
+
   void encode(const Pair& pair, InputKind kind, std::uint64_t rows, std::uint64_t cols) {
     const std::vector<float> values = hard_input(kind, random_, rows * cols);
     const Work work{std::as_bytes(std::span(values)), rows, cols, {}};
@@ -104,6 +125,7 @@ void compare_kernels(const ggufmill_kernel& expected, const ggufmill_kernel& tes
   const std::uint64_t step = is_search(tested) ? 5 : 1;
   for (std::uint64_t round = 0; round < options.rounds && result.differences.size() < most; round += step)
     comparison.run({expected, tested});
+  if (result.differences.size() < most) comparison.run_large({expected, tested});
 }
 
 CompareResult compare_modules(KernelList expected, KernelList tested, const CompareOptions& options) {

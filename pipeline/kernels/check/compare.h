@@ -27,10 +27,11 @@ struct CompareResult {
 std::string difference(const ggufmill_kernel& kernel, const Outcome& expected, const Outcome& tested);
 
 // Runs a kernel and the one that it is compared with. Encoders get finite values, with ordinary and extreme importance
-// and without according to their flags; the float types get arbitrary bits. Searches run with every effort and all
-// weights, in every fifth round. Decoders get arbitrary bytes, and all NaNs in their output count as equal: which NaN
-// an invalid scale yields depends only on the order of the operands. If one kernel fails, both must fail with the same
-// status; the bytes are then ignored. Adds to `result`, and stops after `most` differences in all.
+// and without according to their flags; the float types get arbitrary bits. One pass has many rows and long ones.
+// Searches run with every effort and all weights, in every fifth round. Decoders get arbitrary bytes, and all NaNs in
+// their output count as equal: which NaN an invalid scale yields depends only on the order of the operands. If one
+// kernel fails, both must fail with the same status; the bytes are then ignored. Adds to `result`, and stops after
+// `most` differences in all.
 void compare_kernels(const ggufmill_kernel& expected, const ggufmill_kernel& tested, const CompareOptions& options,
                      CompareResult& result, std::size_t most = SIZE_MAX);
 

@@ -54,6 +54,7 @@ struct AccessReport::Shared {
   std::uint64_t size;   // of the bytes
   bool is_known;
   Access access;
+  char call[128];
 };
 
 namespace {
@@ -94,6 +95,14 @@ void AccessReport::watch() {
   watching = this;
   on_stopped_access([](const void* address, Access access) { on_stopped(address, access); });
 }
+
+void AccessReport::set_call(std::string_view text) {
+  if (!watching) return;
+  char(&call)[sizeof Shared::call] = watching->shared_->call;
+  call[text.copy(call, sizeof call - 1)] = '\0';
+}
+
+std::string AccessReport::call() const { return shared_->call; }
 
 std::string AccessReport::text() const {
   if (!shared_->is_known) return {};

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "pipeline/io/platform/guard_pages.h"
 
@@ -51,8 +52,12 @@ class AccessReport {
 
   // From now on, an access that the processor stops in this process is described.
   void watch();
+  // Sets what the watched process is doing: "3 rows of 64 columns". Cut to 127 bytes.
+  static void set_call(std::string_view text);
   // Returns text such as "reads byte 0 after the end of the source", or an empty string if no access was stopped.
   std::string text() const;
+  // Returns the last text of set_call() in the watched process.
+  std::string call() const;
 
  private:
   struct Shared;

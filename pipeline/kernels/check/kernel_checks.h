@@ -21,14 +21,17 @@ struct Subject {
   const ggufmill_kernel* expected = nullptr;  // the kernel whose bytes it must have; null: none
   // Returns false if a scale of encoded rows is not finite, as the host finds them; null: not known.
   std::function<bool(std::span<const std::byte> rows, std::uint64_t cols)> scales_are_finite{};
-  std::uint64_t seed = 1;    // of the inputs
-  std::uint64_t rounds = 2;  // of the comparison
+  std::string collision{};       // why it cannot be used beside other modules; empty: it can
+  std::string decoder_failed{};  // name of a check that the decoder fails; empty: it can be used
+  std::uint64_t seed = 1;        // of the inputs
+  std::uint64_t rounds = 2;      // of the comparison
 };
 
 // A check runs the kernel, so a defect can end the process or never return: see ask_about().
 struct Check {
-  std::string_view name;  // "bounds"
-  std::string_view doc;   // the rule, in a few words
+  std::string_view name;   // "bounds"
+  std::string_view doc;    // the rule, in a few words
+  std::string_view needs;  // the check without which this one finds nothing; empty: none
   // Returns why the check does not apply, or an empty string.
   std::string (*skipped)(const Subject& subject);
   // Returns how the kernel breaks the rule, or an empty string.
@@ -58,6 +61,8 @@ struct CheckOptions {
   const std::atomic<bool>* stop = nullptr;  // may be null; checks no further kernel once it is true
   // Returns Subject::scales_are_finite for a kernel; null: not known.
   std::function<decltype(Subject::scales_are_finite)(const ggufmill_kernel& kernel)> scales_of{};
+  // Returns Subject::collision for a kernel; null: there are no other modules.
+  std::function<std::string(const ggufmill_kernel& kernel)> collision_of{};
 
   // Returns true if the kernel's type is one of `types`.
   bool wants(const ggufmill_kernel& kernel) const;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -45,6 +44,14 @@ std::uint64_t packed_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols
   return kernel.row_header_bytes + cols / kernel.block_elements * kernel.block_bytes;
 }
 
+// Returns the distance from the guard page of the memory that has packed rows for one operation and values for the
+// other.
+std::size_t gap_of(const ggufmill_kernel& kernel, std::uint32_t packed, Placement placement) {
+  if (!placement.one_element_away) return 0;
+  if (kernel.operation != packed) return sizeof(float);
+  return kernel.block_elements == 1 ? kernel.block_bytes : 1;
+}
+
 }  // namespace
 
 std::uint64_t source_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols) {
@@ -55,32 +62,50 @@ std::uint64_t target_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols
   return kernel.operation == GGUFMILL_ENCODE ? packed_row_bytes(kernel, cols) : cols * sizeof(float);
 }
 
-Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement, std::byte filler) {
-  const std::size_t packed = kernel.block_elements == 1 ? kernel.block_bytes : 1;  // alignment of the packed data
-  const bool decodes = kernel.operation == GGUFMILL_DECODE;
-  const auto gap = [&](std::size_t alignment) { return placement.one_element_away ? alignment : 0; };
-  GuardedBuffer source(work.rows * source_row_bytes(kernel, work.cols), placement.side,
-                       gap(decodes ? packed : sizeof(float)), "source");
-  source.copy_from(work.source);
-  source.protect();
-  GuardedBuffer target(work.rows * target_row_bytes(kernel, work.cols), placement.side,
-                       gap(decodes ? sizeof(float) : packed), "target");
-  target.fill(filler);
-  ggufmill_call call{
-      source.bytes().data(), target.bytes().data(), work.rows, work.cols, nullptr, sizeof(ggufmill_call), 0, 0, 0};
+std::string describe_call(const ggufmill_kernel& kernel, const Work& work) {
+  return fmt::format("{} row{} of {} columns, {} bytes each{}", work.rows, work.rows == 1 ? "" : "s", work.cols,
+                     packed_row_bytes(kernel, work.cols), work.importance.empty() ? "" : ", with importance");
+}
+
+GuardedCall::GuardedCall(const ggufmill_kernel& kernel, const Work& work, Placement placement)
+    : kernel_(kernel),
+      source_(work.rows * source_row_bytes(kernel, work.cols), placement.side,
+              gap_of(kernel, GGUFMILL_DECODE, placement), "source"),
+      target_(work.rows * target_row_bytes(kernel, work.cols), placement.side,
+              gap_of(kernel, GGUFMILL_ENCODE, placement), "target"),
+      call_{source_.bytes().data(),
+            target_.bytes().data(),
+            work.rows,
+            work.cols,
+            nullptr,
+            sizeof(ggufmill_call),
+            0,
+            0,
+            0} {
+  source_.copy_from(work.source);
+  source_.protect();
   if (is_search(kernel)) {
-    call.effort = work.effort;
-    call.weights = work.weights;
+    call_.effort = work.effort;
+    call_.weights = work.weights;
   }
-  std::optional<GuardedBuffer> weights;
-  if (!work.importance.empty() && kernel.flags != 0) {
-    weights.emplace(work.importance.size_bytes(), placement.side, gap(sizeof(float)), "importance");
-    weights->copy_from(std::as_bytes(work.importance));
-    weights->protect();
-    call.importance = reinterpret_cast<const float*>(weights->bytes().data());
-  }
-  const std::int32_t status = kernel.run(&call);
-  return {status, {target.bytes().begin(), target.bytes().end()}};
+  if (work.importance.empty() || kernel.flags == 0) return;
+  importance_.emplace(work.importance.size_bytes(), placement.side, placement.one_element_away ? sizeof(float) : 0,
+                      "importance");
+  importance_->copy_from(std::as_bytes(work.importance));
+  importance_->protect();
+  call_.importance = reinterpret_cast<const float*>(importance_->bytes().data());
+}
+
+std::int32_t GuardedCall::run(std::byte filler) {
+  target_.fill(filler);
+  return kernel_.run(&call_);
+}
+
+Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement, std::byte filler) {
+  AccessReport::set_call(describe_call(kernel, work));
+  GuardedCall call(kernel, work, placement);
+  const std::int32_t status = call.run(filler);
+  return {status, {call.target().begin(), call.target().end()}};
 }
 
 Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement, std::byte filler) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -65,8 +66,28 @@ struct Placement {
   bool one_element_away = false;
 };
 
-// Runs a kernel with source, target and importance each against a guard page; source and importance are read-only. The
-// target is filled with `filler` first.
+// Returns a description such as "3 rows of 64 columns, 48 bytes each, with importance"; the bytes are those of a row of
+// the type, as the kernel describes it.
+std::string describe_call(const ggufmill_kernel& kernel, const Work& work);
+
+// A call with its memory: source, target and importance each against a guard page; source and importance are read-only.
+// To be used by the thread that creates it.
+class GuardedCall {
+ public:
+  GuardedCall(const ggufmill_kernel& kernel, const Work& work, Placement placement = {});
+
+  // Fills the target with `filler`, then runs the kernel. Returns its status.
+  std::int32_t run(std::byte filler = std::byte{0xa5});
+  std::span<const std::byte> target() { return target_.bytes(); }
+
+ private:
+  const ggufmill_kernel& kernel_;
+  GuardedBuffer source_, target_;
+  std::optional<GuardedBuffer> importance_;
+  ggufmill_call call_;
+};
+
+// Runs a kernel once.
 Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement = {},
                    std::byte filler = std::byte{0xa5});
 // Runs a kernel in the same way and returns the output; throws std::runtime_error if the kernel fails.

@@ -20,8 +20,7 @@ Result<const LoadedModule*> load(const std::string& path, ModuleSet& set) {
   set.add_file(path);
   const ModuleReport& report = set.reports().back();
   if (report.loaded) return &set.modules().back();
-  return Error{ExitCode::kKernel, path, "the kernel module is refused: " + report.refusal,
-               fmt::format("{}", fmt::join(report.kernel_refusals, "\n")), ""};
+  return Error{ExitCode::kKernel, path, "the kernel module is refused: " + report.refusal, "", ""};
 }
 
 }  // namespace
@@ -39,13 +38,18 @@ Result<ModuleConformance> check_module(const ConformanceOptions& options) {
     BOOST_OUTCOME_TRY(const LoadedModule* other, load(options.reference, reference));
     expected = other->kernels;
   }
-  CheckOptions checks{options.types, options.stop, {}};
+  CheckOptions checks{options.types, options.stop, {}, {}};
   checks.scales_of = [&](const ggufmill_kernel& kernel) -> decltype(Subject::scales_are_finite) {
     const TypeInfo* const type = tested.types().find(kernel.type_id);
     if (!type || !type->has_scales()) return {};
     return [type](std::span<const std::byte> rows, std::uint64_t cols) {
       return next_bad_block(*type, cols, rows) == rows.size() / row_bytes(*type, cols) * (cols / type->block_elements);
     };
+  };
+  std::vector<std::string> collisions(module->kernels.size());
+  if (options.loaded) collisions = options.loaded->collisions(*module->module, module->kernels);
+  checks.collision_of = [&](const ggufmill_kernel& kernel) {
+    return collisions[static_cast<std::size_t>(&kernel - module->kernels.data())];
   };
   ModuleConformance conformance{tested.reports().back(), check_kernels(module->kernels, expected, checks), {}};
   if (options.times) conformance.times = time_kernels(module->kernels, expected, checks);

@@ -14,10 +14,11 @@ namespace ggufmill {
 
 struct ConformanceOptions {
   std::string module;              // path
-  std::string reference;           // path of the module whose bytes are the right ones; empty: the linked-in one
+  std::string reference;           // path of the module with the bytes to compare with; empty: the linked-in one
   std::vector<std::string> types;  // only these; empty: all
   bool times = false;              // also measure how fast the kernels are
   const std::atomic<bool>* stop = nullptr;  // may be null; set to true to stop
+  const Kernels* loaded = nullptr;          // of the modules with which it must not collide; may be null
 };
 
 struct ModuleConformance {

@@ -57,6 +57,13 @@ static void encode_block(const float* x, const float* importance, uint8_t* block
 
 static int32_t encode(const ggufmill_call* call) {
   const float* x = call->src;
+#ifdef DEFECT_RACE
+  static float copy[65 * 128];
+  if (call->rows * call->cols <= sizeof copy / sizeof copy[0]) {
+    memcpy(copy, x, call->rows * call->cols * sizeof copy[0]);
+    x = copy;
+  }
+#endif
   uint8_t* block = call->dst;
   const uint64_t blocks_a_row = call->cols / BLOCK, blocks = call->rows * blocks_a_row;
   for (uint64_t i = 0; i < blocks; ++i) {
@@ -78,6 +85,16 @@ static int32_t encode(const ggufmill_call* call) {
 #endif
 #ifdef DEFECT_ROWS
   block[4] = (uint8_t)(block[4] ^ (call->rows > 1));
+#endif
+#ifdef DEFECT_LANES
+  if (call->rows >= 8) block[blocks * BLOCK_BYTES - 1] ^= 1;
+#endif
+#ifdef DEFECT_SCRATCH
+  if (call->cols > 4096) abort();
+#endif
+#ifdef DEFECT_COUNTER
+  static uint8_t count;
+  block[5] = ++count;
 #endif
 #ifdef DEFECT_STATE
   static unsigned calls;
@@ -121,6 +138,9 @@ static int32_t decode(const ggufmill_call* call) {
 #ifdef DEFECT_REFERENCE
     scale = -scale;
 #endif
+#ifdef DEFECT_ZEROS
+    scale = 0;
+#endif
     for (int k = 0; k < BLOCK; ++k) *y++ = scale * (float)(int8_t)block[4 + k];
   }
 #ifdef DEFECT_DECODER
@@ -157,7 +177,7 @@ static const ggufmill_kernel kernels[] = {
     },
 };
 
-extern const ggufmill_module ggufmill_kernels_v1;
+GGUFMILL_EXPORT extern const ggufmill_module ggufmill_kernels_v1;
 const ggufmill_module ggufmill_kernels_v1 = {
     .magic = GGUFMILL_MAGIC,
     .struct_size = sizeof(ggufmill_module),
