@@ -23,8 +23,8 @@ CommandSpec kernels_command() {
   spec.description =
       "List all kernel modules that were found, with the reason for each refused module, and the kernels chosen for "
       "each type. With --check, run the kernels of a module to see whether they follow the rules of the ABI, which "
-      "plugins/README.md lists. Each check runs in a process of its own, so that a defect is reported and does not "
-      "end the program, and is ended after a minute of computing. The exit code is 3 if a check fails.";
+      "plugins/README.md lists. Each check runs in a process of its own, for at most a minute of computing, so that a "
+      "defect is reported and does not end the program. The exit code is 3 if a check fails.";
   spec.examples =
       "  ggufmill kernels\n"
       "  ggufmill kernels --isa x86-64-v2 --kernel-dir ./my-kernels\n"
