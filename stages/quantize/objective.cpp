@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "pipeline/config/bound_fields.h"
 #include "pipeline/core/model.h"
@@ -102,16 +103,20 @@ Result<Objective> parse_objective(std::string_view text, const std::string& name
 class Stream {
  public:
   Stream(const Objective& objective, const Measurement& all, const StreamFacts& facts)
-      : objective_(objective), facts_(facts) {
+      : objective_(objective), facts_(facts), has_output_(facts.has_output) {
+    std::vector<std::pair<Place, const MeasuredTensor*>> writers;
     for (const MeasuredTensor& tensor : all.tensors) {
       const auto layer = layer_of(tensor.name);
       if (layer)
         for (std::size_t b = 0; b < objective.blocks.size(); ++b)
-          if (is(objective.blocks[b].writes, tensor.name)) add_written({*layer, b}, tensor);
+          if (is(objective.blocks[b].writes, tensor.name)) writers.push_back({{*layer, b}, &tensor});
       if (!layer && objective.embedding && is(*objective.embedding, tensor.name) && tensor.shape.dims[1] > 0)
         embedding_ = tensor.energy / static_cast<double>(tensor.shape.dims[1]);
       has_output_ = has_output_ || (!layer && objective.output && is(*objective.output, tensor.name));
     }
+    for (const auto& [place, tensor] : writers)
+      if (has_importance(*tensor)) add_known(place, *tensor);
+    for (const auto& [place, tensor] : writers) add_written(place, *tensor);
     double so_far = embedding_ * facts.embedding_scale * facts.embedding_scale;
     for (auto& [place, written] : written_) {  // in the order of layers and, within a layer, of the objective's blocks
       const auto norm = facts.norms.find(place);
@@ -139,7 +144,12 @@ class Stream {
     return {};
   }
 
+  const std::vector<std::string>& estimated() const { return estimated_; }
+  bool has_known() const { return !known_.empty(); }  // importance of a matrix that writes
+
  private:
+  using Place = std::pair<std::uint64_t, std::size_t>;  // layer and block
+
   // Energy that a block of a layer adds to the residual stream.
   struct Written {
     double energy = 0;                      // before norms and scales
@@ -153,9 +163,42 @@ class Stream {
     }
   };
 
-  void add_written(std::pair<std::uint64_t, std::size_t> place, const MeasuredTensor& tensor) {
+  // A weighted energy of 0 (importance of 0 in all columns) carries no information.
+  static bool has_importance(const MeasuredTensor& tensor) {
+    return tensor.weighted && (tensor.weighted_energy > 0 || tensor.energy <= 0);
+  }
+
+  void add_known(Place place, const MeasuredTensor& tensor) {
+    if (tensor.weighted_energy <= 0 || tensor.energy <= 0) return;
+    const double importance = tensor.weighted_energy / tensor.energy;
+    known_[{place.second, part_of(tensor.name)}].emplace(place.first, importance);
+    known_logarithms_.push_back(std::log(importance));
+  }
+
+  // Estimates the mean importance of a matrix by that of the same matrices of the nearest layers or, if there are none,
+  // by that of all matrices that write.
+  double estimated_importance(Place place, const MeasuredTensor& tensor) const {
+    const auto found = known_.find({place.second, part_of(tensor.name)});
+    if (found == known_.end())
+      return std::exp(std::accumulate(known_logarithms_.begin(), known_logarithms_.end(), 0.0) /
+                      static_cast<double>(known_logarithms_.size()));
+    const std::map<std::uint64_t, double>& layers = found->second;
+    const auto next = layers.upper_bound(place.first);
+    if (next == layers.begin()) return next->second;
+    if (next == layers.end()) return std::prev(next)->second;
+    return std::sqrt(next->second * std::prev(next)->second);
+  }
+
+  // Returns the weighted energy, which is estimated without importance.
+  double weighted_energy(Place place, const MeasuredTensor& tensor) {
+    if (has_importance(tensor) || place.first >= facts_.first_extra_layer) return tensor.weighted_energy;
+    estimated_.push_back(tensor.name);
+    return known_.empty() ? 0 : tensor.energy * estimated_importance(place, tensor);
+  }
+
+  void add_written(Place place, const MeasuredTensor& tensor) {
     Written& written = written_[place];
-    const double energy = energy_written(tensor);
+    const double energy = energy_written(tensor, weighted_energy(place, tensor));
     written.energy += energy;
     written.by_part[part_of(tensor.name)] += energy;
   }
@@ -169,10 +212,10 @@ class Stream {
   // Returns the mean energy over tokens. If k of n experts are used with weights of 1/k each, a product counts 1/k^2,
   // and this for k of n tokens: build_moe_ffn of llama.cpp (src/llama-graph.cpp) multiplies the results of
   // `ffn_down_exps` by the weights and adds them up.
-  double energy_written(const MeasuredTensor& tensor) const {
+  double energy_written(const MeasuredTensor& tensor, double weighted_energy) const {
     const double n = static_cast<double>(tensor.shape.dims[2]), k = static_cast<double>(facts_.experts_used);
-    if (tensor.shape.rank < 3 || n <= 1 || k == 0) return tensor.weighted_energy;
-    return tensor.weighted_energy * facts_.expert_scale * facts_.expert_scale / (n * k);
+    if (tensor.shape.rank < 3 || n <= 1 || k == 0) return weighted_energy;
+    return weighted_energy * facts_.expert_scale * facts_.expert_scale / (n * k);
   }
 
   static bool is(const Pattern& pattern, const std::string& name) {
@@ -182,7 +225,11 @@ class Stream {
 
   const Objective& objective_;
   const StreamFacts& facts_;
-  std::map<std::pair<std::uint64_t, std::size_t>, Written> written_;  // by layer and block
+  std::map<Place, Written> written_;
+  // The mean importance of matrices that write, by block and part, then by layer.
+  std::map<std::pair<std::size_t, std::size_t>, std::map<std::uint64_t, double>> known_;
+  std::vector<double> known_logarithms_;
+  std::vector<std::string> estimated_;
   double embedding_ = 0;
   bool has_output_ = false;
 };
@@ -240,13 +287,19 @@ Result<Objective> find_objective(const std::string& name_or_path, const Origin& 
   return objective;
 }
 
-Result<std::vector<double>> sensitivities(const Objective& objective, const std::vector<const MeasuredTensor*>& tensors,
-                                          const Measurement& all, const Probes& probes, const StreamFacts& facts) {
+Result<Sensitivities> sensitivities(const Objective& objective, const std::vector<const MeasuredTensor*>& tensors,
+                                    const Measurement& all, const Probes& probes, const StreamFacts& facts) {
   if (objective.kind == ObjectiveKind::kStream && std::ranges::none_of(all.tensors, &MeasuredTensor::weighted))
     return usage_error(fmt::format("objective '{}' needs an importance matrix", objective.name),
                        "measure with one: stages: [{importance: {file: imatrix.gguf}}]; `relative` does not need one");
   const Stream stream(objective, all, facts);
-  std::vector<double> counts;
+  Sensitivities found;
+  found.estimated = stream.estimated();
+  if (!found.estimated.empty() && !stream.has_known())
+    return usage_error(fmt::format("objective '{}' needs the importance of tensors that write to the residual stream, "
+                                   "but {} has none, and no other does",
+                                   objective.name, quoted_name(found.estimated.front())),
+                       "use a complete importance matrix, or objective: relative, which does not need one");
   for (const MeasuredTensor* tensor : tensors) {
     BOOST_OUTCOME_TRY(double counted, sensitivity(objective, *tensor, stream, probes));
     for (const Objective::Multiplier& multiplier : objective.multipliers) {
@@ -255,9 +308,9 @@ Result<std::vector<double>> sensitivities(const Objective& objective, const std:
       counted *= multiplier.times;
       break;
     }
-    counts.push_back(counted);
+    found.counts.push_back(counted);
   }
-  return counts;
+  return found;
 }
 
 }  // namespace ggufmill

@@ -76,15 +76,23 @@ struct StreamFacts {
   std::uint64_t experts_used = 0;
   double expert_scale = 1;
   double embedding_scale = 1, block_scale = 1;  // factors of what the embedding and blocks write
+  bool has_output = false;                      // false: the embedding is also the head, unless a head was measured
+  // The layers from this one on predict further tokens: they have no importance, and count nothing.
+  std::uint64_t first_extra_layer = UINT64_MAX;
   // The energy of what a norm lets a block write, before that factor, by layer and index of the block.
   std::map<std::pair<std::uint64_t, std::size_t>, double> norms{};
 };
 
-// Returns the factor of each tensor's squared relative error, in the order of `tensors`. Returns an error that names
-// the tensor if the objective does not apply (the tensor has no role, no importance or no probe). `probes` is used by
-// kProbe only.
-Result<std::vector<double>> sensitivities(const Objective& objective, const std::vector<const MeasuredTensor*>& tensors,
-                                          const Measurement& all, const Probes& probes, const StreamFacts& facts = {});
+struct Sensitivities {
+  std::vector<double> counts;  // the factor of each tensor's squared relative error
+  // Names of tensors that write to the residual stream and have no importance: their energy is estimated, by the
+  // importance of such tensors of the nearest layers.
+  std::vector<std::string> estimated;
+};
+// Returns the sensitivities in the order of `tensors`. Returns an error that names the tensor if the objective does not
+// apply (the tensor has no role, no importance or no probe). `probes` is used by kProbe only.
+Result<Sensitivities> sensitivities(const Objective& objective, const std::vector<const MeasuredTensor*>& tensors,
+                                    const Measurement& all, const Probes& probes, const StreamFacts& facts = {});
 
 // An objective embedded at build time.
 struct BuiltInObjective {

@@ -20,7 +20,8 @@ MeasuredTensor tensor(const std::string& name, Shape shape, double energy) {
 Result<std::vector<double>> by_stream(const Measurement& all, const StreamFacts& facts = {}) {
   std::vector<const MeasuredTensor*> tensors;
   for (const MeasuredTensor& each : all.tensors) tensors.push_back(&each);
-  return sensitivities(find_objective("stream", {}).value(), tensors, all, {}, facts);
+  BOOST_OUTCOME_TRY(Sensitivities found, sensitivities(find_objective("stream", {}).value(), tensors, all, {}, facts));
+  return std::move(found.counts);
 }
 
 // An embedding with rows of energy 1, and an attention output that writes energy 3.
@@ -115,6 +116,28 @@ TEST_CASE("the stream has scaled embeddings and outputs of blocks") {
   CHECK(by_stream(attention(), facts).value() == std::vector<double>{1, 5, 3.0 / 12});
   facts.block_scale = 2;
   CHECK(by_stream(attention(), facts).value() == std::vector<double>{1, 5, 12.0 / 21});
+}
+
+TEST_CASE("the energy of a matrix without importance is estimated from other layers") {
+  Measurement all = attention();
+  all.tensors.push_back({"blk.0.ffn_down.weight", "", {2, {256, 256, 1, 1}}, 8, 2, true, {}});
+  all.tensors.push_back({"blk.1.attn_output.weight", "", {2, {256, 256, 1, 1}}, 2, 0, true, {}});  // all columns are 0
+  all.tensors.push_back({"blk.1.ffn_down.weight", "", {2, {256, 256, 1, 1}}, 16, 0, false, {}});
+  std::vector<const MeasuredTensor*> tensors;
+  for (const MeasuredTensor& each : all.tensors) tensors.push_back(&each);
+  const Objective stream = find_objective("stream", {}).value();
+  const Sensitivities found = sensitivities(stream, tensors, all, {}).value();
+  CHECK(found.counts == std::vector<double>{1, 5, 3.0 / 4, 2.0 / 6, 2.0 / 8, 4.0 / 12});
+  CHECK(found.estimated == std::vector<std::string>{"blk.1.attn_output.weight", "blk.1.ffn_down.weight"});
+  // The importance between two layers is their geometric mean.
+  all.tensors.push_back({"blk.2.ffn_down.weight", "", {2, {256, 256, 1, 1}}, 1, 1, true, {}});
+  CHECK(by_stream(all).value()[5] == 8.0 / 16);
+  all.tensors.pop_back();
+  StreamFacts facts;
+  facts.first_extra_layer = 1;
+  const Sensitivities extra = sensitivities(stream, tensors, all, {}, facts).value();
+  CHECK(extra.counts == std::vector<double>{1, 5, 3.0 / 4, 2.0 / 6, 0, 0});
+  CHECK(extra.estimated.empty());
 }
 
 TEST_CASE("every layer matrix of every architecture map has a role in `stream`") {

@@ -240,6 +240,7 @@ class QuantizeStage final : public TargetStage {
     if (!choice.value().is_proven)
       model.warnings.push_back("the choice of types is good, but not proven to be optimal");
     warn_of_little_known(target.objective, choice.value(), model);
+    warn_of_estimated(choice.value(), model);
     for (const ChosenTensor& chosen : choice.value().tensors) {
       Tensor& tensor = model.tensors[chosen.tensor];
       BOOST_OUTCOME_TRY(check_requantize(tensor, *chosen.type));
@@ -270,15 +271,31 @@ class QuantizeStage final : public TargetStage {
     }
     const auto warn = [&](const std::vector<std::string>& names, const char* what, const char* why) {
       if (names.empty()) return;
-      constexpr std::size_t kShown = 3;
-      const auto shown = std::span(names).first(std::min(names.size(), kShown));
-      model.warnings.push_back(fmt::format(
-          "{} below {} for tensors whose importance is missing or rests on few tokens{} ({} in total): {}{}", what,
-          objective.cautious->at_least->name, why, names.size(), fmt::join(shown, ", "),
-          names.size() > kShown ? ", ..." : ""));
+      model.warnings.push_back(
+          fmt::format("{} below {} for tensors whose importance is missing or rests on few tokens{}{}", what,
+                      objective.cautious->at_least->name, why, listed(names)));
     };
     warn(careful, "no type", "");
     warn(careless, "types", ", because larger ones do not fit or are no candidates");
+  }
+
+  // Reports the tensors whose energy is estimated.
+  static void warn_of_estimated(const Choice& choice, Model& model) {
+    std::vector<std::string> names;
+    for (const std::string& name : choice.estimated) names.push_back(quoted_name(name));
+    if (names.empty()) return;
+    model.warnings.push_back(
+        "the sensitivity of layers is estimated from other layers, because tensors that write to the residual stream "
+        "have no importance" +
+        listed(names));
+  }
+
+  // Returns the number of names and the first few.
+  static std::string listed(const std::vector<std::string>& names) {
+    constexpr std::size_t kShown = 3;
+    const auto shown = std::span(names).first(std::min(names.size(), kShown));
+    return fmt::format(" ({} in total): {}{}", names.size(), fmt::join(shown, ", "),
+                       names.size() > kShown ? ", ..." : "");
   }
 
   // Says what was minimized, and what was gained over the recipes of the same size.

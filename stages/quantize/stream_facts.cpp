@@ -86,8 +86,13 @@ void weigh_by_use(const std::vector<std::int64_t>& tokens, double least_use, Mea
 Result<StreamFacts> stream_facts(const Objective& objective, const Model& model) {
   const std::string architecture = facts_of(model).architecture;
   StreamFacts facts;
-  if (const MetadataValue* used = model.metadata.find(architecture + ".expert_used_count"))
-    facts.experts_used = as_unsigned(*used).value_or(0);
+  const auto number = [&](const char* key) {
+    const MetadataValue* value = model.metadata.find(architecture + "." + key);
+    return value ? as_unsigned(*value).value_or(0) : 0;
+  };
+  facts.experts_used = number("expert_used_count");
+  const std::uint64_t layers = number("block_count"), extra = number("nextn_predict_layers");
+  if (extra > 0 && layers >= extra) facts.first_extra_layer = layers - extra;
   // Weights that are not normalized sum to less than one; the scale compensates for that.
   const MetadataValue* norm = model.metadata.find(architecture + ".expert_weights_norm");
   if (norm && as_bool(*norm).value_or(false))

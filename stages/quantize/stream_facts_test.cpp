@@ -120,6 +120,14 @@ TEST_CASE("scales of embeddings and blocks are those of the metadata") {
   CHECK(minimax.facts().block_scale == 1);
 }
 
+TEST_CASE("the last layers of a model can predict further tokens") {
+  Vectors glm("glm4moe");
+  glm.model.metadata.set_at_end("glm4moe.block_count", metadata_unsigned(MetadataType::kUint32, 47));
+  CHECK(glm.facts().first_extra_layer == UINT64_MAX);
+  glm.model.metadata.set_at_end("glm4moe.nextn_predict_layers", metadata_unsigned(MetadataType::kUint32, 1));
+  CHECK(glm.facts().first_extra_layer == 46);
+}
+
 TEST_CASE("experts count by the tokens they saw") {
   const MeasuredTensor equal = by_use({7, 7, 7, 7}, 0);
   CHECK(is_close(equal.weighted_energy, 10));

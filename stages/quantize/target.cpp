@@ -68,6 +68,7 @@ class Chooser {
   }
 
   bool has_cautious() const { return std::ranges::any_of(groups_, &Group::is_cautious); }
+  const std::vector<std::string>& estimated() const { return estimated_; }
   // Bytes of a budget's tensors that are not open to choice.
   std::uint64_t fixed_bytes(std::size_t budget) const { return fixed_bytes_[budget]; }
   std::uint64_t least_bytes(std::size_t budget) const {
@@ -203,11 +204,12 @@ class Chooser {
     if (options_.objective.kind == ObjectiveKind::kStream) {
       BOOST_OUTCOME_TRY(facts, stream_facts(options_.objective, model_));
     }
-    BOOST_OUTCOME_TRY(const std::vector<double> counts,
+    BOOST_OUTCOME_TRY(Sensitivities found,
                       sensitivities(options_.objective, tensors, measurement_, options_.probes, facts));
     std::size_t next = 0;
     for (Group& group : groups_)
-      for (Member& member : group.members) member.counts = counts[next++];
+      for (Member& member : group.members) member.counts = found.counts[next++];
+    estimated_ = std::move(found.estimated);
     return ok();
   }
 
@@ -323,6 +325,7 @@ class Chooser {
   std::vector<std::size_t> budget_of_;  // for each tensor of the model
   std::vector<Group> groups_;
   std::vector<std::uint64_t> fixed_bytes_;  // for each budget
+  std::vector<std::string> estimated_;
   double scale_ = 0;
 };
 
@@ -398,6 +401,7 @@ Result<Choice> choose_with(Chooser& chooser, const TargetOptions& options, const
   BOOST_OUTCOME_TRY(chooser.prepare(open));
   BOOST_OUTCOME_TRY(check_largest(chooser, options, model, other_bytes));
   Choice all;
+  all.estimated = chooser.estimated();
   for (std::size_t i = 0; i < options.budgets.size(); ++i) {
     BOOST_OUTCOME_TRY(const Choice choice, fill_budget(chooser, options, i, model, other_bytes));
     all.add(choice);

@@ -73,10 +73,11 @@ struct RecipeGain {
 };
 struct Choice {
   std::vector<ChosenTensor> tensors;
-  std::uint64_t bytes = 0;          // of the chosen tensors, including padding
-  double loss = 0;                  // sum of losses
-  bool is_proven = true;            // no choice is better
-  std::vector<RecipeGain> gains{};  // of budgets like a recipe whose types were all measured
+  std::uint64_t bytes = 0;               // of the chosen tensors, including padding
+  double loss = 0;                       // sum of losses
+  bool is_proven = true;                 // no choice is better
+  std::vector<RecipeGain> gains{};       // of budgets like a recipe whose types were all measured
+  std::vector<std::string> estimated{};  // tensors of Sensitivities::estimated
 
   void add(const Choice& of_others);
 };

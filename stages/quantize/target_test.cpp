@@ -193,6 +193,27 @@ TEST_CASE("a tensor without importance gets no type below the least, with a warn
                                  "on few tokens (1 in total): 'blk.1.ffn_up.weight'"});
 }
 
+TEST_CASE("a layer whose writing matrix has no importance counts like others, with a warning") {
+  const Sample sample = without_importance_of("blk.1.ffn_down.weight");
+  const Model model = chosen(fmt::format("{{target: {{bits: 4.5}}, {}}}", kTypes), sample);
+  for (const char* part : {"ffn_up", "ffn_gate", "ffn_down"})
+    CHECK(named(model, fmt::format("blk.1.{}.weight", part)).reason.starts_with("stream: counts 0.246"));
+  CHECK(model.warnings.back() ==
+        "the sensitivity of layers is estimated from other layers, because tensors that write to the residual stream "
+        "have no importance (1 in total): 'blk.1.ffn_down.weight'");
+  Sample none = sample;
+  for (std::size_t i = 0; i < none.model.tensors.size(); ++i) {
+    const std::string& name = none.model.tensors[i].name;
+    if (name.find("ffn_down") == std::string::npos && name.find("attn_output") == std::string::npos) continue;
+    none.model.tensors[i].importance.reset();
+    none.measurement.tensors[i].made_of = measured_identity(none.model.tensors[i]);
+    none.measurement.tensors[i].weighted = false;
+  }
+  CHECK(refusal(fmt::format("{{target: {{bits: 4.5}}, objective: stream, {}}}", kTypes), none) ==
+        "objective 'stream' needs the importance of tensors that write to the residual stream, but "
+        "'blk.0.attn_output.weight' has none, and no other does");
+}
+
 TEST_CASE("little known importance does not make a target fail") {
   const Sample sample = without_importance_of("blk.1.ffn_up.weight");
   for (const char* limits : {"bits: 2.625}", "bits: 5}, bounds: [{match: blk.1.ffn_up, at_most: Q2_K}]"}) {
