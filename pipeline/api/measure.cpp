@@ -45,11 +45,42 @@ bool takes(const TypeInfo& type, const Tensor& tensor, const Kernels& kernels) {
   return encode && (tensor.importance || !(encode->kernel->flags & GGUFMILL_NEEDS_IMPORTANCE));
 }
 
+// Returns the type that a tensor is measured as if only its energy is needed: the largest candidate that changes
+// values.
+const TypeInfo* energy_type(const Tensor& tensor, const TargetOptions& target, const Kernels& kernels) {
+  const TypeInfo* largest = nullptr;
+  for (const TypeInfo* type : target.candidates)
+    if (type != &tensor.source_type() && !type->is_f32() && takes(*type, tensor, kernels) &&
+        (!largest || type->bits_per_weight() > largest->bits_per_weight()))
+      largest = type;
+  return largest ? largest : &type_named(tensor.source_type().name == "F16" ? "BF16" : "F16");
+}
+
+// A tensor of a model, by index, and the types that it is measured as.
+struct WantedTypes {
+  std::size_t tensor = 0;
+  std::vector<const TypeInfo*> types{};
+};
+
+// Returns what the target of an output has to know: candidates of the open tensors, and the energy of others.
+std::vector<WantedTypes> types_wanted(const Undecided& made, const Kernels& kernels) {
+  std::vector<WantedTypes> wanted;
+  for (const std::size_t i : made.open) {
+    const Tensor& tensor = made.model.tensors[i];
+    std::vector<const TypeInfo*> types = made.target->candidates;
+    std::erase_if(types, [&](const TypeInfo* type) { return !takes(*type, tensor, kernels); });
+    wanted.push_back({i, std::move(types)});
+  }
+  for (const std::size_t i : made.energies)
+    wanted.push_back({i, {energy_type(made.model.tensors[i], *made.target, kernels)}});
+  return wanted;
+}
+
 Status add_target(const JobOutput& output, const Model& shared, const Kernels& kernels, Wanted& wanted) {
   BOOST_OUTCOME_TRY(auto found, undecided(output.stages, shared));
   if (!found) return ok();
   const Undecided& made = wanted.models.emplace_back(*std::move(found));
-  for (const std::size_t i : made.open) {
+  for (const auto& [i, types] : types_wanted(made, kernels)) {
     const Tensor& tensor = made.model.tensors[i];
     BOOST_OUTCOME_TRY(Tensor rows, sampled(tensor, made.target->sample));
     const EncodersByType& encoders = made.target->encoders;
@@ -65,8 +96,8 @@ Status add_target(const JobOutput& output, const Model& shared, const Kernels& k
       return usage_error(fmt::format("tensor {}, its sample or its encoder differs between two outputs with a target",
                                      quoted_name(tensor.name)),
                          "measure them with separate pipeline files");
-    for (const TypeInfo* type : made.target->candidates)
-      if (takes(*type, tensor, kernels) && std::ranges::count(measured.types, type) == 0) {
+    for (const TypeInfo* type : types)
+      if (std::ranges::count(measured.types, type) == 0) {
         const auto own = encoders.find(type);
         measured.types.push_back(type);
         measured.encoders.push_back(own == encoders.end() ? tensor.encoder : own->second);

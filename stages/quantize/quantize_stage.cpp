@@ -120,7 +120,8 @@ class QuantizeStage final : public TargetStage {
 
   Result<Undecided> undecided(Model model) const override {
     BOOST_OUTCOME_TRY(std::vector<std::size_t> open, decide(model));
-    return Undecided{&target(), std::move(model), std::move(open)};
+    std::vector<std::size_t> energies = open_encoders(model, open);
+    return Undecided{&target(), std::move(model), std::move(open), std::move(energies)};
   }
 
   Result<Model> apply(Model model) const override {
@@ -176,6 +177,14 @@ class QuantizeStage final : public TargetStage {
     return open;
   }
 
+  // Gives the tensors whose energy the objective uses the encoder that they have if they are open. Returns their
+  // indices.
+  std::vector<std::size_t> open_encoders(Model& model, const std::vector<std::size_t>& open) const {
+    std::vector<std::size_t> energies = tensors_with_energy(target().objective, model, open);
+    for (const std::size_t i : energies) model.tensors[i].encoder = encoder_of(model.tensors[i].source_type());
+    return energies;
+  }
+
   // Interleaves or separates rows as the output asks for, without changing values.
   Status arrange_rows(Model& model) const {
     for (Tensor& tensor : model.tensors) {
@@ -228,12 +237,15 @@ class QuantizeStage final : public TargetStage {
     TargetOptions target = *options_.target;
     if (!target.measurement) return assume(model, open);
     const std::uint64_t other_bytes = model.notes.get(notes::kOtherBytes);
-    auto choice = choose_types(target, model, open, other_bytes);
+    Model measured = model;
+    open_encoders(measured, open);
+    auto choice = choose_types(target, measured, open, other_bytes);
     // Falls back to the simplest objective if the default one does not apply to this model.
-    if (!choice && !target.objective_is_given && target.objective.kind == ObjectiveKind::kStream) {
+    if (!choice && !wants_measurement(choice.error()) && !target.objective_is_given &&
+        target.objective.kind == ObjectiveKind::kStream) {
       const std::string why = choice.error().what;
       BOOST_OUTCOME_TRY(target.objective, find_objective("relative", options_.origin));
-      choice = choose_types(target, model, open, other_bytes);
+      choice = choose_types(target, measured, open, other_bytes);
       if (choice) model.warnings.push_back(fmt::format("types are chosen with objective 'relative': {}", why));
     }
     if (!choice) return choice.error();

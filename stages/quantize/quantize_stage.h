@@ -43,6 +43,9 @@ struct Undecided {
   const TargetOptions* target = nullptr;  // owned by the stage
   Model model;
   std::vector<std::size_t> open;  // indices into model.tensors
+  // The same for tensors with a type that are measured, too, because the objective uses their energy. They have the
+  // encoder of an open tensor, so that one measurement serves a tensor with and without a type.
+  std::vector<std::size_t> energies;
 };
 
 // A stage that fills a size.

@@ -24,6 +24,12 @@ bool is(const std::optional<Pattern>& pattern, const std::string& text) {
   return found && found.value();
 }
 
+// Returns true if the objective computes with the energy of a tensor of this name.
+bool has_energy(const Objective& objective, const std::string& name) {
+  if (!layer_of(name)) return is(objective.embedding, name);
+  return std::ranges::any_of(objective.blocks, [&](const Objective::Block& block) { return is(block.writes, name); });
+}
+
 // Adds the energies of the norms behind a block's output. A norm scales what the block writes to a mean square of 1 in
 // each column, and then each column by a weight.
 Status add_norms(const Objective& objective, std::size_t block, const Model& model, StreamFacts& facts) {
@@ -105,10 +111,29 @@ Result<StreamFacts> stream_facts(const Objective& objective, const Model& model)
     facts.embedding_scale = scale_in(model, architecture, "embedding_scale").value_or(1);
   if (is(objective.scaled_blocks, architecture))
     facts.block_scale = scale_in(model, architecture, "residual_scale").value_or(1);
+  facts.has_output = std::ranges::any_of(
+      model.tensors, [&](const Tensor& tensor) { return !layer_of(tensor.name) && is(objective.output, tensor.name); });
   for (std::size_t block = 0; block < objective.blocks.size(); ++block) {
     BOOST_OUTCOME_TRY(add_norms(objective, block, model, facts));
   }
   return facts;
+}
+
+std::vector<std::size_t> tensors_with_energy(const Objective& objective, const Model& model,
+                                             const std::vector<std::size_t>& open) {
+  std::vector<std::size_t> found;
+  if (objective.kind != ObjectiveKind::kStream ||
+      std::ranges::none_of(model.tensors, [](const Tensor& tensor) { return tensor.importance != nullptr; }))
+    return found;
+  std::vector<bool> is_open(model.tensors.size());
+  for (const std::size_t i : open) is_open[i] = true;
+  for (std::size_t i = 0; i < model.tensors.size(); ++i) {
+    const Tensor& tensor = model.tensors[i];
+    const bool is_matrix = tensor.shape().rank >= 2 && tensor.name.ends_with(".weight") &&
+                           tensor.source_type().type_class != TypeClass::kInteger;
+    if (!is_open[i] && is_matrix && has_energy(objective, tensor.name)) found.push_back(i);
+  }
+  return found;
 }
 
 Measurement weighted_by_use(const Measurement& measurement, const Model& model, double least_use) {

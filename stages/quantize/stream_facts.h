@@ -11,6 +11,12 @@ namespace ggufmill {
 // norms, which are read. Fails like read_small_values().
 Result<StreamFacts> stream_facts(const Objective& objective, const Model& model);
 
+// Returns the tensors besides those in `open` that a measurement must contain, because the objective computes with
+// their energy: the embedding and matrices that write to the residual stream, whose types are decided. Empty for a
+// model without importance, to which such an objective does not apply.
+std::vector<std::size_t> tensors_with_energy(const Objective& objective, const Model& model,
+                                             const std::vector<std::size_t>& open);
+
 // Returns the measurement with the sums of each expert multiplied by the tokens it saw, relative to the mean of its
 // tensor, so that errors count as often as they occur. An expert counts at least `least_use` of the mean. Tensors whose
 // tokens or matrices are not known stay as they are. Without matrices of experts.

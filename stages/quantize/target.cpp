@@ -59,7 +59,7 @@ class Chooser {
     measurement_ = weighted_by_use(*options_.measurement, model_, options_.objective.least_use);
     BOOST_OUTCOME_TRY(divide());
     BOOST_OUTCOME_TRY(group(open));
-    BOOST_OUTCOME_TRY(count());
+    BOOST_OUTCOME_TRY(count(open));
     for (Group& group : groups_) {
       BOOST_OUTCOME_TRY(add_options(group));
     }
@@ -196,7 +196,10 @@ class Chooser {
                     "make all tensors of a group match the pattern of one budget, or split the group in `groups`");
   }
 
-  Status count() {
+  Status count(const std::vector<std::size_t>& open) {
+    for (const std::size_t i : tensors_with_energy(options_.objective, model_, open)) {
+      BOOST_OUTCOME_TRY(measured(model_.tensors[i]));
+    }
     std::vector<const MeasuredTensor*> tensors;
     for (const Group& group : groups_)
       for (const Member& member : group.members) tensors.push_back(member.measured);
@@ -487,8 +490,9 @@ Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const
   TargetOptions undivided = options;
   undivided.budgets = {options.budgets.back()};
   // Falls back to the simplest objective if the default one does not apply, as when types are chosen.
-  if (!options.objective_is_given && options.objective.kind == ObjectiveKind::kStream &&
-      !Chooser(undivided, model).prepare(open)) {
+  const Status prepared = Chooser(undivided, model).prepare(open);
+  if (!prepared && !wants_measurement(prepared.error()) && !options.objective_is_given &&
+      options.objective.kind == ObjectiveKind::kStream) {
     BOOST_OUTCOME_TRY(undivided.objective, find_objective("relative", options.origin));
   }
   Chooser chooser(undivided, model);

@@ -103,7 +103,8 @@ bool wants_measurement(const Error& error);
 // Returns the size of all tensors with their current types, including padding.
 std::uint64_t tensor_bytes(const Model& model);
 
-// Chooses types for the tensors in `open`; the others keep their current types. `other_bytes`: size of the files
+// Chooses types for the tensors in `open`; the others keep their current types. The measurement must also have those
+// whose energy the objective uses: Undecided::energies. `other_bytes`: size of the files
 // without tensors and their padding. Budgets are filled independently: every tensor belongs to exactly one. Tensors of
 // little known importance get no type below the least of the objective, unless such types do not fit or are no
 // candidates.
