@@ -58,6 +58,7 @@ class Chooser {
   Status prepare(const std::vector<std::size_t>& open) {
     measurement_ = weighted_by_use(*options_.measurement, model_, options_.objective.least_use);
     BOOST_OUTCOME_TRY(divide());
+    BOOST_OUTCOME_TRY(check_bounds(open));
     BOOST_OUTCOME_TRY(group(open));
     BOOST_OUTCOME_TRY(count(open));
     for (Group& group : groups_) {
@@ -162,24 +163,66 @@ class Chooser {
     return ok();
   }
 
+  static Error no_match(const Pattern& pattern, const Origin& origin) {
+    return error_at(origin, fmt::format("no tensor matches '{}'", pattern.text()),
+                    "`ggufmill inspect` lists the tensors; rules in `tensors` may have matched them all");
+  }
+
+  // Refuses bounds without any tensor.
+  Status check_bounds(const std::vector<std::size_t>& open) const {
+    Diagnostics unused;
+    for (const TypeBound& bound : options_.bounds) {
+      bool is_used = false;
+      for (const std::size_t i : open) {
+        BOOST_OUTCOME_TRY(const bool fits, bound.match.matches(model_.tensors[i].name));
+        is_used = is_used || fits;
+      }
+      if (!is_used) unused.add(no_match(bound.match, bound.origin));
+    }
+    if (!unused.empty()) return unused.together();
+    return ok();
+  }
+
+  // Returns for each open tensor the place in `open` of the first one that must have the same type.
+  Result<std::vector<std::size_t>> first_of_groups(const std::vector<std::size_t>& open) const {
+    std::vector<std::size_t> first;
+    Diagnostics unused;
+    const auto first_of = [&](std::size_t place) {
+      while (first[place] != place) place = first[place];
+      return place;
+    };
+    for (std::size_t place = 0; place < open.size(); ++place) first.push_back(place);
+    for (const TypeGroup& group : options_.groups) {
+      std::map<std::uint64_t, std::size_t> by_layer;
+      for (std::size_t place = 0; place < open.size(); ++place) {
+        const std::string& name = model_.tensors[open[place]].name;
+        BOOST_OUTCOME_TRY(const bool fits, group.match.matches(name));
+        if (!fits) continue;
+        const auto known = by_layer.try_emplace(layer_of(name).value_or(~std::uint64_t{0}), place).first;
+        const std::size_t a = first_of(known->second), b = first_of(place);
+        first[std::max(a, b)] = std::min(a, b);
+      }
+      if (by_layer.empty()) unused.add(no_match(group.match, group.origin));
+    }
+    if (!unused.empty()) return unused.together();
+    for (std::size_t place = 0; place < open.size(); ++place) first[place] = first_of(place);
+    return first;
+  }
+
   Status group(const std::vector<std::size_t>& open) {
     for (const MeasuredTensor& tensor : measurement_.tensors) by_name_.emplace(tensor.name, &tensor);
-    std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> known;  // key: group and layer
+    BOOST_OUTCOME_TRY(const std::vector<std::size_t> first, first_of_groups(open));
+    std::vector<std::size_t> group_of(open.size());
     std::vector<bool> is_open(model_.tensors.size());
-    for (const std::size_t i : open) {
+    for (std::size_t place = 0; place < open.size(); ++place) {
+      const std::size_t i = open[place];
       is_open[i] = true;
-      const Tensor& tensor = model_.tensors[i];
-      BOOST_OUTCOME_TRY(const MeasuredTensor* measure, measured(tensor));
-      std::size_t place = groups_.size();
-      for (std::size_t g = 0; g < options_.groups.size(); ++g) {
-        BOOST_OUTCOME_TRY(const bool fits, options_.groups[g].matches(tensor.name));
-        if (!fits) continue;
-        place = known.try_emplace({g, layer_of(tensor.name).value_or(~std::uint64_t{0})}, place).first->second;
-        break;
-      }
-      if (place == groups_.size()) groups_.emplace_back().budget = budget_of_[i];
-      groups_[place].members.push_back({i, measure});
-      if (groups_[place].budget != budget_of_[i]) return two_budgets(groups_[place]);
+      BOOST_OUTCOME_TRY(const MeasuredTensor* measure, measured(model_.tensors[i]));
+      group_of[place] = first[place] == place ? groups_.size() : group_of[first[place]];
+      if (first[place] == place) groups_.emplace_back().budget = budget_of_[i];
+      Group& group = groups_[group_of[place]];
+      group.members.push_back({i, measure});
+      if (group.budget != budget_of_[i]) return two_budgets(group);
     }
     const std::uint64_t alignment = alignment_of(model_);
     for (std::size_t i = 0; i < model_.tensors.size(); ++i)
@@ -216,14 +259,51 @@ class Chooser {
     return ok();
   }
 
-  Result<bool> is_allowed(const TypeInfo& type, const Tensor& tensor) const {
+  // Returns the first bound that does not allow a type; null: none.
+  Result<const TypeBound*> forbids(const TypeInfo& type, const Tensor& tensor) const {
     for (const TypeBound& bound : options_.bounds) {
       BOOST_OUTCOME_TRY(const bool fits, bound.match.matches(tensor.name));
       if (!fits) continue;
-      if (bound.at_least && type.bits_per_weight() < bound.at_least->bits_per_weight()) return false;
-      if (bound.at_most && type.bits_per_weight() > bound.at_most->bits_per_weight()) return false;
+      if ((bound.at_least && type.bits_per_weight() < bound.at_least->bits_per_weight()) ||
+          (bound.at_most && type.bits_per_weight() > bound.at_most->bits_per_weight()))
+        return &bound;
     }
-    return true;
+    return static_cast<const TypeBound*>(nullptr);
+  }
+
+  static bool is_measured_as(const Member& member, const TypeInfo& type, const Tensor& tensor) {
+    return member.measured->find(type.name) && tensor.shape().columns() % type.block_elements == 0;
+  }
+
+  // Returns why no candidate is left for a group.
+  Status no_candidate(const Group& group) const {
+    for (const Member& member : group.members) {
+      const Tensor& tensor = model_.tensors[member.tensor];
+      const TypeBound* bound = nullptr;
+      std::size_t fitting = 0, forbidden = 0;
+      for (const TypeInfo* type : options_.candidates) {
+        if (!is_measured_as(member, *type, tensor)) continue;
+        BOOST_OUTCOME_TRY(const TypeBound* by, forbids(*type, tensor));
+        ++fitting;
+        forbidden += by ? 1 : 0;
+        bound = bound ? bound : by;
+      }
+      if (fitting == 0)
+        return error_at(options_.origin,
+                        fmt::format("no candidate fits tensor {}, whose rows have {} values", quoted_name(tensor.name),
+                                    tensor.shape().columns()),
+                        "add a type that fits to `candidates` and measure again, or set its type: tensors: [{match: "
+                        ".., type: ..}]");
+      if (forbidden == fitting)
+        return error_at(bound->origin,
+                        fmt::format("no candidate for tensor {} is within the bounds on it", quoted_name(tensor.name)),
+                        "change `at_least` or `at_most`, or add a type between them to `candidates`");
+    }
+    return error_at(options_.origin,
+                    fmt::format("no candidate suits all {} tensors that must have the type of {}, because of their "
+                                "rows or bounds",
+                                group.members.size(), quoted_name(model_.tensors[group.members.front().tensor].name)),
+                    "add a type that suits them to `candidates`, or split the group in `groups`");
   }
 
   Status add_options(Group& group) {
@@ -236,12 +316,7 @@ class Chooser {
     group.is_cautious = false;
     BOOST_OUTCOME_TRY(add_options(group, nullptr));
     if (!group.types.empty()) return ok();
-    const Tensor& tensor = model_.tensors[group.members.front().tensor];
-    return error_at(
-        options_.origin,
-        fmt::format("no candidate fits tensor {}, whose rows have {} values", quoted_name(tensor.name),
-                    tensor.shape().columns()),
-        "add a type that fits to `candidates` and measure again, or set its type: tensors: [{match: .., type: ..}]");
+    return no_candidate(group);
   }
 
   // Adds the candidates that fit and have no fewer bits than `least` (null: any).
@@ -254,12 +329,11 @@ class Chooser {
       bool is_whole = true;
       for (const Member& member : group.members) {
         const Tensor& tensor = model_.tensors[member.tensor];
-        const MeasuredType* cost = member.measured->find(type->name);
-        BOOST_OUTCOME_TRY(const bool allowed, is_allowed(*type, tensor));
-        is_whole = is_whole && cost && allowed && tensor.shape().columns() % type->block_elements == 0;
+        BOOST_OUTCOME_TRY(const TypeBound* bound, forbids(*type, tensor));
+        is_whole = is_whole && !bound && is_measured_as(member, *type, tensor);
         if (!is_whole) break;
         bytes += padded_bytes(tensor, *type, alignment);
-        loss += member.counts * member.measured->relative_square(*cost);
+        loss += member.counts * member.measured->relative_square(*member.measured->find(type->name));
       }
       if (!is_whole) continue;
       if (!std::isfinite(loss))

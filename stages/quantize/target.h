@@ -25,11 +25,18 @@ struct TargetBudget {
   Origin origin{};
 };
 
+// Matching tensors of one layer share one type. Groups that have a tensor in common share it, too.
+struct TypeGroup {
+  Pattern match{};
+  Origin origin{};
+};
+
 // Bounds on the types of some tensors, compared by bits per weight.
 struct TypeBound {
   Pattern match{};
   const TypeInfo* at_least = nullptr;  // either may be null
   const TypeInfo* at_most = nullptr;
+  Origin origin{};  // position of `match`
 };
 
 struct TargetOptions {
@@ -45,7 +52,7 @@ struct TargetOptions {
   std::string sensitivities;                  // path of the file that the probes are read from; may be empty
   std::shared_ptr<const Error> probes_fault;  // it cannot be read, which matters once types are chosen
   std::vector<TensorRule> rules;              // tensors of fixed types
-  std::vector<Pattern> groups;                // matching tensors of one layer share one type
+  std::vector<TypeGroup> groups;
   std::vector<TypeBound> bounds;
   std::vector<std::string> inputs;  // files that these options were read from
   Origin origin{};

@@ -39,7 +39,7 @@ struct TargetSettings {
   std::optional<std::string> measured{};
   RowSample sample{};
   std::optional<ObjectiveChoice> objective{};
-  std::vector<Pattern> groups{};
+  std::vector<TypeGroup> groups{};
   std::vector<TypeBound> bounds{};
   Origin origin{}, exclude_origin{}, measured_origin{};
 };
@@ -148,24 +148,47 @@ Form<Candidates> candidates_form(const Types& types) {
                                convert);
 }
 
+Form<TypeGroup> group_form() {
+  return converted<TypeGroup>(regex().doc("Pattern to find in the tensor names.").example("'ffn_(gate|up)\\.'"),
+                              [](Pattern match, const ConfigNode& node) {
+                                return TypeGroup{std::move(match), origin_of(node)};
+                              });
+}
+
+Result<TypeBound> check_bound(TypeBound bound, const ConfigNode& node) {
+  const TypeInfo *least = bound.at_least, *most = bound.at_most;
+  if (!least && !most)
+    return error_at(node, fmt::format("the bound on '{}' has no type, so it limits nothing", bound.match.text()),
+                    "add `at_least`, `at_most`, or both: {match: attn_v, at_least: Q4_K}");
+  if (least && most && least->bits_per_weight() > most->bits_per_weight())
+    return error_at(
+        node,
+        fmt::format("no type is within the bound on '{}': at_least {} has {:.4g} bits per weight, but "
+                    "at_most {} only {:.4g}",
+                    bound.match.text(), least->name, least->bits_per_weight(), most->name, most->bits_per_weight()),
+        "exchange the two types, or remove one");
+  return bound;
+}
+
 Form<TypeBound> bound_form(const Types& types) {
   const auto type = [&] { return tensor_type(types); };
-  return map_of<TypeBound>(
-             {
-                 field("match", &TypeBound::match, "Pattern to find in the tensor names.")
-                     .required()
-                     .example("'ffn_(gate|up)\\.'"),
-                 field("at_least", &TypeBound::at_least, type(), "The type with the fewest bits.").example("Q4_K"),
-                 field("at_most", &TypeBound::at_most, type(), "The type with the most bits.").example("Q4_K"),
-             })
-      .doc("Tensors, and the range of their types by bits per weight.");
+  auto map = map_of<TypeBound>(
+                 {
+                     field("match", &TypeBound::match, "Pattern to find in the tensor names.")
+                         .required()
+                         .example("'ffn_(gate|up)\\.'")
+                         .at(&TypeBound::origin),
+                     field("at_least", &TypeBound::at_least, type(), "The type with the fewest bits.").example("Q4_K"),
+                     field("at_most", &TypeBound::at_most, type(), "The type with the most bits.").example("Q4_K"),
+                 })
+                 .doc("Tensors, and the range of their types by bits per weight.");
+  return converted<TypeBound>(std::move(map), check_bound);
 }
 
 Fields<TargetSettings> target_settings_fields(const RecipeCatalog& catalog) {
   using Settings = TargetSettings;
   std::string built_in;
   for (const BuiltInExclusion& each : built_in_exclusions()) built_in += fmt::format("{}, ", each.name);
-  const auto group = regex().doc("Pattern to find in the tensor names.").example("'ffn_(gate|up)\\.'");
   return {
       field(std::string(kTarget), &Settings::budgets, budgets_form(catalog),
             "Used instead of a recipe: chooses the types with the least total loss for a given size, based on "
@@ -197,8 +220,8 @@ Fields<TargetSettings> target_settings_fields(const RecipeCatalog& catalog) {
             "probe, absolute, or a file of your own.")
           .shown_default(std::string(kDefaultObjective))
           .example("relative"),
-      field("groups", &Settings::groups, list_of(group),
-            "Patterns for tensors of a layer that must have the same type.")
+      field("groups", &Settings::groups, list_of(group_form()),
+            "Patterns for tensors of a layer that must have the same type; patterns that share a tensor are joined.")
           .example("['ffn_(gate|up)\\.']"),
       field("bounds", &Settings::bounds, list_of(bound_form(catalog.types())), "Bounds on the choice.")
           .example("[{match: attn_v, at_least: Q4_K}]"),

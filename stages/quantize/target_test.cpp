@@ -393,6 +393,62 @@ TEST_CASE("budgets that miss tensors, match none, or split a group are refused")
   CHECK(named(model, "blk.0.ffn_up.weight").reason.find("stream, of 'ffn': counts") == 0);
 }
 
+TEST_CASE("groups that share a tensor are joined") {
+  const Sample sample;
+  const Model model = chosen(
+      fmt::format("{{target: {{bits: 4}}, {}, groups: ['ffn_(gate|up)', 'attn_v', 'ffn_up|attn_v']}}", kTypes), sample);
+  for (const char* part : {"ffn_gate", "ffn_up"})
+    for (int layer = 0; layer < 2; ++layer)
+      CHECK(type_of(model, fmt::format("blk.{}.{}.weight", layer, part)) ==
+            type_of(model, fmt::format("blk.{}.attn_v.weight", layer)));
+}
+
+TEST_CASE("groups and bounds that match nothing are errors at their patterns") {
+  const Sample sample;
+  const auto error_of = [&](const std::string& more, bool is_measured = true) {
+    auto made = stage(fmt::format("{{target: {{bits: 4}}, {}, {}}}", kTypes, more), sample);
+    if (!is_measured) made = made->as_target()->with_measurement(nullptr);
+    const auto model = made->apply(sample.model);
+    REQUIRE_FALSE(model);
+    return model.error();
+  };
+  for (const bool is_measured : {true, false}) {
+    const Error group = error_of("groups: ['attn_(q|k)', nothing, nowhere]", is_measured);
+    CHECK(group.what == "no tensor matches 'nothing'");
+    CHECK(group.where == "job.yaml:1:94");
+    REQUIRE(group.also.size() == 1);
+    CHECK(group.also[0].what == "no tensor matches 'nowhere'");
+    CHECK(error_of("bounds: [{match: attn_zzz, at_least: Q6_K}]", is_measured).what == "no tensor matches 'attn_zzz'");
+  }
+  // The type of the only tensor that matches is decided by a rule.
+  CHECK(error_of("tensors: [{match: ^output, type: Q6_K}], bounds: [{match: ^output, at_least: Q4_K}]").what ==
+        "no tensor matches '^output'");
+}
+
+TEST_CASE("bounds without types, and bounds that no type is within, are refused") {
+  const Sample sample;
+  const auto refused = [&](const std::string& bounds) {
+    Diagnostics errors;
+    const auto document =
+        read_document(fmt::format("{{target: {{bits: 4}}, {}, bounds: [{}]}}", kTypes, bounds), "job.yaml", errors);
+    const auto made = quantize_stage().make(document->root);
+    REQUIRE_FALSE(made);
+    CHECK(made.error().where.starts_with("job.yaml:1:"));
+    return made.error().what;
+  };
+  CHECK(refused("{match: attn_v}") == "the bound on 'attn_v' has no type, so it limits nothing");
+  CHECK(refused("{match: attn_v, at_least: Q6_K, at_most: Q4_K}") ==
+        "no type is within the bound on 'attn_v': at_least Q6_K has 6.562 bits per weight, but at_most Q4_K only 4.5");
+  const auto bounded = [&](const std::string& bounds) {
+    return refusal(fmt::format("{{target: {{bits: 4}}, {}, {}}}", kTypes, bounds), sample);
+  };
+  CHECK(bounded("bounds: [{match: attn_v, at_least: Q6_K}, {match: blk.0, at_most: Q4_K}]") ==
+        "no candidate for tensor 'blk.0.attn_v.weight' is within the bounds on it");
+  CHECK(bounded("groups: ['attn_(q|k)'], bounds: [{match: attn_q, at_least: Q6_K}, {match: attn_k, at_most: Q4_K}]") ==
+        "no candidate suits all 2 tensors that must have the type of 'blk.0.attn_k.weight', because of their rows or "
+        "bounds");
+}
+
 TEST_CASE("types of excluded lists are never chosen") {
   const TempDir folder;
   const Sample sample;
