@@ -1,6 +1,7 @@
 // Measures the error of every candidate type for every tensor of a job's targets.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +16,7 @@
 #include "pipeline/graph/bind.h"
 #include "pipeline/plan/step_layout.h"
 #include "pipeline/plan/written.h"
+#include "stages/importance/computed_importance.h"
 
 namespace ggufmill {
 namespace {
@@ -36,6 +38,7 @@ struct Wanted {
   std::vector<Measured> tensors;                    // point to the rows of samples
   std::map<std::string_view, std::size_t> by_name;  // index into `tensors`
   std::map<const Tensor*, const SampledTensor*> sample_of;
+  std::vector<std::string> warnings{};
 };
 
 bool takes(const TypeInfo& type, const Tensor& tensor, const Kernels& kernels) {
@@ -43,6 +46,55 @@ bool takes(const TypeInfo& type, const Tensor& tensor, const Kernels& kernels) {
   if (&type == &tensor.source_type() || type.is_f32()) return true;
   const KernelChoice* encode = kernels.encode(type.id);
   return encode && (tensor.importance || !(encode->kernel->flags & GGUFMILL_NEEDS_IMPORTANCE));
+}
+
+// Open tensors of an output without importance, and the candidates that need it.
+struct WithoutImportance {
+  std::vector<std::string> tensors;     // quoted
+  std::vector<std::string_view> types;  // each once
+
+  void add(const Tensor& tensor, const std::vector<const TypeInfo*>& needing) {
+    tensors.push_back(quoted_name(tensor.name));
+    for (const TypeInfo* type : needing)
+      if (std::ranges::count(types, type->name) == 0) types.push_back(type->name);
+  }
+  std::string first_tensors() const {
+    constexpr std::size_t kShown = 3;
+    const auto shown = std::span(tensors).first(std::min(tensors.size(), kShown));
+    return fmt::format("{}{}", fmt::join(shown, ", "), tensors.size() > kShown ? ", ..." : "");
+  }
+};
+
+// Returns the types that fit a tensor, but need importance, which it does not have.
+std::vector<const TypeInfo*> types_without_importance(const Tensor& tensor, const TargetOptions& target,
+                                                      const Kernels& kernels) {
+  std::vector<const TypeInfo*> types;
+  for (const TypeInfo* type : target.candidates)
+    if (!takes(*type, tensor, kernels) && tensor.shape().columns() % type->block_elements == 0 &&
+        kernels.encode(type->id))
+      types.push_back(type);
+  return types;
+}
+
+Error no_importance(const WithoutImportance& without, const TargetOptions& target, const Model& model) {
+  const bool is_given = model.notes.get(notes::kImportanceGiven);
+  const std::string types = fmt::format("{}", fmt::join(without.types, ", "));
+  Error error = error_at(
+      target.origin,
+      is_given ? fmt::format(
+                     "the importance file has no data for some tensors, but all candidates that fit need it: {}", types)
+               : fmt::format("no importance matrix is given, but all candidates that fit need one: {}", types),
+      is_given ? "add `candidates` that do not need it, or set types: tensors: [{match: .., type: ..}]"
+               : "add one: stages: [{importance: {file: imatrix.gguf}}]; or add `candidates` that do not need one");
+  error.detail += fmt::format("{}tensors without importance: {} ({})", error.detail.empty() ? "" : "\n",
+                              without.tensors.size(), without.first_tensors());
+  return error;
+}
+
+std::string fewer_candidates(const WithoutImportance& without) {
+  return fmt::format("{} tensor{} without importance cannot become {}, which {} it: {}", without.tensors.size(),
+                     without.tensors.size() == 1 ? "" : "s", fmt::join(without.types, ", "),
+                     without.types.size() == 1 ? "needs" : "need", without.first_tensors());
 }
 
 // Returns the type that a tensor is measured as if only its energy is needed: the largest candidate that changes
@@ -62,15 +114,23 @@ struct WantedTypes {
   std::vector<const TypeInfo*> types{};
 };
 
-// Returns what the target of an output has to know: candidates of the open tensors, and the energy of others.
-std::vector<WantedTypes> types_wanted(const Undecided& made, const Kernels& kernels) {
+// Returns what the target of an output has to know: candidates of the open tensors, and the energy of others. Refuses
+// tensors without a candidate because they have no importance, and adds a warning for those that have fewer.
+Result<std::vector<WantedTypes>> types_wanted(const Undecided& made, const Kernels& kernels,
+                                              std::vector<std::string>& warnings) {
+  const bool has_final_importance = std::ranges::none_of(made.model.problems, wants_importance);
   std::vector<WantedTypes> wanted;
+  WithoutImportance refused, limited;
   for (const std::size_t i : made.open) {
     const Tensor& tensor = made.model.tensors[i];
     std::vector<const TypeInfo*> types = made.target->candidates;
     std::erase_if(types, [&](const TypeInfo* type) { return !takes(*type, tensor, kernels); });
+    const auto needing = types_without_importance(tensor, *made.target, kernels);
+    if (!needing.empty() && has_final_importance) (types.empty() ? refused : limited).add(tensor, needing);
     wanted.push_back({i, std::move(types)});
   }
+  if (!refused.tensors.empty()) return no_importance(refused, *made.target, made.model);
+  if (!limited.tensors.empty()) warnings.push_back(fewer_candidates(limited));
   for (const std::size_t i : made.energies)
     wanted.push_back({i, {energy_type(made.model.tensors[i], *made.target, kernels)}});
   return wanted;
@@ -80,7 +140,8 @@ Status add_target(const JobOutput& output, const Model& shared, const Kernels& k
   BOOST_OUTCOME_TRY(auto found, undecided(output.stages, shared));
   if (!found) return ok();
   const Undecided& made = wanted.models.emplace_back(*std::move(found));
-  for (const auto& [i, types] : types_wanted(made, kernels)) {
+  BOOST_OUTCOME_TRY(const std::vector<WantedTypes> all, types_wanted(made, kernels, wanted.warnings));
+  for (const auto& [i, types] : all) {
     const Tensor& tensor = made.model.tensors[i];
     BOOST_OUTCOME_TRY(Tensor rows, sampled(tensor, made.target->sample));
     const EncodersByType& encoders = made.target->encoders;
@@ -416,6 +477,13 @@ class JobMeasurer {
 
   Measurer& measurer() { return *measurer_; }
   std::size_t tensors() const { return wanted_->tensors.size(); }
+  std::vector<std::string> warnings() const {
+    std::vector<std::string> all;
+    for (const std::string& each : wanted_->warnings)
+      if (std::ranges::count(all, each) == 0) all.push_back(each);  // outputs may share one
+    for (std::string& each : measurer_->warnings()) all.push_back(std::move(each));
+    return all;
+  }
 
   Measurement result() const {
     Measurement measurement;
@@ -455,7 +523,7 @@ Result<Recalled> Context::recall(const Job& job, const MeasureOptions& options) 
   Recalled recalled;
   recalled.tensors = measurer.tensors();
   recalled.known = recalled.tensors - measurer.measurer().missing().size();
-  recalled.warnings = measurer.measurer().warnings();
+  recalled.warnings = measurer.warnings();
   if (recalled.known == recalled.tensors) recalled.measurement = std::make_shared<const Measurement>(measurer.result());
   return recalled;
 }
@@ -471,7 +539,7 @@ Result<Measurement> Context::measure(const Job& job, const MeasureOptions& optio
   if (options.known && known != 0) options.known(known, measurer.tensors());
   const Status measured = measurer.measurer().measure();
   if (options.warn)
-    for (const std::string& warning : measurer.measurer().warnings()) options.warn(warning);
+    for (const std::string& warning : measurer.warnings()) options.warn(warning);
   BOOST_OUTCOME_TRY(measured);
   return measurer.result();
 }

@@ -69,8 +69,9 @@ Result<std::string> take_measurement(const Context& context, Job& job, IfUnmeasu
   std::string note;
   // An error is that of planning or of measuring, which report it.
   if (const auto recalled = context.recall(job)) {
-    for (const std::string& warning : recalled.value().warnings) print_warning(warning);
     const Recalled& found = recalled.value();
+    if (found.measurement || if_unmeasured == IfUnmeasured::kLeave)  // otherwise, measuring repeats them
+      for (const std::string& warning : found.warnings) print_warning(warning);
     if (found.known != 0)
       note = fmt::format("{}: the cache contains the measurements of {}{} tensors", job.file,
                          found.known == found.tensors ? "all " : fmt::format("{} of ", found.known), found.tensors);
