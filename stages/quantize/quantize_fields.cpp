@@ -28,7 +28,8 @@ struct QuantizeSettings {
   EncodersByType encoders{};
   std::optional<TargetOptions> target{};
   std::optional<Repacking> repack{};
-  Origin origin{}, recipe_origin{}, encoder_origin{};  // of the stage; of `recipe` or `type`; of `encoder`
+  Origin origin{}, recipe_origin{};  // of the stage; of `recipe` or `type`
+  Origin pure_origin{}, fallback_origin{}, encoder_origin{}, encoders_origin{};
 };
 
 Form<bool> misfit_form() { return word<bool>({{"refuse", false}, {"fallback", true}}); }
@@ -82,7 +83,8 @@ Fields<QuantizeSettings> settings_fields(const RecipeCatalog& catalog) {
             "Rules for individual tensors; a rule without a match is an error."),
       field("rules", &Settings::rules, additional_rules_form(types),
             "Recipe rules that take precedence over the recipe's own."),
-      field("pure", &Settings::pure, "Whether to use the recipe's type for all tensors and ignore its rules."),
+      field("pure", &Settings::pure, "Whether to use the recipe's type for all tensors and ignore its rules.")
+          .at(&Settings::pure_origin),
       field("requantize", &Settings::requantize, "Whether quantized tensors may be requantized."),
       field("order", &Settings::order_by_layer, order_form(),
             "Tensor order: layer by layer, sorted by name, as written by llama-quantize; or as in the source, which is "
@@ -92,7 +94,8 @@ Fields<QuantizeSettings> settings_fields(const RecipeCatalog& catalog) {
           "misfit", &Settings::fallback, misfit_form(),
           "What happens to a type named here where the row length is not a multiple of its block size: it is refused, "
           "or replaced according to the recipe's `fallback`. A recipe's own types always fall back.")
-          .shown_default("refuse"),
+          .shown_default("refuse")
+          .at(&Settings::fallback_origin),
       field("repack", &Settings::repack, repacking_form(),
             "Rearranges rows without changing values: `interleaved` gives every type its variant for ik_llama.cpp, "
             "`_R4` or `_R8`, if there is one and the number of rows is a multiple; `plain` separates the rows again.")
@@ -109,7 +112,8 @@ Fields<QuantizeSettings> settings_fields(const RecipeCatalog& catalog) {
       field("encoders", &Settings::encoders, encoders_form(types),
             "Encoders of the tensors of these types. They take precedence over `encoder` and over those of the recipe; "
             "a rule's `encoder` takes precedence over them.")
-          .example("{Q4_K: search, Q3_K: {search: {effort: 3}}}"),
+          .example("{Q4_K: search, Q3_K: {search: {effort: 3}}}")
+          .at(&Settings::encoders_origin),
   };
 }
 
@@ -145,6 +149,31 @@ Status check_encoders(const QuantizeSettings& settings) {
   return ok();
 }
 
+// Refuses settings without effect: those of a recipe or a named type where neither is given.
+Status check_effect(const QuantizeSettings& settings) {
+  if (settings.recipe || settings.type) return ok();
+  Diagnostics errors;
+  if (settings.pure)
+    errors.add(error_at(settings.pure_origin,
+                        "`pure` uses the type of a recipe for all tensors, but there is no recipe",
+                        "remove it, or give a recipe or a type: {recipe: Q4_K_M, pure: true}"));
+  const bool names_types = !settings.tensors.empty() || !settings.rules.empty();
+  const auto refuse = [&](bool is_given, const Origin& origin, std::string what) {
+    if (is_given && !names_types)
+      errors.add(error_at(origin, std::move(what), "remove it, or give types: tensors: [{match: .., type: ..}]"));
+  };
+  refuse(settings.fallback.has_value(), settings.fallback_origin,
+         "`misfit` is for types that are named, but no recipe, type or rule names any");
+  if (!settings.target) {
+    refuse(settings.encoder.has_value(), settings.encoder_origin,
+           "`encoder` has no effect, because `repack` alone converts no tensor");
+    refuse(!settings.encoders.empty(), settings.encoders_origin,
+           "`encoders` has no effect, because `repack` alone converts no tensor");
+  }
+  if (!errors.empty()) return errors.together();
+  return ok();
+}
+
 Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeCatalog& catalog) {
   const bool by_recipe = settings.recipe.has_value(), by_type = settings.type, by_target = settings.target.has_value();
   const bool only_repacks = settings.repack && !by_recipe && !by_type && !by_target;
@@ -156,6 +185,7 @@ Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeC
                     "give one of them: {recipe: Q4_K_M}, {type: Q4_K}, {target: {bits: 4.5}}, or only `repack`");
   QuantizeStageOptions options;
   BOOST_OUTCOME_TRY(check_encoders(settings));
+  BOOST_OUTCOME_TRY(check_effect(settings));
   options.origin = settings.origin;
   options.recipe_origin = by_target ? settings.target->origin : settings.recipe_origin;
   BOOST_OUTCOME_TRY(options.recipe, by_recipe ? Result<Recipe>(*std::move(settings.recipe))

@@ -457,6 +457,27 @@ TEST_CASE("a recipe or a type is needed, not both") {
   CHECK(bench.error("{recipe: Q4_K_M, type: Q4_K}").what == "both a recipe and a type are given");
 }
 
+TEST_CASE("keys without an effect are refused") {
+  const auto refused = [](const std::string& text) {
+    Diagnostics errors;
+    const auto document = read_document(text, "job.yaml", errors);
+    const auto made = quantize_stage().make(document->root);
+    REQUIRE_FALSE(made);
+    return made.error();
+  };
+  const Error pure = refused("{target: {bits: 4}, pure: true}");
+  CHECK(pure.where == "job.yaml:1:27");
+  CHECK(pure.what == "`pure` uses the type of a recipe for all tensors, but there is no recipe");
+  CHECK(refused("{repack: interleaved, pure: true}").what == pure.what);
+  CHECK(refused("{target: {bits: 4}, misfit: fallback}").what ==
+        "`misfit` is for types that are named, but no recipe, type or rule names any");
+  const Error repacked = refused("{repack: interleaved, encoder: search, encoders: {Q4_K: search}, misfit: refuse}");
+  CHECK(repacked.what == "`misfit` is for types that are named, but no recipe, type or rule names any");
+  REQUIRE(repacked.also.size() == 2);
+  CHECK(repacked.also[0].what == "`encoder` has no effect, because `repack` alone converts no tensor");
+  CHECK(repacked.also[1].what == "`encoders` has no effect, because `repack` alone converts no tensor");
+}
+
 TEST_CASE("an unknown name is an error at its position") {
   const StageBench bench;
   CHECK(bench.error("Q5_M").where == "a.yaml:1:1");
