@@ -57,6 +57,7 @@ FieldSpec objective_fields();  // fields of an objective file
 struct Probe {
   std::string type;
   double divergence = 0;
+  std::size_t line = 0;  // of the table, from 1; 0: not from a table
 };
 using Probes = std::map<std::string, Probe, std::less<>>;
 // The file is a JSON object: {format: "ggufmill sensitivities", version: 1, measured_on, tensors: {NAME: {type,

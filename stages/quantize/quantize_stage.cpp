@@ -253,6 +253,7 @@ class QuantizeStage final : public TargetStage {
       model.warnings.push_back("the choice of types is good, but not proven to be optimal");
     warn_of_little_known(target.objective, choice.value(), model);
     warn_of_estimated(choice.value(), model);
+    warn_of_worthless(target, choice.value(), model);
     for (const ChosenTensor& chosen : choice.value().tensors) {
       Tensor& tensor = model.tensors[chosen.tensor];
       BOOST_OUTCOME_TRY(check_requantize(tensor, *chosen.type));
@@ -300,6 +301,23 @@ class QuantizeStage final : public TargetStage {
         "the sensitivity of layers is estimated from other layers, because tensors that write to the residual stream "
         "have no importance" +
         listed(names));
+  }
+
+  // Reports the tensors that any type suits, because their sensitivity was measured to be zero or less.
+  static void warn_of_worthless(const TargetOptions& target, const Choice& choice, Model& model) {
+    if (target.objective.kind != ObjectiveKind::kProbe) return;
+    std::vector<std::string> names;
+    for (const ChosenTensor& chosen : choice.tensors) {
+      const std::string& name = model.tensors[chosen.tensor].name;
+      const auto probe = target.probes.find(name);
+      if (probe == target.probes.end() || probe->second.divergence > 0) continue;
+      const std::string line = probe->second.line > 0 ? fmt::format(", line {}", probe->second.line) : "";
+      names.push_back(fmt::format("{} ({:.4g}{})", quoted_name(name), probe->second.divergence, line));
+    }
+    if (!names.empty())
+      model.warnings.push_back(
+          fmt::format("{}: tensors with a divergence of zero or less count nothing, so they get the smallest types{}",
+                      target.sensitivities, listed(names)));
   }
 
   // Returns the number of names and the first few.

@@ -22,7 +22,7 @@ constexpr std::string_view kCandidates[] = {"IQ2_S",  "Q2_K", "IQ3_XXS", "IQ3_S"
 struct ObjectiveChoice {
   Objective objective{};
   std::optional<std::string> sensitivities{};
-  Origin origin{};
+  Origin origin{}, sensitivities_origin{};
 };
 
 // A type as a user names it, or all types of a kernel module.
@@ -115,7 +115,8 @@ Form<ObjectiveChoice> objective_choice() {
                         field("sensitivities", &ObjectiveChoice::sensitivities, path(),
                               "Output of `ggufmill probe`; or a table NAME.csv with a header line of QTYPE and tensor "
                               "names, then one line for each type.")
-                            .example("sensitivities.json")})
+                            .example("sensitivities.json")
+                            .at(&ObjectiveChoice::sensitivities_origin)})
                        .doc("An objective with measured sensitivities.");
   return either<ObjectiveChoice>(shorthand(&ObjectiveChoice::objective, name).example("relative"), map)
       .at(&ObjectiveChoice::origin);
@@ -253,8 +254,13 @@ Status take_objective(const TargetSettings& settings, TargetOptions& options) {
     return error_at(choice.origin, fmt::format("objective '{}' needs sensitivities", choice.objective.name),
                     "set them: objective: {name: probe, sensitivities: FILE}");
   if (!choice.sensitivities) return ok();
-  options.inputs.push_back(*choice.sensitivities);
+  if (choice.objective.kind != ObjectiveKind::kProbe)
+    return error_at(choice.sensitivities_origin,
+                    fmt::format("objective '{}' determines sensitivities itself, so those of a file have no effect",
+                                choice.objective.name),
+                    "remove them, or use them with objective `probe`: {name: probe, sensitivities: FILE}");
   options.sensitivities = *choice.sensitivities;
+  options.inputs.push_back(*choice.sensitivities);
   auto file = read_probes(options.sensitivities);
   if (file)
     options.probes = std::move(file).value().probes;

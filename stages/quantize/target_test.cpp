@@ -620,6 +620,63 @@ TEST_CASE("in tables of sensitivities the coarsest type of each tensor counts") 
   }
 }
 
+TEST_CASE("mistakes in tables of sensitivities are errors with their line") {
+  const TempDir folder;
+  const std::string path = folder.file("s.csv");
+  const auto error_of = [&](const std::string& text) {
+    write_text(path, text);
+    const auto file = read_probes(path);
+    REQUIRE_FALSE(file);
+    CHECK(file.error().code == ExitCode::kBadInput);
+    return file.error();
+  };
+  const Error nan = error_of("QTYPE,a,b\r\nQ2_K,0.1,0.2\r\nQ4_K,0.1,nan\r\n");
+  CHECK(nan.where == path + ":3");
+  CHECK(nan.what == "the divergence of tensor 'b' as Q4_K is 'nan', which is not a finite number");
+  CHECK(error_of("QTYPE,a\nQ2_K,-inf\n").where == path + ":2");
+  const Error cut = error_of("QTYPE,a,b\nQ2_K,0.1\n");
+  CHECK(cut.where == path + ":2");
+  CHECK(cut.what == "the line of Q2_K has 2 cells, but the first line of the table 3");
+  CHECK(error_of("QTYPE,a\nQ9_K,1\n").what == "the table has no divergence for a known type");
+  const std::string json = folder.file("s.json");
+  for (const char* tensor :
+       {"{\"type\": \"Q2_K\", \"divergence\": \"nan\"}", "{\"divergence\": 1}", "{\"type\": \"Q2_K\"}"}) {
+    write_text(json, fmt::format("{{\"format\": \"ggufmill sensitivities\", \"tensors\": {{\"a\": {}}}}}", tensor));
+    REQUIRE_FALSE(read_probes(json));
+  }
+  CHECK(read_probes(json).error().what == "the divergence of tensor 'a' is missing");
+}
+
+TEST_CASE("tensors whose sensitivity is zero or less are reported") {
+  const TempDir folder;
+  const Sample sample;
+  std::string names = "QTYPE", values = "Q2_K";
+  for (const Tensor& each : sample.model.tensors) {
+    names += "," + each.name;
+    values += each.name == "blk.1.attn_k.weight" ? ",-0.5" : each.name == "output.weight" ? ",0" : ",1";
+  }
+  write_text(folder.file("s.csv"), names + "\n" + values + "\n");
+  const Model model = chosen(fmt::format("{{target: {{bits: 4}}, objective: {{name: probe, sensitivities: {}}}, {}}}",
+                                         folder.file("s.csv"), kTypes),
+                             sample);
+  CHECK(type_of(model, "blk.1.attn_k.weight") == "Q2_K");
+  CHECK(model.warnings ==
+        std::vector<std::string>{folder.file("s.csv") +
+                                 ": tensors with a divergence of zero or less count nothing, so they get the smallest "
+                                 "types (2 in total): 'output.weight' (0, line 2), 'blk.1.attn_k.weight' (-0.5, line "
+                                 "2)"});
+}
+
+TEST_CASE("only objectives of measured sensitivities have a file of them") {
+  Diagnostics errors;
+  const auto document =
+      read_document("{target: {bits: 4}, objective: {name: stream, sensitivities: s.csv}}", "job.yaml", errors);
+  const auto made = quantize_stage().make(document->root);
+  REQUIRE_FALSE(made);
+  CHECK(made.error().where == "job.yaml:1:62");
+  CHECK(made.error().what == "objective 'stream' determines sensitivities itself, so those of a file have no effect");
+}
+
 TEST_CASE("the curve falls with the size, and no recipe is below it") {
   const Sample sample;
   const auto made = stage(fmt::format("{{target: {{bits: 4}}, {}}}", kTypes), sample);
