@@ -115,7 +115,8 @@ class Prober {
         return ok();
       }
       if (!file.probes.empty())
-        return input_error(options_.output, "was measured on another source, text, number of chunks, or context",
+        return input_error(options_.output,
+                           "these sensitivities were measured on another source, text, number of chunks, or context",
                            "give another --output, or remove the file");
     }
     std::error_code ignored;

@@ -39,9 +39,10 @@ Status print_estimate(const Context& context, const Job& job, const MeasureOptio
   for (const Step& step : plan.steps) types = std::max(types, step.encodings.size());
   const std::string time = duration_text(std::accumulate(costs.begin(), costs.end(), 0.0));
   print_note(fmt::format(
-      "{}: the target is not measured yet; measuring {} tensors as up to {} types each, {} to read, takes about {}, "
+      "{}: the target is not measured yet; measuring {} tensor{} as up to {} type{} each, {} to read, takes about {}, "
       "according to speeds measured for these kernels{}",
-      job.file, plan.steps.size(), types, human_bytes(plan.bytes_read()), time,
+      job.file, plan.steps.size(), plan.steps.size() == 1 ? "" : "s", types, types == 1 ? "" : "s",
+      human_bytes(plan.bytes_read()), time,
       std::ranges::any_of(plan.steps, is_searched) ? "; encoders that search take several times as long" : ""));
   return ok();
 }

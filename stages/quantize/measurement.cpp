@@ -202,7 +202,7 @@ std::string write_measurement(const Measurement& measurement) {
 Result<Measurement> read_measurement(const std::string& path) {
   BOOST_OUTCOME_TRY(const json::value root, read_json(path, kMaxBytes));
   if (json_string(root, "format") != kFormat)
-    return input_error(path, "is not a ggufmill measurement", "`ggufmill measure JOB.yaml` creates one");
+    return input_error(path, "the file is not a ggufmill measurement", "`ggufmill measure JOB.yaml` creates one");
   try {
     if (const std::uint64_t version = needed_number(root, "version"); version == 0 || version > kVersion)
       return input_error(path,
@@ -217,7 +217,7 @@ Result<Measurement> read_measurement(const std::string& path) {
       read_matrices(needed_list(root, "matrices"), measurement.tensors);
     return measurement;
   } catch (const InvalidJson& invalid_plan) {
-    return input_error(path, "is not a valid measurement: " + invalid_plan.what, "measure again");
+    return input_error(path, "the file is not a valid measurement: " + invalid_plan.what, "measure again");
   }
 }
 

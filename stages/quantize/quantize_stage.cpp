@@ -358,9 +358,12 @@ class QuantizeStage final : public TargetStage {
   void warn_if_all_are_kept(Model& model) const {
     if (!options_.recipe.type || !options_.recipe.type->is_quantized() || model.tensors.empty()) return;
     if (std::ranges::any_of(model.tensors, [](const Tensor& tensor) { return tensor.type->is_quantized(); })) return;
-    std::string warning =
-        fmt::format("{} quantizes none of the {} tensors: {}, for example, is {}", options_.recipe.name,
-                    model.tensors.size(), quoted_name(model.tensors[0].name), model.tensors[0].reason);
+    const std::string first = quoted_name(model.tensors[0].name);
+    std::string warning = model.tensors.size() == 1
+                              ? fmt::format("{} does not quantize the only tensor: {} is {}", options_.recipe.name,
+                                            first, model.tensors[0].reason)
+                              : fmt::format("{} quantizes none of the {} tensors: {}, for example, is {}",
+                                            options_.recipe.name, model.tensors.size(), first, model.tensors[0].reason);
     const MetadataValue* const kind = model.metadata.find("general.type");
     if (kind && as_string(*kind) == "adapter")
       warning += "; the matrices of an adapter get the type that `outtype` in `source: {lora: ...}` names";
@@ -370,9 +373,11 @@ class QuantizeStage final : public TargetStage {
   // Reports the tensors that no line of a list of types matches.
   void warn_of_rest(Model& model, const std::vector<std::size_t>& open) const {
     if (open.empty()) return;
-    model.warnings.push_back(fmt::format("{} of {} tensors keep their type, because no line of {} matches them: {}{}",
-                                         open.size(), model.tensors.size(), options_.recipe.name,
-                                         quoted_name(model.tensors[open[0]].name), open.size() == 1 ? "" : ", ..."));
+    const bool is_one = open.size() == 1;
+    model.warnings.push_back(fmt::format(
+        "{} of {} tensor{} {} type, because no line of {} matches {}: {}{}", open.size(), model.tensors.size(),
+        model.tensors.size() == 1 ? "" : "s", is_one ? "keeps its" : "keep their", options_.recipe.name,
+        is_one ? "it" : "them", quoted_name(model.tensors[open[0]].name), is_one ? "" : ", ..."));
   }
 
   void warn_of_unused_encoders(Model& model) const {
