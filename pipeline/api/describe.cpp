@@ -89,7 +89,7 @@ Result<json::array> describe_types(const Context& context) {
                      {"write", kernels.encode(type->id) != nullptr},
                      {"encoders", encoders_of(*type, kernels)},
                      {"importance", importance_text(*type, kernels.encode(type->id), wanting)},
-                     {"times", partner_of(*type)}});
+                     {"times", kernels.types().module_of(*type).empty() ? partner_of(*type) : std::string_view()}});
   return types;
 }
 

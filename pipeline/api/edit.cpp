@@ -116,7 +116,7 @@ class Edit {
     owner_ = status.owner;
     BOOST_OUTCOME_TRY(restore());
     BOOST_OUTCOME_TRY(remove_leftover());
-    BOOST_OUTCOME_TRY(const Model before, read_gguf(path_));
+    BOOST_OUTCOME_TRY(const Model before, read_gguf(path_, options_.types));
     BOOST_OUTCOME_TRY(check_output(before));
     BOOST_OUTCOME_TRY(Model after, make_metadata_stage(options_.changes)->apply(before));
     edited_.warnings = std::move(after.warnings);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/core/types.h"
 #include "stages/metadata/metadata_stage.h"
 
 namespace ggufmill {
@@ -16,6 +17,7 @@ struct EditOptions {
   std::string output{};                     // file to write the result to instead of `path`; empty: edit `path` itself
   bool overwrite = false;                   // replace an existing `output`
   bool dry_run = false;                     // write nothing
+  Types types{};                            // those that the file may have
   const std::atomic<bool>* stop = nullptr;  // when set, a copy ends with kInterrupted; the file stays unchanged
 };
 

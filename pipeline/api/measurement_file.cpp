@@ -6,6 +6,7 @@
 
 #include "pipeline/api/measure_page.h"
 #include "pipeline/api/reports.h"
+#include "pipeline/core/text.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/platform/filesystem.h"
 
@@ -71,10 +72,10 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const Mea
   const Measurement& result = measured.value();
   const std::string precision = describe_precision(result);
   if (how.part)
-    note(fmt::format("{}: measured part {} of {}: {} tensors{}", job.file, how.part->part, how.part->parts,
-                     result.tensors.size(), precision));
+    note(fmt::format("{}: measured part {} of {}: {}{}", job.file, how.part->part, how.part->parts,
+                     counted(result.tensors.size(), "tensor"), precision));
   else if (how.output.empty())
-    note(fmt::format("{}: measured {} tensors{}", job.file, result.tensors.size(), precision));
+    note(fmt::format("{}: measured {}{}", job.file, counted(result.tensors.size(), "tensor"), precision));
   if (how.output.empty()) return measured;
   BOOST_OUTCOME_TRY(write_text(how.output, write_measurement(result), how.overwrite));
   note(fmt::format("wrote {}  cost of each type for each tensor{}", how.output, precision));

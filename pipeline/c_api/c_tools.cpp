@@ -160,8 +160,9 @@ Status read_values(const json::object& values, MetadataOptions& changes) {
   return ok();
 }
 
-Result<std::string> edit(const char* path, const char* text, const ggufmill_control* control) {
+Result<std::string> edit(const Context& context, const char* path, const char* text, const ggufmill_control* control) {
   EditOptions it;
+  it.types = context.recipes().types();
   Strings set, set_file, rename;
   json::object values;
   Options options(text);
@@ -251,7 +252,7 @@ ggufmill_status ggufmill_hash(const ggufmill_context* context, const char* path,
 ggufmill_status ggufmill_edit(const ggufmill_context* context, const char* path, const char* options,
                               ggufmill_control* control, char** json, ggufmill_error** error) {
   return text_result(json, error, {{"context", context}, {"path", path}},
-                     [&] { return c::edit(path, options, control); });
+                     [&] { return c::edit(*context->context, path, options, control); });
 }
 
 ggufmill_status ggufmill_importance_describe(const ggufmill_context* context, const char* path, char** json,

@@ -174,9 +174,10 @@ GGUFMILL_API void ggufmill_job_free(ggufmill_job* job);
  * `tool` and its options:
  *   "llama-quantize"
  *       words: list of INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]
- *       allow-requantize, leave-output-tensor, pure, keep-split: true or false
+ *       allow-requantize, leave-output-tensor, pure, keep-split, hide-imatrix, repack: true or false
  *       imatrix, encoder, output-tensor-type, token-embedding-type, prune-layers: string
- *       include-weights, exclude-weights, tensor-type, tensor-type-file, override-kv: list of strings
+ *       include-weights, exclude-weights, tensor-type, tensor-type-file, override-kv, custom-q,
+ *       repack-pattern: list of strings
  *   "convert_hf_to_gguf.py"
  *       folder, outfile, outtype, model-name, metadata, split-max-size, target-model-dir: string
  *       split-max-tensors: number

@@ -38,6 +38,10 @@ class Error : public std::runtime_error {
       problems_.push_back({ggufmill_error_code(error, i), ggufmill_error_where(error, i), ggufmill_error_what(error, i),
                            ggufmill_error_detail(error, i), ggufmill_error_help(error, i)});
   }
+  // An error of the call itself.
+  explicit Error(const std::string& what) : std::runtime_error(what), code_(GGUFMILL_ERROR_USAGE) {
+    problems_.push_back({code_, "", what, "", ""});
+  }
   ggufmill_status code() const noexcept { return code_; }
   const std::vector<Problem>& problems() const noexcept { return problems_; }
 
@@ -101,7 +105,14 @@ void call(const Function& function, Control* control = nullptr) {
   if (status != GGUFMILL_SUCCESS) throw Error(status, error);
 }
 
-// The same for a function that stores a string in its last but one parameter.
+// Returns how many rows of `row` elements there are; throws if they are not whole, or none.
+inline std::uint64_t rows_of(std::uint64_t elements, std::uint64_t row, const char* name) {
+  if (elements == 0 || row == 0 || elements % row != 0)
+    throw Error(std::to_string(elements) + " " + name + " are not a whole number of rows of " + std::to_string(row));
+  return elements / row;
+}
+
+// call() for a function that stores a string in its last but one parameter.
 template <class Function>
 std::string text(const Function& function, Control* control = nullptr) {
   char* made = nullptr;
@@ -294,14 +305,14 @@ class Model {
   // Returns the values of rows [first, first + rows).
   std::vector<float> rows(const std::string& name, std::uint64_t first, std::uint64_t rows, unsigned threads = 0,
                           Control* control = nullptr) const {
-    std::vector<float> values(rows * tensor(name).columns);
+    std::vector<float> values(rows * tensor_with(name, first, rows).columns);
     read(name, first, rows, "F32", values.data(), values.size() * sizeof(float), threads, control);
     return values;
   }
   // Returns the bytes of rows [first, first + rows) in the tensor's own type.
   std::vector<unsigned char> raw_rows(const std::string& name, std::uint64_t first, std::uint64_t rows,
                                       unsigned threads = 0, Control* control = nullptr) const {
-    std::vector<unsigned char> bytes(rows * tensor(name).row_bytes);
+    std::vector<unsigned char> bytes(rows * tensor_with(name, first, rows).row_bytes);
     read(name, first, rows, nullptr, bytes.data(), bytes.size(), threads, control);
     return bytes;
   }
@@ -328,6 +339,13 @@ class Model {
   }
 
  private:
+  ggufmill_tensor tensor_with(const std::string& name, std::uint64_t first, std::uint64_t rows) const {
+    const ggufmill_tensor found = tensor(name);
+    if (rows == 0 || first > found.rows || rows > found.rows - first)
+      throw Error("the tensor '" + name + "' has " + std::to_string(found.rows) + " rows, and not " +
+                  std::to_string(rows) + " of them from row " + std::to_string(first) + " on");
+    return found;
+  }
   void read(const std::string& name, std::uint64_t first, std::uint64_t rows, const char* type, void* into,
             std::uint64_t bytes, unsigned threads, Control* control) const {
     detail::call(
@@ -402,10 +420,11 @@ class Context {
   std::vector<unsigned char> quantize(const std::string& type, const std::vector<float>& values, std::uint64_t columns,
                                       const std::vector<float>& importance = {}, unsigned threads = 0,
                                       Control* control = nullptr) const {
-    const std::uint64_t rows = columns == 0 ? 0 : values.size() / columns;
+    const std::uint64_t rows = detail::rows_of(values.size(), columns, "values");
+    if (!importance.empty() && importance.size() != columns)
+      throw Error("there are " + std::to_string(importance.size()) + " weights for " + std::to_string(columns) +
+                  " columns");
     std::vector<unsigned char> bytes(rows * row_bytes(type, columns));
-    if (rows * columns != values.size()) throw std::invalid_argument("values are not a whole number of rows");
-    if (!importance.empty() && importance.size() != columns) throw std::invalid_argument("one weight per column");
     detail::call(
         [&](auto error) {
           return ggufmill_quantize_rows(get(), type.c_str(), nullptr, values.data(), rows, columns,
@@ -417,7 +436,7 @@ class Context {
   }
   std::vector<float> decode(const std::string& type, const std::vector<unsigned char>& bytes, std::uint64_t columns,
                             unsigned threads = 0, Control* control = nullptr) const {
-    const std::uint64_t row = row_bytes(type, columns), rows = row == 0 ? 0 : bytes.size() / row;
+    const std::uint64_t rows = detail::rows_of(bytes.size(), row_bytes(type, columns), "bytes");
     std::vector<float> values(rows * columns);
     detail::call(
         [&](auto error) {

@@ -8,6 +8,7 @@
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -40,9 +41,10 @@ int check(const Planned& planned, bool overwrite) {
   print_what_run_solves(errors);
   if (!errors.empty()) return fail(of_source(errors, planned.source));
   const std::string which = planned.source.empty() ? plan.file : plan.file + ": " + planned.source;
-  print_note(fmt::format("{}: ok: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory", which,
-                         plan.source.tensors, human_bytes(plan.bytes_read()), human_bytes(plan.bytes_written()),
-                         plan.outputs.size(), plan.outputs.size() == 1 ? "" : "s", human_bytes(plan.least_memory)));
+  print_note(fmt::format("{}: ok: {}, {} to read, {} to write as {}, at least {} of memory", which,
+                         counted(plan.source.tensors, "tensor"), human_bytes(plan.bytes_read()),
+                         human_bytes(plan.bytes_written()), counted(plan.outputs.size(), "output"),
+                         human_bytes(plan.least_memory)));
   for (const PlannedOutput& output : plan.outputs)
     if (const std::string fallbacks = describe_fallbacks(output); !fallbacks.empty())
       print_note(fmt::format("{}: {}", output.files.front().path, fallbacks));

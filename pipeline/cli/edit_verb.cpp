@@ -7,6 +7,7 @@
 
 #include "pipeline/api/edit.h"
 #include "pipeline/cli/messages.h"
+#include "pipeline/cli/planning.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
@@ -49,6 +50,7 @@ CommandSpec edit_command() {
   add("output,o", po::value<std::string>(), "write to this file and leave the input unchanged");
   add("overwrite", "replace an existing output file");
   add("dry-run", "print what would change, and how, without writing anything");
+  add_type_modules_option(spec.options);
   return spec;
 }
 
@@ -96,6 +98,9 @@ int edit_verb(const Parsed& parsed) {
   options.output = text_of(values, "output").value_or("");
   options.overwrite = values.count("overwrite") > 0;
   options.dry_run = values.count("dry-run") > 0;
+  const auto context = open_context(values);
+  if (!context) return fail(context.error());
+  options.types = context.value().recipes().types();
   options.stop = catch_signals();
   const auto edited = edit_metadata(words[0], options);
   if (!edited) {

@@ -36,8 +36,7 @@ CommandSpec inspect_command() {
       "  ggufmill inspect model-Q4_K_M.gguf model-Q4_K_S.gguf --html models.html";
   spec.positional = "model";
   spec.many = true;
-  spec.options.add_options()("kernel-dir", po::value<std::vector<std::string>>()->composing(),
-                             "folder with kernel modules that add types");
+  add_type_modules_option(spec.options);
   add_out_type_option(spec.options);
   auto add = spec.options.add_options();
   add("json",
@@ -75,9 +74,9 @@ void print_text(const Model& model) {
                            {"bytes", Align::kRight},
                            {"offset", Align::kRight}},
                           rows));
-  fmt::print("{} weights, {}, {:.4f} bits per weight, in {} file{}\n", with_commas(weights), human_bytes(bytes),
-             weights ? 8.0 * static_cast<double>(bytes) / static_cast<double>(weights) : 0, model.files.size(),
-             model.files.size() == 1 ? "" : "s");
+  fmt::print("{} weights, {}, {:.4f} bits per weight, in {}\n", with_commas(weights), human_bytes(bytes),
+             weights ? 8.0 * static_cast<double>(bytes) / static_cast<double>(weights) : 0,
+             counted(model.files.size(), "file"));
   if (const auto parts = parts_of(model); parts.size() > 1)
     fmt::print("parts of the checkpoint: {}; only the {} part is shown\n", list_parts(parts), part_name(parts.front()));
 }

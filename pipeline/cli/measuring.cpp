@@ -39,10 +39,9 @@ Status print_estimate(const Context& context, const Job& job, const MeasureOptio
   for (const Step& step : plan.steps) types = std::max(types, step.encodings.size());
   const std::string time = duration_text(std::accumulate(costs.begin(), costs.end(), 0.0));
   print_note(fmt::format(
-      "{}: the target is not measured yet; measuring {} tensor{} as up to {} type{} each, {} to read, takes about {}, "
-      "according to speeds measured for these kernels{}",
-      job.file, plan.steps.size(), plan.steps.size() == 1 ? "" : "s", types, types == 1 ? "" : "s",
-      human_bytes(plan.bytes_read()), time,
+      "{}: the target is not measured yet; measuring {} in up to {} each, {} to read, takes about {}, according to "
+      "speeds measured for these kernels{}",
+      job.file, counted(plan.steps.size(), "tensor"), counted(types, "type"), human_bytes(plan.bytes_read()), time,
       std::ranges::any_of(plan.steps, is_searched) ? "; encoders that search take several times as long" : ""));
   return ok();
 }

@@ -10,6 +10,7 @@
 #include "pipeline/cli/progress.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/verb.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -70,8 +71,8 @@ Result<PartOutcome> run(const po::variables_map& values) {
   if (outcome.value().was_done)
     print_note(fmt::format("part {} was already done", part));
   else
-    print_note(fmt::format("part {}: {} unit{} of work in {:.2f} s, {} of them by an earlier attempt", part,
-                           outcome.value().units, outcome.value().units == 1 ? "" : "s", outcome.value().run.seconds,
+    print_note(fmt::format("part {}: {} of work in {:.2f} s, {} of them by an earlier attempt", part,
+                           counted(outcome.value().units, "unit"), outcome.value().run.seconds,
                            outcome.value().units_kept));
   return outcome;
 }

@@ -36,6 +36,10 @@ void add_kernel_options(po::options_description& options) {
                         "use only kernels for this ISA; `ggufmill kernels` lists them");
 }
 
+void add_type_modules_option(po::options_description& options) {
+  options.add_options()("kernel-dir", po::value<Strings>()->composing(), "folder with kernel modules that add types");
+}
+
 Result<Context> open_context(const po::variables_map& values) {
   auto context =
       Context::create({value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})});

@@ -145,7 +145,7 @@ int list_objectives(bool as_json) {
   std::vector<Row> rows;
   for (const boost::json::value& each : objectives.value())
     rows.push_back({text_at(each, "name"), text_at(each, "formula")});
-  print_table({{"objective"}, {"what is made small"}}, rows, as_json);
+  print_table({{"objective"}, {"minimizes"}}, rows, as_json);
   return 0;
 }
 

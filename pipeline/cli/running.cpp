@@ -8,6 +8,7 @@
 #include "pipeline/cli/progress.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/core/text.h"
 #include "pipeline/graph/profile.h"
 
 namespace ggufmill {
@@ -51,7 +52,7 @@ void print_summary(const Plan& plan, const RunReport& report) {
   if (report.units_kept != 0)
     print_note(fmt::format("{} of {} units of work were done by an earlier run", report.units_kept, plan.units.size()));
   if (report.io.empty()) return;  // nothing was read or written
-  print_note(fmt::format("read {} once, wrote {} in {:.2f} s ({:.0f} MB/s), {} of slabs at most, {} I/O by {}",
+  print_note(fmt::format("read {} once, wrote {} in {:.2f} s ({:.0f} MB/s), {} of buffers at most, {} I/O by {}",
                          human_bytes(report.bytes_read), human_bytes(report.bytes_written), report.seconds,
                          report.seconds > 0 ? megabytes / report.seconds : 0, human_bytes(report.peak_budget),
                          io_mode_names()[static_cast<std::size_t>(report.io_mode)], report.io));
@@ -103,7 +104,7 @@ std::vector<Row> rows_of(const Profile::Summary& sums) {
 void print_profile(const Profile& profile, const RunReport& report) {
   const Profile::Summary sums = profile.summary();
   print_note(
-      fmt::format("{:.3f} s on {} thread{}", sums.wall, sums.threads, sums.threads == 1 ? "" : "s"),
+      fmt::format("{:.3f} s on {}", sums.wall, counted(sums.threads, "thread")),
       render_table({{"step"}, {"calls", Align::kRight}, {"seconds", Align::kRight}, {"part", Align::kRight}, {""}},
                    rows_of(sums)));
   const double alone = Profile::seconds_of(sums.alone), gigabytes = static_cast<double>(report.bytes_read) / 1e9;

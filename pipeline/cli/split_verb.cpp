@@ -37,8 +37,7 @@ CommandSpec split_command() {
 
 void list_shards(const Plan& plan) {
   for (const OutputFile& file : plan.outputs.front().files)
-    std::printf("%s  %zu tensor%s, %s\n", printable(file.path).c_str(), file.tensors.size(),
-                file.tensors.size() == 1 ? "" : "s", human_bytes(file.bytes).c_str());
+    fmt::print("{}  {}, {}\n", printable(file.path), counted(file.tensors.size(), "tensor"), human_bytes(file.bytes));
 }
 
 int split_verb(const Parsed& parsed) {

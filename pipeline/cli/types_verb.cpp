@@ -25,8 +25,7 @@ CommandSpec types_command() {
       "if a type cannot be written without it, `needed by recipes` if only `type: NAME` can write the type without it, "
       "and otherwise `used` or `not used`.";
   spec.examples = "  ggufmill types";
-  spec.options.add_options()("kernel-dir", boost::program_options::value<std::vector<std::string>>()->composing(),
-                             "folder with kernel modules that add types");
+  add_type_modules_option(spec.options);
   spec.options.add_options()(
       "json",
       "print a JSON array: [{name, id, bits_per_weight, block_elements, block_bytes, row_header_bytes, read, "

@@ -64,7 +64,7 @@ int check_spec(const Context& context, const std::string& path, JsonList* as_jso
   const auto broken = std::ranges::count(findings, true, &gguf::Finding::is_required);
   if (broken != 0)
     return fail({ExitCode::kVerification, path,
-                 fmt::format("breaks {} rule{} of the GGUF specification", broken, broken == 1 ? "" : "s"), "",
+                 fmt::format("breaks {} of the GGUF specification", counted(broken, "rule")), "",
                  "`ggufmill edit` sets and renames keys"});
   print_note(fmt::format("{}: follows the GGUF specification{}", path, findings.empty() ? "" : ", with advice"));
   return 0;

@@ -93,8 +93,7 @@ class Linter {
   void check_list(const ConfigNode& node, const FieldSpec& spec) {
     if (static_cast<double>(node.items.size()) < spec.minimum)
       add(error_at(node,
-                   fmt::format("expected at least {} item{}, found {}", spec.minimum, spec.minimum == 1 ? "" : "s",
-                               node.items.size()),
+                   fmt::format("expected at least {}, found {}", counted(spec.minimum, "item"), node.items.size()),
                    spec.example.empty() ? "" : fmt::format("for example {}", spec.example)));
     for (const ConfigNode& item : node.items) {
       if (full()) return;

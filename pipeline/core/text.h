@@ -39,6 +39,9 @@ std::string shell_word(std::string_view word);
 // Formats a size for people: "1.50 GiB".
 std::string human_bytes(std::uint64_t bytes);
 
+// Formats a number of things: "1 tensor", "2 tensors".
+std::string counted(std::uint64_t count, std::string_view noun);
+
 // Returns true if two words are equal, ignoring letter case (ASCII).
 bool same_word(std::string_view a, std::string_view b);
 

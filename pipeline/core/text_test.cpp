@@ -86,3 +86,8 @@ TEST_CASE("written sizes parse back to the same value") {
   CHECK(format_bytes(3ull << 29) == "1536MiB");
   for (const std::uint64_t bytes : {1ull, 1ull << 50, ~0ull}) CHECK(parse_bytes(format_bytes(bytes)).value() == bytes);
 }
+
+TEST_CASE("a number of things") {
+  CHECK(counted(1, "tensor") == "1 tensor");
+  CHECK(counted(0, "tensor") == "0 tensors");
+}

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <deque>
 
+#include "pipeline/core/text.h"
 #include "pipeline/graph/convert.h"
 #include "pipeline/graph/run.h"
 #include "pipeline/io/machine.h"
@@ -141,8 +142,8 @@ class NonfiniteCounts {
       const Step& step = plan_.steps[i];
       warnings.push_back(fmt::format(
           "tensor '{}': {} not finite, {}; the first in row {}, column {}, {}", step.name,
-          fmt::format("{} {}{} {}", sums.blocks, step.expression->type->block_elements == 1 ? "value" : "block",
-                      sums.blocks == 1 ? "" : "s", sums.blocks == 1 ? "is" : "are"),
+          fmt::format("{} {}", counted(sums.blocks, step.expression->type->block_elements == 1 ? "value" : "block"),
+                      sums.blocks == 1 ? "is" : "are"),
           plan_.nonfinite == Nonfinite::kZero ? "and written as 0" : "and kept", sums.row, sums.column,
           place_of_value(*step.expression, sums.row, sums.column)));
     }

@@ -36,7 +36,7 @@ std::string difference(const JournalText& journal, const Plan& plan) {
     for (const SourceRef& now : plan.sources)
       if (now->path == source.path && (now->bytes != source.bytes || now->modified != source.modified))
         return fmt::format("{} has changed since", quoted_name(now->path));
-  return "it belongs to another plan";
+  return "the pipeline file, an option or a kernel module has changed";
 }
 
 // Sets `cluster_job` for the outputs of cluster jobs that still exist, and for the claims next to them. A sealed job

@@ -84,7 +84,7 @@ TEST_CASE("a journal of another plan is described") {
     write_text(journal_path(folder.plan, identity), journal_header(other, identity));
     return find_leftovers(folder.plan).files.at(0).other_since;
   };
-  CHECK(reason() == "it belongs to another plan");
+  CHECK(reason() == "the pipeline file, an option or a kernel module has changed");
   SourceFile changed = *folder.plan.sources[0];
   ++changed.modified;
   other.sources[0] = std::make_shared<const SourceFile>(changed);

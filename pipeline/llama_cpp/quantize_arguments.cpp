@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "pipeline/config/matrix.h"
+#include "pipeline/core/interleaved.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -93,6 +94,12 @@ Status read_threads(const std::string& word, QuantizeOptions& options, std::vect
 
 Error no_type(const std::string& word) {
   if (names_recipe_file(word)) return usage_error(fmt::format("the recipe file {} does not exist", quoted_name(word)));
+  const Types types;
+  if (const TypeInfo* type = types.find(word))
+    return usage_error(fmt::format("{} is a type, but TYPE names a recipe", type->name),
+                       fmt::format("write a pipeline file with `quantize: {}`", type->name));
+  if (std::ranges::any_of(not_interleaved_types(), [&](const auto& type) { return same_word(type.name, word); }))
+    return unknown_type(word, types);
   std::string help = RecipeCatalog().hint(word);
   if (const auto number = leading_number(word); number && !number->rest.empty())
     if (const std::string digits = std::to_string(number->number); recipe_of(digits))

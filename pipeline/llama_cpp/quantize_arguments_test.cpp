@@ -134,6 +134,11 @@ TEST_CASE("one name for several outputs is refused, and so is a type twice") {
   CHECK(error({"in.gguf", "Q4_K,"}) == "unknown quantization type ''");
 }
 
+TEST_CASE("types without a recipe are refused with the reason") {
+  CHECK(error({"in.gguf", "Q4_K_R4"}) == "Q4_K_R4 is a type, but TYPE names a recipe");
+  CHECK(error({"in.gguf", "BF16_R16"}).starts_with("the type BF16_R16 is not supported: "));
+}
+
 TEST_CASE("a mistyped type is not taken for the name of an output") {
   CHECK(error({"in.gguf", "Q4_K_M,Q6K", "8"}) == "unknown quantization type 'Q6K'");
   CHECK(error({"in.gguf", "Q4KM", "8"}) == "unknown quantization type 'Q4KM'");

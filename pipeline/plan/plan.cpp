@@ -10,6 +10,7 @@
 
 #include "pipeline/core/importance.h"
 #include "pipeline/core/rows.h"
+#include "pipeline/core/text.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/plan/step_layout.h"
 #include "pipeline/plan/written.h"
@@ -83,7 +84,7 @@ std::string why_of(const Tensor& tensor) {
   std::string why = tensor.reason;
   const auto add = [&](const std::string& more) { why += (why.empty() ? "" : "; ") + more; };
   if (const std::size_t adapters = count_adapters(*tensor.expression); adapters != 0)
-    add(fmt::format("{} adapter{} merged", adapters, adapters == 1 ? "" : "s"));
+    add(counted(adapters, "adapter") + " merged");
   if (!tensor.encoder.is_reference() && tensor.converted() && tensor.type->is_quantized()) {
     const Encoder encoder = encoder_of(tensor);
     const EncoderMethod& asked = *tensor.encoder.method;

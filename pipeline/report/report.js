@@ -63,7 +63,7 @@ function showHead() {
     ['Time', seconds(run.seconds), `${run.threads} thread${run.threads === 1 ? '' : 's'}, ${run.isa}`],
     ['Read', bytes(run.bytes_read)],
     ...(compares ? [] : [['Written', bytes(run.bytes_written), `${report.outputs.length} output${report.outputs.length === 1 ? '' : 's'}`]]),
-    ['Slabs at most', bytes(run.peak_memory)],
+    ['Buffers at most', bytes(run.peak_memory)],
   ];
   for (const [name, text, more] of facts)
     byId('facts').append(element('div', {}, element('dt', {}, name), element('dd', {}, text, ' ', element('small', {}, more || ''))));

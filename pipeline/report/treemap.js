@@ -80,7 +80,7 @@ function treemap(place, models) {
   const show = () => {
     const top = element('button', {type: 'button'}, 'all layers');
     top.addEventListener('click', () => go(null));
-    way.replaceChildren(...(layer === null ? [element('span', {}, 'all layers: choose one to look into it')] : [top, element('span', {}, ' › ' + layer)]));
+    way.replaceChildren(...(layer === null ? [element('span', {}, 'all layers: select one to zoom in')] : [top, element('span', {}, ' › ' + layer)]));
     const fills = [];
     maps.replaceChildren(...models.map((model) => {
       const whole = sum(model.tensors);

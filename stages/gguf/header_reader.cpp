@@ -204,7 +204,8 @@ Error unknown_type(const ByteReader& in, std::uint64_t offset, std::string_view 
                    fmt::format("is of the type {} ({}) of ik_llama.cpp, which is not supported", type.name, id),
                    std::string(type.why));
   return wrong(in, offset, name, fmt::format("is of unknown type {}", id),
-               "`ggufmill types` lists the known ones; a kernel module can add more");
+               "`ggufmill types` lists the known ones; if a kernel module adds this one, give the module's folder: "
+               "--kernel-dir");
 }
 
 Result<const TypeInfo*> read_type(ByteReader& in, std::string_view name, const Types& types) {

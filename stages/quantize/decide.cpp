@@ -135,7 +135,8 @@ Result<Decision> Decider::decide(const Tensor& tensor) {
       return decision;
     }
   }
-  BOOST_OUTCOME_TRY(check_target(tensor, *decision.type));
+  if (const Status possible = check_target(tensor, *decision.type); !possible)
+    return user ? error_at(user->origin, possible.error().what, possible.error().help) : possible.error();
   const bool fallback = !decision.named || (user ? user->fallback : fallback_);
   return with_rows(fit(std::move(decision), tensor, fallback), tensor);
 }

@@ -27,15 +27,20 @@ constexpr const char* kGainDoc =
     "Correction of the scales after a row is encoded: `row` multiplies those of each row so that encoding no longer "
     "shrinks its values.";
 
-constexpr const char* kLatticeDoc =
-    "Weights that were quantized before: `auto` recognises rows whose values the type can hold exactly, and encodes "
-    "them without further loss; rows that a rounding to BF16 has moved off are encoded so if the error is smaller. "
-    "With report.error, the report and the manifest mark tensors without any error as `exact`.";
+std::string lattice_doc() {
+  return "Weights that were quantized before: `auto` recognises rows whose values the type can hold exactly, and "
+         "encodes "
+         "them without further loss. Rows that were rounded to BF16 since then are encoded in the same way if that "
+         "makes "
+         "the error smaller. With report.error, the report and the manifest mark tensors without any error as `exact`. "
+         "Types: " +
+         types_with_lattice() + ".";
+}
 
 Form<EncoderSettings> settings_form() {
   const auto reference = map_of<ReferenceSettings>(
       {field("gain", &ReferenceSettings::gain, enumeration<Gain>(kGainWords), kGainDoc).example("row"),
-       field("lattice", &ReferenceSettings::lattice, enumeration<Lattice>(kLatticeWords), kLatticeDoc)
+       field("lattice", &ReferenceSettings::lattice, enumeration<Lattice>(kLatticeWords), lattice_doc())
            .example("auto")});
   const auto search = map_of<SearchSettings>({
       field("effort", &SearchSettings::effort,
@@ -46,7 +51,7 @@ Form<EncoderSettings> settings_form() {
             "Weights of the squared errors: those of llama-quantize; importance times the fourth root of the square; "
             "importance; or none. The default is `quarter` with importance, and `plain` without."),
       field("gain", &SearchSettings::gain, enumeration<Gain>(kGainWords), kGainDoc),
-      field("lattice", &SearchSettings::lattice, enumeration<Lattice>(kLatticeWords), kLatticeDoc),
+      field("lattice", &SearchSettings::lattice, enumeration<Lattice>(kLatticeWords), lattice_doc()),
   });
   const std::string group = "method";
   return map_of<EncoderSettings>(

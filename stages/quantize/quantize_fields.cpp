@@ -41,7 +41,8 @@ Form<Repacking> repacking_form() {
                                        .required()
                                        .example("interleaved"),
                                    field("match", &Repacking::match, "Pattern to find in the names of the tensors.")
-                                       .example("'ffn_.*_exps'"),
+                                       .example("'ffn_.*_exps'")
+                                       .at(&Repacking::origin),
                                })
                  .doc("An arrangement of rows for some tensors.");
   return either<Repacking>(shorthand(&Repacking::interleaved, rows), std::move(map));

@@ -15,13 +15,7 @@ namespace ggufmill {
 namespace {
 
 constexpr std::uint32_t kGuessed = 1024;
-constexpr std::uint32_t kMostlyNvfp4 = 39;  // has a number, but no recipe
-constexpr std::uint32_t kAllF32 = 0;        // used for types without a number
-
-std::uint32_t number_of(const TypeInfo& type, const RecipeCatalog& catalog) {
-  if (type.name == "NVFP4") return kMostlyNvfp4;
-  return catalog.file_type_of(std::string(type.name)).value_or(kAllF32);
-}
+constexpr std::uint32_t kAllF32 = 0;  // used for types without a number
 
 // Guesses general.file_type like llama.cpp does for files without it (src/llama-model-loader.cpp, MIT): the number of
 // the most frequent type; among equally frequent types, the one that reaches that count first, layer by layer. A bit
@@ -37,7 +31,7 @@ std::uint32_t guessed_file_type(const std::vector<Tensor>& tensors, const Recipe
   std::size_t most_count = 0;
   for (const Tensor* tensor : by_layer)
     if (const std::size_t count = ++counts[tensor->type]; count > most_count) most = tensor->type, most_count = count;
-  return number_of(*most, catalog) | kGuessed;
+  return catalog.file_type_of(*most).value_or(kAllF32) | kGuessed;
 }
 
 bool exempt(const Recipe& recipe, const Tensor& tensor) {
@@ -159,7 +153,9 @@ class QuantizeStage final : public TargetStage {
     std::vector<std::size_t> open;
     for (Tensor& tensor : model.tensors) {
       auto decided = decider.decide(tensor);
-      if (!decided) return error_at(options_.origin, decided.error().what, decided.error().help);
+      if (!decided)
+        return decided.error().where.empty() ? error_at(options_.origin, decided.error().what, decided.error().help)
+                                             : decided.error();
       Decision& decision = decided.value();
       BOOST_OUTCOME_TRY(check_requantize(tensor, *decision.type));
       if (decision.refused) misfits.add(decision, tensor);
@@ -187,6 +183,7 @@ class QuantizeStage final : public TargetStage {
 
   // Interleaves or separates rows as the output asks for, without changing values.
   Status arrange_rows(Model& model) const {
+    BOOST_OUTCOME_TRY(check_repack_used(model));
     for (Tensor& tensor : model.tensors) {
       BOOST_OUTCOME_TRY(tensor.type, repacked_type(tensor));
       if (&plain_type(*tensor.type) == &plain_type(tensor.source_type())) {
@@ -194,6 +191,16 @@ class QuantizeStage final : public TargetStage {
       }
     }
     return ok();
+  }
+
+  Status check_repack_used(const Model& model) const {
+    if (!options_.repack || !options_.repack->match) return ok();
+    for (const Tensor& tensor : model.tensors) {
+      BOOST_OUTCOME_TRY(const bool match, options_.repack->match->matches(tensor.name));
+      if (match) return ok();
+    }
+    return error_at(options_.repack->origin, fmt::format("no tensor matches '{}'", options_.repack->match->text()),
+                    "`ggufmill inspect` lists the tensors");
   }
 
   Result<const TypeInfo*> repacked_type(const Tensor& tensor) const {
@@ -472,7 +479,7 @@ class QuantizeStage final : public TargetStage {
       model.metadata.remove(kEncoderKey);  // that of an earlier run
     set_number("general.quantization_version", number(2), model.metadata);
     const MetadataValue* before = model.metadata.find(kFileTypeKey);
-    const bool is_guessed = !before || options_.recipe.is_list || options_.target;
+    const bool is_guessed = !before || options_.recipe.is_list || options_.recipe.is_type || options_.target;
     MetadataValue file_type = options_.recipe.file_type ? number(*options_.recipe.file_type)
                               : is_guessed              ? number(guessed_file_type(model.tensors, catalog_))
                                                         : *before;

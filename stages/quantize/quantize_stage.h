@@ -16,6 +16,7 @@ namespace ggufmill {
 struct Repacking {
   bool interleaved = true;  // otherwise, interleaved rows are separated
   std::optional<Pattern> match{};
+  Origin origin{};  // position of `match`
 };
 
 struct QuantizeStageOptions {

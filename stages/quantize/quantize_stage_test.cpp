@@ -95,6 +95,18 @@ TEST_CASE("a rule that matches nothing is an error at its pattern") {
   CHECK(error.what == "no tensor matches 'zzz'");
 }
 
+TEST_CASE("a type that weights cannot have is an error at its rule") {
+  const Error error = StageBench().error("{recipe: Q4_K_M,\n tensors: [{match: ffn_down, type: Q8_1}]}");
+  CHECK(error.where == "a.yaml:2:20");
+  CHECK(error.what.starts_with("tensor 'blk.0.ffn_down.weight' would become Q8_1"));
+}
+
+TEST_CASE("a pattern of `repack` that matches nothing is an error at its place") {
+  const Error error = StageBench().error("{recipe: Q4_K_M,\n repack: {rows: interleaved, match: zzz}}");
+  CHECK(error.where == "a.yaml:2:37");
+  CHECK(error.what == "no tensor matches 'zzz'");
+}
+
 TEST_CASE("a rule whose tensors an earlier rule has taken is an error") {
   CHECK(StageBench().error("{type: Q4_K, tensors: [{match: ffn, type: Q5_K}, {match: ffn_down, type: Q6_K}]}").what ==
         "no tensor matches 'ffn_down'");
@@ -449,6 +461,8 @@ TEST_CASE("the source's file type is kept if the recipe has none") {
   StageBench bench;
   bench.model.metadata.add("general.file_type", metadata_unsigned(MetadataType::kUint32, 7));
   CHECK(file_type(bench.run("COPY")) == 7);
+  CHECK(file_type(bench.run("{type: Q4_K_R4}")) == 214);
+  CHECK(file_type(bench.run("{type: F64}")) == 1024);
 }
 
 TEST_CASE("a recipe or a type is needed, not both") {

@@ -296,6 +296,14 @@ std::vector<BuiltInRecipe> RecipeCatalog::offered() const {
   return recipes;
 }
 
+std::optional<std::uint32_t> RecipeCatalog::file_type_of(const TypeInfo& type) const {
+  constexpr std::uint32_t kMostlyNvfp4 = 39;  // has a number, but no recipe
+  if (type.name == "NVFP4") return kMostlyNvfp4;
+  if (!type.plain) return file_type_of(std::string(type.name));
+  const auto plain = file_type_of(*type.plain);
+  return plain ? std::optional(interleaved_file_type(*plain)) : plain;
+}
+
 // Returns the file types of plain rows and of interleaved ones, in pairs.
 static std::vector<std::pair<std::uint32_t, std::uint32_t>> file_types_of_rows() {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
@@ -327,7 +335,8 @@ std::string RecipeCatalog::hint(const std::string& name) const {
     names.insert(names.end(), heading.aliases.begin(), heading.aliases.end());
   }
   const std::string meant = did_you_mean(name, names);
-  return meant.empty() ? "`ggufmill recipe list` lists them; give a file by its path: ./mine.yaml"
+  return meant.empty() ? "`ggufmill recipe list` lists them; give the path of a file with the ending .yaml or .recipe: "
+                         "./mine.yaml"
                        : fmt::format("did you mean '{}'? `ggufmill recipe list` lists them", meant);
 }
 
@@ -415,7 +424,7 @@ Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeCatalog& catalog
   std::erase_if(recipe.keep, [](const Rule& rule) { return !rule.condition.rank_below; });
   recipe.type = &type;
   recipe.name = type.name;
-  recipe.file_type = catalog.file_type_of(recipe.name);
+  recipe.file_type = catalog.file_type_of(type);
   return recipe;
 }
 

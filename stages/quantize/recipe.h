@@ -76,6 +76,8 @@ class RecipeCatalog {
   Result<Recipe> find_complete(const std::string& name_or_path, const Origin& asked) const;
   // Returns the number of the built-in recipe with that name or alias; nullopt if there is no such recipe.
   std::optional<std::uint32_t> file_type_of(const std::string& name) const;
+  // Returns the number for files whose weights have this type; nullopt if there is none.
+  std::optional<std::uint32_t> file_type_of(const TypeInfo& type) const;
   // Return the number that replaces a file type when rows are interleaved, or separated again; the same if none does.
   // If several recipes have one number, the first one wins.
   static std::uint32_t interleaved_file_type(std::uint32_t number);

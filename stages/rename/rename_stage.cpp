@@ -23,8 +23,8 @@ std::string fault_in_replacement(const Pattern& match, std::string_view to) {
     } else if (to[i] == '$' && to[i + 1] >= '1' && to[i + 1] <= '9') {
       const auto group = static_cast<std::size_t>(to[i + 1] - '0');
       if (group > match.groups())
-        return fmt::format("'${}' is used, but {} has {} group{}", group, quoted_name(match.text()), match.groups(),
-                           match.groups() == 1 ? "" : "s");
+        return fmt::format("'${}' is used, but {} has {}", group, quoted_name(match.text()),
+                           counted(match.groups(), "group"));
     }
   }
   return {};

@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "pipeline/core/text.h"
 #include "pipeline/io/output_store.h"
 
 namespace ggufmill::remote {
@@ -98,7 +99,7 @@ Error Attempts::given_up(const Answer& answer) const {
   Error error{ExitCode::kTransient, address_.text, describe(answer), "", "try again later"};
   const auto seconds =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begun_).count();
-  error.detail = fmt::format("given up after {} attempt{} in {} s", attempts_, attempts_ == 1 ? "" : "s", seconds);
+  error.detail = fmt::format("given up after {} in {} s", counted(attempts_, "attempt"), seconds);
   if (answer.retry_after.count() != 0)
     error.detail += fmt::format("; the server asks to wait {} s before retrying", answer.retry_after.count());
   if (!answer.connected) error.help = "check the address, the network, and the proxy (https_proxy), then try again";

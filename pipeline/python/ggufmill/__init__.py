@@ -81,11 +81,13 @@ def _checked_out(out, source):
 class Context:
     """Kernels and the operations that use them. The functions of the module use a context without options.
 
-    kernel_dirs  folders of additional kernel modules
+    kernel_dirs  folder of additional kernel modules, or several
     isa          instruction set to use: "x86-64-v3"; empty: the best that this machine supports
     """
 
     def __init__(self, *, kernel_dirs=(), isa=""):
+        if isinstance(kernel_dirs, (str, os.PathLike)):
+            kernel_dirs = [kernel_dirs]
         self._native = _native.Context([os.fspath(each) for each in kernel_dirs], isa)
 
     def __repr__(self):

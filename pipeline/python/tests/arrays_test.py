@@ -76,7 +76,7 @@ class RowsWithAHeader(unittest.TestCase):
 
     def test_there_and_back(self):
         build = os.environ["GGUFMILL_BUILD_DIR"]
-        context = ggufmill.Context(kernel_dirs=[f"{build}/tests/modules/row_header"])
+        context = ggufmill.Context(kernel_dirs=f"{build}/tests/modules/row_header")
         values = numbers(ROWS, COLUMNS)
         made = context.quantize(values, "X8_ROW")
         self.assertEqual(made.shape, (ROWS, 4 + COLUMNS))

@@ -22,6 +22,26 @@ bool refuses_unknown_options(const ggufmill::Job& job) {
   return false;
 }
 
+// Returns true if sizes that do not fit are refused with an Error.
+bool refuses_wrong_sizes(const ggufmill::Context& context, const ggufmill::Model& model,
+                         const ggufmill_tensor& tensor) {
+  const std::function<void()> calls[] = {
+      [&] { context.quantize("Q8_0", std::vector<float>(33), 32); },
+      [&] { context.quantize("Q8_0", std::vector<float>(32), 0); },
+      [&] { context.quantize("Q8_0", std::vector<float>(32), 32, {1}); },
+      [&] { context.decode("Q8_0", std::vector<unsigned char>(35), 32); },
+      [&] { model.rows(tensor.name, 0, 0); },
+      [&] { model.rows(tensor.name, 1, UINT64_MAX); },
+  };
+  for (const auto& call : calls) try {
+      call();
+      return false;
+    } catch (const ggufmill::Error& error) {
+      if (error.code() != GGUFMILL_ERROR_USAGE || error.problems().empty()) return false;
+    }
+  return true;
+}
+
 // Returns true if an exception of the progress function ends the run, or comes too late to end it.
 bool passes_exceptions_on(const ggufmill::Job& job) {
   bool was_called = false;
@@ -56,6 +76,7 @@ int main(int argc, char** argv) {
     const auto values = made.rows(tensor.name, 0, 1);
     const auto again = context.decode(tensor.type, made.raw_rows(tensor.name, 0, 1), tensor.columns);
     if (values.size() != tensor.columns || values != again) return 5;
+    if (!refuses_wrong_sizes(context, made, tensor)) return 9;
     if (ggufmill::catalog("recipes").find("Q4_K_M") == std::string::npos) return 6;
     return context.verify(output).empty() ? 7 : 0;
   } catch (const ggufmill::Error& error) {
