@@ -91,8 +91,8 @@ struct Verification {
 
 struct MeasureOptions {
   RunOptions run{};  // only engine, I/O and stop are used
-  // Folder of the cache: what it contains is not measured again, and what is measured is added to it after every
-  // `batch_bytes` bytes of source, or after a tensor if it is longer. Empty: no cache.
+  // Folder of the cache: what it contains is not measured again, and what is measured is added to it about every ten
+  // seconds, and at the latest after `batch_bytes` bytes of source or a longer tensor. Empty: no cache.
   std::string cache = measurement_cache_folder();
   bool starts_over = false;  // measure everything, whatever the cache contains
   std::uint64_t batch_bytes = 256ull << 20;
@@ -131,6 +131,8 @@ Status check_unmeasured(const Context& context, const Job& job, bool overwrite);
 // Returns true if the size of an output is known, that is, none of its targets needs a measurement.
 bool is_measured(const PlannedOutput& output);
 void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement);
+// Returns the job with unmeasured targets, whatever measurements the pipeline file names: to measure again.
+Job without_measurements(const Job& job);
 // Returns the job with unmeasured targets that use searches instead of the reference's encoders, or the other way
 // round.
 Job with_other_encoders(const Job& job);

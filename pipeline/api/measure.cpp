@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <deque>
 #include <map>
@@ -31,12 +32,13 @@ struct SampledTensor {
   double scale() const { return static_cast<double>(all->shape().rows()) / static_cast<double>(rows.shape().rows()); }
 };
 
-// The tensors for which the targets of a job choose types, each once, with all their candidates.
+// The tensors for which the targets of a job choose types, with all their candidates. A tensor whose values,
+// importance, sample or encoders differ between outputs has one entry for each.
 struct Wanted {
-  std::vector<Undecided> models;                    // the samples point into these, so none may move
-  std::deque<SampledTensor> samples;                // a deque never moves its elements
-  std::vector<Measured> tensors;                    // point to the rows of samples
-  std::map<std::string_view, std::size_t> by_name;  // index into `tensors`
+  std::vector<Undecided> models;      // the samples point into these, so none may move
+  std::deque<SampledTensor> samples;  // a deque never moves its elements
+  std::vector<Measured> tensors;      // point to the rows of samples
+  std::map<std::pair<std::string_view, std::string>, std::size_t> places;  // in `tensors`, by name and identity
   std::map<const Tensor*, const SampledTensor*> sample_of;
   std::vector<std::string> warnings{};
 };
@@ -92,8 +94,8 @@ Error no_importance(const WithoutImportance& without, const TargetOptions& targe
 }
 
 std::string fewer_candidates(const WithoutImportance& without) {
-  return fmt::format("{} tensor{} without importance cannot become {}, which {} it: {}", without.tensors.size(),
-                     without.tensors.size() == 1 ? "" : "s", fmt::join(without.types, ", "),
+  return fmt::format("{} without importance cannot become {}, which {} it: {}",
+                     counted(without.tensors.size(), "tensor"), fmt::join(without.types, ", "),
                      without.types.size() == 1 ? "needs" : "need", without.first_tensors());
 }
 
@@ -138,7 +140,7 @@ Result<std::vector<WantedTypes>> types_wanted(const Undecided& made, const Kerne
 
 Status add_target(const JobOutput& output, const Model& shared, const Kernels& kernels, Wanted& wanted) {
   BOOST_OUTCOME_TRY(auto found, undecided(output.stages, shared));
-  if (!found) return ok();
+  if (!found || found->target->measurement) return ok();
   const Undecided& made = wanted.models.emplace_back(*std::move(found));
   BOOST_OUTCOME_TRY(const std::vector<WantedTypes> all, types_wanted(made, kernels, wanted.warnings));
   for (const auto& [i, types] : all) {
@@ -146,17 +148,13 @@ Status add_target(const JobOutput& output, const Model& shared, const Kernels& k
     BOOST_OUTCOME_TRY(Tensor rows, sampled(tensor, made.target->sample));
     const EncodersByType& encoders = made.target->encoders;
     const std::string identity = measured_identity(rows, encoders);
-    const auto [known, is_new] = wanted.by_name.emplace(tensor.name, wanted.tensors.size());
+    const auto [known, is_new] = wanted.places.try_emplace({tensor.name, identity}, wanted.tensors.size());
     if (is_new) {
       const SampledTensor& sample = wanted.samples.emplace_back(SampledTensor{&tensor, rows, identity});
-      wanted.tensors.push_back({&sample.rows, {}, {}});
+      wanted.tensors.push_back({&sample.rows, {}, {}, sample.scale() != 1});
       wanted.sample_of.emplace(&sample.rows, &sample);
     }
     Measured& measured = wanted.tensors[known->second];
-    if (wanted.sample_of.at(measured.tensor)->identity != identity)
-      return usage_error(fmt::format("tensor {}, its sample or its encoder differs between two outputs with a target",
-                                     quoted_name(tensor.name)),
-                         "measure them with separate pipeline files");
     for (const TypeInfo* type : types)
       if (std::ranges::count(measured.types, type) == 0) {
         const auto own = encoders.find(type);
@@ -295,15 +293,15 @@ std::vector<TypeModule> modules_of(const Plan& measurement, const Job& job, cons
 // Measures what the cache does not contain, in batches, and adds each batch to it.
 class Measurer {
  public:
-  Measurer(const Model& model, const Wanted& wanted, const Limits& limits, const Kernels& kernels,
+  Measurer(const Model& model, const Wanted& wanted, const Job& job, const Kernels& kernels,
            const MeasureOptions& options)
       : model_(model),
         wanted_(wanted),
-        limits_(limits),
+        job_(job),
         kernels_(kernels),
         options_(options),
         cache_(options.cache),
-        plan_(make_measurement(model, wanted.tensors, limits)) {
+        plan_(plan_of(wanted.tensors)) {
     plan_.modules = kernels.modules_of(foreign_uses_of(plan_));
     for (const Step& step : plan_.steps) {
       std::vector<Cell>& cells = cells_.emplace_back();
@@ -338,7 +336,7 @@ class Measurer {
   Plan plan_of_missing() const {
     std::vector<Measured> tensors;
     for (const std::size_t i : missing()) tensors.push_back(missing_of(i));
-    return make_measurement(model_, tensors, limits_);
+    return plan_of(tensors);
   }
 
   Status measure() {
@@ -346,10 +344,15 @@ class Measurer {
     for (std::size_t i = 0; i < cells_.size(); ++i) all_bytes_ += source_bytes(wanted_.tensors[i]);
     done_bytes_ = all_bytes_;
     for (const std::size_t i : left) done_bytes_ -= source_bytes(wanted_.tensors[i]);
+    std::uint64_t batch = std::min(kFirstBatch, options_.batch_bytes);
     for (std::size_t first = 0, next = 0; first < left.size(); first = next) {
-      for (std::uint64_t bytes = 0; next < left.size() && (next == first || bytes < options_.batch_bytes); ++next)
+      for (std::uint64_t bytes = 0; next < left.size() && (next == first || bytes < batch); ++next)
         bytes += source_bytes(wanted_.tensors[left[next]]);
+      const auto start = std::chrono::steady_clock::now();
       BOOST_OUTCOME_TRY(measure_at_once(std::span(left).subspan(first, next - first)));
+      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+      const double change = std::clamp(kBatchSeconds / std::max(time.count(), 1e-3), 0.25, 2.0);
+      batch = std::min(static_cast<std::uint64_t>(static_cast<double>(batch) * change) + 1, options_.batch_bytes);
     }
     return ok();
   }
@@ -362,6 +365,13 @@ class Measurer {
   std::vector<std::string> warnings() const { return cache_.warnings(); }
 
  private:
+  Plan plan_of(const std::vector<Measured>& tensors) const {
+    Plan plan = make_measurement(model_, tensors, job_.limits);
+    // Values that a run keeps have no defined error.
+    plan.nonfinite = job_.nonfinite == Nonfinite::kError ? Nonfinite::kError : Nonfinite::kZero;
+    return plan;
+  }
+
   const SampledTensor& sample_of(std::size_t i) const { return *wanted_.sample_of.at(wanted_.tensors[i].tensor); }
 
   // Returns the name of the tensor's file in the cache: a hash of its values and importance.
@@ -373,7 +383,7 @@ class Measurer {
 
   Measured missing_of(std::size_t i) const {
     const Measured& wanted = wanted_.tensors[i];
-    Measured missing{wanted.tensor, {}, {}};
+    Measured missing{wanted.tensor, {}, {}, wanted.is_sample};
     for (std::size_t k = 0; k < wanted.types.size(); ++k) {
       if (!cells_[i][k].is_missing()) continue;
       missing.types.push_back(wanted.types[k]);
@@ -385,7 +395,7 @@ class Measurer {
   Status measure_at_once(std::span<const std::size_t> tensors) {
     std::vector<Measured> missing;
     for (const std::size_t i : tensors) missing.push_back(missing_of(i));
-    const Plan plan = make_measurement(model_, missing, limits_);
+    const Plan plan = plan_of(missing);
     EngineOptions run = engine_options(options_.run);
     if (options_.progress)
       run.progress = [&](const Progress& now) { options_.progress(done_bytes_ + now.bytes_read, all_bytes_); };
@@ -413,9 +423,13 @@ class Measurer {
     cache_.add(file_of(i), lines);
   }
 
+  // An interrupted measurement loses about this time of work at most.
+  static constexpr double kBatchSeconds = 10;
+  static constexpr std::uint64_t kFirstBatch = 4 << 20;
+
   const Model& model_;
   const Wanted& wanted_;
-  const Limits& limits_;
+  const Job& job_;
   const Kernels& kernels_;
   const MeasureOptions& options_;
   MeasurementCache cache_;
@@ -470,7 +484,7 @@ class JobMeasurer {
     made.modules_ = modules_of(make_measurement(*made.shared_, wanted.tensors, job.limits), job, kernels);
     keep_part(options.part, options.parts, wanted.tensors);
     made.wanted_ = std::make_unique<const Wanted>(std::move(wanted));
-    made.measurer_ = std::make_unique<Measurer>(*made.shared_, *made.wanted_, job.limits, kernels, options);
+    made.measurer_ = std::make_unique<Measurer>(*made.shared_, *made.wanted_, job, kernels, options);
     if (!options.starts_over) made.measurer_->recall();
     return made;
   }
@@ -607,11 +621,19 @@ Job with_other_encoders(const Job& job) {
   return with;
 }
 
+Job without_measurements(const Job& job) {
+  Job without = job;
+  for (JobOutput& output : without.outputs)
+    for (auto& stage : output.stages)
+      if (const TargetStage* target = stage->as_target()) stage = target->without_measurement();
+  return without;
+}
+
 bool needs_measurement(const Job& job) {
   return std::ranges::any_of(job.outputs, [](const JobOutput& output) {
     return std::ranges::any_of(output.stages, [](const auto& stage) {
       const TargetOptions* target = target_of(*stage);
-      return target && !target->measurement;
+      return target && !target->measurement && !target->fault;
     });
   });
 }
@@ -630,7 +652,7 @@ bool is_measured(const PlannedOutput& output) { return std::ranges::none_of(outp
 void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement) {
   for (JobOutput& output : job.outputs)
     for (auto& stage : output.stages)
-      if (const TargetOptions* target = target_of(*stage); target && !target->measurement)
+      if (const TargetOptions* target = target_of(*stage); target && !target->measurement && !target->fault)
         stage = stage->as_target()->with_measurement(measurement);
 }
 

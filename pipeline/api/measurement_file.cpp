@@ -66,7 +66,10 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const Mea
   if (!measured) {
     Error error = measured.error();
     if (error.code == ExitCode::kInterrupted && !options.cache.empty())
-      error.detail = "the results so far are in the cache: run the measurement again to resume it";
+      if (const auto kept = context.recall(job, options))
+        error.detail =
+            fmt::format("{} of {} tensors are measured and kept in the cache: run the command again to resume",
+                        kept.value().known, kept.value().tensors);
     return error;
   }
   const Measurement& result = measured.value();

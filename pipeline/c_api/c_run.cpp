@@ -220,7 +220,7 @@ Result<Measurement> measure(const Context& context, const Job& job, const Measur
   if (choices.parts != 0) options.part = MeasuredPart{choices.part, choices.parts};
   options.stop = stop_of(control);
   options.progress = ProgressCaller(control).of_reading();
-  return measure_to(context, job, options);
+  return measure_to(context, without_measurements(job), options);
 }
 
 Result<std::string> measure_job(const Context& context, const Job& job, const char* text,

@@ -72,6 +72,7 @@ int measure_verb(const Parsed& parsed) {
         usage_error("measuring is not supported for a batch", "measure each source with its own pipeline file"));
   Job& job = loaded.value().batch.jobs.front().job;
   if (const Status read = read_job_options(parsed.values, job); !read) return fail(read.error());
+  job = without_measurements(job);
   const auto path = value_or<std::string>(parsed.values, "output", "");
   const auto part = part_to_measure(parsed.values);
   if (!part) return fail(part.error());

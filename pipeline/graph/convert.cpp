@@ -58,14 +58,22 @@ class MeasuredTime {
   Clock::time_point start_;
 };
 
+// Returns true if a value of the step is written to an output, so that the run leaves none behind.
+bool is_written(const Step& step) {
+  return std::ranges::any_of(step.encodings, [](const Encoding& each) { return !each.places.empty(); });
+}
+
 Error not_finite(const BoundStep& step, std::uint64_t row, std::uint64_t column, const char* what) {
   const Step& planned = *step.step;
   if (step.is_in_memory)
     return {ExitCode::kBadInput, "", fmt::format("row {}, column {}: {}", row, column, what), "",
             fmt::format("{} can hold only finite numbers", planned.encodings[0].type->name)};
-  const std::string place = place_of_value(*planned.expression, row, column);
-  return {ExitCode::kBadInput, "", fmt::format("tensor '{}', row {}, column {}: {}", planned.name, row, column, what),
-          place.empty() ? "nothing was written" : place + "; nothing was written", ""};
+  std::string detail = place_of_value(*planned.expression, row, column);
+  if (is_written(planned)) detail += detail.empty() ? "nothing was written" : "; nothing was written";
+  return {ExitCode::kBadInput, "",
+          fmt::format("tensor '{}', {} {}, column {}: {}", planned.name, planned.is_sample ? "sampled row" : "row", row,
+                      column, what),
+          detail, planned.encodings.empty() ? "" : "repair the source, or set `nonfinite: zero` to write 0 instead"};
 }
 
 Error too_large(const Tile& tile, const BoundEncoding& encoding, std::uint64_t block) {
@@ -86,12 +94,12 @@ Error too_large(const Tile& tile, const BoundEncoding& encoding, std::uint64_t b
     return {ExitCode::kBadInput, "",
             fmt::format("row {}, column {}: a value is too large for {}", row, column, type.name), "",
             "choose a type with a greater range, such as BF16 or F32"};
-  return {
-      ExitCode::kBadInput, "",
-      fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", *encoding.name, row, column,
-                  type.name),
-      fmt::format("the encoded {} is not finite; nothing was written", type.block_elements == 1 ? "number" : "scale"),
-      "choose a type with a greater range for this tensor, such as BF16 or F32"};
+  return {ExitCode::kBadInput, "",
+          fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", *encoding.name, row, column,
+                      type.name),
+          fmt::format("the encoded {} is not finite{}", type.block_elements == 1 ? "number" : "scale",
+                      is_written(*tile.step.step) ? "; nothing was written" : ""),
+          "choose a type with a greater range for this tensor, such as BF16 or F32"};
 }
 
 // Reads or assembles the values of the tile's rows and converts them to the host's byte order.

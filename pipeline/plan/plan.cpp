@@ -468,6 +468,7 @@ Plan make_measurement(const Model& model, const std::vector<Measured>& tensors, 
     Step& step = plan.steps.emplace_back();
     step.name = each.tensor->name;
     step.expression = plain_values_of(*each.tensor);
+    step.is_sample = each.is_sample;
     for (std::size_t i = 0; i < each.types.size(); ++i) {
       const TypeInfo* type = each.types[i];
       const std::shared_ptr<const Importance> importance = type->is_f32() ? nullptr : each.tensor->importance;

@@ -89,6 +89,7 @@ struct Step {
   std::vector<Encoding> encodings;               // empty in a comparison
   ExpressionRef compared;                        // same shape; the difference is measured; null: no comparison
   std::shared_ptr<const Importance> importance;  // only in a comparison
+  bool is_sample = false;                        // the rows of the expression are some of the tensor's
 };
 
 // A range of whole rows of a step: the unit of progress, resuming and parts. Units do not depend on the machine.
@@ -169,6 +170,7 @@ struct Measured {
   const Tensor* tensor = nullptr;
   std::vector<const TypeInfo*> types;
   std::vector<Encoder> encoders;  // of each type, as asked for
+  bool is_sample = false;         // `tensor` has some of the rows
 };
 // Makes a plan with one step per tensor, in order, each with one encoding per type and no places. The plan has no
 // outputs.

@@ -93,6 +93,12 @@ class QuantizeStage final : public TargetStage {
     return std::make_unique<QuantizeStage>(std::move(options), catalog_);
   }
 
+  std::unique_ptr<Stage> without_measurement() const override {
+    QuantizeStageOptions options = options_;
+    forget_measurement(*options.target);
+    return std::make_unique<QuantizeStage>(std::move(options), catalog_);
+  }
+
   Encoder encoder() const override {
     const Encoder own = options_.encoder.value_or(reference_encoder());
     for (const EncodersByType* encoders : {&options_.encoders, &options_.target->encoders, &options_.recipe.encoders})
@@ -107,8 +113,7 @@ class QuantizeStage final : public TargetStage {
     options.encoders.clear();
     options.recipe.encoders.clear();
     options.target->encoders.clear();
-    options.target->measured.clear();
-    options.target->measurement = nullptr;
+    forget_measurement(*options.target);
     return std::make_unique<QuantizeStage>(std::move(options), catalog_);
   }
 
@@ -142,6 +147,13 @@ class QuantizeStage final : public TargetStage {
   }
 
  private:
+  static void forget_measurement(TargetOptions& target) {
+    std::erase(target.inputs, target.measured);
+    target.measured.clear();
+    target.measurement = nullptr;
+    target.fault.reset();
+  }
+
   // Applies the recipe and the rules. Returns the indices of the tensors they leave undecided.
   Result<std::vector<std::size_t>> decide(Model& model) const {
     if (options_.order_by_layer.value_or(options_.recipe.by_layer.value_or(true))) sort_by_layer(model.tensors);
@@ -242,6 +254,7 @@ class QuantizeStage final : public TargetStage {
   Status fill(Model& model, const std::vector<std::size_t>& open) const {
     if (model.notes.get(notes::kOnlyHeaders)) return ok();
     TargetOptions target = *options_.target;
+    if (target.fault) return *target.fault;
     if (!target.measurement) return assume(model, open);
     const std::uint64_t other_bytes = model.notes.get(notes::kOtherBytes);
     Model measured = model;

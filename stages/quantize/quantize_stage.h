@@ -55,6 +55,8 @@ class TargetStage : public Stage {
   virtual const TargetOptions& target() const = 0;  // lists what to measure
   // Returns a copy of the stage with a measurement.
   virtual std::unique_ptr<Stage> with_measurement(std::shared_ptr<const Measurement> measurement) const = 0;
+  // Returns a copy of the stage that has no measurement, even if the pipeline file names one.
+  virtual std::unique_ptr<Stage> without_measurement() const = 0;
   virtual Result<Undecided> undecided(Model model) const = 0;
   // Encoder of the tensors whose rule and type have none; reference_encoder() if none of the stage's is another one.
   virtual Encoder encoder() const = 0;

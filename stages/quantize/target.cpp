@@ -16,7 +16,8 @@ namespace {
 constexpr double kLossScale = 0x1p59;  // sum of the largest losses, scaled to integers
 
 constexpr std::string_view kUnmeasured = "the target is not measured yet";
-constexpr std::string_view kMeasureAgain = "measure again with `ggufmill measure`";
+constexpr std::string_view kMeasureAgain =
+    "measure again with `ggufmill measure`, and --output FILE --overwrite for a file that `measured` names";
 
 std::uint64_t alignment_of(const Model& model) { return model.notes.get(notes::kTensorAlignment); }
 
@@ -56,7 +57,8 @@ class Chooser {
       : options_(options), model_(model), is_cautious_(is_cautious) {}
 
   Status prepare(const std::vector<std::size_t>& open) {
-    measurement_ = weighted_by_use(*options_.measurement, model_, options_.objective.least_use);
+    BOOST_OUTCOME_TRY(Measurement own, own_measurement());
+    measurement_ = weighted_by_use(own, model_, options_.objective.least_use);
     BOOST_OUTCOME_TRY(divide());
     BOOST_OUTCOME_TRY(check_bounds(open));
     BOOST_OUTCOME_TRY(group(open));
@@ -127,18 +129,42 @@ class Chooser {
     return sum;
   }
 
+  // Returns true if these are the measurements of the tensor as this target measures it: all its rows, or the sample.
+  Result<bool> is_of(const MeasuredTensor& measured, const Tensor& tensor) const {
+    if (measured.made_of == measured_identity(tensor, options_.encoders)) return true;
+    BOOST_OUTCOME_TRY(const Tensor rows, sampled(tensor, options_.sample));
+    return measured.made_of == measured_identity(rows, options_.encoders);
+  }
+
+  // Returns the measurement with one entry for each name: that of this model's tensor if there are several, as other
+  // outputs may measure the tensor in other ways.
+  Result<Measurement> own_measurement() const {
+    std::map<std::string_view, const Tensor*> tensors;
+    for (const Tensor& tensor : model_.tensors) tensors.emplace(tensor.name, &tensor);
+    std::map<std::string_view, const MeasuredTensor*> entries;
+    for (const MeasuredTensor& each : options_.measurement->tensors) {
+      const auto [known, is_new] = entries.emplace(each.name, &each);
+      if (is_new || !tensors.contains(each.name)) continue;
+      BOOST_OUTCOME_TRY(const bool is_own, is_of(*known->second, *tensors.at(each.name)));
+      if (!is_own) known->second = &each;
+    }
+    Measurement own = *options_.measurement;
+    std::erase_if(own.tensors,
+                  [&](const MeasuredTensor& each) { return entries.at(each.name)->made_of != each.made_of; });
+    return own;
+  }
+
   Result<const MeasuredTensor*> measured(const Tensor& tensor) const {
     const auto found = by_name_.find(tensor.name);
     if (found == by_name_.end())
       return error_at(options_.origin, fmt::format("tensor {} was not measured", quoted_name(tensor.name)),
                       std::string(kMeasureAgain));
-    if (found->second->made_of == measured_identity(tensor, options_.encoders)) return found->second;
-    BOOST_OUTCOME_TRY(const Tensor rows, sampled(tensor, options_.sample));
-    if (found->second->made_of == measured_identity(rows, options_.encoders)) return found->second;
+    BOOST_OUTCOME_TRY(const bool is_own, is_of(*found->second, tensor));
+    if (is_own) return found->second;
     return error_at(
         options_.origin,
-        fmt::format("tensor {}, its importance data, its encoder or the sample has changed since it was measured",
-                    quoted_name(tensor.name)),
+        fmt::format("tensor {}, its importance data, its encoder or the sample has changed since {} was measured",
+                    quoted_name(tensor.name), options_.measured.empty() ? "it" : options_.measured),
         std::string(kMeasureAgain));
   }
 

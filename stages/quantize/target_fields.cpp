@@ -41,7 +41,7 @@ struct TargetSettings {
   std::optional<ObjectiveChoice> objective{};
   std::vector<TypeGroup> groups{};
   std::vector<TypeBound> bounds{};
-  Origin origin{}, exclude_origin{}, measured_origin{};
+  Origin origin{}, measured_origin{}, exclude_origin{};
 };
 
 // Descriptions of the four limits of a budget, of which exactly one must be given.
@@ -192,8 +192,9 @@ Fields<TargetSettings> target_settings_fields(const RecipeCatalog& catalog) {
   for (const BuiltInExclusion& each : built_in_exclusions()) built_in += fmt::format("{}, ", each.name);
   return {
       field(std::string(kTarget), &Settings::budgets, budgets_form(catalog),
-            "Used instead of a recipe: chooses the types with the least total loss for a given size, based on "
-            "measurements. Rules in `tensors` set the types of individual tensors.")
+            "Used instead of a recipe, in an output and not in the shared `stages`: chooses the types with the least "
+            "total loss for a given size, based on measurements. Rules in `tensors` set the types of individual "
+            "tensors.")
           .example("{bits: 4.5}")
           .at(&Settings::origin),
       field("candidates", &Settings::candidates, list_of(candidates_form(catalog.types())).at_least(1),
@@ -287,11 +288,13 @@ Result<TargetOptions> options_of(TargetSettings settings, const Types& types) {
   if (!settings.measured) return options;
   options.measured = *settings.measured;
   options.inputs.push_back(options.measured);
-  auto measurement = read_measurement(options.measured);
-  if (!measurement)
-    return named_at(settings.measured_origin, measurement.error(),
-                    "`ggufmill measure` writes it; without `measured`, `run` measures first");
-  options.measurement = std::make_shared<const Measurement>(std::move(measurement).value());
+  if (auto measurement = read_measurement(options.measured))
+    options.measurement = std::make_shared<const Measurement>(std::move(measurement).value());
+  else
+    options.fault = named_at(settings.measured_origin, measurement.error(),
+                             fmt::format("write it with `ggufmill measure` and --output {} --overwrite; without "
+                                         "`measured`, `run` measures first",
+                                         options.measured));
   return options;
 }
 

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <future>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "pipeline/api/context.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -343,7 +345,8 @@ namespace {
 // Measures a matrix of 1600 rows and three experts of 320 rows each, whose rows differ in size.
 class SampleFixture {
  public:
-  SampleFixture() {
+  // `bad` replaces one value of each row.
+  explicit SampleFixture(std::optional<float> bad = {}) {
     GgufBuilder file;
     for (const std::vector<std::uint64_t>& dims : {std::vector<std::uint64_t>{256, 1600}, {256, 320, 3}}) {
       file.add_tensor(fmt::format("blk.{}.ffn_down{}.weight", file.tensors.size(), dims.size() > 2 ? "_exps" : ""),
@@ -351,6 +354,7 @@ class SampleFixture {
       std::vector<float> values(file.tensors.back().data.size() / sizeof(float));
       synth::fill(synth::Distribution::kNormal, file.tensors.size(), 0, values);
       for (std::size_t i = 0; i < values.size(); ++i) values[i] *= static_cast<float>(1 + i / 256 * 7919 % 5);
+      for (std::size_t i = 3; bad && i < values.size(); i += 256) values[i] = *bad;
       file.tensors.back().data = float_bytes(values);
     }
     file.write(folder_.file("in.gguf"));
@@ -358,6 +362,10 @@ class SampleFixture {
 
   Measurement measure(const std::string& sample, const MeasureOptions& options = no_cache(),
                       unsigned threads = 1) const {
+    return try_measure(sample, options, threads).value();
+  }
+  Result<Measurement> try_measure(const std::string& sample, const MeasureOptions& options = no_cache(),
+                                  unsigned threads = 1) const {
     Job job = context_
                   .parse_job(fmt::format("version: 1\nsource: {{gguf: {0}/in.gguf}}\noutputs: [{{gguf: {0}/out.gguf, "
                                          "quantize: {{target: {{bits: 5}}, candidates: [Q3_K, Q8_0, F32], sample: "
@@ -366,7 +374,7 @@ class SampleFixture {
                              "job.yaml")
                   .value();
     job.limits.threads = threads;
-    return context_.measure(job, options).value();
+    return context_.measure(job, options);
   }
 
  private:
@@ -396,6 +404,13 @@ TEST_CASE("a sample is extrapolated to all rows, with its standard error") {
       CHECK(of_some.standard_error(estimate) <= 0.05 * of_some.relative_square(estimate));
     }
   }
+}
+
+TEST_CASE("a value that is not finite is reported with its place in the sample") {
+  const auto refused = SampleFixture(NAN).try_measure("1/8");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what == "tensor 'blk.0.ffn_down.weight', sampled row 0, column 3: NaN");
+  CHECK(refused.error().detail.find("nothing was written") == std::string::npos);
 }
 
 TEST_CASE("a sample does not depend on threads and parts") {
