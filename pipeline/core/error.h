@@ -19,7 +19,7 @@ enum class ExitCode : int {
   kUsage = 2,         // command line or pipeline file
   kVerification = 3,  // outputs do not match
   kBadInput = 4,      // an input file is malformed
-  kKernel = 5,        // kernel or ISA not available
+  kKernel = 5,        // kernel or ISA not available, or a kernel module with a defect
   kIo = 6,            // no space, permission, read or write failed
   kTransient = 75,    // try again
   kInterrupted = 130,

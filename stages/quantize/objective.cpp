@@ -29,9 +29,10 @@ Form<Objective::Block> block_form() {
                      .example("ffn_down"),
                  field("norm", &Block::norm, "The norm of what these matrices write, which determines its energy.")
                      .example("post_ffw_norm"),
-                 field("norm_with", &Block::norm_with,
-                       "Only in layers with a tensor that matches this, the norm is there: elsewhere its name is that "
-                       "of a norm before the next part.")
+                 field(
+                     "norm_with", &Block::norm_with,
+                     "The norm follows these matrices only in layers with a tensor that matches this; in other layers, "
+                     "the tensor of that name is the norm before the next part.")
                      .example("ffn_norm"),
              })
       .doc("A part of a layer.");
@@ -88,7 +89,7 @@ Form<Objective> objective_form() {
                        "Experts count by the tokens that they saw, but at least this share of their tensor's mean.")
                      .example("0.1"),
                  field("cautious", &Objective::cautious, caution_form(),
-                       "The least type of tensors whose importance is not well known."),
+                       "The smallest type for tensors whose importance is missing or rests on few tokens."),
                  field("multipliers", &Objective::multipliers, list_of(multiplier_form()),
                        "Multipliers for tensors; the first match counts."),
              })
