@@ -107,7 +107,7 @@ const TypeInfo* energy_type(const Tensor& tensor, const TargetOptions& target, c
     if (type != &tensor.source_type() && !type->is_f32() && takes(*type, tensor, kernels) &&
         (!largest || type->bits_per_weight() > largest->bits_per_weight()))
       largest = type;
-  return largest ? largest : &type_named(tensor.source_type().name == "F16" ? "BF16" : "F16");
+  return largest ? largest : &type_named(tensor.source_type().name == "BF16" ? "F16" : "BF16");
 }
 
 // A tensor of a model, by index, and the types that it is measured as.
@@ -633,7 +633,7 @@ bool needs_measurement(const Job& job) {
   return std::ranges::any_of(job.outputs, [](const JobOutput& output) {
     return std::ranges::any_of(output.stages, [](const auto& stage) {
       const TargetOptions* target = target_of(*stage);
-      return target && !target->measurement && !target->fault;
+      return target && !target->measurement && !target->measured_fault;
     });
   });
 }
@@ -652,7 +652,7 @@ bool is_measured(const PlannedOutput& output) { return std::ranges::none_of(outp
 void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement) {
   for (JobOutput& output : job.outputs)
     for (auto& stage : output.stages)
-      if (const TargetOptions* target = target_of(*stage); target && !target->measurement && !target->fault)
+      if (const TargetOptions* target = target_of(*stage); target && !target->measurement && !target->measured_fault)
         stage = stage->as_target()->with_measurement(measurement);
 }
 

@@ -65,11 +65,12 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const Mea
   auto measured = context.measure(job, options);
   if (!measured) {
     Error error = measured.error();
+    options.starts_over = false;
     if (error.code == ExitCode::kInterrupted && !options.cache.empty())
       if (const auto kept = context.recall(job, options))
         error.detail =
-            fmt::format("{} of {} tensors are measured and kept in the cache: run the command again to resume",
-                        kept.value().known, kept.value().tensors);
+            fmt::format("{} of {} are measured and kept in the cache: measure again{} to resume", kept.value().known,
+                        counted(kept.value().tensors, "tensor"), how.starts_over ? " without --no-resume" : "");
     return error;
   }
   const Measurement& result = measured.value();

@@ -148,9 +148,8 @@ std::vector<std::string> unmeasured_warnings(const Report& report) {
   for (const ReportOutput& output : report.outputs)
     if (const std::size_t unknown = not_measured(output); unknown != 0)
       warnings.push_back(
-          fmt::format("{}: the report has no total error, and no error of {} of {} tensors, which an earlier run made "
-                      "or which were "
-                      "reused; to measure all of them: ggufmill compare, with the source",
+          fmt::format("{}: the report has no total error, because {} of {} tensors were not measured: an earlier run "
+                      "converted them, or they were reused; `ggufmill compare` with the source measures all of them",
                       output.files.front().path, unknown, output.tensors.size()));
   return warnings;
 }

@@ -105,7 +105,7 @@ void call(const Function& function, Control* control = nullptr) {
   if (status != GGUFMILL_SUCCESS) throw Error(status, error);
 }
 
-// Returns how many rows of `row` elements there are; throws if they are not whole, or none.
+// Returns the number of rows; throws if `elements` is 0 or not a multiple of `row`.
 inline std::uint64_t rows_of(std::uint64_t elements, std::uint64_t row, const char* name) {
   if (elements == 0 || row == 0 || elements % row != 0)
     throw Error(std::to_string(elements) + " " + name + " are not a whole number of rows of " + std::to_string(row));
@@ -342,8 +342,8 @@ class Model {
   ggufmill_tensor tensor_with(const std::string& name, std::uint64_t first, std::uint64_t rows) const {
     const ggufmill_tensor found = tensor(name);
     if (rows == 0 || first > found.rows || rows > found.rows - first)
-      throw Error("the tensor '" + name + "' has " + std::to_string(found.rows) + " rows, and not " +
-                  std::to_string(rows) + " of them from row " + std::to_string(first) + " on");
+      throw Error("the tensor '" + name + "' has " + std::to_string(found.rows) + " rows, but " + std::to_string(rows) +
+                  " from row " + std::to_string(first) + " on were requested");
     return found;
   }
   void read(const std::string& name, std::uint64_t first, std::uint64_t rows, const char* type, void* into,

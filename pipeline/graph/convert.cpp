@@ -80,12 +80,14 @@ Error too_large(const Tile& tile, const BoundEncoding& encoding, std::uint64_t b
   const TypeInfo& type = *encoding.encoding->type;
   const std::uint64_t blocks = tile.columns() / type.block_elements;
   const std::uint64_t row = tile.row_in_tensor(block / blocks), column = block % blocks * type.block_elements;
+  const char* const end_of_detail =
+      !tile.step.is_in_memory && is_written(*tile.step.step) ? "; nothing was written" : "";
   if (encoding.encode.path && type.type_class == TypeClass::kForeign) {
     const std::string tensor = tile.step.is_in_memory ? "" : fmt::format("tensor '{}', ", *encoding.name);
     return {ExitCode::kBadInput, "",
             fmt::format("{}row {}, column {}: a value is too large for {}, or the module '{}' has a defect", tensor,
                         row, column, type.name, encoding.encode.module->name),
-            "the encoded scale is not finite; nothing was written",
+            fmt::format("the encoded scale is not finite{}", end_of_detail),
             fmt::format("choose a type with a greater range for large values, such as BF16 or F32; `ggufmill kernels "
                         "--check {}` looks for defects of the module",
                         encoding.encode.path)};
@@ -97,8 +99,7 @@ Error too_large(const Tile& tile, const BoundEncoding& encoding, std::uint64_t b
   return {ExitCode::kBadInput, "",
           fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", *encoding.name, row, column,
                       type.name),
-          fmt::format("the encoded {} is not finite{}", type.block_elements == 1 ? "number" : "scale",
-                      is_written(*tile.step.step) ? "; nothing was written" : ""),
+          fmt::format("the encoded {} is not finite{}", type.block_elements == 1 ? "number" : "scale", end_of_detail),
           "choose a type with a greater range for this tensor, such as BF16 or F32"};
 }
 

@@ -23,8 +23,10 @@ Error cannot_open(const std::string& path, int errno_value) {
 
 Status check_regular(const std::string& path, const FileStatus& info) {
   if (info.is_file()) return ok();
-  return input_error(path, fmt::format("is {}, not a file", name_of(info.kind)),
-                     "give a regular file: pipes and devices do not support random access");
+  Error error = input_error(path, fmt::format("is {}, not a file", name_of(info.kind)),
+                            "give a regular file: pipes and devices do not support random access");
+  error.unread = path;
+  return error;
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ struct ModuleReport {
 struct KernelChoice {
   const ggufmill_kernel* kernel = nullptr;
   const ggufmill_module* module = nullptr;
-  const char* path = nullptr;  // of the module; null for the linked-in reference
+  const char* path = nullptr;  // of the module; null for those of the host itself
 };
 
 // A call of a kernel, as ggufmill_call describes it.

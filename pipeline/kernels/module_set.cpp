@@ -134,6 +134,7 @@ std::string ModuleSet::load_file(const std::string& path, Trial trial, ModuleRep
   const ggufmill_module* module = library ? module_in(library.get(), reason) : nullptr;
   if (!module) return reason;
   reason = accept(*module, std::move(library), report);
+  if (reason.empty()) modules_.back().is_own = trial == Trial::kNone;
   if (!reason.empty() || std::ranges::none_of(modules_.back().kernels, is_foreign_kernel)) return reason;
   reason = hash_file(path, report.xxh3);
   if (!reason.empty()) modules_.pop_back();

@@ -23,9 +23,10 @@ struct LoadedModule {
   std::vector<ggufmill_kernel> kernels;  // copies of those that this host has a place for; never changed
   std::string path;
   std::size_t report = 0;  // index into ModuleSet::reports()
+  bool is_own = false;     // one of the host's own modules, whose defects are those of the host
 
   KernelChoice choice(const ggufmill_kernel& kernel) const {
-    return {&kernel, module, library ? path.c_str() : nullptr};
+    return {&kernel, module, library && !is_own ? path.c_str() : nullptr};
   }
 };
 

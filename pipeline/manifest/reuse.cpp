@@ -90,7 +90,7 @@ Status reuse_earlier(Plan& plan, std::size_t output, const std::string& reuse) {
   const std::string path = reuse.ends_with(kEnding) ? reuse : reuse + std::string(kEnding);
   const std::string into = plan.outputs[output].files.front().path;
   if (!is_file(path) && !is_file(reuse))
-    return input_error(reuse, fmt::format("does not exist, but {} is to reuse tensors from it", quoted_name(into)),
+    return input_error(reuse, fmt::format("does not exist, but {} reuses tensors from it", quoted_name(into)),
                        "name the first file of an output that exists, or omit 'reuse'");
   if (!is_file(path))
     return input_error(reuse, fmt::format("has no manifest '{}', which records what its tensors are made of", path),

@@ -104,7 +104,7 @@ TEST_CASE("an earlier output that does not exist is refused, with the output tha
   Earlier earlier;
   earlier.path += "2";
   CHECK(earlier.refusal().what ==
-        "does not exist, but '" + earlier.plan.outputs[0].files[0].path + "' is to reuse tensors from it");
+        "does not exist, but '" + earlier.plan.outputs[0].files[0].path + "' reuses tensors from it");
 }
 
 TEST_CASE("a manifest of another file is refused") {

@@ -165,9 +165,9 @@ class Coverage {
                        list_some(rare_)));
     if (!zero_.empty())
       warn(
-          fmt::format("the importance of tensors or experts is 0 in every column, as llama-quantize uses it, so that "
-                      "many types lose all their values: {}; in a pipeline file, missing: error, mean, or neighbours "
-                      "treats it as missing",
+          fmt::format("importance is 0 in every column for some tensors or experts; llama-quantize uses it unchanged, "
+                      "and many types then lose all values: {}; in a pipeline file, missing: error, mean, or "
+                      "neighbours treats it as missing",
                       list_some(zero_)));
   }
 

@@ -23,7 +23,8 @@ struct CoveragePolicy {
 };
 
 // Adds a problem (exit code 4) to the model if no entry of the file has the name of a tensor, so that it belongs to
-// another model, or a warning if some have not or if `any_model`. `remedy` says what to do about the problem.
+// another model, or a warning if only some entries match, or if `any_model` is set. `remedy` says what to do about the
+// problem.
 void check_model(const ImportanceFile& file, bool any_model, const std::string& remedy, Model& model);
 
 // Assigns the entry with the same name to each tensor of the model. Reads each entry once to check its numbers; invalid
@@ -36,7 +37,7 @@ void check_model(const ImportanceFile& file, bool any_model, const std::string& 
 //   calibration looks their rows up instead of multiplying by them.
 // Weights that are all 0 are used as they are with Missing::kNone, as in the reference, with a warning; otherwise they
 // count as missing. All experts and all tensors that do not use data of their own get one warning; Importance::note
-// says it of each.
+// records it for each tensor.
 Status attach_importance(const MergedImportance& data, const Selection& selection, CoveragePolicy policy, Model& model);
 
 }  // namespace ggufmill

@@ -147,8 +147,8 @@ Form<ImportanceOptions> importance_form() {
                                                     {"none", Missing::kNone},
                                                     {"mean", Missing::kMean},
                                                     {"neighbours", Missing::kNeighbours}}),
-                                     "What is used for experts that saw too few tokens, and for tensors without data; "
-                                     "except with `none`, data that is all zeros is none. "
+                                     "What is used for experts that saw too few tokens, and for tensors without data. "
+                                     "Except with `none`, data that is all zeros counts as missing. "
                                      "`none`: no importance, as in llama-quantize; some types always require data. "
                                      "`mean`: experts get the mean of the others of their tensor. `neighbours`: as "
                                      "`mean`, and tensors get the data of the same tensor in the nearest layer, or the "

@@ -42,7 +42,7 @@ std::optional<double> number_in(std::string_view cell) {
   double value = 0;
   const auto read = std::from_chars(cell.data(), cell.data() + cell.size(), value);
   if (read.ec == std::errc::invalid_argument || read.ptr != cell.data() + cell.size()) return {};
-  if (read.ec == std::errc::result_out_of_range) return INFINITY;
+  if (read.ec == std::errc::result_out_of_range) return cell.find("e-") == cell.npos ? INFINITY : 0;
   return value;
 }
 
@@ -83,7 +83,10 @@ class CsvReader {
   Status add(const std::vector<std::string>& cells) {
     const TypeInfo* type = cells.size() > type_column_ ? types_.find(cells[type_column_]) : nullptr;
     if (!type) return ok();
-    if (cells.size() != names_.size())
+    const bool has_more =
+        cells.size() > names_.size() && std::any_of(cells.begin() + static_cast<std::ptrdiff_t>(names_.size()),
+                                                    cells.end(), [](const std::string& cell) { return !cell.empty(); });
+    if (cells.size() < names_.size() || has_more)
       return error(fmt::format("the line of {} has {} cells, but the first line of the table {}", type->name,
                                cells.size(), names_.size()),
                    "give each tensor of the first line a divergence; a cell may be empty");

@@ -151,7 +151,7 @@ class QuantizeStage final : public TargetStage {
     std::erase(target.inputs, target.measured);
     target.measured.clear();
     target.measurement = nullptr;
-    target.fault.reset();
+    target.measured_fault.reset();
   }
 
   // Applies the recipe and the rules. Returns the indices of the tensors they leave undecided.
@@ -254,7 +254,7 @@ class QuantizeStage final : public TargetStage {
   Status fill(Model& model, const std::vector<std::size_t>& open) const {
     if (model.notes.get(notes::kOnlyHeaders)) return ok();
     TargetOptions target = *options_.target;
-    if (target.fault) return *target.fault;
+    if (target.measured_fault) return *target.measured_fault;
     if (!target.measurement) return assume(model, open);
     const std::uint64_t other_bytes = model.notes.get(notes::kOtherBytes);
     Model measured = model;

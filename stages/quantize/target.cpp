@@ -17,7 +17,7 @@ constexpr double kLossScale = 0x1p59;  // sum of the largest losses, scaled to i
 
 constexpr std::string_view kUnmeasured = "the target is not measured yet";
 constexpr std::string_view kMeasureAgain =
-    "measure again with `ggufmill measure`, and --output FILE --overwrite for a file that `measured` names";
+    "run `ggufmill measure` again; if `measured` names a file, add --output FILE --overwrite";
 
 std::uint64_t alignment_of(const Model& model) { return model.notes.get(notes::kTensorAlignment); }
 
@@ -60,7 +60,7 @@ class Chooser {
     BOOST_OUTCOME_TRY(Measurement own, own_measurement());
     measurement_ = weighted_by_use(own, model_, options_.objective.least_use);
     BOOST_OUTCOME_TRY(divide());
-    BOOST_OUTCOME_TRY(check_bounds(open));
+    BOOST_OUTCOME_TRY(check_patterns(open));
     BOOST_OUTCOME_TRY(group(open));
     BOOST_OUTCOME_TRY(count(open));
     for (Group& group : groups_) {
@@ -129,15 +129,16 @@ class Chooser {
     return sum;
   }
 
-  // Returns true if these are the measurements of the tensor as this target measures it: all its rows, or the sample.
-  Result<bool> is_of(const MeasuredTensor& measured, const Tensor& tensor) const {
-    if (measured.made_of == measured_identity(tensor, options_.encoders)) return true;
+  // Returns how well an entry of a measurement fits a tensor: 2 if it is of this target's sample, whose types are those
+  // of this target; 1 if it is of all rows; otherwise 0.
+  Result<int> fitness(const MeasuredTensor& measured, const Tensor& tensor) const {
     BOOST_OUTCOME_TRY(const Tensor rows, sampled(tensor, options_.sample));
-    return measured.made_of == measured_identity(rows, options_.encoders);
+    if (measured.made_of == measured_identity(rows, options_.encoders)) return 2;
+    return measured.made_of == measured_identity(tensor, options_.encoders) ? 1 : 0;
   }
 
-  // Returns the measurement with one entry for each name: that of this model's tensor if there are several, as other
-  // outputs may measure the tensor in other ways.
+  // Returns the measurement with one entry for each name: the one that fits this model's tensor best if there are
+  // several, as other outputs may measure the tensor in other ways.
   Result<Measurement> own_measurement() const {
     std::map<std::string_view, const Tensor*> tensors;
     for (const Tensor& tensor : model_.tensors) tensors.emplace(tensor.name, &tensor);
@@ -145,8 +146,9 @@ class Chooser {
     for (const MeasuredTensor& each : options_.measurement->tensors) {
       const auto [known, is_new] = entries.emplace(each.name, &each);
       if (is_new || !tensors.contains(each.name)) continue;
-      BOOST_OUTCOME_TRY(const bool is_own, is_of(*known->second, *tensors.at(each.name)));
-      if (!is_own) known->second = &each;
+      BOOST_OUTCOME_TRY(const int before, fitness(*known->second, *tensors.at(each.name)));
+      BOOST_OUTCOME_TRY(const int now, fitness(each, *tensors.at(each.name)));
+      if (now > before) known->second = &each;
     }
     Measurement own = *options_.measurement;
     std::erase_if(own.tensors,
@@ -159,8 +161,8 @@ class Chooser {
     if (found == by_name_.end())
       return error_at(options_.origin, fmt::format("tensor {} was not measured", quoted_name(tensor.name)),
                       std::string(kMeasureAgain));
-    BOOST_OUTCOME_TRY(const bool is_own, is_of(*found->second, tensor));
-    if (is_own) return found->second;
+    BOOST_OUTCOME_TRY(const int fits, fitness(*found->second, tensor));
+    if (fits > 0) return found->second;
     return error_at(
         options_.origin,
         fmt::format("tensor {}, its importance data, its encoder or the sample has changed since {} was measured",
@@ -195,15 +197,22 @@ class Chooser {
   }
 
   // Refuses bounds without any tensor.
-  Status check_bounds(const std::vector<std::size_t>& open) const {
+  // Refuses groups and bounds that match no open tensor.
+  Status check_patterns(const std::vector<std::size_t>& open) const {
     Diagnostics unused;
-    for (const TypeBound& bound : options_.bounds) {
-      bool is_used = false;
+    const auto check = [&](const auto& pattern) -> Status {
       for (const std::size_t i : open) {
-        BOOST_OUTCOME_TRY(const bool fits, bound.match.matches(model_.tensors[i].name));
-        is_used = is_used || fits;
+        BOOST_OUTCOME_TRY(const bool fits, pattern.match.matches(model_.tensors[i].name));
+        if (fits) return ok();
       }
-      if (!is_used) unused.add(no_match(bound.match, bound.origin));
+      unused.add(no_match(pattern.match, pattern.origin));
+      return ok();
+    };
+    for (const TypeGroup& group : options_.groups) {
+      BOOST_OUTCOME_TRY(check(group));
+    }
+    for (const TypeBound& bound : options_.bounds) {
+      BOOST_OUTCOME_TRY(check(bound));
     }
     if (!unused.empty()) return unused.together();
     return ok();
@@ -212,7 +221,6 @@ class Chooser {
   // Returns for each open tensor the place in `open` of the first one that must have the same type.
   Result<std::vector<std::size_t>> first_of_groups(const std::vector<std::size_t>& open) const {
     std::vector<std::size_t> first;
-    Diagnostics unused;
     const auto first_of = [&](std::size_t place) {
       while (first[place] != place) place = first[place];
       return place;
@@ -228,9 +236,7 @@ class Chooser {
         const std::size_t a = first_of(known->second), b = first_of(place);
         first[std::max(a, b)] = std::min(a, b);
       }
-      if (by_layer.empty()) unused.add(no_match(group.match, group.origin));
     }
-    if (!unused.empty()) return unused.together();
     for (std::size_t place = 0; place < open.size(); ++place) first[place] = first_of(place);
     return first;
   }

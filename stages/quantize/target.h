@@ -44,14 +44,14 @@ struct TargetOptions {
   std::vector<const TypeInfo*> candidates;         // at least one
   std::string measured;                            // path of the measurement; empty: `run` measures first
   std::shared_ptr<const Measurement> measurement;  // read from `measured`, or given; null: not yet
-  std::optional<Error> fault;                      // `measured` could not be read
+  std::shared_ptr<const Error> measured_fault;     // why `measured` cannot be read; null: it can
   RowSample sample;                                // rows that a measurement reads
   EncodersByType encoders;                         // of types that do not get the tensor's
   Objective objective;
   bool objective_is_given = false;  // false: another objective replaces one that does not apply to this model
   std::string sensitivities;        // path of the probes; empty: none
   Probes probes;
-  std::shared_ptr<const Error> probes_fault;  // it cannot be read, which matters once types are chosen
+  std::shared_ptr<const Error> probes_fault;  // why `sensitivities` cannot be read; null: it can
   std::vector<TensorRule> rules;              // tensors of fixed types
   std::vector<TypeGroup> groups;
   std::vector<TypeBound> bounds;

@@ -291,10 +291,11 @@ Result<TargetOptions> options_of(TargetSettings settings, const Types& types) {
   if (auto measurement = read_measurement(options.measured))
     options.measurement = std::make_shared<const Measurement>(std::move(measurement).value());
   else
-    options.fault = named_at(settings.measured_origin, measurement.error(),
-                             fmt::format("write it with `ggufmill measure` and --output {} --overwrite; without "
-                                         "`measured`, `run` measures first",
-                                         options.measured));
+    options.measured_fault = std::make_shared<const Error>(
+        named_at(settings.measured_origin, measurement.error(),
+                 fmt::format("write it with `ggufmill measure` and --output {} --overwrite; without `measured`, `run` "
+                             "measures first",
+                             options.measured)));
   return options;
 }
 
