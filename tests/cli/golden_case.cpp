@@ -85,7 +85,8 @@ const Mask kMasks[] = {
     {std::regex("ggufmill-[0-9a-f]{32}"), "ggufmill-IDENTITY"},
     {std::regex("(JOB\\.job.* )[0-9]+ B"), "$1BYTES"},  // a claim contains the path of DIR
     {std::regex("(JOB\\.job\",\"output\":\"[^\"]*\",\"bytes\":)[0-9]+"), "$1BYTES"},
-    {std::regex("in [0-9.]+ s \\([0-9]+ MB/s\\), [0-9.]+ [KMGi]*B of buffers at most, [a-z]+ I/O by [a-z_]+"), "in TIME"},
+    {std::regex("in [0-9.]+ s \\([0-9]+ MB/s\\), [0-9.]+ [KMGi]*B of buffers at most, [a-z]+ I/O by [a-z_]+"),
+     "in TIME"},
     {std::regex("in [0-9.]+ s\\b"), "in TIME"},
     {std::regex("takes about [0-9.]+ [a-z]+"), "takes about TIME"},
     {std::regex("[0-9.]+ [a-zA-Z]+ are free"), "FREE are free"},
