@@ -110,7 +110,8 @@ TEST_CASE("a plan that takes tensors is written and read back") {
 TEST_CASE("nothing is taken of another source, or where what is not finite is treated in another way") {
   Earlier earlier;
   const std::string output = earlier.mixture("new.gguf", earlier.shard(1));
-  const std::string warning = fmt::format("'{}' has no tensors that this job can reuse", earlier.shard(1));
+  const std::string warning =
+      fmt::format("{}: '{}' has no tensors that this output can reuse", earlier.path("new.gguf"), earlier.shard(1));
   const Plan zeroed = earlier.plan(output, "nonfinite: zero\n");
   CHECK(taken(zeroed) == 0);
   CHECK(zeroed.warnings == std::vector{warning});

@@ -63,7 +63,7 @@ constexpr Defect kDefects[] = {
     {"defect_crash", "encode bounds: the process is killed by signal 6"},
 #endif
     {"defect_scratch", "encode bounds: the process "},
-    {"defect_zeros", "encode round trip: what it writes is decoded to values that are no nearer to the encoded ones "},
+    {"defect_zeros", "encode round trip: decoding its output gives values no closer to the input than zeros"},
     {"defect_values",
      "encode values: writes a scale that is not finite for values near zero, as the fields describe it"},
     {"defect_decoder", "decode bounds: reads byte 1 after the end of the target"},
