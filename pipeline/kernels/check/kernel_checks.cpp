@@ -246,12 +246,15 @@ std::string is_not_reentrant(const Subject& subject) {
     threads.emplace_back([&, i] {
       std::optional<GuardedCall> calls[kInputs];
       for (std::size_t k = 0; k < kInputs; ++k) calls[k].emplace(kernel, samples[i * kInputs + k].work);
-      for (round.arrive_and_wait(); !is_done; round.arrive_and_wait())
+      while (true) {
+        round.arrive_and_wait();
+        if (is_done) return;
         for (std::size_t call = 0; call < kCalls && !differs; ++call) {
           GuardedCall& one = *calls[call % kInputs];
           one.run();
           if (!std::ranges::equal(one.target(), expected[i * kInputs + call % kInputs])) differs = true;
         }
+      }
     });
   for (std::thread& thread : threads) thread.join();
   if (!differs) return {};
