@@ -217,11 +217,12 @@ std::string keeps_state(const Subject& subject) {
 }
 
 // Runs different inputs on several threads at once. Each thread alternates between two inputs in memory of its own, and
-// all begin each round together. The rounds take enough processor time that the system also interrupts calls where it
-// has fewer processors than threads.
+// all begin each round together. A round is long beside the time in which threads wake up, and the rounds take enough
+// processor time that the system also interrupts calls where it has fewer processors than threads.
 std::string is_not_reentrant(const Subject& subject) {
   constexpr std::size_t kThreads = 4, kInputs = 2;
-  constexpr int kCalls = 4, kLeastRounds = 2;
+  constexpr int kLeastRounds = 2;
+  constexpr std::chrono::milliseconds kRound{2};
   constexpr double kLeastSeconds = 0.1;  // of the process's processor time
   Random random(subject.seed + 2);
   const ggufmill_kernel& kernel = *subject.kernel;
@@ -249,10 +250,12 @@ std::string is_not_reentrant(const Subject& subject) {
       while (true) {
         round.arrive_and_wait();
         if (is_done) return;
-        for (std::size_t call = 0; call < kCalls && !differs; ++call) {
+        const auto end = std::chrono::steady_clock::now() + kRound;
+        for (std::size_t call = 0; call < kInputs || std::chrono::steady_clock::now() < end; ++call) {
           GuardedCall& one = *calls[call % kInputs];
           one.run();
           if (!std::ranges::equal(one.target(), expected[i * kInputs + call % kInputs])) differs = true;
+          if (differs) break;
         }
       }
     });
