@@ -1,169 +1,24 @@
 // Measures the error of every candidate type for every tensor of a job's targets.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <deque>
 #include <map>
 #include <memory>
 
 #include "pipeline/api/check.h"
 #include "pipeline/api/context.h"
 #include "pipeline/api/measurement_cache.h"
+#include "pipeline/api/wanted_tensors.h"
 #include "pipeline/core/text.h"
 #include "pipeline/graph/bind.h"
 #include "pipeline/plan/step_layout.h"
 #include "pipeline/plan/written.h"
-#include "stages/importance/computed_importance.h"
 
 namespace ggufmill {
 namespace {
-
-// A tensor of a model, and the rows of it that are measured.
-struct SampledTensor {
-  const Tensor* all = nullptr;
-  Tensor rows;
-  std::string identity;  // measured_identity() of the rows
-
-  // The rows of the whole tensor divided by the rows of the sample.
-  double scale() const { return static_cast<double>(all->shape().rows()) / static_cast<double>(rows.shape().rows()); }
-};
-
-// The tensors for which the targets of a job choose types, with all their candidates. A tensor whose values,
-// importance, sample or encoders differ between outputs has one entry for each.
-struct Wanted {
-  std::vector<Undecided> models;      // the samples point into these, so none may move
-  std::deque<SampledTensor> samples;  // a deque never moves its elements
-  std::vector<Measured> tensors;      // point to the rows of samples
-  std::map<std::pair<std::string_view, std::string>, std::size_t> places;  // in `tensors`, by name and identity
-  std::map<const Tensor*, const SampledTensor*> sample_of;
-  std::vector<std::string> warnings{};
-};
-
-bool takes(const TypeInfo& type, const Tensor& tensor, const Kernels& kernels) {
-  if (tensor.shape().columns() % type.block_elements != 0) return false;
-  if (&type == &tensor.source_type() || type.is_f32()) return true;
-  const KernelChoice* encode = kernels.encode(type.id);
-  return encode && (tensor.importance || !(encode->kernel->flags & GGUFMILL_NEEDS_IMPORTANCE));
-}
-
-// Open tensors of an output without importance, and the candidates that need it.
-struct WithoutImportance {
-  std::vector<std::string> tensors;     // quoted
-  std::vector<std::string_view> types;  // each once
-
-  void add(const Tensor& tensor, const std::vector<const TypeInfo*>& needing) {
-    tensors.push_back(quoted_name(tensor.name));
-    for (const TypeInfo* type : needing)
-      if (std::ranges::count(types, type->name) == 0) types.push_back(type->name);
-  }
-  std::string first_tensors() const {
-    constexpr std::size_t kShown = 3;
-    const auto shown = std::span(tensors).first(std::min(tensors.size(), kShown));
-    return fmt::format("{}{}", fmt::join(shown, ", "), tensors.size() > kShown ? ", ..." : "");
-  }
-};
-
-// Returns the types that fit a tensor, but need importance, which it does not have.
-std::vector<const TypeInfo*> types_without_importance(const Tensor& tensor, const TargetOptions& target,
-                                                      const Kernels& kernels) {
-  std::vector<const TypeInfo*> types;
-  for (const TypeInfo* type : target.candidates)
-    if (!takes(*type, tensor, kernels) && tensor.shape().columns() % type->block_elements == 0 &&
-        kernels.encode(type->id))
-      types.push_back(type);
-  return types;
-}
-
-Error no_importance(const WithoutImportance& without, const TargetOptions& target, const Model& model) {
-  const bool is_given = model.notes.get(notes::kImportanceGiven);
-  const std::string types = fmt::format("{}", fmt::join(without.types, ", "));
-  Error error = error_at(
-      target.origin,
-      is_given ? fmt::format(
-                     "the importance file has no data for some tensors, but all candidates that fit need it: {}", types)
-               : fmt::format("no importance matrix is given, but all candidates that fit need one: {}", types),
-      is_given ? "add `candidates` that do not need it, or set types: tensors: [{match: .., type: ..}]"
-               : "add one: stages: [{importance: {file: imatrix.gguf}}]; or add `candidates` that do not need one");
-  error.detail += fmt::format("{}tensors without importance: {} ({})", error.detail.empty() ? "" : "\n",
-                              without.tensors.size(), without.first_tensors());
-  return error;
-}
-
-std::string fewer_candidates(const WithoutImportance& without) {
-  return fmt::format("{} without importance cannot become {}, which {} it: {}",
-                     counted(without.tensors.size(), "tensor"), fmt::join(without.types, ", "),
-                     without.types.size() == 1 ? "needs" : "need", without.first_tensors());
-}
-
-// Returns the type that a tensor is measured as if only its energy is needed: the largest candidate that changes
-// values.
-const TypeInfo* energy_type(const Tensor& tensor, const TargetOptions& target, const Kernels& kernels) {
-  const TypeInfo* largest = nullptr;
-  for (const TypeInfo* type : target.candidates)
-    if (type != &tensor.source_type() && !type->is_f32() && takes(*type, tensor, kernels) &&
-        (!largest || type->bits_per_weight() > largest->bits_per_weight()))
-      largest = type;
-  return largest ? largest : &type_named(tensor.source_type().name == "BF16" ? "F16" : "BF16");
-}
-
-// A tensor of a model, by index, and the types that it is measured as.
-struct WantedTypes {
-  std::size_t tensor = 0;
-  std::vector<const TypeInfo*> types{};
-};
-
-// Returns what the target of an output has to know: candidates of the open tensors, and the energy of others. Refuses
-// tensors without a candidate because they have no importance, and adds a warning for those that have fewer.
-Result<std::vector<WantedTypes>> types_wanted(const Undecided& made, const Kernels& kernels,
-                                              std::vector<std::string>& warnings) {
-  const bool has_final_importance = std::ranges::none_of(made.model.problems, wants_importance);
-  std::vector<WantedTypes> wanted;
-  WithoutImportance refused, limited;
-  for (const std::size_t i : made.open) {
-    const Tensor& tensor = made.model.tensors[i];
-    std::vector<const TypeInfo*> types = made.target->candidates;
-    std::erase_if(types, [&](const TypeInfo* type) { return !takes(*type, tensor, kernels); });
-    const auto needing = types_without_importance(tensor, *made.target, kernels);
-    if (!needing.empty() && has_final_importance) (types.empty() ? refused : limited).add(tensor, needing);
-    wanted.push_back({i, std::move(types)});
-  }
-  if (!refused.tensors.empty()) return no_importance(refused, *made.target, made.model);
-  if (!limited.tensors.empty()) warnings.push_back(fewer_candidates(limited));
-  for (const std::size_t i : made.energies)
-    wanted.push_back({i, {energy_type(made.model.tensors[i], *made.target, kernels)}});
-  return wanted;
-}
-
-Status add_target(const JobOutput& output, const Model& shared, const Kernels& kernels, Wanted& wanted) {
-  BOOST_OUTCOME_TRY(auto found, undecided(output.stages, shared));
-  if (!found || found->target->measurement) return ok();
-  const Undecided& made = wanted.models.emplace_back(*std::move(found));
-  BOOST_OUTCOME_TRY(const std::vector<WantedTypes> all, types_wanted(made, kernels, wanted.warnings));
-  for (const auto& [i, types] : all) {
-    const Tensor& tensor = made.model.tensors[i];
-    BOOST_OUTCOME_TRY(Tensor rows, sampled(tensor, made.target->sample));
-    const EncodersByType& encoders = made.target->encoders;
-    const std::string identity = measured_identity(rows, encoders);
-    const auto [known, is_new] = wanted.places.try_emplace({tensor.name, identity}, wanted.tensors.size());
-    if (is_new) {
-      const SampledTensor& sample = wanted.samples.emplace_back(SampledTensor{&tensor, rows, identity});
-      wanted.tensors.push_back({&sample.rows, {}, {}, sample.scale() != 1});
-      wanted.sample_of.emplace(&sample.rows, &sample);
-    }
-    Measured& measured = wanted.tensors[known->second];
-    for (const TypeInfo* type : types)
-      if (std::ranges::count(measured.types, type) == 0) {
-        const auto own = encoders.find(type);
-        measured.types.push_back(type);
-        measured.encoders.push_back(own == encoders.end() ? tensor.encoder : own->second);
-      }
-  }
-  return ok();
-}
 
 // Collects `sum` of each matrix and, if `weighted`, also `weighted_sum`.
 MatrixSums sums_of(const std::vector<ErrorSums>& matrices, bool weighted, double scale, double ErrorSums::*sum,
@@ -437,41 +292,6 @@ class Measurer {
   std::vector<std::vector<Cell>> cells_;  // for each tensor and each of its types
   std::uint64_t done_bytes_ = 0, all_bytes_ = 0;
 };
-
-// Returns the request of the outputs that have targets. All must want the same model, because a measurement is of one.
-Result<PartRequest> measured_request(const Job& job) {
-  const JobOutput* first = nullptr;
-  for (const JobOutput& output : job.outputs) {
-    if (std::ranges::none_of(output.stages, [](const auto& stage) { return target_of(*stage) != nullptr; })) continue;
-    if (!first) first = &output;
-    if (!output.request().is_same_model(first->request()))
-      return error_at(output.origin, "the outputs with a target must be of the same part and outtype",
-                      "choose types for the other part in a job of its own");
-  }
-  return first ? first->request() : PartRequest{};
-}
-
-Result<Model> measured_model(const Job& job) {
-  BOOST_OUTCOME_TRY(const PartRequest request, measured_request(job));
-  return shared_model(job, request);
-}
-
-Result<Wanted> wanted_of(const Job& job, const Model& shared, const Kernels& kernels) {
-  Wanted wanted;
-  wanted.models.reserve(job.outputs.size());
-  for (const JobOutput& output : job.outputs) {
-    BOOST_OUTCOME_TRY(add_target(output, shared, kernels, wanted));
-  }
-  if (wanted.models.empty())
-    return usage_error("no output of the job has a target, so there is nothing to measure",
-                       "set a target, for example quantize: {target: {bits: 4.5}}");
-  std::erase_if(wanted.tensors, [](const Measured& each) { return each.types.empty(); });
-  return wanted;
-}
-
-}  // namespace
-
-namespace {
 
 // The tensors of a job that are measured, and what is known of them.
 class JobMeasurer {

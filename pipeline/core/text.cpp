@@ -1,12 +1,14 @@
 #include "pipeline/core/text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <span>
 
 namespace ggufmill {
 namespace {
@@ -179,6 +181,12 @@ std::string human_bytes(std::uint64_t bytes) {
     unit = next;
   }
   return fmt::format("{:.2f} {}", amount, unit);
+}
+
+std::string list_some(const std::vector<std::string>& texts) {
+  constexpr std::size_t kShown = 3;
+  const auto shown = std::span(texts).first(std::min(texts.size(), kShown));
+  return fmt::format("{}{}", fmt::join(shown, ", "), texts.size() > kShown ? ", ..." : "");
 }
 
 std::string counted(std::uint64_t count, std::string_view noun) {

@@ -39,6 +39,9 @@ std::string shell_word(std::string_view word);
 // Formats a size for people: "1.50 GiB".
 std::string human_bytes(std::uint64_t bytes);
 
+// Joins the first three texts for a message: "a, b, c, ...".
+std::string list_some(const std::vector<std::string>& texts);
+
 // Formats a number of things: "1 tensor", "2 tensors".
 std::string counted(std::uint64_t count, std::string_view noun);
 

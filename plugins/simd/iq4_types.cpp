@@ -20,7 +20,7 @@ class Search {
     const Floats extreme = simd::extreme<kSub>([&](int i) { return trials_.value(i); }, magnitude);
     try_opposite(extreme);
     try_close(extreme);
-    return hn::IfThenZeroElse(hn::Abs(extreme) < floats(reference::kZeroGroup), scale_);
+    return hn::IfThenZeroElse(magnitude < floats(reference::kZeroGroup), scale_);
   }
   static Words level(Floats scaled) { return Iq4Place(scaled).level(); }
 

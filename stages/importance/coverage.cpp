@@ -15,15 +15,6 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kNamesShown = 3;
-
-// Returns "a, b, c, ..." of texts.
-std::string list_some(const std::vector<std::string>& texts) {
-  std::string list;
-  for (std::size_t i = 0; i < std::min(texts.size(), kNamesShown); ++i) list += (i == 0 ? "" : ", ") + texts[i];
-  return texts.size() > kNamesShown ? list.append(", ...") : list;
-}
-
 // Returns true for token embeddings: their rows are looked up, never multiplied.
 bool is_token_embedding(const std::string& name) {
   return name == "token_embd.weight" || name == "per_layer_token_embd.weight";
@@ -177,7 +168,7 @@ class Coverage {
     for (const Tensor& tensor : model_.tensors)
       if (starved_.count(tensor.name) > 0) names.push_back(quoted_name(tensor.name));
     if (!names.empty())
-      warn(fmt::format("{} tensors have no data in any expert and get no importance: {}", names.size(),
+      warn(fmt::format("no expert has data, so there is no importance for {}: {}", counted(names.size(), "tensor"),
                        list_some(names)));
   }
 

@@ -289,5 +289,5 @@ TEST_CASE("the mean of experts that all saw no token does not exist, which is a 
   const Model model = moe.with({{kExperts, {0, 0, 0, 0, 0, 0}, {0, 0, 0}}}, "missing: mean");
   CHECK_FALSE(tensor(model, kExperts).importance);
   REQUIRE(model.warnings.size() == 1);
-  CHECK(model.warnings[0].ends_with("1 tensors have no data in any expert and get no importance: 'blk.0.exps.weight'"));
+  CHECK(model.warnings[0].ends_with("no expert has data, so there is no importance for 1 tensor: 'blk.0.exps.weight'"));
 }

@@ -45,6 +45,11 @@ std::string why_plain(const Recipe& recipe, const Tensor& tensor, const TypeInfo
   return fmt::format("{} rows are not a multiple of the {} that {} interleaves", rows, type.group_rows, type.name);
 }
 
+Error no_match(const Pattern& pattern, const Origin& origin, std::string_view why) {
+  return error_at(origin, fmt::format("no tensor matches '{}'", pattern.text()),
+                  fmt::format("`ggufmill inspect` lists the tensors{}{}", why.empty() ? "" : "; ", why));
+}
+
 bool is_of_activations(const TypeInfo& type) { return type.name == "Q8_1" || type.name == "Q8_K"; }
 
 Result<const Rule*> Decider::first(const std::vector<Rule>& rules, const TensorFacts& facts,

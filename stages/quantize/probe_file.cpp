@@ -42,7 +42,7 @@ std::optional<double> number_in(std::string_view cell) {
   double value = 0;
   const auto read = std::from_chars(cell.data(), cell.data() + cell.size(), value);
   if (read.ec == std::errc::invalid_argument || read.ptr != cell.data() + cell.size()) return {};
-  if (read.ec == std::errc::result_out_of_range) return cell.find("e-") == cell.npos ? INFINITY : 0;
+  if (read.ec == std::errc::result_out_of_range) return cell.find('-', 1) == cell.npos ? INFINITY : 0;
   return value;
 }
 
@@ -80,13 +80,11 @@ class CsvReader {
     return input_error(fmt::format("{}:{}", path_, line_), std::move(what), std::move(help));
   }
 
-  Status add(const std::vector<std::string>& cells) {
+  Status add(std::vector<std::string> cells) {
     const TypeInfo* type = cells.size() > type_column_ ? types_.find(cells[type_column_]) : nullptr;
     if (!type) return ok();
-    const bool has_more =
-        cells.size() > names_.size() && std::any_of(cells.begin() + static_cast<std::ptrdiff_t>(names_.size()),
-                                                    cells.end(), [](const std::string& cell) { return !cell.empty(); });
-    if (cells.size() < names_.size() || has_more)
+    while (cells.size() > names_.size() && cells.back().empty()) cells.pop_back();
+    if (cells.size() != names_.size())
       return error(fmt::format("the line of {} has {} cells, but the first line of the table {}", type->name,
                                cells.size(), names_.size()),
                    "give each tensor of the first line a divergence; a cell may be empty");

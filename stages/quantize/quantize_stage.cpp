@@ -211,8 +211,7 @@ class QuantizeStage final : public TargetStage {
       BOOST_OUTCOME_TRY(const bool match, options_.repack->match->matches(tensor.name));
       if (match) return ok();
     }
-    return error_at(options_.repack->origin, fmt::format("no tensor matches '{}'", options_.repack->match->text()),
-                    "`ggufmill inspect` lists the tensors");
+    return no_match(*options_.repack->match, options_.repack->origin);
   }
 
   Result<const TypeInfo*> repacked_type(const Tensor& tensor) const {
@@ -342,10 +341,7 @@ class QuantizeStage final : public TargetStage {
 
   // Returns the number of names and the first few.
   static std::string listed(const std::vector<std::string>& names) {
-    constexpr std::size_t kShown = 3;
-    const auto shown = std::span(names).first(std::min(names.size(), kShown));
-    return fmt::format(" ({} in total): {}{}", names.size(), fmt::join(shown, ", "),
-                       names.size() > kShown ? ", ..." : "");
+    return fmt::format(" ({} in total): {}", names.size(), list_some(names));
   }
 
   // Says what was minimized, and what was gained over the recipes of the same size.
@@ -394,10 +390,10 @@ class QuantizeStage final : public TargetStage {
   void warn_of_rest(Model& model, const std::vector<std::size_t>& open) const {
     if (open.empty()) return;
     const bool is_one = open.size() == 1;
-    model.warnings.push_back(fmt::format(
-        "{} of {} tensor{} {} type, because no line of {} matches {}: {}{}", open.size(), model.tensors.size(),
-        model.tensors.size() == 1 ? "" : "s", is_one ? "keeps its" : "keep their", options_.recipe.name,
-        is_one ? "it" : "them", quoted_name(model.tensors[open[0]].name), is_one ? "" : ", ..."));
+    model.warnings.push_back(fmt::format("{} of {} {} type, because no line of {} matches {}: {}{}", open.size(),
+                                         counted(model.tensors.size(), "tensor"), is_one ? "keeps its" : "keep their",
+                                         options_.recipe.name, is_one ? "it" : "them",
+                                         quoted_name(model.tensors[open[0]].name), is_one ? "" : ", ..."));
   }
 
   void warn_of_unused_encoders(Model& model) const {
@@ -426,8 +422,7 @@ class QuantizeStage final : public TargetStage {
     Diagnostics unused;
     for (const TensorRule& rule : rules) {
       if (rule.used || rule.optional) continue;
-      unused.add(error_at(rule.origin, fmt::format("no tensor matches '{}'", rule.match.text()),
-                          "`ggufmill inspect` lists the tensors; an earlier rule may have matched them all"));
+      unused.add(no_match(rule.match, rule.origin, "an earlier rule may have matched them all"));
     }
     if (!unused.empty()) return unused.together();
     return ok();

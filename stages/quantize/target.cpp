@@ -186,14 +186,8 @@ class Chooser {
     }
     for (std::size_t b = 0; b < budgets.size(); ++b)
       if (budgets[b].tensors && !is_used[b])
-        return error_at(budgets[b].origin, fmt::format("no tensor matches '{}'", budgets[b].tensors->text()),
-                        "`ggufmill inspect` lists the tensors; an earlier budget may have matched them all");
+        return no_match(*budgets[b].tensors, budgets[b].origin, "an earlier budget may have matched them all");
     return ok();
-  }
-
-  static Error no_match(const Pattern& pattern, const Origin& origin) {
-    return error_at(origin, fmt::format("no tensor matches '{}'", pattern.text()),
-                    "`ggufmill inspect` lists the tensors; rules in `tensors` may have matched them all");
   }
 
   // Refuses bounds without any tensor.
@@ -205,7 +199,7 @@ class Chooser {
         BOOST_OUTCOME_TRY(const bool fits, pattern.match.matches(model_.tensors[i].name));
         if (fits) return ok();
       }
-      unused.add(no_match(pattern.match, pattern.origin));
+      unused.add(no_match(pattern.match, pattern.origin, "rules in `tensors` may have matched them all"));
       return ok();
     };
     for (const TypeGroup& group : options_.groups) {

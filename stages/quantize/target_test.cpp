@@ -165,41 +165,61 @@ TEST_CASE("rules set types, groups share a type, and bounds limit it") {
   CHECK(named(model, "blk.1.ffn_up.weight").type->bits_per_weight() < 3.5);
 }
 
-TEST_CASE("a tensor with a type of its own still supplies its energy to the objective") {
-  const Sample open;
-  // The measurement of a tensor whose type is decided, as only its energy is needed.
+namespace {
+
+std::string with_rules(const std::string& rules) {
+  return fmt::format("{{target: {{bits: 4.5}}, {}{}}}", kTypes, rules);
+}
+
+constexpr const char* kThreeRules =
+    ", tensors: [{match: blk.0.ffn_down, type: Q6_K}, {match: '^token_embd', type: Q8_0, encoder: "
+    "{search: {effort: 3}}}, {match: '^output', type: Q8_0}]";
+
+// A sample that is measured for kThreeRules: of decided tensors, only the energy, and nothing of the head.
+Sample sample_of_three_rules() {
   Sample sample;
   for (MeasuredTensor& each : sample.measurement.tensors)
     if (each.name == "blk.0.ffn_down.weight" || each.name == "token_embd.weight")
       each.types.erase(each.types.begin() + 1, each.types.end());
   std::erase_if(sample.measurement.tensors, [](const MeasuredTensor& each) { return each.name == "output.weight"; });
-  const auto text = [](const std::string& more) {
-    return fmt::format("{{target: {{bits: 4.5}}, {}{}}}", kTypes, more);
-  };
-  const auto counts_of = [](const Model& model, const std::string& name) {
-    const std::string& reason = named(model, name).reason;
-    return reason.substr(0, reason.find(';'));
-  };
-  const std::string rules =
-      ", tensors: [{match: blk.0.ffn_down, type: Q6_K}, {match: '^token_embd', type: Q8_0, encoder: "
-      "{search: {effort: 3}}}, {match: '^output', type: Q8_0}]";
-  const Model model = chosen(text(rules), sample);
+  return sample;
+}
+
+std::string counts_of(const Model& model, const std::string& name) {
+  const std::string& reason = named(model, name).reason;
+  return reason.substr(0, reason.find(';'));
+}
+
+}  // namespace
+
+TEST_CASE("a tensor with a type of its own still supplies its energy to the objective") {
+  const Model model = chosen(with_rules(kThreeRules), sample_of_three_rules());
   CHECK(model.warnings.empty());
   for (const char* name : {"blk.0.attn_q.weight", "blk.0.ffn_up.weight", "blk.1.ffn_down.weight"})
-    CHECK(counts_of(model, name) == counts_of(chosen(text(""), open), name));
-  const Undecided made = stage(text(rules), sample)->as_target()->undecided(sample.model).value();
+    CHECK(counts_of(model, name) == counts_of(chosen(with_rules(""), Sample()), name));
+}
+
+TEST_CASE("tensors with a type are measured like open ones if the objective uses their energy") {
+  const Sample sample = sample_of_three_rules();
+  const Undecided made = stage(with_rules(kThreeRules), sample)->as_target()->undecided(sample.model).value();
   REQUIRE(made.energies.size() == 2);
   CHECK(made.model.tensors[made.energies[0]].name == "token_embd.weight");
   CHECK(made.model.tensors[made.energies[0]].encoder.is_reference());
   CHECK(made.model.tensors[made.energies[1]].name == "blk.0.ffn_down.weight");
-  // An embedding that is not the head counts alone, even if the head was not measured.
-  const std::string head = text(", tensors: [{match: '^output', type: Q8_0}]");
-  Sample headless;
-  std::erase_if(headless.measurement.tensors, [](const MeasuredTensor& each) { return each.name == "output.weight"; });
-  CHECK(counts_of(chosen(head, headless), "token_embd.weight") == "stream: counts 1");
+}
+
+TEST_CASE("an embedding that is not the head counts alone, even if the head was not measured") {
+  Sample sample;
+  std::erase_if(sample.measurement.tensors, [](const MeasuredTensor& each) { return each.name == "output.weight"; });
+  const Model model = chosen(with_rules(", tensors: [{match: '^output', type: Q8_0}]"), sample);
+  CHECK(counts_of(model, "token_embd.weight") == "stream: counts 1");
+}
+
+TEST_CASE("an energy that was not measured is an error") {
+  Sample sample = sample_of_three_rules();
   std::erase_if(sample.measurement.tensors,
                 [](const MeasuredTensor& each) { return each.name == "token_embd.weight"; });
-  CHECK(refusal(text(rules), sample) == "tensor 'token_embd.weight' was not measured");
+  CHECK(refusal(with_rules(kThreeRules), sample) == "tensor 'token_embd.weight' was not measured");
 }
 
 namespace {

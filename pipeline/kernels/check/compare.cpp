@@ -51,9 +51,8 @@ class Comparison {
   // Runs as many rows as fill lanes of vectors and more, and rows as long as those of large models, on ordinary input.
   void run_large(const Pair& pair) {
     const std::uint64_t block = pair.tested.block_elements;
-    for (const std::uint64_t rows : {8, 17, 33, 65}) run_ordinary(pair, rows, (1 + random_.below(3)) * block);
-    run_ordinary(pair, 2, std::max<std::uint64_t>(4096 / block, 1) * block);
-    run_ordinary(pair, 1, (std::max<std::uint64_t>(30000 / block, 1) | 1) * block);
+    for (const std::uint64_t rows : kNumbersOfRows) run_ordinary(pair, rows, (1 + random_.below(3)) * block);
+    for (const Shape shape : long_shapes(pair.tested)) run_ordinary(pair, shape.rows, shape.blocks * block);
   }
 
  private:

@@ -28,29 +28,10 @@ namespace {
 
 using Side = GuardedBuffer::Side;
 
-struct Shape {
-  std::uint64_t rows = 1;
-  std::uint64_t blocks = 1;  // of a row
-};
-using Shapes = std::vector<Shape>;
-
 // A few rows of one block, a few, and enough that three rows are more than the widest kernels take at a time.
 const Shapes kSmall{{3, 1}, {3, 7}, {3, 12}};
 
-// Numbers of rows that leave lanes of vectors free, fill them, and exceed them.
-constexpr std::uint64_t kNumbersOfRows[] = {1, 2, 3, 7, 8, 16, 17, 33, 65};
-constexpr std::uint64_t kMostRows = 65;
-
-Shape long_rows(const ggufmill_kernel& kernel, std::uint64_t rows, std::uint64_t about) {
-  return {rows, std::max<std::uint64_t>(about / kernel.block_elements, 1)};
-}
-
-// Rows as long as those of large models, the longest with an odd number of blocks.
-Shapes long_shapes(const ggufmill_kernel& kernel) {
-  Shape longest = long_rows(kernel, 1, 30000);
-  longest.blocks |= 1;
-  return {long_rows(kernel, 2, 4096), longest};
-}
+constexpr std::uint64_t kMostRows = std::ranges::max(kNumbersOfRows);
 
 // Small shapes, one with many rows, and long ones.
 Shapes all_shapes(const ggufmill_kernel& kernel) {
@@ -380,7 +361,7 @@ std::string bad_values(const Subject& subject) {
 
 // ---- round trip ----
 
-// Returns whether decoded values are nearer to the encoded ones than zeros are.
+// Returns true if decoded values are nearer to the encoded ones than zeros are.
 bool is_near(const Subject& subject, const Sample& sample) {
   const Outcome encoded = try_kernel(*subject.kernel, sample.work);
   if (encoded.status != GGUFMILL_OK) return false;

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "pipeline/core/text.h"
+
 namespace ggufmill::conformance {
 
 KernelList kernels_of(const ggufmill_module& module) { return {module.kernels, module.kernel_count}; }
@@ -62,8 +64,18 @@ std::uint64_t target_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols
   return kernel.operation == GGUFMILL_ENCODE ? packed_row_bytes(kernel, cols) : cols * sizeof(float);
 }
 
+Shape long_rows(const ggufmill_kernel& kernel, std::uint64_t rows, std::uint64_t about) {
+  return {rows, std::max<std::uint64_t>(about / kernel.block_elements, 1)};
+}
+
+Shapes long_shapes(const ggufmill_kernel& kernel) {
+  Shape longest = long_rows(kernel, 1, 30000);
+  longest.blocks |= 1;
+  return {long_rows(kernel, 2, 4096), longest};
+}
+
 std::string describe_call(const ggufmill_kernel& kernel, const Work& work) {
-  return fmt::format("{} row{} of {} columns, {} bytes each{}", work.rows, work.rows == 1 ? "" : "s", work.cols,
+  return fmt::format("{} of {} columns, {} bytes each{}", counted(work.rows, "row"), work.cols,
                      packed_row_bytes(kernel, work.cols), work.importance.empty() ? "" : ", with importance");
 }
 

@@ -66,6 +66,19 @@ struct Placement {
   bool one_element_away = false;
 };
 
+struct Shape {
+  std::uint64_t rows = 1;
+  std::uint64_t blocks = 1;  // of a row
+};
+using Shapes = std::vector<Shape>;
+
+// Numbers of rows that leave lanes of vectors free, fill them, and exceed them.
+inline constexpr std::uint64_t kNumbersOfRows[] = {1, 2, 3, 7, 8, 16, 17, 33, 65};
+// Returns rows of about that many columns.
+Shape long_rows(const ggufmill_kernel& kernel, std::uint64_t rows, std::uint64_t about);
+// Returns rows as long as those of large models, the longest with an odd number of blocks.
+Shapes long_shapes(const ggufmill_kernel& kernel);
+
 // Returns a description such as "3 rows of 64 columns, 48 bytes each, with importance"; the bytes are those of a row of
 // the type, as the kernel describes it.
 std::string describe_call(const ggufmill_kernel& kernel, const Work& work);
