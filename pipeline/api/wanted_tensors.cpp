@@ -122,7 +122,7 @@ Status add_target(const JobOutput& output, const Model& shared, const Kernels& k
       if (std::ranges::count(measured.types, type) == 0) {
         const auto own = encoders.find(type);
         measured.types.push_back(type);
-        measured.encoders.push_back(own == encoders.end() ? tensor.encoder : own->second);
+        measured.encoders.push_back(as_measured(own == encoders.end() ? tensor.encoder : own->second));
       }
   }
   return ok();

@@ -39,8 +39,28 @@ TEST_CASE("a type whose lattice is not recognised has none") {
   CHECK(encoder_for(search_encoder(), type_named("Q4_0"), true).lattice == Lattice::kAuto);
 }
 
+TEST_CASE("the greatest effort compensates unless it is told not to") {
+  CHECK(usual_compensation(2) == Compensation::kNone);
+  CHECK(usual_compensation(3) == Compensation::kRows);
+}
+
+TEST_CASE("a type whose search cannot compensate does not") {
+  Encoder wanted = search_encoder();
+  wanted.compensation = Compensation::kRows;
+  CHECK(encoder_for(wanted, type_named("Q4_K"), true).compensation == Compensation::kRows);
+  CHECK(encoder_for(wanted, type_named("IQ3_S"), true).compensation == Compensation::kNone);
+}
+
+TEST_CASE("errors are measured without compensation") {
+  Encoder encoder = search_encoder();
+  encoder.compensation = Compensation::kRows;
+  CHECK(as_measured(encoder) == search_encoder());
+}
+
 TEST_CASE("an encoder is described with the options that it has") {
   CHECK(describe(reference_encoder()) == "reference");
   CHECK(describe({&reference_method(), Gain::kRow, 0, {}, Lattice::kAuto}) == "reference with row gain, lattice");
   CHECK(describe(search_encoder()) == "search (effort 2, row gain, lattice)");
+  CHECK(describe({&search_method(), Gain::kRow, 3, SearchWeights::kPlain, Lattice::kOff, Compensation::kRows}) ==
+        "search (effort 3, plain weights, compensation, row gain)");
 }

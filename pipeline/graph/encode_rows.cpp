@@ -112,11 +112,14 @@ class RowGain {
   const std::string& tensor_;
 };
 
+static_assert(Encoder::kRowsTogether == GGUFMILL_ROWS_TOGETHER);
+
 Status encode_plainly(const BoundEncoding& encoding, KernelCall call, const float* weights) {
   const Encoder& encoder = encoding.encoding->encoder;
   if (encoder.is_search()) {
     call.effort = encoder.effort;
     call.weights = static_cast<std::uint32_t>(encoder.weights.value());
+    call.compensate = encoder.compensation == Compensation::kRows ? 1 : 0;
   }
   BOOST_OUTCOME_TRY(run_kernel(encoding.encode, call, *encoding.name));
   if (encoder.gain == Gain::kNone) return ok();
@@ -207,7 +210,18 @@ Status apply_row_gain(const TypeInfo& type, const KernelChoice& decode, const Ha
 }
 
 Status encode_rows(const BoundEncoding& encoding, const KernelCall& call, const float* weights) {
-  return encoding.lattice ? LatticeRows(encoding, call, weights).encode() : encode_plainly(encoding, call, weights);
+  if (!encoding.lattice) return encode_plainly(encoding, call, weights);
+  // Rows are recognised within those that are compensated together, so that these do not depend on the tile.
+  const bool is_together = encoding.encoding->encoder.compensation == Compensation::kRows;
+  const std::uint64_t most = is_together ? Encoder::kRowsTogether : call.rows;
+  for (std::uint64_t first = 0; first < call.rows; first += most) {
+    KernelCall part = call;
+    part.rows = std::min(most, call.rows - first);
+    part.src = static_cast<const float*>(call.src) + first * call.cols;
+    part.dst = static_cast<std::byte*>(call.dst) + first * row_bytes(encoding.rows_type(), call.cols);
+    BOOST_OUTCOME_TRY(LatticeRows(encoding, part, weights).encode());
+  }
+  return ok();
 }
 
 }  // namespace ggufmill

@@ -13,7 +13,9 @@ struct HalfKernels {
 // Encodes rows of F32. With a lattice kernel, a row that it recognises as exact is written by it alone; a row that it
 // recognises as near is written by it if its error, the sum of w (x - y)^2, is less than that of the encoder.
 // `call.importance` is used by the kernel or the search if `encoding.importance` is set; `weights` are those of the
-// gain, or null for none. Fails with exit code 4 for values that are too large for the type, 1 if a kernel fails.
+// gain, or null for none. If the encoder compensates, the call's first row is the first of Encoder::kRowsTogether rows
+// of a matrix, and its last row the last of them or of the matrix. Fails with exit code 4 for values that are too large
+// for the type, 1 if a kernel fails.
 Status encode_rows(const BoundEncoding& encoding, const KernelCall& call, const float* weights);
 
 // Multiplies the scales of each encoded row of `call.dst` by sum(w x x) / sum(w x y), where x are the values in

@@ -61,7 +61,8 @@ constexpr double kHalfRounding = 1.0 / 1024;
 // Rows of weights that were quantized to a type before, encoded with a search.
 class LatticeBench {
  public:
-  explicit LatticeBench(std::string_view name) : type_(type_named(name)), x_(kRows * kColumns) {
+  explicit LatticeBench(std::string_view name, std::uint64_t rows = kRows)
+      : type_(type_named(name)), x_(rows * kColumns) {
     std::mt19937 random(2);
     for (float& value : x_) value = static_cast<float>(double(random()) / 4294967296.0 - 0.4);
     for (float& weight : weights_) weight = static_cast<float>(0.1 + double(random()) / 4294967296.0);
@@ -82,9 +83,11 @@ class LatticeBench {
     run(*kernels_->decode(bf16), {bytes.data(), x_.data(), kRows, kColumns, nullptr});
   }
 
-  std::vector<std::byte> encoded(Lattice lattice, std::uint64_t first = 0, std::uint64_t rows = kRows) const {
+  std::vector<std::byte> encoded(Lattice lattice, std::uint64_t first = 0, std::uint64_t rows = kRows,
+                                 Compensation compensation = Compensation::kNone) const {
     Encoder wanted = search_encoder();
     wanted.lattice = lattice;
+    wanted.compensation = compensation;
     Encoding encoding;
     encoding.type = &type_;
     encoding.encoder = encoder_for(wanted, type_, true);
@@ -173,6 +176,16 @@ TEST_CASE("the searches are those of the types that have one") {
   }
 }
 
+TEST_CASE("the searches that compensate are those of the types that can be compensated") {
+  const auto kernels = Kernels::load({}).value();
+  for (const TypeInfo& type : built_in_types()) {
+    if (!has_search(type)) continue;
+    INFO(type.name);
+    const std::uint32_t flags = kernels->encode(type.id, search_method())->kernel->flags;
+    CHECK(((flags & GGUFMILL_COMPENSATES) != 0) == has_compensation(type));
+  }
+}
+
 TEST_CASE("the lattice kernels are those of the types whose lattice is recognised") {
   for (const TypeInfo& type : built_in_types()) {
     INFO(type.name);
@@ -221,4 +234,16 @@ TEST_CASE("a row is recognised whatever other rows are encoded with it") {
   for (std::uint64_t row = 0; row < kRows; ++row)
     for (const std::byte each : bench.encoded(Lattice::kAuto, row, 1)) apart.push_back(each);
   CHECK(bench.encoded(Lattice::kAuto) == apart);
+}
+
+TEST_CASE("rows are compensated in the same groups however many are encoded together") {
+  constexpr std::uint64_t kTogether = Encoder::kRowsTogether, kAll = 2 * kTogether + 3;
+  LatticeBench bench("Q4_0", kAll);
+  bench.quantize(5, 2);  // recognised, so they are in no group
+  std::vector<std::byte> apart;
+  for (std::uint64_t first = 0; first < kAll; first += kTogether)
+    for (const std::byte each :
+         bench.encoded(Lattice::kAuto, first, std::min(kTogether, kAll - first), Compensation::kRows))
+      apart.push_back(each);
+  CHECK(bench.encoded(Lattice::kAuto, 0, kAll, Compensation::kRows) == apart);
 }

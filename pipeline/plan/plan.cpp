@@ -288,16 +288,20 @@ class PlanMaker {
 };
 
 // Divides the rows of a step, in whole groups, into as few units of at most kUnitBytes as possible, all about equal in
-// size.
+// size. If matrices end within a group, whole matrices are the groups.
 void add_units(const Plan& plan, std::size_t index, std::vector<Unit>& units) {
   const Expression& expression = *plan.steps[index].expression;
-  const std::uint64_t group = group_rows_of(plan.steps[index]), groups = expression.shape.rows() / group;
+  const std::uint64_t rows = expression.shape.rows(), matrix = expression.shape.dims[1];
+  std::uint64_t group = group_rows_of(plan.steps[index]);
+  if (rows != matrix && matrix % group != 0) group = matrix;
+  const std::uint64_t groups = ceil_div(rows, group);
   const std::uint64_t group_bytes = std::max<std::uint64_t>(capped_product(expression.row_bytes(), group), 1);
   const std::uint64_t most = std::max<std::uint64_t>(kUnitBytes / group_bytes, 1);
   const std::uint64_t count = (groups + most - 1) / most;
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t each = groups / count, longer = groups % count;
-    units.push_back({index, (i * each + std::min(i, longer)) * group, (each + (i < longer)) * group});
+    const std::uint64_t first = (i * each + std::min(i, longer)) * group;
+    units.push_back({index, first, std::min((each + (i < longer)) * group, rows - first)});
   }
 }
 

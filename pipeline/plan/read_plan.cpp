@@ -376,6 +376,7 @@ class Reader {
         throw InvalidPlan(fmt::format("the effort {} of a search does not exist", effort));
       encoder.effort = static_cast<std::uint32_t>(effort);
       encoder.weights = word_of<SearchWeights>(object, "weights", kSearchWeightWords);
+      encoder.compensation = word_of<Compensation>(object, "compensate", kCompensationWords);
     }
     if (encoder_for(encoder, type, importance) != encoder)
       throw InvalidPlan(fmt::format("{} has no encoder '{}'", type.name, describe(encoder)));

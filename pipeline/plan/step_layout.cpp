@@ -30,8 +30,13 @@ Work work_of(const Step& step, const Encoding& encoding) {
   return encoding.type->is_f32() ? Work::kDecode : Work::kEncode;
 }
 
+bool compensates(const Step& step) {
+  return std::ranges::any_of(
+      step.encodings, [](const Encoding& encoding) { return encoding.encoder.compensation == Compensation::kRows; });
+}
+
 std::uint64_t group_rows_of(const Step& step) {
-  std::uint64_t rows = 1;
+  std::uint64_t rows = compensates(step) ? Encoder::kRowsTogether : 1;
   for (const Expression* values : {step.expression.get(), step.compared.get()})
     if (values && values->operation == Operation::kInterleave)
       rows = std::max<std::uint64_t>({rows, values->type->group_rows, values->inputs[0]->type->group_rows});
@@ -45,7 +50,7 @@ StepLayout::StepLayout(const Plan& plan, const Step& step) : step_(&step), group
   add_encodings(plan);
   add_buffers();
   add_fixed_cost(plan);
-  stays_in_matrix_ = !assembled_.empty() || has_importance_;
+  stays_in_matrix_ = !assembled_.empty() || has_importance_ || compensates(step);
   copies_only_ = !step.compared && step.expression->as_extent() && buffers_.size() == 1;
 }
 
@@ -128,7 +133,7 @@ std::uint64_t StepLayout::of_bytes(std::uint64_t bytes) const { return capped_su
 
 std::uint64_t StepLayout::rows_within(std::uint64_t limit) const {
   const Shape& shape = step_->expression->shape;
-  const std::uint64_t groups = (stays_in_matrix_ ? shape.dims[1] : shape.rows()) / group_rows_;
+  const std::uint64_t groups = ceil_div(stays_in_matrix_ ? shape.dims[1] : shape.rows(), group_rows_);
   std::uint64_t fits = 1, too_many = capped_sum(groups, 1);
   while (too_many - fits > 1) {  // the cost increases with the rows
     const std::uint64_t middle = fits + (too_many - fits) / 2;
@@ -140,7 +145,8 @@ std::uint64_t StepLayout::rows_within(std::uint64_t limit) const {
 std::uint64_t StepLayout::rows_of_slab(std::uint64_t usual, std::uint64_t most) const {
   const std::uint64_t rows = rows_within(usual);
   if (step_->expression->as_extent()) return rows;
-  const ReadBound bound = read_bound(*step_->expression, {step_->expression->shape.columns(), rows, 1, 1});
+  const Shape& shape = step_->expression->shape;
+  const ReadBound bound = read_bound(*step_->expression, {shape.columns(), std::min(rows, shape.dims[1]), 1, 1});
   return bound.bytes / std::max<std::uint64_t>(bound.ranges, 1) < kPageBytes ? rows_within(std::max(usual, most))
                                                                              : rows;
 }
@@ -152,7 +158,8 @@ std::uint64_t StepLayout::bytes_within(std::uint64_t limit) const {
 }
 
 std::uint64_t StepLayout::least() const {
-  return copies_only_ ? of_bytes(step_->expression->grain_bytes()) : of_rows(group_rows_);
+  const std::uint64_t rows = std::max<std::uint64_t>(step_->expression->shape.dims[1], 1);
+  return copies_only_ ? of_bytes(step_->expression->grain_bytes()) : of_rows(std::min(group_rows_, rows));
 }
 
 std::vector<StepLayout> layouts_of(const Plan& plan) {

@@ -150,6 +150,7 @@ class Writer {
     if (!encoder.is_search()) return object;
     object["effort"] = encoder.effort;
     object["weights"] = kSearchWeightWords[static_cast<std::size_t>(encoder.weights.value())];
+    object["compensate"] = kCompensationWords[static_cast<std::size_t>(encoder.compensation)];
     return object;
   }
 

@@ -38,9 +38,13 @@ enum {
 
 /* Kernel flags; they apply only to encoding. */
 enum {
-  GGUFMILL_NEEDS_IMPORTANCE = 1u << 0,  /* `importance` is never null; the host refuses a job without it */
-  GGUFMILL_ACCEPTS_IMPORTANCE = 1u << 1 /* `importance` may be null; without either flag, it is always null */
+  GGUFMILL_NEEDS_IMPORTANCE = 1u << 0,   /* `importance` is never null; the host refuses a job without it */
+  GGUFMILL_ACCEPTS_IMPORTANCE = 1u << 1, /* `importance` may be null; without either flag, it is always null */
+  GGUFMILL_COMPENSATES = 1u << 2         /* a search that heeds `compensate`. Since 1.1 */
 };
+
+/* Number of rows whose encodings may depend on each other; the last rows of a matrix can be fewer. Since 1.1. */
+#define GGUFMILL_ROWS_TOGETHER 256
 
 /* Status of a run. Any other value is a failure specific to the kernel; the host reports it and stops the job. */
 enum {
@@ -59,8 +63,8 @@ enum {
 /* One call: `rows` complete rows of one tensor, with `cols` elements each. A row of a type is its header, if it has one
  * (`row_header_bytes`), and its blocks; nothing is between two rows.
  *
- * The output bytes of a row must depend only on that row, `cols`, `importance`, `effort` and `weights`: not on `rows`,
- * the thread, earlier calls or the ISA. */
+ * The output bytes of a row must depend only on that row, `cols`, `importance`, `effort` and `weights` (and other rows
+ * if `compensate` is 1): not on `rows`, the thread, earlier calls or the ISA. */
 typedef struct ggufmill_call {
   /* Input. Aligned only to the elements of the source type (2 bytes for F16, 4 for F32, 1 for blocks). Never overlaps
    * dst. For encoding, the host guarantees that all values are finite. */
@@ -77,9 +81,12 @@ typedef struct ggufmill_call {
   /* sizeof(ggufmill_call) of the host. A host has at least the members of the module's minor version. A module may use
    * members of later versions if the size includes them. */
   uint32_t size;
-  uint32_t effort;   /* of the encoder `search`: 1 to 3; more finds smaller errors and takes longer. Else 0 */
-  uint32_t weights;  /* of the encoder `search`: GGUFMILL_WEIGHTS_*. Else 0 */
-  uint32_t reserved; /* 0 */
+  uint32_t effort;  /* of the encoder `search`: 1 to 3; more finds smaller errors and takes longer. Else 0 */
+  uint32_t weights; /* of the encoder `search`: GGUFMILL_WEIGHTS_*. Else 0 */
+  /* 1 if the encoder `search` may let the errors of a row cancel, as other rows of the call suggest. Then `src` begins
+   * with the first of GGUFMILL_ROWS_TOGETHER rows of a matrix, and the bytes of a row also depend on those rows of the
+   * call. Only for kernels with GGUFMILL_COMPENSATES. Else 0 */
+  uint32_t compensate;
 } ggufmill_call;
 
 /* Executes one call. Must be reentrant. Must not leave an allocation behind after the call, perform I/O, throw

@@ -74,7 +74,7 @@ float find_scale(const float* x, const float* importance, float mean_square) {
 
 float inverse_or_zero(float value) { return value != 0 ? 1 / value : 0.0f; }
 
-void put_levels(const float* x, float inverse, std::uint8_t* qs) {
+void put_nearest_levels(const float* x, float inverse, std::uint8_t* qs) {
   std::uint8_t levels[kSub];
   for (int i = 0; i < kSub; ++i) levels[i] = nearest_value(inverse * x[i]);
   pack_nibbles(levels, qs);
@@ -86,6 +86,12 @@ void get_values(const std::uint8_t* qs, float scale, float* x) {
   for (int i = 0; i < kSub; ++i) x[i] = scale * kIq4Values[levels[i]];
 }
 
+float scale_of(const Iq4Xs::Block& block, int sub) {
+  const unsigned low = block.scales_l[sub / 2] >> (sub % 2 * 4) & 15u;
+  const unsigned high = load_u16(block.scales_h) >> (2 * sub) & 3u;
+  return block.d.load() * static_cast<float>(static_cast<int>(low | high << 4) - 32);
+}
+
 }  // namespace
 
 void Iq4Nl::decode(const Block& block, float* x) { get_values(block.qs, block.d.load(), x); }
@@ -94,16 +100,11 @@ void Iq4Nl::encode(const float* x, const float* importance, Block& block) {
   const float mean_square = sum_of_squares(x, kSub) * (2.0f / kSub);
   const float d = find_scale(x, importance, mean_square);
   block.d.store(d);
-  put_levels(x, inverse_or_zero(d), block.qs);
+  put_nearest_levels(x, inverse_or_zero(d), block.qs);
 }
 
 void Iq4Xs::decode(const Block& block, float* x) {
-  const float d = block.d.load();
-  for (int sub = 0; sub < 8; ++sub) {
-    const unsigned low = block.scales_l[sub / 2] >> (sub % 2 * 4) & 15u;
-    const unsigned high = load_u16(block.scales_h) >> (2 * sub) & 3u;
-    get_values(block.qs + 16 * sub, d * static_cast<float>(static_cast<int>(low | high << 4) - 32), x + kSub * sub);
-  }
+  for (int sub = 0; sub < 8; ++sub) get_values(block.qs + 16 * sub, scale_of(block, sub), x + kSub * sub);
 }
 
 void Iq4Nl::pack(float d, const std::uint8_t* levels, Block& block) {
@@ -134,10 +135,34 @@ void Iq4Xs::encode(const float* x, const float* importance, Block& block) {
   block.d.store(d);
   for (int sub = 0; sub < 8; ++sub) {
     const int level = clamp_level(nearest_int(inverse * scales[sub]), -32, 31);
-    put_levels(x + kSub * sub, inverse_or_zero(d * static_cast<float>(level)), block.qs + 16 * sub);
+    put_nearest_levels(x + kSub * sub, inverse_or_zero(d * static_cast<float>(level)), block.qs + 16 * sub);
     const unsigned stored = static_cast<unsigned>(level + 32);
     put_u8(block.scales_l[sub / 2], (stored & 15) << (sub % 2 * 4));
     put_u16(block.scales_h, stored >> 4 << (2 * sub));
+  }
+}
+
+void Iq4Nl::levels(const Block& block, std::uint8_t* levels) { unpack_nibbles(block.qs, levels); }
+
+void Iq4Nl::put_levels(const std::uint8_t* levels, Block& block) { pack_nibbles(levels, block.qs); }
+
+void Iq4Nl::lines(const Block& block, float* scales, float* offsets) {
+  scales[0] = block.d.load();
+  offsets[0] = 0;
+}
+
+void Iq4Xs::levels(const Block& block, std::uint8_t* levels) {
+  for (int sub = 0; sub < 8; ++sub) unpack_nibbles(block.qs + 16 * sub, levels + kSub * sub);
+}
+
+void Iq4Xs::put_levels(const std::uint8_t* levels, Block& block) {
+  for (int sub = 0; sub < 8; ++sub) pack_nibbles(levels + kSub * sub, block.qs + 16 * sub);
+}
+
+void Iq4Xs::lines(const Block& block, float* scales, float* offsets) {
+  for (int sub = 0; sub < 8; ++sub) {
+    scales[sub] = scale_of(block, sub);
+    offsets[sub] = 0;
   }
 }
 

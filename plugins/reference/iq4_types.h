@@ -18,6 +18,11 @@ struct Iq4Nl {
   static void decode(const Block& block, float* x);
   static void encode(const float* x, const float* importance, Block& block);
   static void pack(float d, const std::uint8_t* levels, Block& block);
+  static constexpr int kGroup = 32, kMostLevel = 15;
+  static constexpr bool kHasTable = true;
+  static void levels(const Block& block, std::uint8_t* levels);
+  static void put_levels(const std::uint8_t* levels, Block& block);
+  static void lines(const Block& block, float* scales, float* offsets);
 };
 
 // x = d * (s - 32) * value[q], with a 6-bit scale s for each of eight sub-blocks of 32.
@@ -34,6 +39,11 @@ struct Iq4Xs {
   static void encode(const float* x, const float* importance, Block& block);
   // `codes` are those of the scales, as stored.
   static void pack(float d, const std::uint8_t* codes, const std::uint8_t* levels, Block& block);
+  static constexpr int kGroup = 32, kMostLevel = 15;
+  static constexpr bool kHasTable = true;
+  static void levels(const Block& block, std::uint8_t* levels);
+  static void put_levels(const std::uint8_t* levels, Block& block);
+  static void lines(const Block& block, float* scales, float* offsets);
 };
 
 inline constexpr auto kIq4Kernels = kernels_of<Iq4Nl, Iq4Xs>();

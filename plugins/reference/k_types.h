@@ -24,6 +24,10 @@ struct Q2_K {
   // `scales` and `minimums` are codes, one of each for a group.
   static void pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
                    const std::uint8_t* levels, Block& block);
+  static constexpr int kGroup = 16, kMostLevel = 3;
+  static void levels(const Block& block, std::uint8_t* levels);
+  static void put_levels(const std::uint8_t* levels, Block& block);
+  static void lines(const Block& block, float* scales, float* offsets);
 };
 
 // 16 groups of 16: x = d * (scale - 32) * (q - 4), with 3-bit q.
@@ -40,6 +44,10 @@ struct Q3_K {
   static void encode(const float* x, const float* importance, Block& block);
   // `codes` and `levels` are stored as they are, that is, shifted to be positive.
   static void pack(float d, const std::uint8_t* codes, const std::uint8_t* levels, Block& block);
+  static constexpr int kGroup = 16, kMostLevel = 7;
+  static void levels(const Block& block, std::uint8_t* levels);
+  static void put_levels(const std::uint8_t* levels, Block& block);
+  static void lines(const Block& block, float* scales, float* offsets);
 };
 
 // 8 groups of 32: x = d * scale * q - dmin * minimum, with 4-bit q.
@@ -56,6 +64,10 @@ struct Q4_K {
   // `scales` and `minimums` are codes, one of each for a group.
   static void pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
                    const std::uint8_t* levels, Block& block);
+  static constexpr int kGroup = 32, kMostLevel = 15;
+  static void levels(const Block& block, std::uint8_t* levels);
+  static void put_levels(const std::uint8_t* levels, Block& block);
+  static void lines(const Block& block, float* scales, float* offsets);
 };
 
 // Like Q4_K, with 5-bit q.
@@ -73,6 +85,10 @@ struct Q5_K {
   // `scales` and `minimums` are codes, one of each for a group.
   static void pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
                    const std::uint8_t* levels, Block& block);
+  static constexpr int kGroup = 32, kMostLevel = 31;
+  static void levels(const Block& block, std::uint8_t* levels);
+  static void put_levels(const std::uint8_t* levels, Block& block);
+  static void lines(const Block& block, float* scales, float* offsets);
 };
 
 // 16 groups of 16: x = d * scale * (q - 32), with 6-bit q and signed 8-bit scales.
@@ -89,6 +105,10 @@ struct Q6_K {
   static void encode(const float* x, const float* importance, Block& block);
   // `codes` and `levels` are stored as they are, that is, shifted to be positive; codes of scales as signed bytes.
   static void pack(float d, const std::uint8_t* codes, const std::uint8_t* levels, Block& block);
+  static constexpr int kGroup = 16, kMostLevel = 63;
+  static void levels(const Block& block, std::uint8_t* levels);
+  static void put_levels(const std::uint8_t* levels, Block& block);
+  static void lines(const Block& block, float* scales, float* offsets);
 };
 
 // x = d * q, with 8-bit q; also stores the sums of q in 16 groups of 16.

@@ -85,7 +85,7 @@ void Q2_K::encode(const float* x, const float* importance, Block& block) {
   }
   for (int i = 0; i < kGroups; ++i) block.scales[i] = static_cast<std::uint8_t>(scales[i] | minimums[i] << 4);
   settle_levels(x, block, fitted.levels);
-  pack_crumbs(fitted.levels, 0, block.qs);
+  put_levels(fitted.levels, block);
 }
 
 void Q2_K::pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
@@ -93,7 +93,7 @@ void Q2_K::pack(float d, float dmin, const std::uint8_t* scales, const std::uint
   block.d.store(d);
   block.dmin.store(dmin);
   for (int i = 0; i < kGroups; ++i) block.scales[i] = static_cast<std::uint8_t>(scales[i] | minimums[i] << 4);
-  pack_crumbs(levels, 0, block.qs);
+  put_levels(levels, block);
 }
 
 void Q2_K::decode(const Block& block, float* x) {
@@ -104,6 +104,19 @@ void Q2_K::decode(const Block& block, float* x) {
     const float minimum = dmin * static_cast<float>(block.scales[group] >> 4);
     for (int i = group * kGroup; i < (group + 1) * kGroup; ++i)
       x[i] = scale * static_cast<float>(crumb(block.qs, i)) - minimum;
+  }
+}
+
+void Q2_K::levels(const Block& block, std::uint8_t* levels) {
+  for (int i = 0; i < kSuperBlock; ++i) levels[i] = static_cast<std::uint8_t>(crumb(block.qs, i));
+}
+
+void Q2_K::put_levels(const std::uint8_t* levels, Block& block) { pack_crumbs(levels, 0, block.qs); }
+
+void Q2_K::lines(const Block& block, float* scales, float* offsets) {
+  for (int group = 0; group < kGroups; ++group) {
+    scales[group] = block.d.load() * static_cast<float>(block.scales[group] & 0xf);
+    offsets[group] = -(block.dmin.load() * static_cast<float>(block.scales[group] >> 4));
   }
 }
 

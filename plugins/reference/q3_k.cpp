@@ -89,15 +89,13 @@ void Q3_K::encode(const float* x, const float* importance, Block& block) {
   block.d.store(importance ? fit_weighted(x, importance, levels, codes) : fit_plain(x, levels, codes));
   settle_levels(x, block.d.load(), codes, levels);
   pack_scales(codes, block.scales);
-  pack_third_bits(levels, block.hmask);
-  pack_crumbs(levels, 0, block.qs);
+  put_levels(levels, block);
 }
 
 void Q3_K::pack(float d, const std::uint8_t* codes, const std::uint8_t* levels, Block& block) {
   block.d.store(d);
   pack_scales(codes, block.scales);
-  pack_third_bits(levels, block.hmask);
-  pack_crumbs(levels, 0, block.qs);
+  put_levels(levels, block);
 }
 
 void Q3_K::decode(const Block& block, float* x) {
@@ -108,6 +106,23 @@ void Q3_K::decode(const Block& block, float* x) {
       const int third_bit = (block.hmask[i % 32] >> (i / 32)) & 1;
       x[i] = scale * static_cast<float>(static_cast<int>(crumb(block.qs, i)) - (third_bit ? 0 : 4));
     }
+  }
+}
+
+void Q3_K::levels(const Block& block, std::uint8_t* levels) {
+  for (int i = 0; i < kSuperBlock; ++i)
+    levels[i] = static_cast<std::uint8_t>(crumb(block.qs, i) | ((block.hmask[i % 32] >> (i / 32)) & 1u) << 2);
+}
+
+void Q3_K::put_levels(const std::uint8_t* levels, Block& block) {
+  pack_third_bits(levels, block.hmask);
+  pack_crumbs(levels, 0, block.qs);
+}
+
+void Q3_K::lines(const Block& block, float* scales, float* offsets) {
+  for (int group = 0; group < kGroups; ++group) {
+    scales[group] = block.d.load() * static_cast<float>(unpack_scale(block.scales, group));
+    offsets[group] = -4 * scales[group];
   }
 }
 

@@ -166,18 +166,27 @@ void decode_groups(const Block& block, const Level& level, float* x) {
   }
 }
 
+template <class Block>
+void lines_of(const Block& block, float* scales, float* offsets) {
+  const Codes codes = unpack_codes(block.scales);
+  for (int group = 0; group < kGroups; ++group) {
+    scales[group] = block.d.load() * static_cast<float>(codes.scales[group]);
+    offsets[group] = -(block.dmin.load() * static_cast<float>(codes.minimums[group]));
+  }
+}
+
 }  // namespace
 
 void Q4_K::encode(const float* x, const float* importance, Block& block) {
   Fitted fitted;
   encode_scales(x, importance, 15, {-1.0f, 0.1f, 20, ErrorMeasure::kSquared}, false, block, fitted);
-  pack_pairs(fitted.levels, block.qs);
+  put_levels(fitted.levels, block);
 }
 
 void Q4_K::pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
                 const std::uint8_t* levels, Block& block) {
   pack_scales(d, dmin, scales, minimums, block);
-  pack_pairs(levels, block.qs);
+  put_levels(levels, block);
 }
 
 void Q4_K::decode(const Block& block, float* x) {
@@ -188,20 +197,39 @@ void Q4_K::decode(const Block& block, float* x) {
 void Q5_K::encode(const float* x, const float* importance, Block& block) {
   Fitted fitted;
   encode_scales(x, importance, 31, {-0.5f, 0.1f, 15, ErrorMeasure::kSquared}, true, block, fitted);
-  pack_pairs(fitted.levels, block.qs);
-  pack_fifth_bits_of(fitted.levels, block.qh);
+  put_levels(fitted.levels, block);
 }
 
 void Q5_K::pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
                 const std::uint8_t* levels, Block& block) {
   pack_scales(d, dmin, scales, minimums, block);
-  pack_pairs(levels, block.qs);
-  pack_fifth_bits_of(levels, block.qh);
+  put_levels(levels, block);
 }
 
 void Q5_K::decode(const Block& block, float* x) {
   decode_groups(
       block, [&](int group, int i) { return nibble(block.qs, group, i) + ((block.qh[i] >> group) & 1 ? 16 : 0); }, x);
 }
+
+void Q4_K::levels(const Block& block, std::uint8_t* levels) {
+  for (int i = 0; i < kSuperBlock; ++i) levels[i] = static_cast<std::uint8_t>(nibble(block.qs, i / kGroup, i % kGroup));
+}
+
+void Q4_K::put_levels(const std::uint8_t* levels, Block& block) { pack_pairs(levels, block.qs); }
+
+void Q4_K::lines(const Block& block, float* scales, float* offsets) { lines_of(block, scales, offsets); }
+
+void Q5_K::levels(const Block& block, std::uint8_t* levels) {
+  for (int i = 0; i < kSuperBlock; ++i)
+    levels[i] = static_cast<std::uint8_t>(nibble(block.qs, i / kGroup, i % kGroup) |
+                                          ((block.qh[i % kGroup] >> (i / kGroup)) & 1) << 4);
+}
+
+void Q5_K::put_levels(const std::uint8_t* levels, Block& block) {
+  pack_pairs(levels, block.qs);
+  pack_fifth_bits_of(levels, block.qh);
+}
+
+void Q5_K::lines(const Block& block, float* scales, float* offsets) { lines_of(block, scales, offsets); }
 
 }  // namespace ggufmill::reference

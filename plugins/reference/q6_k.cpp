@@ -55,15 +55,13 @@ void Q6_K::encode(const float* x, const float* importance, Block& block) {
   for (int i = 0; i < kGroups; ++i)
     block.scales[i] = static_cast<std::uint8_t>(std::min(127, nearest_int(inverse * scales[i])));
   settle_levels(x, block, levels);
-  pack_low_nibbles(levels, block.ql);
-  pack_crumbs(levels, 4, block.qh);
+  put_levels(levels, block);
 }
 
 void Q6_K::pack(float d, const std::uint8_t* codes, const std::uint8_t* levels, Block& block) {
   block.d.store(d);
   std::memcpy(block.scales, codes, sizeof block.scales);
-  pack_low_nibbles(levels, block.ql);
-  pack_crumbs(levels, 4, block.qh);
+  put_levels(levels, block);
 }
 
 void Q6_K::decode(const Block& block, float* x) {
@@ -71,6 +69,23 @@ void Q6_K::decode(const Block& block, float* x) {
   for (int i = 0; i < kSuperBlock; ++i) {
     const int level = low_nibble(block.ql, i) + 16 * static_cast<int>(crumb(block.qh, i));
     x[i] = d * static_cast<float>(signed_byte(block.scales[i / kGroup])) * static_cast<float>(level - 32);
+  }
+}
+
+void Q6_K::levels(const Block& block, std::uint8_t* levels) {
+  for (int i = 0; i < kSuperBlock; ++i)
+    levels[i] = static_cast<std::uint8_t>(low_nibble(block.ql, i) + 16 * static_cast<int>(crumb(block.qh, i)));
+}
+
+void Q6_K::put_levels(const std::uint8_t* levels, Block& block) {
+  pack_low_nibbles(levels, block.ql);
+  pack_crumbs(levels, 4, block.qh);
+}
+
+void Q6_K::lines(const Block& block, float* scales, float* offsets) {
+  for (int group = 0; group < kGroups; ++group) {
+    scales[group] = block.d.load() * static_cast<float>(signed_byte(block.scales[group]));
+    offsets[group] = -32 * scales[group];
   }
 }
 

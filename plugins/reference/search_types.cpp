@@ -2,6 +2,7 @@
 
 #include "plugins/reference/search_types.h"
 
+#include "plugins/reference/compensate.h"
 #include "plugins/reference/search_book.h"
 #include "plugins/reference/search_codecs.h"
 #include "plugins/reference/search_fp4.h"
@@ -48,7 +49,7 @@ bool search_book(const float* x, const float* weights, std::uint32_t effort, typ
 
 template <class Codec, class Codes>
 int32_t search_codes(const ggufmill_call* call) {
-  return search_rows<Codec, search_block<Codec, Codes>>(call);
+  return after_search<Codec>(*call, search_rows<Codec, search_block<Codec, Codes>>(call));
 }
 
 template <class Codec, template <class> class Points>

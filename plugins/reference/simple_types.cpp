@@ -229,4 +229,52 @@ void Q5_1::encode_weighted(const float* x, const float* importance, float row_me
   pack_fifth_bits(levels, block.qh);
 }
 
+void Q4_0::levels(const Block& block, std::uint8_t* levels) { unpack_nibbles(block.qs, levels); }
+
+void Q4_0::put_levels(const std::uint8_t* levels, Block& block) { pack_nibbles(levels, block.qs); }
+
+void Q4_0::lines(const Block& block, float* scales, float* offsets) {
+  scales[0] = block.d.load();
+  offsets[0] = -8 * scales[0];
+}
+
+void Q4_1::levels(const Block& block, std::uint8_t* levels) { unpack_nibbles(block.qs, levels); }
+
+void Q4_1::put_levels(const std::uint8_t* levels, Block& block) { pack_nibbles(levels, block.qs); }
+
+void Q4_1::lines(const Block& block, float* scales, float* offsets) {
+  scales[0] = block.d.load();
+  offsets[0] = block.m.load();
+}
+
+void Q5_0::levels(const Block& block, std::uint8_t* levels) {
+  unpack_nibbles(block.qs, levels);
+  unpack_fifth_bits(block.qh, levels);
+}
+
+void Q5_0::put_levels(const std::uint8_t* levels, Block& block) {
+  pack_nibbles(levels, block.qs);
+  pack_fifth_bits(levels, block.qh);
+}
+
+void Q5_0::lines(const Block& block, float* scales, float* offsets) {
+  scales[0] = block.d.load();
+  offsets[0] = -16 * scales[0];
+}
+
+void Q5_1::levels(const Block& block, std::uint8_t* levels) {
+  unpack_nibbles(block.qs, levels);
+  unpack_fifth_bits(block.qh, levels);
+}
+
+void Q5_1::put_levels(const std::uint8_t* levels, Block& block) {
+  pack_nibbles(levels, block.qs);
+  pack_fifth_bits(levels, block.qh);
+}
+
+void Q5_1::lines(const Block& block, float* scales, float* offsets) {
+  scales[0] = block.d.load();
+  offsets[0] = block.m.load();
+}
+
 }  // namespace ggufmill::reference

@@ -20,6 +20,10 @@ struct Q4_0 {
   static void pack(float d, const std::uint8_t* levels, Block& block);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
+  static constexpr int kGroup = 32, kMostLevel = 15;
+  static void levels(const Block& block, std::uint8_t* levels);
+  static void put_levels(const std::uint8_t* levels, Block& block);
+  static void lines(const Block& block, float* scales, float* offsets);
 };
 
 // x = d * q + m.
@@ -34,6 +38,10 @@ struct Q4_1 {
   static void pack(float d, float m, const std::uint8_t* levels, Block& block);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
+  static constexpr int kGroup = 32, kMostLevel = 15;
+  static void levels(const Block& block, std::uint8_t* levels);
+  static void put_levels(const std::uint8_t* levels, Block& block);
+  static void lines(const Block& block, float* scales, float* offsets);
 };
 
 // x = d * (q - 16).
@@ -50,6 +58,10 @@ struct Q5_0 {
   static void pack(float d, const std::uint8_t* levels, Block& block);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
+  static constexpr int kGroup = 32, kMostLevel = 31;
+  static void levels(const Block& block, std::uint8_t* levels);
+  static void put_levels(const std::uint8_t* levels, Block& block);
+  static void lines(const Block& block, float* scales, float* offsets);
 };
 
 // x = d * q + m.
@@ -65,6 +77,10 @@ struct Q5_1 {
   static void pack(float d, float m, const std::uint8_t* levels, Block& block);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
+  static constexpr int kGroup = 32, kMostLevel = 31;
+  static void levels(const Block& block, std::uint8_t* levels);
+  static void put_levels(const std::uint8_t* levels, Block& block);
+  static void lines(const Block& block, float* scales, float* offsets);
 };
 
 // x = d * q.

@@ -2,6 +2,7 @@
 
 #include "plugins/simd/search_affine.h"
 
+#include "plugins/reference/compensate.h"
 #include "plugins/simd/search_types.h"
 
 namespace ggufmill::simd {
@@ -9,12 +10,14 @@ namespace {
 
 template <class Codec>
 std::int32_t search_blocks(const ggufmill_call* call) {
-  return BlockStream<Codec, reference::AffineCodes>(*call, search_affine<Codec>).run();
+  return reference::after_search<Codec>(*call,
+                                        BlockStream<Codec, reference::AffineCodes>(*call, search_affine<Codec>).run());
 }
 
 template <class Codec>
 std::int32_t search_lines(const ggufmill_call* call) {
-  return BlockStream<Codec, reference::LineCodes>(*call, search_line<Codec>).run();
+  return reference::after_search<Codec>(*call,
+                                        BlockStream<Codec, reference::LineCodes>(*call, search_line<Codec>).run());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "plugins/simd/search_scales.h"
 
+#include "plugins/reference/compensate.h"
 #include "plugins/simd/search_types.h"
 
 namespace ggufmill::simd {
@@ -9,12 +10,14 @@ namespace {
 
 template <class Codec>
 std::int32_t search_blocks(const ggufmill_call* call) {
-  return BlockStream<Codec, reference::ScaleCodes>(*call, search_scales<Codec>).run();
+  return reference::after_search<Codec>(*call,
+                                        BlockStream<Codec, reference::ScaleCodes>(*call, search_scales<Codec>).run());
 }
 
 template <class Codec>
 std::int32_t search_alone(const ggufmill_call* call) {
-  return BlockStream<Codec, reference::ScaleCodes>(*call, search_one_scale<Codec>).run();
+  return reference::after_search<Codec>(
+      *call, BlockStream<Codec, reference::ScaleCodes>(*call, search_one_scale<Codec>).run());
 }
 
 }  // namespace

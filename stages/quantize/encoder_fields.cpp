@@ -13,6 +13,7 @@ struct ReferenceSettings {
 struct SearchSettings {
   std::uint32_t effort = search_encoder().effort;
   std::optional<SearchWeights> weights{};
+  std::optional<Compensation> compensate{};
   Gain gain = search_encoder().gain;
   Lattice lattice = search_encoder().lattice;
 };
@@ -37,6 +38,14 @@ std::string lattice_doc() {
          types_with_lattice() + ".";
 }
 
+std::string compensation_doc() {
+  return "Errors that cancel: `rows` chooses levels again so that the errors of a row cancel where the inputs of the "
+         "layer are alike, which up to 256 rows of the matrix show. The error of single weights increases, that of the "
+         "layer's output decreases. It takes as long as a search of effort 2. The default is `rows` for effort 3, and "
+         "`none` for 1 and 2. Types: " +
+         types_with_compensation() + ".";
+}
+
 Form<EncoderSettings> settings_form() {
   const auto reference = map_of<ReferenceSettings>(
       {field("gain", &ReferenceSettings::gain, enumeration<Gain>(kGainWords), kGainDoc).example("row"),
@@ -50,6 +59,8 @@ Form<EncoderSettings> settings_form() {
       field("weights", &SearchSettings::weights, enumeration<SearchWeights>(kSearchWeightWords),
             "Weights of the squared errors: those of llama-quantize; importance times the fourth root of the square; "
             "importance; or none. The default is `quarter` with importance, and `plain` without."),
+      field("compensate", &SearchSettings::compensate, enumeration<Compensation>(kCompensationWords),
+            compensation_doc()),
       field("gain", &SearchSettings::gain, enumeration<Gain>(kGainWords), kGainDoc),
       field("lattice", &SearchSettings::lattice, enumeration<Lattice>(kLatticeWords), lattice_doc()),
   });
@@ -74,6 +85,7 @@ Encoder encoder_of(const EncoderSettings& settings) {
     encoder.method = &search_method();
     encoder.effort = settings.search->effort;
     encoder.weights = settings.search->weights;
+    encoder.compensation = settings.search->compensate.value_or(usual_compensation(encoder.effort));
     encoder.gain = settings.search->gain;
     encoder.lattice = settings.search->lattice;
   }

@@ -573,9 +573,18 @@ TEST_CASE("the encoders in use are recorded in the metadata") {
 }
 
 TEST_CASE("the options of a search replace its defaults") {
-  const auto model =
-      StageBench().run("{type: Q4_K, encoder: {search: {effort: 3, weights: ggml, gain: none, lattice: off}}}");
-  CHECK(encoder(model, "token_embd.weight") == Encoder{&search_method(), Gain::kNone, 3, SearchWeights::kGgml});
+  const auto model = StageBench().run(
+      "{type: Q4_K, encoder: {search: {effort: 1, weights: ggml, compensate: rows, gain: none, "
+      "lattice: off}}}");
+  CHECK(encoder(model, "token_embd.weight") ==
+        Encoder{&search_method(), Gain::kNone, 1, SearchWeights::kGgml, Lattice::kOff, Compensation::kRows});
+}
+
+TEST_CASE("a search of effort 3 compensates") {
+  const auto with = StageBench().run("{type: Q4_K, encoder: {search: {effort: 3}}}");
+  CHECK(encoder(with, "token_embd.weight").compensation == Compensation::kRows);
+  const auto without = StageBench().run("{type: Q4_K, encoder: {search: {effort: 3, compensate: none}}}");
+  CHECK(encoder(without, "token_embd.weight").compensation == Compensation::kNone);
 }
 
 TEST_CASE("a rule's encoder overrides that of the stage") {

@@ -84,12 +84,17 @@ class Comparison {
     compare_all(pair, work, fmt::format("{}, with {}", name_of(kind), name_of(importance_kind)));
   }
 
-  // With all efforts and weights of a search.
+  // With all efforts and weights of a search, and with compensation.
   void compare_all(const Pair& pair, Work work, const std::string& input) {
     if (!is_search(pair.tested)) return compare(pair, work, input);
     for (work.effort = 1; work.effort <= 3; ++work.effort)
       for (work.weights = 0; work.weights <= GGUFMILL_WEIGHTS_PLAIN; ++work.weights)
         compare(pair, work, fmt::format("{}, effort {}, weights {}", input, work.effort, work.weights));
+    if ((pair.tested.flags & GGUFMILL_COMPENSATES) == 0) return;
+    work.effort = 1;
+    work.weights = GGUFMILL_WEIGHTS_PLAIN;
+    work.compensates = true;
+    compare(pair, work, input + ", with compensation");
   }
 
   void compare(const Pair& pair, const Work& work, const std::string& input) {

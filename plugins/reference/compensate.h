@@ -1,0 +1,85 @@
+#pragma once
+// Compensation: levels are chosen so that the errors of a row cancel.
+//
+// A search makes the error of each value small. What counts is the error of the products of a row with the inputs of
+// its layer, the sum over columns i and j of e_i C_ij e_j, where C is the covariance of the inputs. Importance is its
+// diagonal. The correlations are estimated from the rows themselves: columns that are alike in many rows of a matrix
+// mostly have inputs that are alike. With the importance w (1 without it) and the values x of up to 256 rows of one
+// matrix, C is estimated as
+//
+//   C_ij = (1 - s) w_i [i = j] + s r_i r_j sum over rows(x_i x_j),   r_i = sqrt(w_i / sum over rows(x_i x_i)),
+//
+// so that C_ii = w_i. Correlations of few rows are noisy, so s shrinks them as Ledoit and Wolf do (J. Multivariate
+// Analysis 88, 2004): it is kLikeness times the part of the squared correlations that exceeds those of independent
+// numbers. One after the other, in order, the columns of a row then get the level that makes the sum least, which
+// compensates for the errors of the other columns. Scales remain as they are.
+//
+// Coordinate descent on the error of the layer's output is that of GPTQ (Frantar and others, arXiv 2210.17323) and of
+// QuIP (Chee and others, arXiv 2307.13304), with a covariance of measured inputs. That weights of trained networks show
+// the covariance of their inputs: Radhakrishnan and others, arXiv 2212.13881.
+//
+// The arithmetic is in F32 without fused operations, rows are independent of each other, and sums are in the order of
+// compensate.cpp, so the bytes do not depend on the instruction set.
+
+#include <cstdint>
+
+#include "plugins/abi/ggufmill_kernels.h"
+
+namespace ggufmill::reference {
+
+inline constexpr int kRowsTogether = GGUFMILL_ROWS_TOGETHER;
+
+// How levels of a type are read and replaced. The codecs of types that are compensated have, in addition to the members
+// that codec.h lists:
+//
+//     static constexpr int kGroup, kMostLevel;  // elements with the same scale, at least 16; levels are 0 to
+//     kMostLevel static constexpr bool kHasTable;          // present if levels are indices in kIq4Values static void
+//     levels(const Block& block, std::uint8_t* levels);            // of all elements static void put_levels(const
+//     std::uint8_t* levels, Block& block);        // replaces them and nothing else static void lines(const Block&
+//     block, float* scales, float* offsets);    // one of each for a group
+//
+// The value of a level is scale * level + offset, or scale * kIq4Values[level] + offset.
+struct LevelAccess {
+  std::uint32_t elements, block_bytes;
+  int group, most;
+  bool is_table;
+  void (*levels)(const void* block, std::uint8_t* levels);
+  void (*put_levels)(const std::uint8_t* levels, void* block);
+  void (*lines)(const void* block, float* scales, float* offsets);
+};
+
+// Compensates the rows of `call`, which are encoded at `call.dst`: rows 0 to 255 together, then 256 to 511, and so on.
+// `call.importance` may be null. Returns GGUFMILL_OK, or kNoMemory if there is no memory for some 0.6 MB of
+// intermediate results.
+inline constexpr std::int32_t kNoMemory = 2;
+std::int32_t compensate(const LevelAccess& type, const ggufmill_call& call);
+
+template <class Codec>
+concept HasLevels = requires {
+  Codec::kMostLevel;
+};
+
+template <class Codec>
+constexpr LevelAccess level_access() {
+  using Block = typename Codec::Block;
+  return {Codec::kElements, sizeof(Block), Codec::kGroup, Codec::kMostLevel, requires {Codec::kHasTable;
+}
+, [](const void* block, std::uint8_t* levels) { Codec::levels(*static_cast<const Block*>(block), levels); },
+    [](const std::uint8_t* levels, void* block) { Codec::put_levels(levels, *static_cast<Block*>(block)); },
+    [](const void* block, float* scales, float* offsets) {
+      Codec::lines(*static_cast<const Block*>(block), scales, offsets);
+    },
+};  // namespace ggufmill::reference
+}
+
+// Completes a search, which returned `status`: its rows are compensated if the call asks for it and the type has
+// levels. `Codec` is one of search_codecs.h.
+template <class Codec>
+std::int32_t after_search(const ggufmill_call& call, std::int32_t status) {
+  if constexpr (HasLevels<Codec>) {
+    if (status == GGUFMILL_OK && call.compensate != 0) return compensate(level_access<Codec>(), call);
+  }
+  return status;
+}
+
+}  // namespace ggufmill::reference
