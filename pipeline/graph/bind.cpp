@@ -94,8 +94,8 @@ class StepBinder {
     if (encoder.lattice == Lattice::kAuto) bound.lattice = Kernels::lattice(type.id);
     if (encoder.compensation != Compensation::kNone && (flags & GGUFMILL_COMPENSATES) == 0)
       return Error{ExitCode::kKernel, "",
-                   fmt::format("tensor '{}': the search for {} of module '{}' cannot compensate for errors", *bound.name,
-                               type.name, bound.encode.module->name),
+                   fmt::format("tensor '{}': the search for {} of module '{}' cannot compensate for errors",
+                               *bound.name, type.name, bound.encode.module->name),
                    "", "replace the module by one of this version, or set `compensate: none`"};
     if (importance && flags & (GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE))
       bound.importance = index_of(importance);

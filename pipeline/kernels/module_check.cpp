@@ -18,8 +18,7 @@ namespace {
 
 constexpr std::uint32_t kMaxKernels = 4096;
 constexpr std::uint32_t kMaxRowHeader = 4096;  // bytes
-constexpr std::uint32_t kKnownFlags =
-    GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE | GGUFMILL_COMPENSATES;
+constexpr std::uint32_t kKnownFlags = GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE | GGUFMILL_COMPENSATES;
 constexpr std::uint32_t kKernelBytesOf1_0 = offsetof(ggufmill_kernel, encoder);
 
 constexpr std::uint32_t kernel_bytes(std::uint32_t abi_minor) {

@@ -276,7 +276,7 @@ class RowGroup {
       Lanes rounded = exact;
       round(rounded);
       // Columns that are not compensated, groups without a scale and sums that are not numbers leave their levels.
-      rounded = (exact - exact == Lanes{}) & (Lanes{} + space_.roots[i] > Lanes{}) ? rounded : point;
+      rounded = (exact - exact == Lanes{} && Lanes{} + space_.roots[i] > Lanes{}) ? rounded : point;
       panel.points[i] = rounded;
       const Lanes change = ((scale * rounded + offset) - x) - error;
       add_product(products, i, change * space_.roots[i], std::min(i + 1, columns_ - 1), sum);

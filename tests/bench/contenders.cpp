@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "pipeline/core/encoder.h"
 #include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill::bench {
@@ -68,7 +69,7 @@ Job job_of(const std::vector<Kernel>& found, bool importance, const GgmlLibrary*
   return job;
 }
 
-// Searches with the weights that `search` uses by default.
+// Searches as `search` does by default.
 Job search_job(const ggufmill_kernel& encoder, std::span<const KernelChoice> choices, bool importance,
                std::uint32_t effort, const GgmlLibrary* ggml) {
   Job job{&encoder, importance, effort, {}};
@@ -77,6 +78,9 @@ Job search_job(const ggufmill_kernel& encoder, std::span<const KernelChoice> cho
                                 ggufmill_call call = rows;
                                 call.effort = effort;
                                 call.weights = rows.importance ? GGUFMILL_WEIGHTS_QUARTER : GGUFMILL_WEIGHTS_PLAIN;
+                                const bool compensates = usual_compensation(effort) == Compensation::kRows;
+                                call.compensate =
+                                    compensates && (choice.kernel->flags & GGUFMILL_COMPENSATES) != 0 ? 1 : 0;
                                 run(*choice.kernel, call);
                               }});
   add_ggml(job, ggml);
