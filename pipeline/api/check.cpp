@@ -55,8 +55,8 @@ void check_space(const Plan& plan, Diagnostics& errors) {
 void check_memory(const Plan& plan, Diagnostics& errors) {
   if (memory_budget(plan.limits) >= plan.least_memory) return;
   errors.add({ExitCode::kUsage, plan.file,
-              fmt::format("limits.memory is {}, but the longest row needs {}", human_bytes(memory_budget(plan.limits)),
-                          human_bytes(plan.least_memory)),
+              fmt::format("limits.memory is {}, but the longest rows that are encoded together need {}",
+                          human_bytes(memory_budget(plan.limits)), human_bytes(plan.least_memory)),
               "", fmt::format("set limits.memory to {}MiB or more", (plan.least_memory >> 20) + 1)});
 }
 

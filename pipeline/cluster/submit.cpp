@@ -41,9 +41,10 @@ Status check_fit(const Plan& plan, const ClusterOptions& cluster) {
                                        human_bytes(*plan.limits.memory), human_bytes(cluster.memory)),
                            "increase cluster.memory, or omit limits.memory"));
   if (cluster.memory != 0 && plan.least_memory > cluster.memory / 4 * 3)
-    errors.add(usage_error(fmt::format("the longest row needs {}, but a part has {} (cluster.memory)",
-                                       human_bytes(plan.least_memory), human_bytes(cluster.memory)),
-                           fmt::format("set cluster.memory to {}MiB or more", (plan.least_memory / 3 * 4 >> 20) + 1)));
+    errors.add(usage_error(
+        fmt::format("the longest rows that are encoded together need {}, but a part has {} (cluster.memory)",
+                    human_bytes(plan.least_memory), human_bytes(cluster.memory)),
+        fmt::format("set cluster.memory to {}MiB or more", (plan.least_memory / 3 * 4 >> 20) + 1)));
   if (errors.empty()) return ok();
   return errors.together();
 }

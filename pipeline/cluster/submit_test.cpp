@@ -87,7 +87,8 @@ TEST_CASE("a row that does not fit into a part's memory is refused") {
   plan.least_memory = 64 << 20;
   SubmitOptions options;
   options.cluster.memory = 64 << 20;
-  CHECK(refusal(plan, options) == "the longest row needs 64.00 MiB, but a part has 64.00 MiB (cluster.memory)");
+  CHECK(refusal(plan, options) ==
+        "the longest rows that are encoded together need 64.00 MiB, but a part has 64.00 MiB (cluster.memory)");
 }
 
 TEST_CASE("a job is created with its outputs, and removed without them") {

@@ -134,21 +134,30 @@ class LatticeRows {
       : encoding_(encoding), type_(encoding.rows_type()), call_(call), weights_(weights) {}
 
   Status encode() const {
+    // Rows that are compensated together are all encoded, so that those that are recognised do not divide them.
+    const bool are_together = encoding_.encoding->encoder.compensation != Compensation::kNone;
+    if (are_together) {
+      BOOST_OUTCOME_TRY(encode_others(0, call_.rows));
+    }
     std::uint64_t first = 0;  // of the rows to be encoded together
     for (std::uint64_t row = 0; row < call_.rows; ++row) {
       const std::int32_t found = encoding_.lattice->run(values(row), call_.cols, nullptr);
       if (found == GGUFMILL_LATTICE_NONE) continue;
-      BOOST_OUTCOME_TRY(encode_others(first, row));
+      if (!are_together) {
+        BOOST_OUTCOME_TRY(encode_others(first, row));
+      }
       first = row + 1;
       if (found == GGUFMILL_LATTICE_EXACT) {
         encoding_.lattice->run(values(row), call_.cols, bytes(row));
         continue;
       }
-      BOOST_OUTCOME_TRY(encode_others(row, row + 1));
+      if (!are_together) {
+        BOOST_OUTCOME_TRY(encode_others(row, row + 1));
+      }
       BOOST_OUTCOME_TRY(const bool is_better, beats_plain(row));
       if (is_better) encoding_.lattice->run(values(row), call_.cols, bytes(row));
     }
-    return encode_others(first, call_.rows);
+    return are_together ? ok() : encode_others(first, call_.rows);
   }
 
  private:
@@ -211,7 +220,8 @@ Status apply_row_gain(const TypeInfo& type, const KernelChoice& decode, const Ha
 
 Status encode_rows(const BoundEncoding& encoding, const KernelCall& call, const float* weights) {
   if (!encoding.lattice) return encode_plainly(encoding, call, weights);
-  // Rows are recognised within those that are compensated together, so that these do not depend on the tile.
+  // Each group of rows that are compensated together is encoded on its own, so that the bytes do not depend on the
+  // tile.
   const bool is_together = encoding.encoding->encoder.compensation == Compensation::kRows;
   const std::uint64_t most = is_together ? Encoder::kRowsTogether : call.rows;
   for (std::uint64_t first = 0; first < call.rows; first += most) {

@@ -239,11 +239,21 @@ TEST_CASE("a row is recognised whatever other rows are encoded with it") {
 TEST_CASE("rows are compensated in the same groups however many are encoded together") {
   constexpr std::uint64_t kTogether = Encoder::kRowsTogether, kAll = 2 * kTogether + 3;
   LatticeBench bench("Q4_0", kAll);
-  bench.quantize(5, 2);  // recognised, so they are in no group
+  bench.quantize(5, 2);  // recognised
   std::vector<std::byte> apart;
   for (std::uint64_t first = 0; first < kAll; first += kTogether)
     for (const std::byte each :
          bench.encoded(Lattice::kAuto, first, std::min(kTogether, kAll - first), Compensation::kRows))
       apart.push_back(each);
   CHECK(bench.encoded(Lattice::kAuto, 0, kAll, Compensation::kRows) == apart);
+}
+
+TEST_CASE("a row that is recognised does not change what the rows that are compensated with it become") {
+  LatticeBench bench("Q4_0", 40);
+  bench.quantize(5, 1);
+  const auto with = bench.encoded(Lattice::kAuto, 0, 40, Compensation::kRows);
+  const auto without = bench.encoded(Lattice::kOff, 0, 40, Compensation::kRows);
+  const auto row = static_cast<std::ptrdiff_t>(bench.row_bytes());
+  CHECK(std::equal(with.begin(), with.begin() + 5 * row, without.begin()));
+  CHECK(std::equal(with.begin() + 6 * row, with.end(), without.begin() + 6 * row));
 }

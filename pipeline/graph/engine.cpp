@@ -29,7 +29,7 @@ Status check_memory(const Plan& plan, std::uint64_t least) {
   const std::uint64_t given = memory_budget(plan.limits);
   if (given >= least) return ok();
   return usage_error(fmt::format("a memory limit of {} bytes is too small for this job", given),
-                     fmt::format("its longest row needs {} bytes: set limits.memory to that or more", least));
+                     fmt::format("its longest rows need {} bytes: set limits.memory to that or more", least));
 }
 
 // Chooses the slab size so that a quarter of the budget gives every thread a slab, while as many slabs again are being

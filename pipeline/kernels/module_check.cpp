@@ -118,7 +118,12 @@ std::string check_rules(const ggufmill_kernel& kernel) {
   const std::uint32_t allowed = kernel.operation == GGUFMILL_ENCODE ? kKnownFlags : 0;
   if ((kernel.flags & ~allowed) != 0) return fmt::format("the kernel that {} has unknown flags", what_it_does(kernel));
   std::string reason = check_encoder_name(kernel);
-  return reason.empty() ? check_fields(kernel) : reason;
+  if (!reason.empty()) return reason;
+  constexpr std::uint32_t kImportance = GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE;
+  const bool is_search = kernel.encoder && std::string_view(kernel.encoder) == "search";
+  if ((kernel.flags & GGUFMILL_COMPENSATES) != 0 && (!is_search || (kernel.flags & kImportance) == 0))
+    return fmt::format("the kernel that {} compensates, but is not a search with importance", what_it_does(kernel));
+  return check_fields(kernel);
 }
 
 // Returns the type as the kernel describes it.

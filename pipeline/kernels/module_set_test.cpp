@@ -66,6 +66,7 @@ constexpr BadModule kBadModules[] = {
     {"duplicate", "has two kernels that decode 'F32'"},
     {"operation", "unknown operation 3"},
     {"no_run", "the kernel that encodes type id 0 has no function"},
+    {"compensates", "the kernel that encodes type id 0 compensates, but is not a search with importance"},
     {"flags", "the kernel that decodes type id 0 has unknown flags"},
     {"header_of_1_0", "the kernel that decodes type id 0 has a row header, which ABI 1.0 does not have"},
     {"header_of_f32", "has a row header for 'F32', which has none"},

@@ -40,7 +40,7 @@ enum {
 enum {
   GGUFMILL_NEEDS_IMPORTANCE = 1u << 0,   /* `importance` is never null; the host refuses a job without it */
   GGUFMILL_ACCEPTS_IMPORTANCE = 1u << 1, /* `importance` may be null; without either flag, it is always null */
-  GGUFMILL_COMPENSATES = 1u << 2         /* a search that heeds `compensate`. Since 1.1 */
+  GGUFMILL_COMPENSATES = 1u << 2         /* a search with importance that supports `compensate`. Since 1.1 */
 };
 
 /* Number of rows whose encodings may depend on each other; the last rows of a matrix can be fewer. Since 1.1. */

@@ -11,7 +11,7 @@
 namespace ggufmill::reference {
 namespace {
 
-constexpr double kLikeness = 0.4;  // of the correlations of columns and those of inputs
+constexpr double kLikeness = 0.4;  // share of a correlation of columns that is taken for one of inputs; measured
 #if defined(__AVX512F__)
 constexpr int kLanes = 16;  // rows that are compensated at a time, one per lane; the bytes do not depend on it
 #elif defined(__AVX__)
@@ -22,7 +22,7 @@ constexpr int kLanes = 4;
 constexpr int kPanel = 256;      // columns whose values are transposed at a time
 constexpr int kLeastGroup = 16;  // of a type
 
-constexpr int kRowsOfLanes = 16;  // a multiple of the lanes: rows that do not exist are added
+constexpr int kPadding = 16;  // a multiple of kLanes; groups have a multiple of it, with rows of zeros
 
 // A number for each row of a lane. The compiler makes vectors of it that the instruction set has.
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
@@ -33,9 +33,9 @@ union Column {
   float rows[kRowsTogether];
 };
 
-constexpr int kProbes = 16;  // random combinations
+constexpr int kProbes = 16;  // random vectors, see signal()
 
-// A factor of each row in each combination.
+// Random signs: those of each row, for each probe.
 struct Signs {
   float of[kRowsTogether][kProbes];
 
@@ -56,7 +56,7 @@ struct Workspace {
   float roots[kPanel];                                    // r of a column; 0 if it is not compensated
   float pulls[kPanel];                                    // s * r / w
   float norms[kPanel];                                    // 1 / sqrt(sum of the squares of a column), or 0 likewise
-  Lanes echoes[kRowsTogether][kProbes / kLanes];          // see probe()
+  Lanes echoes[kRowsTogether][kProbes / kLanes];          // X X^T v for each v, see probe()
 };
 
 // What is encoded of kLanes rows in the columns of a panel: points, which are levels or the values that those have in
@@ -109,7 +109,7 @@ class RowGroup {
 
   void transpose() {
     constexpr int kTile = 16;
-    for (int row = rows_; row % kRowsOfLanes != 0; ++row)
+    for (int row = rows_; row % kPadding != 0; ++row)
       for (int i = 0; i < columns_; ++i) space_.x[i].rows[row] = 0;
     for (int first = 0; first < columns_; first += kTile)
       for (int row = 0; row < rows_; ++row) {
@@ -131,7 +131,7 @@ class RowGroup {
     }
   }
 
-  // Adds the products of the rows and random combinations of them, with columns of length 1.
+  // Adds to X X^T v for each vector v of random signs, where X are the rows with columns scaled to length 1.
   void probe() {
     for (int i = 0; i < columns_; ++i) {
       if (space_.norms[i] == 0) continue;
@@ -150,9 +150,9 @@ class RowGroup {
     }
   }
 
-  // Returns the part of the squared correlations of the columns that exceeds those of independent numbers. All of them
-  // are the squared elements of M = X X^T, where X are the rows with columns of length 1; their sum is the mean of
-  // |M v|^2 over vectors v of random signs (Hutchinson).
+  // Returns the part of the squared correlations of the columns that exceeds those of independent numbers. The sum of
+  // all of them, and of 1 for each column, is that of the squared elements of X X^T, which is the mean of |X X^T v|^2
+  // over vectors v of random signs (Hutchinson's estimate).
   double signal() const {
     double all = 0;
     for (int row = 0; row < rows_; ++row)
@@ -245,9 +245,9 @@ class RowGroup {
     }
   }
 
-  // Adds an error in column `i` to the products and computes what they pull column `next` with: four sums, of every
-  // fourth row each.
-  void add_product(Lanes* products, int i, const Lanes& error, int next, Lanes& sum) const {
+  // Adds a change of the error in column `i` to the products, and then sums their products with column `next`: four
+  // sums, of every fourth row each.
+  void add_change(Lanes* products, int i, const Lanes& error, int next, Lanes& sum) const {
     const float *const x = space_.x[i].rows, *const y = space_.x[next].rows;
     Lanes a{}, b{}, c{}, d{};
     for (int row = 0; row < rows_; row += 4) {  // there are zeros for rows that do not exist
@@ -263,10 +263,13 @@ class RowGroup {
     sum = (a + b) + (c + d);
   }
 
+  // The sum over all columns is least for the error
+  //   e_i = -(1 / w_i) sum over j != i(C_ij e_j) = s e_i - (s r_i / w_i) sum over rows(x_i p),
+  // where p are the products, to which column i itself contributes.
   void settle(int part, Panel& panel) {
     Lanes* const products = space_.products[part];
     Lanes sum;
-    add_product(products, 0, Lanes{}, 0, sum);
+    add_change(products, 0, Lanes{}, 0, sum);
     for (int i = 0; i < columns_; ++i) {
       const Lanes scale = panel.scales[i / type_.group], offset = panel.offsets[i / type_.group];
       const Lanes x = values(part, i), point = panel.points[i];
@@ -275,11 +278,11 @@ class RowGroup {
       const Lanes exact = (wanted - offset) / scale;
       Lanes rounded = exact;
       round(rounded);
-      // Columns that are not compensated, groups without a scale and sums that are not numbers leave their levels.
+      // Columns that are not compensated, groups without a scale and sums that are not numbers keep their levels.
       rounded = (exact - exact == Lanes{} && Lanes{} + space_.roots[i] > Lanes{}) ? rounded : point;
       panel.points[i] = rounded;
       const Lanes change = ((scale * rounded + offset) - x) - error;
-      add_product(products, i, change * space_.roots[i], std::min(i + 1, columns_ - 1), sum);
+      add_change(products, i, change * space_.roots[i], std::min(i + 1, columns_ - 1), sum);
     }
   }
 

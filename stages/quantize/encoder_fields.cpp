@@ -39,10 +39,14 @@ std::string lattice_doc() {
 }
 
 std::string compensation_doc() {
-  return "Errors that cancel: `rows` chooses levels again so that the errors of a row cancel where the inputs of the "
-         "layer are alike, which up to 256 rows of the matrix show. The error of single weights increases, that of the "
-         "layer's output decreases. It takes as long as a search of effort 2. The default is `rows` for effort 3, and "
-         "`none` for 1 and 2. Types: " +
+  return "Makes errors cancel: after the search, `rows` chooses the levels of each row again so that their errors "
+         "cancel "
+         "in the output of the layer instead of each being small. Which inputs of the layer are correlated is "
+         "estimated "
+         "from the weights, 256 rows of a matrix at a time. The errors of single weights increase; the error of the "
+         "layer's output decreases. Takes about as long as a search of effort 2. The default is `rows` for effort 3 "
+         "and "
+         "`none` for efforts 1 and 2. Types: " +
          types_with_compensation() + ".";
 }
 
@@ -53,7 +57,8 @@ Form<EncoderSettings> settings_form() {
            .example("auto")});
   const auto search = map_of<SearchSettings>({
       field("effort", &SearchSettings::effort,
-            "How much is tried: each step takes two to five times as long and finds smaller errors.")
+            "How much is tried: each step takes two to five times as long and finds smaller errors. Effort 3 also "
+            "compensates, see `compensate`.")
           .at_least(Encoder::kLeastEffort)
           .at_most(Encoder::kMostEffort),
       field("weights", &SearchSettings::weights, enumeration<SearchWeights>(kSearchWeightWords),

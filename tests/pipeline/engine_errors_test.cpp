@@ -128,7 +128,7 @@ TEST_CASE("a memory limit below the least is refused, and the least is enough") 
   const Error error = error_of(fixture);
   CHECK(error.code == ExitCode::kUsage);
   CHECK(error.what == "a memory limit of 24575 bytes is too small for this job");
-  CHECK(error.help == "its longest row needs 24576 bytes: set limits.memory to that or more");
+  CHECK(error.help == "its longest rows need 24576 bytes: set limits.memory to that or more");
   fixture.plan.limits.memory = 24576;
   CHECK(fixture.run());
 }

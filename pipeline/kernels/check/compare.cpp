@@ -53,6 +53,7 @@ class Comparison {
     const std::uint64_t block = pair.tested.block_elements;
     for (const std::uint64_t rows : kNumbersOfRows) run_ordinary(pair, rows, (1 + random_.below(3)) * block);
     for (const Shape shape : long_shapes(pair.tested)) run_ordinary(pair, shape.rows, shape.blocks * block);
+    if ((pair.tested.flags & GGUFMILL_COMPENSATES) != 0) run_ordinary(pair, GGUFMILL_ROWS_TOGETHER + 5, 2 * block);
   }
 
  private:
@@ -62,11 +63,12 @@ class Comparison {
                      "any bytes");
     const std::vector<float> values = hard_input(InputKind::kWeights, random_, rows * cols);
     Work work{std::as_bytes(std::span(values)), rows, cols, {}};
-    if (!(pair.tested.flags & GGUFMILL_NEEDS_IMPORTANCE)) compare(pair, work, name_of(InputKind::kWeights));
+    const std::string input = name_of(InputKind::kWeights);
+    if (!(pair.tested.flags & GGUFMILL_NEEDS_IMPORTANCE)) compare_both(pair, work, input);
     if (pair.tested.flags == 0) return;
     const std::vector<float> importance = hard_importance(ImportanceKind::kOrdinary, random_, cols);
     work.importance = importance;
-    compare(pair, work, fmt::format("{}, with importance", name_of(InputKind::kWeights)));
+    compare_both(pair, work, input + ", with importance");
   }
 
   void encode(const Pair& pair, InputKind kind, std::uint64_t rows, std::uint64_t cols) {
@@ -90,9 +92,18 @@ class Comparison {
     for (work.effort = 1; work.effort <= 3; ++work.effort)
       for (work.weights = 0; work.weights <= GGUFMILL_WEIGHTS_PLAIN; ++work.weights)
         compare(pair, work, fmt::format("{}, effort {}, weights {}", input, work.effort, work.weights));
-    if ((pair.tested.flags & GGUFMILL_COMPENSATES) == 0) return;
     work.effort = 1;
     work.weights = GGUFMILL_WEIGHTS_PLAIN;
+    compare_compensated(pair, work, input);
+  }
+
+  void compare_both(const Pair& pair, const Work& work, const std::string& input) {
+    compare(pair, work, input);
+    compare_compensated(pair, work, input);
+  }
+
+  void compare_compensated(const Pair& pair, Work work, const std::string& input) {
+    if ((pair.tested.flags & GGUFMILL_COMPENSATES) == 0) return;
     work.compensates = true;
     compare(pair, work, input + ", with compensation");
   }
