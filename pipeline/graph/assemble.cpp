@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 #include "pipeline/core/operation.h"
 
@@ -72,6 +73,7 @@ Status assemble(const Expression& expression, const Box& box, const ReadRanges& 
 Status run_kernel(const KernelChoice& choice, const KernelCall& call, const std::string& tensor) {
   const std::int32_t status = call_kernel(choice, call);
   if (status == GGUFMILL_OK) return ok();
+  if (status == GGUFMILL_NO_MEMORY) throw std::bad_alloc();
   if (status == GGUFMILL_CANNOT_REPRESENT)
     return Error{ExitCode::kBadInput, "",
                  fmt::format("tensor '{}': values are too large for {}", tensor, choice.kernel->name),

@@ -1,6 +1,7 @@
 #include "pipeline/graph/convert.h"
 
 #include <cstring>
+#include <new>
 #include <numeric>
 
 #include "pipeline/plan/slabs.h"
@@ -85,6 +86,12 @@ struct Fixture {
 };
 
 }  // namespace
+
+TEST_CASE("a kernel without memory is not taken for a defective one") {
+  constexpr ggufmill_run kNoMemory = [](const ggufmill_call*) -> std::int32_t { return GGUFMILL_NO_MEMORY; };
+  constexpr ggufmill_kernel kKernel{GGUFMILL_ENCODE, 8, 32, 34, 0, 0, "Q8_0", kNoMemory, nullptr, nullptr, 0, 0};
+  CHECK_THROWS_AS(run_kernel({&kKernel, &kModule}, {}, "t"), std::bad_alloc);
+}
 
 TEST_CASE("all encodings are made of one decoding, and one that goes to two places is made once") {
   Fixture fixture({{"t", shape_of({256, 1000}), "F16", {"Q8_0", "Q8_0", "Q8_0"}, false}});

@@ -133,31 +133,30 @@ class LatticeRows {
   LatticeRows(const BoundEncoding& encoding, const KernelCall& call, const float* weights)
       : encoding_(encoding), type_(encoding.rows_type()), call_(call), weights_(weights) {}
 
+  // Encodes rows that are not recognised in runs.
   Status encode() const {
-    // Rows that are compensated together are all encoded, so that those that are recognised do not divide them.
-    const bool are_together = encoding_.encoding->encoder.compensation != Compensation::kNone;
-    if (are_together) {
-      BOOST_OUTCOME_TRY(encode_others(0, call_.rows));
-    }
-    std::uint64_t first = 0;  // of the rows to be encoded together
+    std::uint64_t first = 0;  // of the run
     for (std::uint64_t row = 0; row < call_.rows; ++row) {
-      const std::int32_t found = encoding_.lattice->run(values(row), call_.cols, nullptr);
+      const std::int32_t found = recognise(row);
       if (found == GGUFMILL_LATTICE_NONE) continue;
-      if (!are_together) {
-        BOOST_OUTCOME_TRY(encode_others(first, row));
-      }
+      BOOST_OUTCOME_TRY(encode_others(first, row));
       first = row + 1;
-      if (found == GGUFMILL_LATTICE_EXACT) {
-        encoding_.lattice->run(values(row), call_.cols, bytes(row));
-        continue;
-      }
-      if (!are_together) {
+      if (found != GGUFMILL_LATTICE_EXACT) {
         BOOST_OUTCOME_TRY(encode_others(row, row + 1));
       }
-      BOOST_OUTCOME_TRY(const bool is_better, beats_plain(row));
-      if (is_better) encoding_.lattice->run(values(row), call_.cols, bytes(row));
+      BOOST_OUTCOME_TRY(replace(row, found));
     }
-    return are_together ? ok() : encode_others(first, call_.rows);
+    return encode_others(first, call_.rows);
+  }
+
+  // Encodes all rows first, so that those that are recognised do not divide rows that are compensated together.
+  Status encode_together() const {
+    BOOST_OUTCOME_TRY(encode_others(0, call_.rows));
+    for (std::uint64_t row = 0; row < call_.rows; ++row)
+      if (const std::int32_t found = recognise(row); found != GGUFMILL_LATTICE_NONE) {
+        BOOST_OUTCOME_TRY(replace(row, found));
+      }
+    return ok();
   }
 
  private:
@@ -167,6 +166,18 @@ class LatticeRows {
   const float* values(std::uint64_t row) const { return static_cast<const float*>(call_.src) + row * call_.cols; }
   std::byte* bytes(std::uint64_t row) const {
     return static_cast<std::byte*>(call_.dst) + row * row_bytes(type_, call_.cols);
+  }
+
+  std::int32_t recognise(std::uint64_t row) const { return encoding_.lattice->run(values(row), call_.cols, nullptr); }
+
+  // Writes a recognised row if it is exact, or better than what is encoded.
+  Status replace(std::uint64_t row, std::int32_t found) const {
+    bool is_better = found == GGUFMILL_LATTICE_EXACT;
+    if (!is_better) {
+      BOOST_OUTCOME_TRY(is_better, beats_plain(row));
+    }
+    if (is_better) encoding_.lattice->run(values(row), call_.cols, bytes(row));
+    return ok();
   }
 
   Status encode_others(std::uint64_t first, std::uint64_t end) const {
@@ -220,16 +231,15 @@ Status apply_row_gain(const TypeInfo& type, const KernelChoice& decode, const Ha
 
 Status encode_rows(const BoundEncoding& encoding, const KernelCall& call, const float* weights) {
   if (!encoding.lattice) return encode_plainly(encoding, call, weights);
-  // Each group of rows that are compensated together is encoded on its own, so that the bytes do not depend on the
-  // tile.
-  const bool is_together = encoding.encoding->encoder.compensation == Compensation::kRows;
-  const std::uint64_t most = is_together ? Encoder::kRowsTogether : call.rows;
-  for (std::uint64_t first = 0; first < call.rows; first += most) {
-    KernelCall part = call;
-    part.rows = std::min(most, call.rows - first);
-    part.src = static_cast<const float*>(call.src) + first * call.cols;
-    part.dst = static_cast<std::byte*>(call.dst) + first * row_bytes(encoding.rows_type(), call.cols);
-    BOOST_OUTCOME_TRY(LatticeRows(encoding, part, weights).encode());
+  if (encoding.encoding->encoder.compensation == Compensation::kNone)
+    return LatticeRows(encoding, call, weights).encode();
+  // Each group is encoded on its own, so that the bytes do not depend on the tile.
+  for (std::uint64_t first = 0; first < call.rows; first += Encoder::kRowsTogether) {
+    KernelCall group = call;
+    group.rows = std::min(Encoder::kRowsTogether, call.rows - first);
+    group.src = static_cast<const float*>(call.src) + first * call.cols;
+    group.dst = static_cast<std::byte*>(call.dst) + first * row_bytes(encoding.rows_type(), call.cols);
+    BOOST_OUTCOME_TRY(LatticeRows(encoding, group, weights).encode_together());
   }
   return ok();
 }

@@ -49,7 +49,8 @@ enum {
 /* Status of a run. Any other value is a failure specific to the kernel; the host reports it and stops the job. */
 enum {
   GGUFMILL_OK = 0,
-  GGUFMILL_CANNOT_REPRESENT = 1 /* the type cannot represent the weights, for example because their squares overflow */
+  GGUFMILL_CANNOT_REPRESENT = 1, /* the type cannot represent the weights, for example because their squares overflow */
+  GGUFMILL_NO_MEMORY = 2         /* memory for intermediate results could not be allocated. Since 1.1 */
 };
 
 /* Weights of the squared errors that a search minimizes. s is the mean square of the block, x the value. Since 1.1. */

@@ -305,7 +305,7 @@ class RowGroup {
 
 std::int32_t compensate(const LevelAccess& type, const ggufmill_call& call) {
   const std::unique_ptr<Workspace> space(new (std::nothrow) Workspace);
-  if (!space) return kNoMemory;
+  if (!space) return GGUFMILL_NO_MEMORY;
   for (std::uint64_t first = 0; first < call.rows; first += kRowsTogether)
     RowGroup(type, call, first, *space).compensate();
   return GGUFMILL_OK;

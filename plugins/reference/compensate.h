@@ -53,10 +53,8 @@ struct LevelAccess {
   void (*lines)(const void* block, float* scales, float* offsets);
 };
 
-inline constexpr std::int32_t kNoMemory = 2;
-
 // Compensates the rows of `call`, which are encoded at `call.dst`: rows 0 to 255 together, then 256 to 511, and so on.
-// `call.importance` may be null. Returns GGUFMILL_OK, or kNoMemory if there is no memory for about 0.5 MB of
+// `call.importance` may be null. Returns GGUFMILL_OK, or GGUFMILL_NO_MEMORY if there is no memory for about 0.5 MB of
 // intermediate results.
 std::int32_t compensate(const LevelAccess& type, const ggufmill_call& call);
 

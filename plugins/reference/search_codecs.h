@@ -175,7 +175,7 @@ constexpr ggufmill_kernel search_kernel_of(SearchRun* run) {
   ggufmill_kernel kernel =
       plain_kernel(GGUFMILL_ENCODE, Codec::kTypeId, Codec::kElements, sizeof(typename Codec::Block), Codec::kName, run);
   kernel.flags = Codec::kFlags == GGUFMILL_NEEDS_IMPORTANCE ? GGUFMILL_NEEDS_IMPORTANCE : GGUFMILL_ACCEPTS_IMPORTANCE;
-  if (HasLevels<Codec>) kernel.flags |= GGUFMILL_COMPENSATES;
+  if constexpr (HasLevels<Codec>) kernel.flags |= GGUFMILL_COMPENSATES;
   kernel.encoder = "search";
   return kernel;
 }

@@ -40,13 +40,10 @@ std::string lattice_doc() {
 
 std::string compensation_doc() {
   return "Makes errors cancel: after the search, `rows` chooses the levels of each row again so that their errors "
-         "cancel "
-         "in the output of the layer instead of each being small. Which inputs of the layer are correlated is "
-         "estimated "
-         "from the weights, 256 rows of a matrix at a time. The errors of single weights increase; the error of the "
-         "layer's output decreases. Takes about as long as a search of effort 2. The default is `rows` for effort 3 "
-         "and "
-         "`none` for efforts 1 and 2. Types: " +
+         "cancel in the output of the layer instead of each being small. Which inputs of the layer are correlated is "
+         "estimated from the weights, 256 rows of a matrix at a time. The errors of single weights increase; the error "
+         "of the layer's output decreases. Takes about as long as a search of effort 2. The default is `rows` for "
+         "effort 3 and `none` for efforts 1 and 2. Types: " +
          types_with_compensation() + ".";
 }
 
