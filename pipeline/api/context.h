@@ -75,6 +75,7 @@ struct Comparison {
 
 struct VerifyOptions {
   std::string manifest{};                   // empty: FILE.manifest.json, if it exists
+  std::string against{};                    // model that the file was made from; empty: values are not compared
   std::optional<std::uint64_t> memory{};    // bytes of tensor data held in memory; none: default of limits.memory
   unsigned threads = 0;                     // 0: the number of CPUs available to this process
   const std::atomic<bool>* stop = nullptr;  // when set, the verification ends with kInterrupted
@@ -86,6 +87,7 @@ struct Verification {
   std::vector<std::string> files;
   std::uint64_t tensors = 0, bytes = 0;
   std::string manifest;  // path of the manifest used; empty: there was none
+  std::uint64_t compared = 0;  // tensors whose values were compared with those of VerifyOptions::against
   std::vector<std::string> warnings;
 };
 

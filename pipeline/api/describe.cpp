@@ -239,7 +239,8 @@ json::object describe_verification(const Verification& verification) {
   return {{"files", json::array(verification.files.begin(), verification.files.end())},
           {"tensors", verification.tensors},
           {"bytes", verification.bytes},
-          {"manifest", verification.manifest}};
+          {"manifest", verification.manifest},
+          {"compared", verification.compared}};
 }
 
 json::object describe_findings(const std::string& path, const std::vector<gguf::Finding>& findings) {

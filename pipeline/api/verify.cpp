@@ -123,6 +123,49 @@ Status check_sums(const Manifest& wanted, const std::string& path, unsigned thre
   return ok();
 }
 
+// Describes how a tensor differs from the source's in a way that no conversion explains; empty if it does not.
+std::string fault_of(const ReportTensor& tensor) {
+  if (tensor.state == ErrorState::kExact) return "";
+  const bool is_kept = tensor.type == tensor.source_type;
+  // Every F16 and BF16 number is an F32 number.
+  const bool is_lossless = is_kept || (tensor.type->is_f32() && !tensor.source_type->is_quantized());
+  const ErrorSums& sums = tensor.sums;
+  if (tensor.state == ErrorState::kNotMeasured) return is_kept ? "is kept, but its bytes differ" : "";
+  if (is_lossless && (is_kept || sums.difference != 0))
+    return fmt::format("is {}, but its values differ by up to {:.3g}",
+                       is_kept ? "kept" : fmt::format("{} as F32", tensor.source_type->name), sums.largest);
+  if (sums.difference > sums.reference) return "is farther from the source than zeros would be";
+  return "";
+}
+
+// Compares the tensors with those of the same name in the model they were made from. Returns how many were compared.
+Result<std::uint64_t> check_against(const Context& context, const std::string& path, const VerifyOptions& options) {
+  constexpr std::size_t kMaxErrors = 20;
+  ComparisonOptions how;
+  how.memory = options.memory;
+  how.threads = options.threads;
+  how.stop = options.stop;
+  BOOST_OUTCOME_TRY(const Comparison comparison, context.compare(options.against, path, how));
+  const ReportOutput& output = comparison.report.outputs.front();
+  if (output.tensors.empty())
+    return usage_error(fmt::format("{} and {} have no tensor in common", path, options.against),
+                       "give the model that the file was made from; tensors are matched by name");
+  std::string list;
+  std::size_t wrong = 0;
+  for (const ReportTensor& tensor : output.tensors) {
+    const std::string fault = fault_of(tensor);
+    if (fault.empty() || ++wrong > kMaxErrors) continue;
+    list += fmt::format("{}tensor {} {}", list.empty() ? "" : "\n", quoted_name(tensor.name), fault);
+  }
+  if (wrong != 0)
+    return Error{ExitCode::kVerification, path,
+                 fmt::format("{} the values of {}",
+                             wrong == 1 ? "1 tensor does not have" : fmt::format("{} tensors do not have", wrong),
+                             options.against),
+                 list, "make the file again; it is right to differ only if a stage changed these values"};
+  return output.tensors.size();
+}
+
 }  // namespace
 
 std::vector<bool> Context::unchanged(const Plan& plan, const std::atomic<bool>* stop) const {
@@ -192,6 +235,9 @@ Result<Verification> Context::verify(const std::string& path, const VerifyOption
   meter.show(is_model ? result.bytes : 0, 0);
   if (manifest) {
     BOOST_OUTCOME_TRY(check_sums(*manifest, manifest_path, threads_for(options.threads), options, meter));
+  }
+  if (!options.against.empty()) {
+    BOOST_OUTCOME_TRY(result.compared, check_against(*this, model_path, options));
   }
   return result;
 }

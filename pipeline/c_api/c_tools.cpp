@@ -40,6 +40,7 @@ Result<std::string> verify(const Context& context, const char* path, const char*
   bool spec = false;
   Options options(text);
   options.read("manifest", it.manifest);
+  options.read("against", it.against);
   options.read("threads", it.threads, Limits::kMaxThreads);
   options.read("spec", spec);
   BOOST_OUTCOME_TRY(options.finish());

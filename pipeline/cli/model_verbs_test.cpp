@@ -86,6 +86,25 @@ TEST_CASE("verify reads a file and says that it has no manifest") {
   CHECK(has(run_verb({"verify", folder.path("model.gguf")}).err, "no manifest to compare with"));
 }
 
+TEST_CASE("verify accepts an output of the model that it is compared with") {
+  const VerbFolder folder;
+  REQUIRE(run_verb({"run", folder.path("job.yaml"), "--quiet"}).exit_code == 0);
+  const Printed printed = run_verb({"verify", folder.path("out.gguf"), "--against", folder.path("model.gguf")});
+  CHECK(printed.exit_code == 0);
+  CHECK(has(printed.err, "tensors compared with"));
+}
+
+TEST_CASE("verify finds a kept tensor with other values than the source's") {
+  const VerbFolder folder;
+  const std::string original = folder.path("model.gguf"), damaged = folder.path("damaged.gguf");
+  std::string bytes = read_text(original);
+  bytes[bytes.size() - 64] ^= 1;  // in the last tensor
+  write_text(damaged, bytes);
+  const Printed printed = run_verb({"verify", damaged, "--against", original});
+  CHECK(printed.exit_code == static_cast<int>(ExitCode::kVerification));
+  CHECK(has(printed.err, "1 tensor does not have the values of"));
+}
+
 TEST_CASE("hash prints a line for each tensor and one for all") {
   const VerbFolder folder;
   CHECK(lines_of(run_verb({"hash", folder.path("model.gguf")}).out) == 3);

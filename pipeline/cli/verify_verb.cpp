@@ -28,21 +28,29 @@ CommandSpec verify_command() {
       "scales are finite. FILE is a GGUF file, the first shard of a sharded model, a safetensors file or folder, or a "
       "manifest. If there is a manifest (`manifest: true` in a pipeline file writes one), sizes and checksums are "
       "compared as well. Exit code 4: malformed or not finite; 3: does not match the manifest. With several files, the "
-      "exit code is the first that is not 0.\n\nWith --spec, only the header is read and compared with the GGUF "
+      "exit code is the first that is not 0.\n\nWith --against, tensors are also compared with those of the same name "
+      "in "
+      "the model that FILE was made from: a kept tensor must have the same values, and an encoded one must be closer "
+      "to "
+      "the source than zeros would be. Tensors that stages renamed are skipped. The exit code is 3 if a tensor "
+      "differs.\n\nWith --spec, only the header is read and compared with the GGUF "
       "specification: keys that an architecture needs, types and ranges of values, and names and shapes of tensors. "
       "The exit code is 3 if a rule is broken; advice alone does not count.";
   spec.examples =
       "  ggufmill verify out/model-Q4_K_M.gguf\n"
       "  ggufmill verify out/model-Q4_K_M.gguf.manifest.json\n"
+      "  ggufmill verify out/model-Q4_K_M.gguf --against model-BF16.gguf\n"
       "  ggufmill verify out/model-Q4_K_M.gguf --spec";
   spec.positional = "file";
   spec.many = true;
   auto add = spec.options.add_options();
   add("manifest", po::value<std::string>(), "manifest, if not FILE.manifest.json");
+  add("against", po::value<std::string>(), "model that FILE was made from; its kept tensors must have the same values");
   add("threads", po::value<std::string>(), "number of threads, or auto");
   add("spec", "compare the header with the GGUF specification without reading weights");
   add("json",
-      "print one JSON object: {files, tensors, bytes, manifest}; with --spec {file, findings: [{level, where, what, "
+      "print one JSON object: {files, tensors, bytes, manifest, compared}; with --spec {file, findings: [{level, "
+      "where, what, "
       "rule}]}; for several files, a list");
   add("quiet,q", "print no progress, and nothing if all files are valid");
   add_kernel_options(spec.options);
@@ -85,8 +93,11 @@ int verify_values(const Context& context, const std::string& path, VerifyOptions
   if (as_json) as_json->add(to_json_text(describe_verification(result)));
   if (!quiet)
     print_note(fmt::format(
-        "{}: ok: {} tensors, {}{}", path, result.tensors, human_bytes(result.bytes),
-        result.manifest.empty() ? "; no manifest to compare with" : "; all checksums match " + result.manifest));
+        "{}: ok: {} tensors, {}{}{}", path, result.tensors, human_bytes(result.bytes),
+        result.manifest.empty() ? "; no manifest to compare with" : "; all checksums match " + result.manifest,
+        options.against.empty()
+            ? ""
+            : fmt::format("; {} compared with {}", counted(result.compared, "tensor"), options.against)));
   return 0;
 }
 
@@ -95,6 +106,7 @@ int verify_verb(const Parsed& parsed) {
   const auto paths = values["file"].as<std::vector<std::string>>();
   VerifyOptions options;
   options.manifest = value_or<std::string>(values, "manifest", {});
+  options.against = value_or<std::string>(values, "against", {});
   if (!options.manifest.empty() && paths.size() > 1)
     return fail(usage_error("--manifest is not supported with several files",
                             "verify one file at a time, or give the manifests as files"));

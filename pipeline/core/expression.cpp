@@ -41,6 +41,33 @@ const Extent* first_extent(const Expression& expression) {
   return nullptr;
 }
 
+namespace {
+
+bool is_same_extent(const Extent& a, const Extent& b) {
+  if (a.offset != b.offset || a.bytes != b.bytes || a.big_endian != b.big_endian) return false;
+  return a.source == b.source || (a.source && b.source && a.source->path == b.source->path);
+}
+
+// Bits decide, not values: NaN equals itself, and -0 differs from 0.
+template <class Bits, class T>
+bool has_same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::ranges::equal(a, b, {}, std::bit_cast<Bits, T>, std::bit_cast<Bits, T>);
+}
+
+}  // namespace
+
+bool has_same_values(const Expression& a, const Expression& b) {
+  if (&a == &b) return true;
+  return a.operation == b.operation && a.type == b.type && a.shape.dims == b.shape.dims &&
+         is_same_extent(a.extent, b.extent) && a.axis == b.axis && a.first == b.first && a.factors == b.factors &&
+         a.order == b.order && a.block == b.block && a.map == b.map &&
+         std::bit_cast<std::uint32_t>(a.parameter) == std::bit_cast<std::uint32_t>(b.parameter) &&
+         a.repack == b.repack && has_same_bits<std::uint64_t>(a.scales, b.scales) &&
+         has_same_bits<std::uint32_t>(a.values, b.values) &&
+         std::ranges::equal(a.inputs, b.inputs,
+                            [](const ExpressionRef& x, const ExpressionRef& y) { return has_same_values(*x, *y); });
+}
+
 std::string key_of(const Expression& expression, const std::function<std::string(const SourceFile&)>& name_of_source) {
   std::string key =
       fmt::format("{}:{}[{},{},{},{}]", name_of(expression.operation), expression.type->name, expression.shape.dims[0],

@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "pipeline/core/importance.h"
@@ -13,6 +10,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/plan/step_layout.h"
+#include "pipeline/plan/step_maker.h"
 #include "pipeline/plan/written.h"
 
 namespace ggufmill {
@@ -62,21 +60,8 @@ std::size_t count_adapters(const Expression& expression) {
   return adapters;
 }
 
-// Returns the values from which a tensor is written: its expression, but with the rows of the type that is written, if
-// only their order differs, and with separated rows if they are converted.
-ExpressionRef values_of(const Tensor& tensor) {
-  const TypeInfo &from = *tensor.expression->type, &to = *tensor.type;
-  if (&from == &to) return tensor.expression;
-  const bool has_same_rows = &plain_type(from) == &plain_type(to);
-  return expressions::interleave(tensor.expression, has_same_rows ? to : plain_type(from)).value();
-}
-
 // Returns the values of both tensors of a pair, with separated rows.
 ExpressionRef plain_values_of(const Tensor& tensor) { return expressions::plain_rows(tensor.expression).value(); }
-
-Encoder encoder_of(const Tensor& tensor) {
-  return encoder_for(tensor.encoder, *tensor.type, tensor.importance != nullptr);
-}
 
 // Returns the rule that decided the type, how many adapters are merged, the encoder if one was asked for, and where
 // importance comes from that the tensor's own data does not contain.
@@ -86,7 +71,7 @@ std::string why_of(const Tensor& tensor) {
   if (const std::size_t adapters = count_adapters(*tensor.expression); adapters != 0)
     add(counted(adapters, "adapter") + " merged");
   if (!tensor.encoder.is_reference() && tensor.converted() && tensor.type->is_quantized()) {
-    const Encoder encoder = encoder_of(tensor);
+    const Encoder encoder = used_encoder(tensor);
     const EncoderMethod& asked = *tensor.encoder.method;
     add(describe(encoder) +
         (has_method(asked, *tensor.type) ? "" : fmt::format(": {} has no {}", tensor.type->name, noun_of(asked))));
@@ -102,59 +87,6 @@ PlannedTensor describe_tensor(const Tensor& tensor) {
           why_of(tensor),        tensor.importance != nullptr,
           tensor.fallback_from};
 }
-
-// Collects the steps of a plan: equal expressions share a step, and equal encodings of a step are merged.
-class StepMaker {
- public:
-  // `source`: the models from which steps take their names.
-  explicit StepMaker(std::span<const Model> source) {
-    for (const Model& model : source)
-      for (const Tensor& tensor : model.tensors) step_of(tensor.name, tensor.expression);
-  }
-
-  void add(const Tensor& tensor, const Place& place, bool big_endian) {
-    if (tensor.expression->bytes() == 0) return;
-    const ExpressionRef values = values_of(tensor);
-    Step& step = steps_[step_of(tensor.name, values)];
-    const bool encodes = values->type != tensor.type && !tensor.type->is_f32();
-    const std::string weights = encodes && tensor.importance ? tensor.importance->fingerprint : "";
-    const Encoder encoder = encodes ? encoder_of(tensor) : reference_encoder();
-    for (Encoding& encoding : step.encodings)
-      if (encoding.type == tensor.type && encoding.big_endian == big_endian && encoding.encoder == encoder &&
-          (encoding.importance ? encoding.importance->fingerprint : "") == weights)
-        return encoding.places.push_back(place);
-    step.encodings.push_back(
-        {tensor.type, weights.empty() ? nullptr : tensor.importance, {place}, big_endian, {}, encoder});
-  }
-
-  // Returns the steps that have encodings, in the order of the sources' bytes.
-  std::vector<Step> take() {
-    std::erase_if(steps_, [](const Step& step) { return step.encodings.empty(); });
-    std::unordered_map<const SourceFile*, std::size_t> order;
-    const auto place_of = [&](const Step& step) -> std::pair<std::size_t, std::uint64_t> {
-      const Extent* extent = first_extent(*step.expression);
-      if (!extent) return {0, 0};
-      return {1 + order.emplace(extent->source.get(), order.size()).first->second, extent->offset};
-    };
-    for (const Step& step : steps_) place_of(step);  // numbers the sources in the order of first use
-    std::ranges::stable_sort(steps_, {}, place_of);
-    return std::move(steps_);
-  }
-
- private:
-  std::size_t step_of(const std::string& name, const ExpressionRef& values) {
-    const auto [known, is_new] = by_node_.emplace(values.get(), steps_.size());
-    if (!is_new) return known->second;
-    const auto [equal, is_unequal] = by_key_.emplace(key_of(*values), steps_.size());
-    known->second = equal->second;
-    if (is_unequal) steps_.push_back({name, values, {}, nullptr, nullptr});
-    return known->second;
-  }
-
-  std::vector<Step> steps_;
-  std::unordered_map<const Expression*, std::size_t> by_node_;  // outputs usually share the nodes themselves
-  std::unordered_map<std::string, std::size_t> by_key_;
-};
 
 // The result of an output's stages, until its model is freed.
 struct LaidOut {
@@ -242,7 +174,7 @@ class PlanMaker {
     for (std::uint32_t f = 0; f < laid.files.size(); ++f)
       for (const Placement& placement : laid.files[f].tensors)
         steps_.add(laid.model.tensors[placement.tensor], {index, f, placement.tensor, placement.offset},
-                   laid.files[f].big_endian);
+                   placement.bytes, laid.files[f].big_endian);
     PlannedOutput& output = plan_.outputs.emplace_back();
     output.origin = from.origin;
     output.part = from.part;
@@ -271,6 +203,10 @@ class PlanMaker {
     plan_.nonfinite = job.nonfinite;
     if (job.report) plan_.report = with_paths(*job.report, plan_.outputs, job.outputs.front().sink->extension());
     plan_.steps = steps_.take();
+    if (const Status proof = prove_steps(plan_.steps, steps_.wanted()); !proof) {
+      errors.add(proof.error());
+      return {};
+    }
     if (plan_.bytes_read() > kMaxPlanBytes) {
       errors.add(input_error(
           plan_.source.files.empty() ? job.file : plan_.source.files.front()->path,

@@ -225,15 +225,16 @@ class Context:
         """
         return self._native.curve(job_text(job, set, parameters), output, points, progress)
 
-    def verify(self, path, *, manifest="", threads=0, progress=None):
+    def verify(self, path, *, manifest="", against="", threads=0, progress=None):
         """Verify a model file, or the output of a manifest, from beginning to end: structure, values, checksums.
 
         manifest  manifest to compare with; by default FILE.manifest.json, if it exists
+        against   model that the file was made from: tensors that it keeps must have the same values
 
-        Returns `files`, `tensors`, `bytes`, `manifest`, and `warnings`. Raises InputError for a damaged file and
+        Returns `files`, `tensors`, `bytes`, `manifest`, `compared` (number of tensors), and `warnings`. Raises InputError for a damaged file and
         VerificationError for a mismatch with the manifest.
         """
-        return self._native.verify(os.fspath(path), os.fspath(manifest), threads, progress)
+        return self._native.verify(os.fspath(path), os.fspath(manifest), os.fspath(against), threads, progress)
 
     def recipes(self):
         """Return the built-in recipes as dictionaries of name, aliases, file_type, type, and description."""
@@ -313,8 +314,8 @@ def curve(job, *, output=0, points=25, progress=None, set=None, parameters=None)
     return _default().curve(job, output=output, points=points, progress=progress, set=set, parameters=parameters)
 
 
-def verify(path, *, manifest="", threads=0, progress=None):
-    return _default().verify(path, manifest=manifest, threads=threads, progress=progress)
+def verify(path, *, manifest="", against="", threads=0, progress=None):
+    return _default().verify(path, manifest=manifest, against=against, threads=threads, progress=progress)
 
 
 def recipes():
