@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipeline/core/job.h"
+#include "pipeline/core/lifetime.h"
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
 #include "stages/quantize/quantize_stage.h"
@@ -45,6 +46,7 @@ Result<Model> measured_model(const Job& job);
 // Returns what the unmeasured targets of a job have to know. `shared` is measured_model(); it and the job must outlive
 // the result. Fails with exit code 2 if there is no such target, or if a tensor lacks the importance that all its
 // candidates need.
-Result<Wanted> wanted_of(const Job& job, const Model& shared, const Kernels& kernels);
+Result<Wanted> wanted_of(GGUFMILL_OUTLIVES_RESULT const Job& job, GGUFMILL_OUTLIVES_RESULT const Model& shared,
+                         const Kernels& kernels);
 
 }  // namespace ggufmill
