@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/core/lifetime.h"
 #include "pipeline/graph/engine.h"
 #include "pipeline/io/output_store.h"
 #include "pipeline/manifest/manifest.h"
@@ -33,7 +34,7 @@ class ManifestFiles {
 };
 
 // Returns a reader of the files of all outputs, which have their final names. The plan must outlive it.
-FileReader published_files(const Plan& plan);
+FileReader published_files(GGUFMILL_OUTLIVES_RESULT const Plan& plan);
 
 // Writes and publishes the manifests of outputs that already have their final names. Replaces existing manifests: when
 // the outputs were published, no manifests existed or they were to be overwritten.

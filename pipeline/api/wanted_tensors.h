@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipeline/core/job.h"
+#include "pipeline/core/lifetime.h"
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
 #include "stages/quantize/quantize_stage.h"
@@ -28,6 +29,10 @@ struct SampledTensor {
 // The tensors for which the targets of a job choose types, with all their candidates. A tensor whose values,
 // importance, sample or encoders differ between outputs has one entry for each.
 struct Wanted {
+  Wanted() = default;
+  Wanted(Wanted&&) = default;  // not copyable: the members point into each other
+  Wanted& operator=(Wanted&&) = default;
+
   std::vector<Undecided> models;      // the samples point into these, so none may move
   std::deque<SampledTensor> samples;  // a deque never moves its elements
   std::vector<Measured> tensors;      // point to the rows of samples
@@ -38,8 +43,10 @@ struct Wanted {
 
 // Returns the model that the unmeasured targets of a job share. Fails with exit code 2 if they want several.
 Result<Model> measured_model(const Job& job);
-// Returns what the unmeasured targets of a job have to know; `shared` is measured_model() and must outlive the result.
-// Fails with exit code 2 if there is no such target, or if a tensor lacks the importance that all its candidates need.
-Result<Wanted> wanted_of(const Job& job, const Model& shared, const Kernels& kernels);
+// Returns what the unmeasured targets of a job have to know. `shared` is measured_model(); it and the job must outlive
+// the result. Fails with exit code 2 if there is no such target, or if a tensor lacks the importance that all its
+// candidates need.
+Result<Wanted> wanted_of(GGUFMILL_OUTLIVES_RESULT const Job& job, GGUFMILL_OUTLIVES_RESULT const Model& shared,
+                         const Kernels& kernels);
 
 }  // namespace ggufmill

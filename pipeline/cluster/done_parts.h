@@ -10,6 +10,7 @@
 
 #include "pipeline/cluster/cluster_job.h"
 #include "pipeline/cluster/edges.h"
+#include "pipeline/core/lifetime.h"
 
 namespace ggufmill {
 
@@ -23,7 +24,8 @@ namespace ggufmill {
 class DoneParts {
  public:
   // Takes a first look, like look(); if `one` is given, at that part only. `job` and `plan` must outlive this object.
-  DoneParts(const ClusterJob& job, const Plan& plan, std::optional<std::size_t> one = {});
+  DoneParts(GGUFMILL_OUTLIVES_RESULT const ClusterJob& job, GGUFMILL_OUTLIVES_RESULT const Plan& plan,
+            std::optional<std::size_t> one = {});
 
   // Checks the state again. Markers already read and bytes already compared are not read again.
   void look();

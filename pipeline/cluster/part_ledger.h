@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "pipeline/cluster/cluster_job.h"
+#include "pipeline/core/lifetime.h"
 #include "pipeline/io/ledger.h"
 #include "pipeline/io/platform/files.h"
 
@@ -17,7 +18,8 @@ namespace ggufmill {
 class PartLedger final : public Ledger {
  public:
   // `plan` and `job` must outlive the ledger.
-  PartLedger(const Plan& plan, const ClusterJob& job, std::size_t part, const std::string& attempt)
+  PartLedger(GGUFMILL_OUTLIVES_RESULT const Plan& plan, GGUFMILL_OUTLIVES_RESULT const ClusterJob& job,
+             std::size_t part, const std::string& attempt)
       : plan_(plan), job_(job), part_(part), attempt_(attempt), records_(plan.units.size()), done_(plan.units.size()) {}
 
   Status begin(const OutputStore& store, unsigned threads, const std::atomic<bool>* stop) override;

@@ -10,6 +10,7 @@
 #include "pipeline/cluster/cluster_array.h"
 #include "pipeline/cluster/done_parts.h"
 #include "pipeline/cluster/slurm.h"
+#include "pipeline/core/lifetime.h"
 
 namespace ggufmill {
 
@@ -52,7 +53,7 @@ boost::json::object describe_status(const ClusterArray& array, const JobStatus& 
 class JobWatch {
  public:
   // `planned` must outlive this object.
-  explicit JobWatch(const PlannedArray& planned);
+  explicit JobWatch(GGUFMILL_OUTLIVES_RESULT const PlannedArray& planned);
 
   // Returns the current status. With `patient`, if parts claim to be running but the engine does not confirm it, waits
   // for a heartbeat a little longer than the interval between two of them.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/lifetime.h"
 
 namespace ggufmill {
 
@@ -39,7 +40,7 @@ struct ConfigNode {
   std::vector<ConfigNode> items;     // items of a list
   std::vector<Entry> entries;        // entries of a map, in file order
 
-  const ConfigNode* find(std::string_view key) const;
+  const ConfigNode* find(std::string_view key) const GGUFMILL_OUTLIVES_RESULT;
   bool is_scalar() const { return kind == Kind::kScalar; }
   bool is_list() const { return kind == Kind::kList; }
   bool is_map() const { return kind == Kind::kMap; }

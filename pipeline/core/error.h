@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/core/lifetime.h"
+
 namespace ggufmill {
 
 // Exit codes of DESIGN 8, on which scripts may rely.
@@ -90,7 +92,7 @@ class Diagnostics {
   // all kept.
   void add(Error error);
   bool empty() const { return errors_.empty(); }
-  const std::vector<Error>& errors() const { return errors_; }
+  const std::vector<Error>& errors() const GGUFMILL_OUTLIVES_RESULT { return errors_; }
   // Returns the first error, with the others in its `also`. Requires at least one error.
   Error together() const;
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/lifetime.h"
 #include "pipeline/core/types.h"
 
 namespace ggufmill {
@@ -123,13 +124,15 @@ struct Expression {
   std::uint64_t grain_bytes() const { return ggufmill::grain_bytes(*type, shape.columns()); }
   std::uint64_t bytes() const { return row_bytes() * shape.rows(); }
   // Returns the single extent that holds the entire tensor; null if the tensor has to be assembled.
-  const Extent* as_extent() const { return operation == Operation::kExtent ? &extent : nullptr; }
+  const Extent* as_extent() const GGUFMILL_OUTLIVES_RESULT {
+    return operation == Operation::kExtent ? &extent : nullptr;
+  }
 };
 
 // Appends every distinct source that an expression reads, in the order of first use.
 void add_sources(const Expression& expression, std::vector<SourceRef>& sources);
 // Returns the first extent that the expression reads, for ordering steps by file position; null if nothing is read.
-const Extent* first_extent(const Expression& expression);
+const Extent* first_extent(GGUFMILL_OUTLIVES_RESULT const Expression& expression);
 // Whether two expressions compute the same values in the same way, compared member by member: the same operations on
 // the same bytes of the sources with the same paths.
 bool has_same_values(const Expression& a, const Expression& b);

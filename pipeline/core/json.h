@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/lifetime.h"
 
 namespace ggufmill {
 
@@ -60,13 +61,14 @@ Result<boost::json::value> parse_checkpoint_json(const std::string& path, std::s
                                                  JsonSink* sink = nullptr);
 
 // Returns the string if `value` is one, else nullopt.
-std::optional<std::string_view> json_text(const boost::json::value& value);
+std::optional<std::string_view> json_text(GGUFMILL_OUTLIVES_RESULT const boost::json::value& value);
 
 // Members of an object; null, nullopt or `otherwise` if `value` is not an object, has no such member, or the member is
 // of another kind.
-const boost::json::value* json_member(const boost::json::value& value, std::string_view name);
-const boost::json::array* json_array(const boost::json::value& value, std::string_view name);
-std::optional<std::string_view> json_string(const boost::json::value& value, std::string_view name);
+const boost::json::value* json_member(GGUFMILL_OUTLIVES_RESULT const boost::json::value& value, std::string_view name);
+const boost::json::array* json_array(GGUFMILL_OUTLIVES_RESULT const boost::json::value& value, std::string_view name);
+std::optional<std::string_view> json_string(GGUFMILL_OUTLIVES_RESULT const boost::json::value& value,
+                                            std::string_view name);
 bool json_flag(const boost::json::value& value, std::string_view name, bool otherwise = false);
 
 // Required members of a given kind. If a member is missing or of another kind, InvalidJson is thrown; the reader of the
@@ -74,8 +76,8 @@ bool json_flag(const boost::json::value& value, std::string_view name, bool othe
 struct InvalidJson {
   std::string what;  // "'bytes' is not a non-negative integer"
 };
-const boost::json::value& needed(const boost::json::value& value, std::string_view name);
-const boost::json::array& needed_list(const boost::json::value& value, std::string_view name);
+const boost::json::value& needed(GGUFMILL_OUTLIVES_RESULT const boost::json::value& value, std::string_view name);
+const boost::json::array& needed_list(GGUFMILL_OUTLIVES_RESULT const boost::json::value& value, std::string_view name);
 std::string needed_text(const boost::json::value& value, std::string_view name);
 std::uint64_t needed_number(const boost::json::value& value, std::string_view name);
 std::uint64_t needed_hash(const boost::json::value& value, std::string_view name);  // text of 16 hexadecimal digits

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/lifetime.h"
 
 namespace ggufmill {
 
@@ -58,13 +59,14 @@ std::optional<std::uint64_t> as_unsigned(const MetadataValue& value);  // any in
 std::optional<std::int64_t> as_signed(const MetadataValue& value);     // any integer type
 std::optional<double> as_number(const MetadataValue& value);           // any integer or float type
 std::optional<bool> as_bool(const MetadataValue& value);
-std::optional<std::string_view> as_string(const MetadataValue& value);  // a view into `value`
+// Returns a view into `value`.
+std::optional<std::string_view> as_string(GGUFMILL_OUTLIVES_RESULT const MetadataValue& value);
 struct ArrayView {
   MetadataType element;
   std::uint64_t count;
   std::string_view bytes;  // bytes of the elements
 };
-std::optional<ArrayView> as_array(const MetadataValue& value);
+std::optional<ArrayView> as_array(GGUFMILL_OUTLIVES_RESULT const MetadataValue& value);
 // Calls `take` for each element of an array, in order, until it returns false. Avoids a list of all elements: a
 // vocabulary is long, and a list of its words takes many times its size in bytes. `take` is not called if `array` is
 // not an array, nor for a malformed element and those after it. Returns true if all requested elements were available.
@@ -83,8 +85,8 @@ struct MetadataEntry {
 // Not thread-safe while being modified.
 class Metadata {
  public:
-  const std::vector<MetadataEntry>& entries() const { return entries_; }
-  const MetadataValue* find(std::string_view key) const;
+  const std::vector<MetadataEntry>& entries() const GGUFMILL_OUTLIVES_RESULT { return entries_; }
+  const MetadataValue* find(std::string_view key) const GGUFMILL_OUTLIVES_RESULT;
   // Appends an entry. Returns false and changes nothing if the key already exists.
   bool add(std::string key, MetadataValue value);
   // Sets a value. An existing key keeps its position; a new key is appended.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipeline/core/finite.h"
+#include "pipeline/core/lifetime.h"
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/step_layout.h"
 #include "pipeline/report/difference.h"
@@ -58,7 +59,8 @@ bool is_decodable(const TypeInfo& type, const Kernels& kernels);
 // Chooses the kernels of all steps before anything is written. Fails with exit code 5 if a kernel for a type is
 // missing, 2 if a type requires importance that is missing. The plan, its layouts and the kernels must outlive the
 // result.
-Result<std::vector<BoundStep>> bind_kernels(const Plan& plan, std::span<const StepLayout> layouts,
-                                            const Kernels& kernels);
+Result<std::vector<BoundStep>> bind_kernels(GGUFMILL_OUTLIVES_RESULT const Plan& plan,
+                                            GGUFMILL_OUTLIVES_RESULT std::span<const StepLayout> layouts,
+                                            GGUFMILL_OUTLIVES_RESULT const Kernels& kernels);
 
 }  // namespace ggufmill

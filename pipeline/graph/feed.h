@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "pipeline/core/lifetime.h"
 #include "pipeline/plan/slabs.h"
 
 namespace ggufmill {
@@ -24,8 +25,8 @@ class Feed {
  public:
   // A batch costs at most `slab_bytes`, unless a single row costs more. Units for which `wanted` returns false are
   // skipped. The plan and the layouts of its steps must outlive the feed.
-  Feed(const Plan& plan, std::span<const StepLayout> layouts, std::uint64_t slab_bytes, std::uint64_t shuffle_seed,
-       std::function<bool(std::size_t)> wanted);
+  Feed(GGUFMILL_OUTLIVES_RESULT const Plan& plan, GGUFMILL_OUTLIVES_RESULT std::span<const StepLayout> layouts,
+       std::uint64_t slab_bytes, std::uint64_t shuffle_seed, std::function<bool(std::size_t)> wanted);
 
   std::optional<SlabBatch> next();
 

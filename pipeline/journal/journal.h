@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/lifetime.h"
 #include "pipeline/io/journal_file.h"
 #include "pipeline/io/ledger.h"
 #include "pipeline/plan/plan.h"
@@ -69,7 +70,7 @@ class Journal final : public Ledger {
   // Opens what an earlier run of the plan left, if it is usable. A journal that is not owned exclusively by this user
   // (own_file.h) is left untouched, and this run keeps no journal: warnings() reports it. Exit code 75 if another
   // process is running the same plan. The plan must outlive the journal.
-  static Result<std::unique_ptr<Journal>> open(const Plan& plan);
+  static Result<std::unique_ptr<Journal>> open(GGUFMILL_OUTLIVES_RESULT const Plan& plan);
   // Starts over, without a file: the state of this run is kept in memory only.
   void forget();
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pipeline/core/job.h"
+#include "pipeline/core/lifetime.h"
 #include "pipeline/core/model.h"
 #include "pipeline/core/stage.h"
 #include "pipeline/core/type_module.h"
@@ -139,7 +140,7 @@ std::vector<ForeignUse> foreign_uses_of(const Plan& plan);
 std::vector<TypeModule> modules_of(const Plan& plan, std::size_t output);
 
 // Returns the files of all outputs, in order. The plan must outlive them.
-std::vector<StoredFile> stored_files(const Plan& plan);
+std::vector<StoredFile> stored_files(GGUFMILL_OUTLIVES_RESULT const Plan& plan);
 // Returns what a run of the units [first, last) writes to these files, in the order of the units.
 std::vector<PlannedWrite> planned_writes(const Plan& plan, std::size_t first, std::size_t last);
 // Returns the options for the store of these files, with the part of the memory budget that the store may use.

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "pipeline/core/lifetime.h"
 #include "pipeline/plan/step_layout.h"
 
 namespace ggufmill {
@@ -33,7 +34,8 @@ std::uint64_t copied_piece_bytes(const Expression& copied);
 // the layouts of its steps must outlive it. Not thread-safe.
 class SlabCutter {
  public:
-  SlabCutter(const Plan& plan, std::span<const StepLayout> layouts, std::uint64_t slab_bytes)
+  SlabCutter(GGUFMILL_OUTLIVES_RESULT const Plan& plan, GGUFMILL_OUTLIVES_RESULT std::span<const StepLayout> layouts,
+             std::uint64_t slab_bytes)
       : plan_(plan), layouts_(layouts), slab_bytes_(slab_bytes), most_bytes_(memory_budget(plan.limits) / 4) {}
 
   // Returns the next slab, which costs at most `slab_bytes` unless a single row costs more; rows are divided only if

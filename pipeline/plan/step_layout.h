@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "pipeline/core/lifetime.h"
 #include "pipeline/plan/plan.h"
 
 namespace ggufmill {
@@ -71,7 +72,7 @@ struct BufferLayout {
 // All sums that exceed 64 bits saturate. The step must outlive its layout.
 class StepLayout {
  public:
-  StepLayout(const Plan& plan, const Step& step);
+  StepLayout(const Plan& plan, GGUFMILL_OUTLIVES_RESULT const Step& step);
 
   const Step& step() const { return *step_; }
   // True if nothing is computed: bytes are only read and written, and slabs may divide rows.
@@ -125,7 +126,7 @@ class StepLayout {
 };
 
 // Returns the layouts of all steps, in order. The plan must outlive them.
-std::vector<StepLayout> layouts_of(const Plan& plan);
+std::vector<StepLayout> layouts_of(GGUFMILL_OUTLIVES_RESULT const Plan& plan);
 
 // Returns the smallest memory limit with which every slab can be made: the cost of the costliest row or copied block.
 std::uint64_t least_budget(std::span<const StepLayout> layouts);

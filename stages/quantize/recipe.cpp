@@ -272,7 +272,7 @@ static Recipe read_heading(std::string_view name, std::string_view text) {
 
 const Recipe& heading_of(const BuiltInRecipe& recipe) {
   static std::mutex mutex;
-  static std::map<std::string_view, Recipe> headings;  // reading one takes as long as starting the program
+  static std::map<std::string, Recipe, std::less<>> headings;  // reading one takes as long as starting the program
   const std::lock_guard lock(mutex);
   const auto found = headings.find(recipe.name);
   return found != headings.end() ? found->second

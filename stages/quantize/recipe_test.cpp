@@ -241,3 +241,10 @@ TEST_CASE("a recipe cannot ask for a search that its rule's type does not have")
   CHECK(Folder().error("{rules: [{class: attn_v, type: TQ2_0, encoder: search}]}").what ==
         "there is no search for TQ2_0");
 }
+
+TEST_CASE("a recipe's heading is known by its name, not by the memory of the name") {
+  std::string name = "made-up-a";
+  CHECK(heading_of({name, "{description: the first}"}).description == "the first");
+  name = "made-up-b";
+  CHECK(heading_of({name, "{description: the second}"}).description == "the second");
+}

@@ -55,6 +55,8 @@ class Chooser {
   // `is_cautious`: tensors of little known importance get no type below the objective's least.
   Chooser(const TargetOptions& options, const Model& model, bool is_cautious = true)
       : options_(options), model_(model), is_cautious_(is_cautious) {}
+  Chooser(const Chooser&) = delete;  // groups point into the measurement
+  Chooser& operator=(const Chooser&) = delete;
 
   Status prepare(const std::vector<std::size_t>& open) {
     BOOST_OUTCOME_TRY(Measurement own, own_measurement());

@@ -37,6 +37,8 @@ bool waits_for_importance(const JobOutput& output);
 class JobOutputs {
  public:
   JobOutputs(const Context& context, const Job& job);
+  JobOutputs(const JobOutputs&) = delete;  // plans are known by the addresses of the parts
+  JobOutputs& operator=(const JobOutputs&) = delete;
 
   const Job& job() const { return job_; }  // with manifests
   // First those of the outputs without importance. Outputs stay on disk unless is_divided(): then a part has at most

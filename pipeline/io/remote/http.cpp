@@ -258,10 +258,12 @@ std::string_view Answer::header(std::string_view name) const {
 }
 
 Answer send(const Request& request, const BodySink& sink) {
-  Easy easy = IdleHandles::all().take();
-  CURL* const handle = easy.get();
-  Exchange exchange{handle, request, sink};
+  // These outlive the handle, which refers to them until it is reset or cleaned up.
+  Exchange exchange{nullptr, request, sink};
   char words[CURL_ERROR_SIZE] = "";
+  List headers;
+  Easy easy = IdleHandles::all().take();
+  CURL* const handle = exchange.handle = easy.get();
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, words);
   curl_easy_setopt(handle, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -285,7 +287,7 @@ Answer send(const Request& request, const BodySink& sink) {
   curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
   set_certificates(handle);
   set_method(handle, exchange);
-  const List headers = set_headers(handle, request);
+  headers = set_headers(handle, request);
 
   const CURLcode code = curl_easy_perform(handle);
   Answer& answer = exchange.answer;

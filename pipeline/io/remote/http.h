@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/core/lifetime.h"
 #include "pipeline/io/remote/signature.h"
 
 namespace ggufmill::remote {
@@ -67,7 +68,7 @@ struct Answer {
   std::chrono::seconds retry_after{0};
   std::int64_t modified = 0;  // seconds since 1970; 0: unknown
 
-  std::string_view header(std::string_view name) const;  // empty if it is missing
+  std::string_view header(std::string_view name) const GGUFMILL_OUTLIVES_RESULT;  // empty if it is missing
 };
 
 // Receives the body piece by piece, once the headers of `answer` are available. Returns false if no more is wanted.

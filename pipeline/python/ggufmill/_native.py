@@ -53,12 +53,13 @@ class Context:
         columns = values.shape[-1]
         row_bytes, _ = self._row_bytes(to_type, columns, "the last axis of the array must be a multiple of that")
         made = _result(out, np.uint8, (*values.shape[:-1], row_bytes))
-        weights = (None, 0) if importance is None else (importance.ctypes.data, importance.size // max(columns, 1))
+        parts = 0 if importance is None else importance.size // max(columns, 1)
         rows = values.size // columns if columns else 0
         interruptible(
             lambda control: call(
                 *("quantize_rows", self.handle, encoded(to_type), encoded(from_type), values.ctypes.data, rows, columns),
-                *(*weights, made.ctypes.data, made.nbytes, threads, control),
+                *(None if importance is None else importance.ctypes.data, parts),
+                *(made.ctypes.data, made.nbytes, threads, control),
             )
         )
         return made

@@ -94,6 +94,54 @@ class CtrlC(unittest.TestCase):
             """
         )
 
+    def test_the_library_keeps_its_control_wherever_it_comes(self):
+        """Raises it at each line that the caller's thread executes; the operation may still run then."""
+        code = textwrap.dedent(
+            """
+            import gc, sys, time
+            from ggufmill import _library
+            free = _library._control_free
+
+            def interrupted_at(number):
+                events, left = [], [number]
+                def work(control):
+                    events.append("begin")
+                    time.sleep(0.02)
+                    events.append("end")
+                def freed(control):
+                    events.append("free")
+                    free(control)
+                def trace(frame, event, _):
+                    if not frame.f_code.co_filename.endswith("_library.py") or frame.f_code.co_name == "__del__":
+                        return None
+                    left[0] -= event == "line"
+                    if event == "line" and left[0] == 0:
+                        raise KeyboardInterrupt
+                    return trace
+                _library._control_free = freed
+                try:
+                    sys.settrace(trace)
+                    _library.interruptible(work)
+                except KeyboardInterrupt:
+                    pass
+                finally:
+                    sys.settrace(None)
+                time.sleep(0.04)
+                gc.collect()
+                return events, left[0] > 0
+
+            number, is_complete = 0, False
+            while not is_complete:
+                number += 1
+                events, is_complete = interrupted_at(number)
+                if events not in ([], ["free"], ["begin", "end", "free"]):
+                    print(number, events)
+            assert number > 10
+            """
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+        self.assertEqual((done.stdout, done.stderr), ("", ""))
+
     def test_the_handler_of_a_program_is_asked(self):
         code = textwrap.dedent(
             """

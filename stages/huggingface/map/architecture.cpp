@@ -169,7 +169,7 @@ Result<Architecture> read_architecture(const std::string& name_or_path, const Or
 // Each built-in map is read only once: that takes longer than converting a small model. Thread-safe.
 static Result<Architecture> read_built_in(const BuiltInArchitecture& built_in) {
   static std::mutex mutex;
-  static std::map<std::string_view, Architecture> architectures;
+  static std::map<std::string, Architecture, std::less<>> architectures;
   const std::lock_guard lock(mutex);
   auto found = architectures.find(built_in.name);
   if (found == architectures.end()) {

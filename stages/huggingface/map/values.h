@@ -16,6 +16,7 @@
 
 #include "pipeline/config/config_node.h"
 #include "pipeline/core/error.h"
+#include "pipeline/core/lifetime.h"
 #include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill::huggingface {
@@ -66,7 +67,8 @@ class Facts {
  public:
   // `config` is the file's content: members of text_config and similar keys, and the encoders' configurations in
   // thinker_config, are looked up as if they were at its top level. `values` must outlive this object.
-  Facts(fs::path folder, boost::json::object config, const std::map<std::string, ValueRule>& values);
+  Facts(fs::path folder, boost::json::object config,
+        GGUFMILL_OUTLIVES_RESULT const std::map<std::string, ValueRule>& values);
 
   void set(std::string name, boost::json::value value);
   // The same for the members of another file than config.json, which errors name.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/lifetime.h"
 #include "stages/huggingface/tokenizer/text_steps.h"
 #include "stages/huggingface/tokenizer/tokenizer_json.h"
 
@@ -32,7 +33,8 @@ class LoadedTokenizer {
  public:
   // Loads a tokenizer. `file` must outlive the result. `config` is tokenizer_config.json, or an empty object if that is
   // missing. Fails if the library would assign other ids to added tokens than the file does.
-  static Result<LoadedTokenizer> load(const TokenizerJson& file, const boost::json::value& config);
+  static Result<LoadedTokenizer> load(GGUFMILL_OUTLIVES_RESULT const TokenizerJson& file,
+                                      const boost::json::value& config);
 
   const std::map<std::uint32_t, AddedToken>& added() const { return added_; }
   // Returns the id of the added token with this text; null if there is none.

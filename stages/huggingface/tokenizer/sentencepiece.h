@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/lifetime.h"
 
 namespace ggufmill::huggingface {
 
@@ -35,9 +36,11 @@ class SentencePieceModel {
   static Result<SentencePieceModel> read(const std::string& path);
   static Result<SentencePieceModel> parse(const std::string& path, std::string bytes);
 
-  const std::vector<Piece>& pieces() const { return pieces_; }
+  const std::vector<Piece>& pieces() const GGUFMILL_OUTLIVES_RESULT { return pieces_; }
   Kind kind() const { return kind_; }
-  std::string_view charsmap() const { return charsmap_; }  // normalizer_spec.precompiled_charsmap
+  std::string_view charsmap() const GGUFMILL_OUTLIVES_RESULT {
+    return charsmap_;
+  }                                                        // normalizer_spec.precompiled_charsmap
   bool adds_prefix() const { return adds_prefix_; }        // add_dummy_prefix
   bool removes_spaces() const { return removes_spaces_; }  // remove_extra_whitespaces
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/lifetime.h"
 #include "stages/huggingface/tokenizer/tokenizer_json.h"
 
 namespace ggufmill::huggingface {
@@ -17,6 +18,6 @@ using TokenModel = std::function<Result<std::vector<std::uint32_t>>(std::string_
 // Supports BPE, WordPiece and WordLevel models; any other is an error. `file` must outlive the result. Errors: merges
 // of tokens that are not in the vocabulary, random merges (dropout); when called, unknown text if the model has no
 // unknown token.
-Result<TokenModel> make_token_model(const TokenizerJson& file);
+Result<TokenModel> make_token_model(GGUFMILL_OUTLIVES_RESULT const TokenizerJson& file);
 
 }  // namespace ggufmill::huggingface

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/lifetime.h"
 
 namespace ggufmill::huggingface {
 
@@ -26,10 +27,10 @@ class TokenTable {
   void set(std::string_view text, std::uint32_t id);
   std::optional<std::uint32_t> find(std::string_view text) const;
   // Returns nullopt if no token has the id. If two tokens have the same id, the later one is returned.
-  std::optional<std::string_view> text_of(std::uint32_t id) const;
+  std::optional<std::string_view> text_of(std::uint32_t id) const GGUFMILL_OUTLIVES_RESULT;
   // Entries in order of insertion.
   std::size_t size() const { return entries_.size(); }
-  std::string_view text(std::size_t index) const;
+  std::string_view text(std::size_t index) const GGUFMILL_OUTLIVES_RESULT;
   std::uint32_t id(std::size_t index) const { return entries_[index].id; }
   // Returns the greatest id plus one; 0 if empty.
   std::uint32_t id_end() const { return static_cast<std::uint32_t>(by_id_.size()); }
@@ -55,8 +56,8 @@ class MergeList {
  public:
   void add(std::string_view left, std::string_view right);
   std::size_t size() const { return entries_.size(); }
-  std::string_view left(std::size_t index) const;
-  std::string_view right(std::size_t index) const;
+  std::string_view left(std::size_t index) const GGUFMILL_OUTLIVES_RESULT;
+  std::string_view right(std::size_t index) const GGUFMILL_OUTLIVES_RESULT;
 
  private:
   struct Entry {
