@@ -145,7 +145,7 @@ TEST_CASE("a recipe that extends itself is an error at the name that closes the 
 
 TEST_CASE("a recipe that extends itself through a link is an error") {
   const Folder folder;
-  fs::create_directory_symlink(".", folder.path("link"));
+  fs::create_directory_symlink(".", fs::path(folder.path("mine")).parent_path() / "link");
   const Error error = folder.error("{type: Q4_K, extends: '" + folder.path("link/mine") + "'}");
   CHECK(error.what == "recipe '" + folder.path("link/mine") + "' extends itself through '" + folder.path("mine") + "'");
 }
