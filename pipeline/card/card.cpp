@@ -9,6 +9,7 @@
 #include "pipeline/card/card_values.h"
 #include "pipeline/card/markdown.h"
 #include "pipeline/config/config_node.h"
+#include "pipeline/config/fields.h"
 #include "pipeline/config/yaml_text.h"
 #include "pipeline/core/text.h"
 
@@ -21,7 +22,10 @@ using Component = mustache::component<std::string>;
 using Tag = mustache::tag_type;
 
 constexpr std::size_t kMaxTemplate = 1 << 20;
-constexpr int kMaxSections = 1000;  // parsed sections are walked recursively
+constexpr int kMaxSections = 1000;
+constexpr int kMaxNesting = 16;                // sections within sections
+constexpr std::size_t kMaxCard = 1 << 20;      // bytes
+constexpr std::size_t kMaxSteps = 10'000'000;  // texts and tags that rendering visits
 
 // A template with positions for messages.
 class Template {
@@ -30,6 +34,8 @@ class Template {
 
   // Checks what parsing assumes, parses, and checks all names. Reports all errors of the last step.
   Status check() const;
+  // Returns the text of a checked template with the values in place of its tags. Errors: the limits of a card.
+  Result<std::string> render(const mustache::data& values) const;
 
  private:
   // Names that are known at a place: those of the whole card, and those of the lists around it.
@@ -39,7 +45,7 @@ class Template {
     return error_at(&lines_, position_of(text_, std::min(byte, text_.size())), std::move(what), std::move(help));
   }
   Status check_limits() const;
-  Result<Component> parsed() const;
+  Result<Component> parsed(const std::string& text) const;
   Error parse_error(const std::string& message) const;
   void check_names(const std::vector<Component>& components, const Scope& scope, Diagnostics& errors) const;
   void check_tag(const Component& component, const Scope& scope, Diagnostics& errors) const;
@@ -56,13 +62,18 @@ Status Template::check_limits() const {
   if (text_.size() > kMaxTemplate)
     return usage_error(fmt::format("{}: the template has {} bytes, more than 1 MiB", lines_.name, text_.size()));
   if (const auto fault = find_text_fault(text_)) return error_at_byte(fault->offset, fault->what, fault->help);
-  int sections = 0;
-  for (std::size_t at = text_.find("{{"); at != text_.npos; at = text_.find("{{", at + 2)) {
-    const std::size_t first = text_.find_first_not_of(" \t\n", at + 2);
+  int sections = 0, depth = 0;
+  for (std::size_t at = text_.find("{{"); at != text_.npos; at = text_.find("{{", at)) {
+    const std::size_t tag = at, first = text_.find_first_not_of(" \t\n", at + 2);
+    at = std::min(text_.find("}}", at), text_.size());
     if (first == text_.npos) continue;
-    if (text_[first] == '=') return error_at_byte(at, "a card's template cannot change the delimiters {{ and }}");
-    if ((text_[first] == '#' || text_[first] == '^') && ++sections > kMaxSections)
-      return error_at_byte(at, fmt::format("more than {} sections", kMaxSections));
+    if (text_[first] == '=') return error_at_byte(tag, "a card's template cannot change the delimiters {{ and }}");
+    if (text_[first] == '/') --depth;
+    if (text_[first] != '#' && text_[first] != '^') continue;
+    if (++sections > kMaxSections) return error_at_byte(tag, fmt::format("more than {} sections", kMaxSections));
+    if (++depth > kMaxNesting)
+      return error_at_byte(tag, fmt::format("sections are nested more than {} levels deep", kMaxNesting),
+                           "end a section with {{/name}} before the next one begins");
   }
   return ok();
 }
@@ -81,12 +92,12 @@ Error Template::parse_error(const std::string& message) const {
   return error_at_byte(byte, what, "{{#name}} and {{^name}} begin a section, and {{/name}} ends it");
 }
 
-Result<Component> Template::parsed() const {
+Result<Component> Template::parsed(const std::string& text) const {
   mustache::context<std::string> context;
   mustache::context_internal<std::string> state{context};
   Component root;
   std::string message;
-  mustache::parser<std::string>{text_, state, root, message};
+  mustache::parser<std::string>{text, state, root, message};
   if (!message.empty()) return parse_error(message);
   return root;
 }
@@ -140,6 +151,7 @@ void Template::check_tag(const Component& component, const Scope& scope, Diagnos
 void Template::check_names(const std::vector<Component>& components, const Scope& scope, Diagnostics& errors) const {
   for (const Component& component : components) {
     if (component.is_text()) continue;
+    if (errors.errors().size() >= kMaxErrors) return;
     check_tag(component, scope, errors);
     Scope inner = scope;
     const CardPlaceholder* section = find(component.tag.name, scope);
@@ -151,24 +163,20 @@ void Template::check_names(const std::vector<Component>& components, const Scope
 
 Status Template::check() const {
   BOOST_OUTCOME_TRY(check_limits());
-  BOOST_OUTCOME_TRY(const Component root, parsed());
+  BOOST_OUTCOME_TRY(const Component root, parsed(text_));
   Diagnostics errors;
   check_names(root.children, {""}, errors);
   if (!errors.empty()) return errors.together();
   return ok();
 }
 
-// Takes the place of newlines while the library renders; neither templates nor values contain it.
-constexpr char kNewline = '\x01';
-
 void append_text(std::string& out, std::string_view text) {
   for (const char c : text)
-    if (c != '\r') out += c == '\n' ? kNewline : c;
+    if (c != '\r') out += c;
 }
 
-// Returns a checked template in a form in which the library leaves all lines as they are. It removes what surrounds a
-// tag of a section or a comment on a line of its own, including the newline, as Mustache prescribes; the library does
-// so only for sections that appear.
+// Returns a checked template without what surrounds a tag of a section or a comment on a line of its own, including the
+// newline, as Mustache prescribes.
 std::string prepared(std::string_view text) {
   std::string out;
   std::size_t done = 0;  // bytes of `text` that were looked at
@@ -188,6 +196,67 @@ std::string prepared(std::string_view text) {
   return out;
 }
 
+// Renders a parsed template. Sections that are nested in themselves multiply, so what it does is limited.
+class Rendering {
+ public:
+  explicit Rendering(const mustache::data& values) : context_(&values) {}
+
+  // Returns false beyond the limits.
+  bool render(const std::vector<Component>& components) {  // NOLINT(misc-no-recursion): up to kMaxNesting
+    return std::ranges::all_of(components,
+                               [&](const Component& each) { return ++steps_ <= kMaxSteps && render(each); });
+  }
+
+  std::string release() { return std::move(out_); }
+
+ private:
+  bool render(const Component& component) {  // NOLINT(misc-no-recursion)
+    if (component.is_text()) return add(component.text);
+    const bool is_section = component.tag.is_section_begin(), is_variable = component.tag.type == Tag::variable;
+    if (!is_section && !is_variable && component.tag.type != Tag::unescaped_variable) return true;
+    const mustache::data* const value = context_.get(component.tag.name);
+    if (is_section) return render_section(component, value);
+    if (value == nullptr || !value->is_string()) return true;
+    return add(is_variable ? markdown_text(value->string_value()) : value->string_value());
+  }
+
+  bool render_section(const Component& section, const mustache::data* value) {  // NOLINT(misc-no-recursion)
+    const bool is_false = value == nullptr || value->is_false() || value->is_empty_list();
+    if (is_false != (section.tag.type == Tag::section_begin_inverted)) return true;
+    if (is_false) return render(section.children);
+    if (!value->is_list()) return render_item(section, *value);
+    return std::ranges::all_of(value->list_value(),
+                               [&](const mustache::data& item) { return render_item(section, item); });
+  }
+
+  bool render_item(const Component& section, const mustache::data& item) {  // NOLINT(misc-no-recursion)
+    context_.push(&item);
+    const bool done = ++steps_ <= kMaxSteps && render(section.children);
+    context_.pop();
+    return done;
+  }
+
+  bool add(std::string_view text) {
+    if (text.size() > kMaxCard - out_.size()) return false;
+    out_ += text;
+    return true;
+  }
+
+  mustache::context<std::string> context_;
+  std::string out_;
+  std::size_t steps_ = 0;
+};
+
+Result<std::string> Template::render(const mustache::data& values) const {
+  BOOST_OUTCOME_TRY(const Component root, parsed(prepared(text_)));
+  Rendering rendering(values);
+  if (rendering.render(root.children)) return rendering.release();
+  Error error = usage_error(fmt::format("{}: the card would have more than {}", lines_.name, human_bytes(kMaxCard)),
+                            "shorten what the sections of the template repeat; a list within itself repeats its items "
+                            "for each of them");
+  return error;
+}
+
 }  // namespace
 
 std::string describe_card_placeholders() {
@@ -203,12 +272,9 @@ std::string describe_card_placeholders() {
 }
 
 Result<std::string> render_card(const Card& card, std::string_view template_text, const std::string& template_name) {
-  BOOST_OUTCOME_TRY(Template(template_text, template_name).check());
-  mustache::mustache page{prepared(template_text)};
-  page.set_custom_escape(markdown_text);
-  std::string rendered = page.render(card_values(card));
-  std::ranges::replace(rendered, kNewline, '\n');
-  return rendered;
+  const Template checked(template_text, template_name);
+  BOOST_OUTCOME_TRY(checked.check());
+  return checked.render(card_values(card));
 }
 
 }  // namespace ggufmill

@@ -97,7 +97,8 @@ std::span<const BuiltInCard> built_in_cards();
 // `template_name` is its name in messages. A text that is empty and a list without items count as false in {{#name}}.
 // Values are escaped, so that they cannot break the document's tables, code blocks or front matter. Errors have the
 // code kUsage and name the line: a tag or section that is not closed, a name that does not exist there (with a list of
-// those that do), or more than 1 MiB or 1000 sections.
+// those that do), or more than 1 MiB or 1000 sections, 16 of them within each other. A card of more than 1 MiB is an
+// error, too.
 Result<std::string> render_card(const Card& card, std::string_view template_text, const std::string& template_name);
 
 }  // namespace ggufmill

@@ -361,12 +361,51 @@ TEST_CASE("parts of Mustache that cards do not have are errors") {
 }
 
 TEST_CASE("a template is limited in size and depth") {
+  const auto nested = [](int depth) {
+    std::string text = "x";
+    for (int i = 0; i < depth; ++i) text = "{{^name}}" + text + "{{/name}}";
+    return text;
+  };
   CHECK(contains(rendered(Card(), std::string(2 << 20, 'a')), "more than 1 MiB"));
-  std::string deep;
-  for (int i = 0; i < 1001; ++i) deep += "{{#name}}";
-  CHECK(contains(rendered(Card(), deep), "more than 1000 sections"));
-  std::string allowed = "x";
-  for (int i = 0; i < 1000; ++i) allowed = "{{^name}}" + allowed + "{{/name}}";
-  CHECK(rendered(Card(), allowed) == "x");
+  std::string many;
+  for (int i = 0; i < 1001; ++i) many += "{{#name}}{{/name}}";
+  CHECK(contains(rendered(Card(), many), "more than 1000 sections"));
+  CHECK(rendered(Card(), nested(16)) == "x");
+  CHECK(contains(rendered(Card(), nested(17)), "mine.md:1:145: error: sections are nested more than 16 levels deep\n"));
   CHECK(contains(rendered(Card(), "a\xff"), "mine.md:1:2: error: byte 0xff is not UTF-8\n"));
+}
+
+TEST_CASE("a list that repeats itself for each of its items ends at the limit of a card") {
+  Card card;
+  card.files.resize(20, {.shards = {{"a", ""}}});
+  std::string begin, end;
+  for (int i = 0; i < 15; ++i) {
+    begin += "{{#files}}";
+    end += "{{/files}}";
+  }
+  const std::string_view message = "error: mine.md: the card would have more than 1.00 MiB";
+  CHECK(contains(rendered(card, begin + "text" + end), message));
+  CHECK(contains(rendered(card, begin + end), message));  // also if nothing is written
+}
+
+TEST_CASE("a list within itself is allowed within the limit") {
+  Card card;
+  card.files = {{.shards = {{"a", ""}}, .recipe = "A"}, {.shards = {{"b", ""}}, .recipe = "B"}};
+  CHECK(rendered(card, "{{#files}}{{#files}}{{recipe}}{{/files}};{{/files}}") == "AB;AB;");
+}
+
+TEST_CASE("a long value that a template repeats ends at the limit of a card") {
+  Card card;
+  card.job = std::string(100'000, 'x');
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "{{{job}}}";
+  CHECK(contains(rendered(card, text), "error: mine.md: the card would have more than 1.00 MiB"));
+}
+
+TEST_CASE("not every one of very many unknown names is reported") {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += "{{a}}";
+  const Result<std::string> result = render_card(Card(), text, "mine.md");
+  REQUIRE_FALSE(result);
+  CHECK(result.error().also.size() == 99);
 }

@@ -16,6 +16,8 @@ using Strings = std::vector<std::string>;
 
 constexpr std::string_view kName = "{name}", kRecipe = "{recipe}";
 constexpr std::string_view kPlaceholderLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+constexpr std::size_t kMaxExpandedBytes = 64 << 20;  // memory of all jobs of a file
+constexpr std::size_t kMaxComparisons = 10'000'000;  // of outputs and exclusions
 // Options of a job, other than its outputs, in which {name} is replaced.
 constexpr std::string_view kNamed[] = {"stages", "report", "quality", "card", "after"};
 
@@ -25,17 +27,13 @@ bool mentions(const ConfigNode& node, std::string_view word) {
          std::ranges::any_of(node.entries, [&](const ConfigNode::Entry& entry) { return mentions(entry.value, word); });
 }
 
-// Replaces a placeholder. In double braces, as in chat templates, the word is not a placeholder.
-void replace(ConfigNode& node, std::string_view word, const std::string& text) {
-  for (std::size_t at = 0; (at = node.scalar.find(word, at)) != std::string::npos;) {
-    const std::size_t end = at + word.size();
-    const bool is_of_template =
-        (at != 0 && node.scalar[at - 1] == '{') || (end < node.scalar.size() && node.scalar[end] == '}');
-    if (!is_of_template) node.scalar.replace(at, word.size(), text);
-    at += is_of_template ? word.size() : text.size();
-  }
-  for (ConfigNode& item : node.items) replace(item, word, text);
-  for (ConfigNode::Entry& entry : node.entries) replace(entry.value, word, text);
+// Memory of a value, about.
+std::size_t bytes_of(const ConfigNode& node) {
+  std::size_t bytes = sizeof node + node.scalar.size();
+  for (const ConfigNode& item : node.items) bytes += bytes_of(item);
+  for (const ConfigNode::Entry& entry : node.entries)
+    bytes += sizeof entry - sizeof node + entry.key.size() + bytes_of(entry.value);
+  return bytes;
 }
 
 ConfigNode scalar_like(const ConfigNode& place, std::string text) {
@@ -66,8 +64,9 @@ std::string path_of(const ConfigNode& source) {
   return path ? path->scalar : std::string();
 }
 
-Strings matches_of(const std::string& pattern) {
-  if (pattern.find_first_of("*?[") == std::string::npos) return {pattern};  // a missing file is detected on reading
+std::optional<Strings> matches_of(const std::string& pattern) {
+  // A missing file is detected on reading.
+  if (pattern.find_first_of("*?[") == std::string::npos) return Strings{pattern};
   return paths_matching(pattern);
 }
 
@@ -101,6 +100,7 @@ std::string recipe_name(const std::string& recipe) {
   return names_file(recipe) ? fs::path(recipe).stem().string() : recipe;
 }
 
+// Expands a file within limits, whatever the products of its lists are.
 class Expansion {
  public:
   Expansion(const ConfigNode& root, const Matrix& matrix, Diagnostics& errors)
@@ -109,7 +109,10 @@ class Expansion {
   std::vector<ExpandedJob> jobs() {
     std::vector<ExpandedJob> jobs;
     for (const ConfigNode& item : matrix_.sources)
-      for (const ConfigNode& source : sources_of(item)) jobs.push_back(job_of(path_of(source), &source));
+      for (const ConfigNode& source : sources_of(item)) {
+        jobs.push_back(job_of(path_of(source), &source));
+        if (is_full_) return {};
+      }
     check_exclusions();
     remove_excluded(jobs);
     return jobs;
@@ -126,7 +129,13 @@ class Expansion {
     if (item.is_map()) return {item};
     if (!item.is_scalar()) return {};
     std::vector<ConfigNode> sources;
-    for (std::string& path : matches_of(item.scalar)) {
+    std::optional<Strings> paths = matches_of(item.scalar);
+    if (!paths) {
+      errors_.add(error_at(item, fmt::format("{} leads to more than {} names", quoted_name(item.scalar), kMaxLookups),
+                           "use fewer wildcards, or name a folder with fewer files"));
+      return {};
+    }
+    for (std::string& path : *paths) {
       if (is_further_shard(path)) continue;
       const char* const kind = is_checkpoint(path) ? "huggingface" : "gguf";
       sources.push_back(map_of(kind, scalar_like(item, std::move(path))));
@@ -139,6 +148,7 @@ class Expansion {
 
   // `source` is null if it is given in the file itself.
   ExpandedJob job_of(const std::string& path, const ConfigNode* source) {
+    if (!count(bytes_of(root_))) return {path, {}};
     ExpandedJob job{path, root_};
     std::erase_if(job.root.entries, [](const ConfigNode::Entry& entry) { return entry.key == "matrix"; });
     if (source) job.root.entries.push_back({"source", source->position, *source});
@@ -157,6 +167,7 @@ class Expansion {
       const bool is_repeated = !all.empty() && mentions(output, kRecipe);
       for (const std::string& recipe : is_repeated ? all : Strings{recipe_of(output)}) {
         if (is_excluded(name, recipe_name(recipe))) continue;
+        if (!count(bytes_of(output))) return outputs;
         outputs.push_back(output);
         fill(outputs.back(), name, recipe, is_repeated);
       }
@@ -166,7 +177,7 @@ class Expansion {
 
   // In `quantize`, {recipe} is the recipe as written; elsewhere, it is the recipe's name. If an output has its own
   // recipe, its sink knows the name and inserts it into its path.
-  static void fill(ConfigNode& output, const std::string& name, const std::string& recipe, bool is_repeated) {
+  void fill(ConfigNode& output, const std::string& name, const std::string& recipe, bool is_repeated) {
     for (ConfigNode::Entry& entry : output.entries) {
       if (!name.empty()) replace(entry.value, kName, name);
       if (is_repeated && entry.key == "quantize")
@@ -176,7 +187,48 @@ class Expansion {
     }
   }
 
+  // Replaces a placeholder. In double braces, as in chat templates, the word is not a placeholder.
+  void replace(ConfigNode& node, std::string_view word, const std::string& text) {
+    std::string replaced;
+    std::size_t done = 0;  // bytes of the scalar that are in `replaced`
+    for (std::size_t at = 0; (at = node.scalar.find(word, at)) != std::string::npos;) {
+      const std::size_t end = at + word.size();
+      const bool is_of_template =
+          (at != 0 && node.scalar[at - 1] == '{') || (end < node.scalar.size() && node.scalar[end] == '}');
+      if (!is_of_template) {
+        if (!count(text.size())) return;
+        replaced.append(node.scalar, done, at - done).append(text);
+        done = end;
+      }
+      at = end;
+    }
+    if (done != 0) node.scalar = replaced.append(node.scalar, done);
+    for (ConfigNode& item : node.items) replace(item, word, text);
+    for (ConfigNode::Entry& entry : node.entries) replace(entry.value, word, text);
+  }
+
+  // Counts memory of the expanded jobs. Returns false beyond the limit, which is reported once.
+  bool count(std::size_t bytes) {
+    bytes_ += bytes;
+    return bytes_ <= kMaxExpandedBytes ||
+           overflow(fmt::format("more than {} of settings", human_bytes(kMaxExpandedBytes)));
+  }
+
+  bool overflow(std::string_view size) {
+    if (is_full_) return false;
+    is_full_ = true;
+    const ConfigNode* const matrix = root_.find("matrix");
+    errors_.add(error_at(matrix ? *matrix : root_, fmt::format("the jobs of this file have {}", size),
+                         "divide it into several files, each with fewer sources, recipes, or outputs"));
+    return false;
+  }
+
   bool is_excluded(const std::string& name, const std::string& recipe) {
+    compared_ += used_.size();
+    if (compared_ > kMaxComparisons) {
+      overflow(fmt::format("more than {} combinations with `exclude`", kMaxComparisons));
+      return true;
+    }
     const auto fits = [](const std::optional<std::string>& pattern, const std::string& text) {
       return !pattern || matches_wildcards(*pattern, text);
     };
@@ -205,6 +257,8 @@ class Expansion {
   const Matrix& matrix_;
   Diagnostics& errors_;
   std::vector<bool> used_;  // set for each exclusion that matched
+  std::size_t bytes_ = 0, compared_ = 0;
+  bool is_full_ = false;  // a limit is exceeded, and the error is reported
 };
 
 }  // namespace

@@ -225,3 +225,46 @@ TEST_CASE("a source's name omits folder, shard, and encoding") {
   CHECK(source_name("hf://org/Llama-3-8B@main/a-F16.gguf") == "a");
   CHECK(source_name("Qwen2-0.5B") == "Qwen2-0.5B");
 }
+
+namespace {
+
+std::string repeated(const std::string& text, int count) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+constexpr std::string_view kTooLarge = "error: the jobs of this file have more than 64.00 MiB of settings\n";
+
+}  // namespace
+
+TEST_CASE("a matrix whose lists multiply is refused") {
+  const Models models;
+  CHECK(contains(models.refusal("matrix: {sources: [" + repeated("m.gguf,", 2000) + "], recipes: [" +
+                                repeated("Q8_0,", 2000) + "]}\noutputs: [{gguf: '{name}-{recipe}'}]\n"),
+                 kTooLarge));
+}
+
+TEST_CASE("a long name that many placeholders repeat is refused") {
+  const Models models;
+  const std::string name(300'000, 'x'), output = "outputs:\n- gguf: '" + repeated("{name}", 1000) + "'\n";
+  CHECK(contains(models.refusal("matrix: {sources: [" + name + "]}\n" + output), kTooLarge));
+  CHECK(contains(models.refusal("source: {gguf: " + name + "}\n" + output), kTooLarge));
+}
+
+TEST_CASE("a matrix with very many exclusions for very many outputs is refused") {
+  const Models models;
+  CHECK(contains(models.refusal("matrix: {sources: [m.gguf], recipes: [" + repeated("Q8_0,", 5000) + "], exclude: [" +
+                                repeated("{name: x},", 5000) + "]}\noutputs: [{gguf: '{recipe}'}]\n"),
+                 "error: the jobs of this file have more than 10000000 combinations with `exclude`"));
+}
+
+TEST_CASE("a pattern that leads to very many names is refused") {
+  const Models models;
+  for (int i = 0; i < 10; ++i) fs::create_directories(models.path("d" + std::to_string(i)));
+  const std::string pattern = models.path(repeated("*/../", 12) + "*.gguf");
+  CHECK(contains(models.refusal("matrix: {sources: ['" + pattern + "']}\noutputs: [{gguf: '{name}'}]\n"),
+                 "leads to more than 200000 names\n"));
+}

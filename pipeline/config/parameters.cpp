@@ -12,6 +12,8 @@
 namespace ggufmill {
 namespace {
 
+constexpr std::size_t kMaxSubstituted = 1 << 20;  // bytes of all values that replace parameters
+
 struct Parameter {
   std::optional<std::string> value;
   bool reported = false;  // a missing value is reported only once
@@ -91,6 +93,7 @@ class Substitution {
   Substitution(Parameters& parameters, Diagnostics& errors) : parameters_(parameters), errors_(errors) {}
 
   void walk(ConfigNode& node) {
+    if (substituted_ > kMaxSubstituted) return;
     if (node.is_scalar()) replace(node);
     for (ConfigNode& item : node.items) walk(item);
     for (ConfigNode::Entry& entry : node.entries) {
@@ -115,7 +118,7 @@ class Substitution {
           return;
         }
         const std::string* value = value_of(text.substr(at + 2, end - at - 2), node);
-        if (!value) return;
+        if (!value || !count(*value, node)) return;
         out += *value;
         node.substituted = true;
         at = end + 1;
@@ -124,6 +127,14 @@ class Substitution {
       }
     }
     node.scalar = std::move(out);
+  }
+
+  bool count(const std::string& value, const ConfigNode& node) {
+    substituted_ += value.size();
+    if (substituted_ <= kMaxSubstituted) return true;
+    errors_.add(error_at(node, fmt::format("the values of parameters add more than {}", human_bytes(kMaxSubstituted)),
+                         "use shorter values, or refer to them less often"));
+    return false;
   }
 
   const std::string* value_of(const std::string& name, const ConfigNode& node) {
@@ -146,6 +157,7 @@ class Substitution {
 
   Parameters& parameters_;
   Diagnostics& errors_;
+  std::size_t substituted_ = 0;  // bytes
 };
 
 }  // namespace

@@ -135,3 +135,10 @@ TEST_CASE("--param arguments are checked") {
        | ^^^^^
 )");
 }
+
+TEST_CASE("values that would make a file very long are refused") {
+  std::string references;
+  for (int i = 0; i < 20; ++i) references += "${A}";
+  const std::string text = "parameters: {A: {default: " + std::string(100'000, 'x') + "}}\nkey: '" + references + "'\n";
+  CHECK(substitute(text).find("error: the values of parameters add more than 1.00 MiB\n") != std::string::npos);
+}

@@ -15,6 +15,14 @@ namespace ggufmill {
 namespace {
 
 constexpr std::size_t kMaxPatternLength = 4096;  // ample for tensor names, and keeps compilation cheap
+constexpr std::size_t kMaxReplaced = 65535;      // bytes; the longest name of a tensor that can be read
+constexpr std::size_t kMaxFormatted = 16 << 20;  // bytes that a replacement may insert
+
+// Upper bound of the bytes that `format` inserts: each group is a part of `name`.
+std::size_t inserted_bytes(std::string_view name, std::string_view format) {
+  const auto groups = std::ranges::count_if(format, [](char c) { return c == '$' || c == '\\'; });
+  return format.size() + static_cast<std::size_t>(groups) * name.size();
+}
 
 // Returns Boost's message without the copy of the pattern that Boost appends.
 std::string reason_of(const boost::regex_error& error) {
@@ -95,8 +103,15 @@ Result<std::optional<std::string>> Pattern::replace(std::string_view name, const
   try {
     boost::match_results<std::string_view::const_iterator> match;
     if (!boost::regex_search(name.begin(), name.end(), match, compiled_->expression)) return std::nullopt;
-    return std::string(match.prefix().first, match.prefix().second) + match.format(format) +
-           std::string(match.suffix().first, match.suffix().second);
+    std::string replaced;
+    if (inserted_bytes(name, format) <= kMaxFormatted)
+      replaced = std::string(match.prefix().first, match.prefix().second) + match.format(format) +
+                 std::string(match.suffix().first, match.suffix().second);
+    if (replaced.size() <= std::max(kMaxReplaced, name.size()) && inserted_bytes(name, format) <= kMaxFormatted)
+      return replaced;
+    return usage_error(fmt::format("replacing {} in {} makes it longer than {} bytes", quoted_name(text_),
+                                   quoted_name(name), kMaxReplaced),
+                       "use each group only once in the replacement");
   } catch (const std::runtime_error&) {
     return too_slow(name);
   }

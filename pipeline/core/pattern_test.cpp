@@ -57,3 +57,17 @@ TEST_CASE("patterns that are too long or too deep are refused") {
   CHECK_FALSE(Pattern::compile(std::string(2000, '(') + std::string(2000, ')')));
   CHECK(Pattern::compile(std::string(4096, 'a')));
 }
+
+TEST_CASE("a replacement that makes a name very long is an error") {
+  const Pattern all = Pattern::compile("^(.*)$").value();
+  const std::string name(40'000, 'a');
+  CHECK(all.replace(name, "$1$1").error().what.ends_with("makes it longer than 65535 bytes"));
+  std::string format;
+  for (int i = 0; i < 1'000'000; ++i) format += "$1";
+  CHECK(all.replace(name, format).error().what.ends_with("makes it longer than 65535 bytes"));
+}
+
+TEST_CASE("a name that is longer than any tensor's can still be replaced by a shorter one") {
+  const std::string path(100'000, 'a');
+  CHECK(Pattern::compile("b$").value().replace(path + "b", "").value() == path);
+}

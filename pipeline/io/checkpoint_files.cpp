@@ -69,6 +69,7 @@ class FilesReader {
     BOOST_OUTCOME_TRY(const auto file, open_source(path));
     BOOST_OUTCOME_TRY(refuse_pointer(*file));
     BOOST_OUTCOME_TRY(CheckpointPart part, read_(file));
+    if (part.tensors.size() > kMaxCheckpointTensors - checkpoint_.tensors.size()) return too_many_tensors(path);
     checkpoint_.files.push_back({file->describe(), std::move(part.metadata)});
     for (CheckpointTensor& tensor : part.tensors) {
       const auto [entry, is_new] = file_of_.emplace(tensor.name, checkpoint_.files.size() - 1);
@@ -128,6 +129,11 @@ Result<Checkpoint> read_indexed_checkpoint(const std::string& index, const Check
   FilesReader reader(read);
   BOOST_OUTCOME_TRY(reader.read_indexed(index));
   return reader.release();
+}
+
+Error too_many_tensors(const std::string& path) {
+  return input_error(path, fmt::format("more than {} tensors", kMaxCheckpointTensors),
+                     "no checkpoint needs as many: check that this is the right file");
 }
 
 Shape shape_of_dimensions(const std::vector<std::uint64_t>& dims) {

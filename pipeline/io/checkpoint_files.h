@@ -13,6 +13,11 @@
 
 namespace ggufmill {
 
+// Most tensors of a checkpoint, which bounds the memory of reading one; the largest in use have some 210,000.
+inline constexpr std::size_t kMaxCheckpointTensors = 500'000;
+// Returns the error for more than that in `path` (exit code 4).
+Error too_many_tensors(const std::string& path);
+
 struct CheckpointPart {
   std::vector<CheckpointTensor> tensors;                      // names are unique
   std::vector<std::pair<std::string, std::string>> metadata;  // as stored in the file
@@ -20,8 +25,8 @@ struct CheckpointPart {
 // Reads the header of one file.
 using CheckpointPartReader = std::function<Result<CheckpointPart>(const std::shared_ptr<const ByteSource>& file)>;
 
-// Reads the tensors of all files, in the given order. Exit code 4 if two files contain a tensor of the same name, or if
-// a file is a Git LFS pointer.
+// Reads the tensors of all files, in the given order. Exit code 4 if two files contain a tensor of the same name, if
+// there are more than kMaxCheckpointTensors, or if a file is a Git LFS pointer.
 Result<Checkpoint> read_checkpoint_files(const std::vector<std::string>& paths, const CheckpointPartReader& read);
 // Reads the files named by an index, in the order of their names; they must be in the index's folder. Exit code 4 also
 // if the index lists a file or tensor that is missing, or if a file contains a tensor that the index does not list.

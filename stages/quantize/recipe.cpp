@@ -17,7 +17,6 @@ namespace {
 constexpr std::uint64_t kMaxRecipeBytes = 1 << 20;
 constexpr std::string_view kType = "type";  // the result of a rule and of a recipe
 constexpr std::string_view kEncoder = "encoder";
-constexpr std::size_t kMaxChainLength = 32;  // length of a chain of `extends`
 
 // Renders the conditions of a rule as written in the recipe: "class ffn_down, depth spread".
 std::string describe_conditions(const ConfigNode& rule) {
@@ -235,8 +234,8 @@ std::optional<std::uint32_t> RecipeCatalog::file_type_of(const std::string& name
 }
 
 Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin& asked) const {
-  std::vector<std::string> chain;
-  return find(name_or_path, asked, chain);
+  ExtendedFiles files("recipe");
+  return find(name_or_path, asked, files);
 }
 
 Result<Recipe> RecipeCatalog::find_complete(const std::string& name_or_path, const Origin& asked) const {
@@ -352,18 +351,15 @@ Result<RecipeCatalog::Text> RecipeCatalog::text_of(const std::string& name, cons
   return error_at(asked, fmt::format("unknown recipe '{}'", name), hint(name));
 }
 
-Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin& asked,
-                                   std::vector<std::string>& chain) const {
-  BOOST_OUTCOME_TRY(const Text text, text_of(name_or_path, asked));
-  if (std::find(chain.begin(), chain.end(), text.name) != chain.end())
-    return error_at(asked, fmt::format("recipe '{}' extends itself through '{}'", text.name, chain.back()));
-  if (chain.size() == kMaxChainLength)
-    return error_at(
-        asked, fmt::format("the chain of extended recipes of '{}' is longer than {}", chain.front(), kMaxChainLength),
-        "merge the rules of several of them into one");
-  chain.push_back(text.name);
+Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin& asked, ExtendedFiles& files) const {
+  const BuiltInRecipe* const built_in = find_built_in_recipe(name_or_path);
+  const std::string name(built_in ? built_in->name : name_or_path);
+  BOOST_OUTCOME_TRY(const bool is_new, files.enter(name, asked));
+  if (!is_new) return Recipe{};  // of a list, whose module has several bases
+  BOOST_OUTCOME_TRY(const Text text, text_of(name, asked));
+  BOOST_OUTCOME_TRY(files.count(text.text.size(), asked));
 
-  if (names_recipe_list(text.name)) return find_list(text, chain);
+  if (names_recipe_list(text.name)) return find_list(text, files);
   auto parsed = parse_document(text.text, text.name, recipe_form(types_), types_);
   // Without its module, a recipe whose types are the module's cannot be parsed.
   if (const std::string module = parsed ? parsed.value().recipe.module : read_heading(text.name, text.text).module;
@@ -374,19 +370,20 @@ Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin
   BOOST_OUTCOME_TRY(RecipeFile file, std::move(parsed));
   Recipe inherited;
   if (file.parent) {
-    BOOST_OUTCOME_TRY(inherited, find(*file.parent, file.parent_origin, chain));
+    BOOST_OUTCOME_TRY(inherited, find(*file.parent, file.parent_origin, files));
   }
   const bool is_file = names_file(text.name);
   file.recipe.name = is_file ? fs::path(text.name).stem().string() : text.name;
   if (is_file) file.recipe.files.push_back(text.name);
   Recipe recipe = extended(std::move(inherited), std::move(file.recipe));
   BOOST_OUTCOME_TRY(check_groups(recipe, file.origin));
+  files.leave();
   return recipe;
 }
 
 // A list is based on what the recipes of its types have in common: the partial recipe of their module that extends
 // none.
-Result<Recipe> RecipeCatalog::find_list(const Text& text, std::vector<std::string>& chain) const {
+Result<Recipe> RecipeCatalog::find_list(const Text& text, ExtendedFiles& files) const {
   BOOST_OUTCOME_TRY(std::vector<Rule> rules, parse_recipe_list(text.text, text.name, types_));
   std::string module;
   for (const Rule& rule : rules)
@@ -395,13 +392,14 @@ Result<Recipe> RecipeCatalog::find_list(const Text& text, std::vector<std::strin
   for (const BuiltInRecipe& base : offered())
     if (const Recipe& heading = heading_of(base);
         heading.partial && heading.module == module && base.text.find("\nextends:") == std::string_view::npos) {
-      BOOST_OUTCOME_TRY(inherited, find(std::string(base.name), {}, chain));
+      BOOST_OUTCOME_TRY(inherited, find(std::string(base.name), {}, files));
     }
   Recipe own;
   own.name = fs::path(text.name).stem().string();
   own.is_list = true;
   own.files.push_back(text.name);
   own.rules = std::move(rules);
+  files.leave();
   return extended(std::move(inherited), std::move(own));
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/config/extended_files.h"
 #include "stages/quantize/condition.h"
 #include "stages/quantize/encoder_fields.h"
 
@@ -94,9 +95,9 @@ class RecipeCatalog {
     std::string name;  // for messages and reasons
     std::string text;
   };
-  Result<Recipe> find_list(const Text& text, std::vector<std::string>& chain) const;
+  Result<Recipe> find_list(const Text& text, ExtendedFiles& files) const;
   Result<Text> text_of(const std::string& name, const Origin& asked) const;
-  Result<Recipe> find(const std::string& name_or_path, const Origin& asked, std::vector<std::string>& chain) const;
+  Result<Recipe> find(const std::string& name_or_path, const Origin& asked, ExtendedFiles& files) const;
 
   Types types_;
 };

@@ -143,6 +143,13 @@ TEST_CASE("a recipe that extends itself is an error at the name that closes the 
   CHECK(error.what == "recipe '" + folder.path("mine") + "' extends itself through '" + folder.path("b") + "'");
 }
 
+TEST_CASE("a recipe that extends itself through a link is an error") {
+  const Folder folder;
+  fs::create_directory_symlink(".", fs::path(folder.path("mine")).parent_path() / "link");
+  const Error error = folder.error("{type: Q4_K, extends: '" + folder.path("link/mine") + "'}");
+  CHECK(error.what == "recipe '" + folder.path("link/mine") + "' extends itself through '" + folder.path("mine") + "'");
+}
+
 TEST_CASE("an unknown recipe to extend is an error with its position") {
   const Folder folder;
   const Error error = folder.error("{extends: Q9}");

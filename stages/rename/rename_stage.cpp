@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "pipeline/core/name_total.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -49,13 +50,18 @@ class RenameStage : public Stage {
  private:
   static Status apply_rule(const RenameRule& rule, Model& model) {
     bool used = false;
+    NameTotal total;
     for (Tensor& tensor : model.tensors) {
       auto result = rule.match.replace(tensor.name, rule.to);
       if (!result) return error_at(rule.match_origin, result.error().what, result.error().help);
-      std::optional<std::string>& renamed = result.value();
-      if (!renamed) continue;
-      tensor.name = std::move(*renamed);
-      used = true;
+      if (std::optional<std::string>& renamed = result.value()) {
+        tensor.name = std::move(*renamed);
+        used = true;
+      }
+      if (!total.add(tensor.name))
+        return error_at(rule.match_origin,
+                        fmt::format("the new names have more than {}", human_bytes(NameTotal::kMost)),
+                        "use each group only once in `to`");
     }
     if (used) return ok();
     return error_at(rule.match_origin, fmt::format("no tensor matches {}", quoted_name(rule.match.text())),

@@ -72,7 +72,7 @@ TEST_CASE("impossible new names are refused") {
   const std::string doubling = "{match: '^(.*)$', to: '$1$1'},";
   std::string yaml = "[";
   for (int i = 0; i < 17; ++i) yaml += doubling;
-  CHECK(refusal(yaml + "]", {"a"}).what == "the new name of 'a' has 131072 bytes, more than the limit of 65535");
+  CHECK(refusal(yaml + "]", {"a"}).what.ends_with("makes it longer than 65535 bytes"));
 }
 
 TEST_CASE("a group that is missing from the pattern is refused") {

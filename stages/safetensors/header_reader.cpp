@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/checkpoint_files.h"
 #include "pipeline/io/json_file.h"
 
 namespace ggufmill::safetensors {
@@ -83,7 +84,9 @@ class HeaderSink final : public JsonSink {
     if (event.kind == Kind::kObjectEnd) return {};
     if (event.kind != Kind::kObjectBegin) return fmt::format("{} is not an object", quoted_name(key_));
     level_ = key_ == kMetadataKey ? Level::kMetadata : Level::kTensor;
-    if (level_ == Level::kTensor) entries.emplace_back().name = key_;
+    if (level_ != Level::kTensor) return {};
+    if (entries.size() == kMaxCheckpointTensors) return fmt::format("more than {} tensors", kMaxCheckpointTensors);
+    entries.emplace_back().name = key_;
     return {};
   }
 

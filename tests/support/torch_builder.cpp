@@ -142,7 +142,8 @@ std::string zip_file(const std::vector<ZipMember>& members, bool in_64_bits) {
   std::string file, directory;
   for (const ZipMember& member : members) {
     const std::uint64_t place = member.place.value_or(file.size()), bytes = member.bytes.value_or(member.data.size());
-    const std::string about = low(member.flags, 2) + low(member.method, 2) + low(0, 8);  // no time, no checksum
+    const std::string about =
+        low(member.flags, 2) + low(member.method, 2) + low(0, 4) + low(member.checksum, 4);  // no time
     // Data begins at multiples of 64, as PyTorch pads it.
     const std::uint64_t padding = (64 - (file.size() + 30 + member.name.size() + 4) % 64) % 64;
     file += "PK\3\4" + low(0, 2) + about + size(bytes) + size(bytes) + low(member.name.size(), 2) + low(4 + padding, 2);

@@ -51,6 +51,7 @@ struct ZipMember {
   std::uint16_t flags = 0, method = 0;
   std::optional<std::uint64_t> place{};  // header offset in the directory; nullopt: the actual one
   std::optional<std::uint64_t> bytes{};  // size in the headers; nullopt: the actual one
+  std::uint32_t checksum = 0;            // CRC-32; 0: not computed
 };
 // If `in_64_bits` is set, sizes, offsets and counts are stored in the fields for large archives.
 std::string zip_file(const std::vector<ZipMember>& members, bool in_64_bits = false);

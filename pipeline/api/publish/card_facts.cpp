@@ -96,7 +96,7 @@ CardFile card_file(const PlannedOutput& planned, const JobOutput& output, const 
 
 }  // namespace
 
-Result<CardTemplate> card_template(const CardOptions& options) {
+Result<CardTemplate> card_template(const CardOptions& options, std::size_t outputs) {
   CardTemplate made;
   if (options.card_template.empty()) {
     made.name = built_in_cards().front().name;
@@ -105,7 +105,9 @@ Result<CardTemplate> card_template(const CardOptions& options) {
   }
   made.name = options.card_template;
   BOOST_OUTCOME_TRY(made.text, read_text_file(options.card_template, kMostBytes));
-  BOOST_OUTCOME_TRY(render_card(Card{}, made.text, made.name));
+  Card example;
+  example.files.resize(outputs, CardFile{.shards = {CardShard{"model.gguf", {}}}});
+  BOOST_OUTCOME_TRY(render_card(example, made.text, made.name));
   return made;
 }
 

@@ -13,8 +13,9 @@ namespace ggufmill {
 struct CardTemplate {
   std::string name, text;
 };
-// Returns the template that the options name, after rendering an example with it. Fails with exit code 2 or 4.
-Result<CardTemplate> card_template(const CardOptions& options);
+// Returns the template that the options name, after rendering an example with as many files as the job has outputs.
+// Fails with exit code 2 or 4.
+Result<CardTemplate> card_template(const CardOptions& options, std::size_t outputs);
 
 // Returns the card of a job whose outputs are all written, with the quality that is known. Reads the card of the
 // source's folder, if there is one.

@@ -183,7 +183,7 @@ class Publisher {
 
   void add_card(const CardOptions& card) {
     const auto text = [this, &card]() -> Result<std::string> {
-      BOOST_OUTCOME_TRY(const CardTemplate form, card_template(card));
+      BOOST_OUTCOME_TRY(const CardTemplate form, card_template(card, outputs_.job().outputs.size()));
       BOOST_OUTCOME_TRY(const Card facts, card_of(card, outputs_));
       card_warnings_ = facts.base.warnings;
       return render_card(facts, form.text, form.name);

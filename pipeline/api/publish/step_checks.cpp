@@ -34,7 +34,7 @@ class StepChecks {
       if (const Status base = check_base(*job_.quality, job_); !base) errors_.add(base.error());
     for (const JobPart& part : outputs_.parts()) check_part(part);
     if (job_.card)
-      if (const auto form = card_template(*job_.card); !form) errors_.add(form.error());
+      if (const auto form = card_template(*job_.card, job_.outputs.size()); !form) errors_.add(form.error());
     if (job_.upload) UploadStep(*job_.upload, outputs_).check(errors_);
     if (outputs_.is_divided()) check_space(*job_.upload);
     if (errors_.empty()) check_paths();

@@ -1,6 +1,8 @@
 #pragma once
 // Names of files, and folders of the user. Paths are UTF-8.
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +13,12 @@ namespace ggufmill {
 // program.
 std::vector<std::string> names_in_folder(const std::string& folder, int& error);
 
-// Returns the paths of existing files and folders that fit a pattern with the wildcards *, ? and [...], sorted.
-std::vector<std::string> paths_matching(const std::string& pattern);
+// Most names of files and folders that paths_matching() looks at.
+inline constexpr std::size_t kMaxLookups = 200'000;
+// Returns the paths of existing files and folders that fit a pattern with the wildcards *, ? and [...], sorted; nullopt
+// if finding them takes more than kMaxLookups names, which links between folders and ".." can multiply. A wildcard fits
+// no leading dot.
+std::optional<std::vector<std::string>> paths_matching(const std::string& pattern);
 // Returns true if a text fits such a pattern.
 bool matches_wildcards(const std::string& pattern, const std::string& text);
 

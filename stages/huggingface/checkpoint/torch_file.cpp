@@ -30,6 +30,8 @@ constexpr std::uint64_t kOldVersion = 1001;
 constexpr std::size_t kTarMarkAt = 257;
 constexpr std::string_view kTarMark = "ustar";
 
+constexpr std::uint64_t kMaxOrderBytes = 16;  // of the file with the byte order that are read
+
 constexpr const char* kSaveAgain = "load the file with PyTorch and save it again with torch.save or as safetensors";
 
 // Location of a storage in the file.
@@ -76,6 +78,9 @@ class TorchFile {
       BOOST_OUTCOME_TRY(read_byte_order(archive, order));
     }
     BOOST_OUTCOME_TRY(const ZipPlace place, archive.find(pickle));
+    if (place.bytes <= PickleReader::kMaxBytes) {  // the reader reports longer ones
+      BOOST_OUTCOME_TRY(archive.check(pickle));
+    }
     reader_.emplace(*file_, place.offset, place.offset + place.bytes);
     BOOST_OUTCOME_TRY(const Pickled object, reader_->read());
     for (const PickledStorage& storage : reader_->storages()) {
@@ -87,7 +92,10 @@ class TorchFile {
 
   Status read_byte_order(const ZipArchive& archive, const std::string& name) {
     BOOST_OUTCOME_TRY(const ZipPlace place, archive.find(name));
-    std::string order(std::min<std::uint64_t>(place.bytes, 16), '\0');
+    if (place.bytes <= kMaxOrderBytes) {
+      BOOST_OUTCOME_TRY(archive.check(name));
+    }
+    std::string order(std::min(place.bytes, kMaxOrderBytes), '\0');
     BOOST_OUTCOME_TRY(file_->read(place.offset, std::as_writable_bytes(std::span(order))));
     if (order != "little" && order != "big")
       return wrong(fmt::format("the byte order is {}, expected little or big", quoted_name(order)));
@@ -150,6 +158,7 @@ class TorchFile {
       return wrong(fmt::format("the file contains {}, not a dictionary of tensors", describe(object.kind)),
                    "save model.state_dict() with torch.save");
     const std::vector<Pickled>& members = reader_->items(object);
+    if (members.size() / 2 > kMaxCheckpointTensors) return too_many_tensors(file_->path());
     std::unordered_map<std::string_view, std::size_t> index;
     std::vector<std::pair<std::string_view, Pickled>> named;
     for (std::size_t i = 0; i < members.size(); i += 2) {

@@ -15,7 +15,8 @@
 namespace ggufmill::huggingface {
 
 // Reads the tensors in the order of the dictionary. If a name is set twice, the later value takes the position of the
-// first. A tensor whose elements are not contiguous is assembled from its storage; tensors may share a storage. Does
+// first. The CRC-32 of the pickle is checked, those of the storages are not: weights are read by ranges, never whole.
+// A tensor whose elements are not contiguous is assembled from its storage; tensors may share a storage. Does
 // not read the weights. Exit code 4 for anything else that a pickle can contain, for tensors that exceed their storage
 // or the file, and for views that repeat elements.
 Result<std::vector<CheckpointTensor>> read_torch_file(const std::shared_ptr<const ByteSource>& file);

@@ -188,6 +188,19 @@ TEST_CASE("impossible numbers in an archive are rejected") {
   CHECK(problem(good + "trailing").starts_with("the zip archive has no directory at its end"));
 }
 
+TEST_CASE("a file that does not have its CRC-32 is rejected") {
+  const auto with = [](std::uint32_t checksum) {
+    ZipMember pickle{"a/data.pkl", "\x80\2}."};
+    pickle.checksum = checksum;
+    const std::string what = problem(zip_file({pickle}));
+    return what.substr(0, what.find("; at byte"));
+  };
+  CHECK(with(0x89deb73d) == "none");
+  CHECK(with(0x89deb73e) ==
+        "'a/data.pkl' in the zip archive has the CRC-32 89deb73d, but the archive records 89deb73e");
+  CHECK(with(0) == "none");  // not computed
+}
+
 TEST_CASE("an unknown byte order is rejected") {
   CHECK(problem(torch_file({bytes("t", {1}, "a")}, {.byte_order = "middle"})) ==
         "the byte order is 'middle', expected little or big");
@@ -235,4 +248,11 @@ TEST_CASE("storages of a file from before PyTorch 1.6 match its tensors") {
   CHECK(with(12, low(5, 8)) == "storage '0' has 5 elements");
   CHECK(with(12, low(UINT64_MAX, 8)) == "storage '0' has 18446744073709551615 elements");
   CHECK(with(15, "1") == "the list of storages does not match the tensors");
+}
+
+TEST_CASE("a dictionary of more tensors than any checkpoint has is rejected") {
+  PickleBuilder pickle(2);
+  pickle.raw("}(");
+  for (int i = 0; i < 500'001; ++i) pickle.text(std::to_string(i)).raw("N");
+  CHECK(problem_of_pickle(pickle.raw("u")) == "more than 500000 tensors");
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/crc.hpp>
 #include <cstring>
 #include <vector>
 
@@ -125,6 +126,7 @@ class ZipArchive::DirectoryReader {
     Entry entry;
     entry.flags = static_cast<std::uint16_t>(number(directory_, at + 8, 2));
     entry.method = static_cast<std::uint16_t>(number(directory_, at + 10, 2));
+    entry.checksum = static_cast<std::uint32_t>(number(directory_, at + 16, 4));
     entry.stored_bytes = number(directory_, at + 20, 4);
     entry.bytes = number(directory_, at + 24, 4);
     entry.header = number(directory_, at + 42, 4);
@@ -208,6 +210,24 @@ Result<ZipPlace> ZipArchive::find(std::string_view name) const {
   if (place.offset > entry.end || place.bytes > entry.end - place.offset)
     return wrong_here(fmt::format("overlaps the data after it, at byte {:#x}", entry.end), kDamagedFileHelp);
   return place;
+}
+
+Status ZipArchive::check(std::string_view name) const {
+  BOOST_OUTCOME_TRY(const ZipPlace place, find(name));
+  const Entry& entry = entries_.find(name)->second;
+  if (entry.checksum == 0) return ok();
+  constexpr std::uint64_t kPiece = 1 << 20;
+  boost::crc_32_type checksum;
+  for (std::uint64_t done = 0; done < place.bytes; done += kPiece) {
+    BOOST_OUTCOME_TRY(const std::string piece,
+                      read_bytes(*file_, place.offset + done, std::min(kPiece, place.bytes - done)));
+    checksum.process_bytes(piece.data(), piece.size());
+  }
+  if (checksum.checksum() == entry.checksum) return ok();
+  return wrong(*file_,
+               fmt::format("{} in the zip archive has the CRC-32 {:08x}, but the archive records {:08x}",
+                           quoted_name(name), checksum.checksum(), entry.checksum),
+               place.offset);
 }
 
 }  // namespace ggufmill::huggingface

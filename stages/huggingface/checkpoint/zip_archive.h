@@ -29,10 +29,14 @@ class ZipArchive {
   // Locates the data of a file. Exit code 4 if the file does not exist, is compressed or encrypted, or has a header
   // that contradicts the directory.
   Result<ZipPlace> find(std::string_view name) const;
+  // Reads a file and compares its data with its CRC-32. Exit code 4 if they differ, and as for find(). A CRC-32 of 0 is
+  // not compared: PyTorch writes it if it is set not to compute any (set_crc32_options).
+  Status check(std::string_view name) const;
 
  private:
   struct Entry {
     std::uint16_t flags = 0, method = 0;
+    std::uint32_t checksum = 0;
     std::uint64_t stored_bytes = 0, bytes = 0;
     std::uint64_t header = 0;  // start of the file's own header
     std::uint64_t end = 0;     // start of the next header or of the directory

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <set>
 
+#include "pipeline/config/extended_files.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -17,7 +17,6 @@ namespace ggufmill::huggingface {
 namespace {
 
 constexpr std::uint64_t kMaxMapBytes = 1 << 20;
-constexpr std::size_t kMaxChainLength = 16;  // maximum depth of `extends`
 
 // Resolves a path in `extends` relative to the file that contains it.
 std::string beside(const std::string& file, const std::string& name) {
@@ -99,26 +98,21 @@ void extend(Architecture& map, MapFile own) {
   prepend(map.types, std::move(own.types));
 }
 
-// `chain`: the files being read, each extended by the one before it. `done`: the files read so far; a file that is
-// reached again is skipped.
-Status read(const std::string& name, const Origin& asked, std::vector<std::string>& chain, std::set<std::string>& done,
-            Architecture& into) {
+// Reads a map and those it extends into `into`.
+Status read(const std::string& name, const Origin& asked, ExtendedFiles& files, Architecture& into) {
+  BOOST_OUTCOME_TRY(const bool is_new, files.enter(name, asked));
+  if (!is_new) return ok();
   BOOST_OUTCOME_TRY(const ArchitectureText text, text_of(name, asked));
-  if (std::ranges::find(chain, text.name) != chain.end())
-    return error_at(asked, fmt::format("architecture '{}' extends itself through '{}'", text.name, chain.back()));
-  if (chain.size() == kMaxChainLength)
-    return error_at(asked, fmt::format("'{}' has an `extends` chain longer than {}", chain.front(), kMaxChainLength));
-  if (!done.insert(text.name).second) return ok();
-  chain.push_back(text.name);
+  BOOST_OUTCOME_TRY(files.count(text.text.size(), asked));
 
   BOOST_OUTCOME_TRY(MapFile file, parse_document(text.text, text.name, map_form()));
   for (const MapParent& parent : file.extends) {
-    BOOST_OUTCOME_TRY(read(beside(name, parent.name), parent.origin, chain, done, into));
+    BOOST_OUTCOME_TRY(read(beside(name, parent.name), parent.origin, files, into));
   }
   into.file = names_file(name) ? name : fs::path(text.name).stem().string();
   if (names_file(name)) into.files.push_back(name);
   extend(into, std::move(file));
-  chain.pop_back();
+  files.leave();
   return ok();
 }
 
@@ -151,10 +145,9 @@ Error no_projector(const std::string& checkpoint_class, const std::string& where
 }  // namespace
 
 Result<Architecture> read_architecture(const std::string& name_or_path, const Origin& asked) {
-  std::vector<std::string> chain;
-  std::set<std::string> done;
+  ExtendedFiles files("architecture");
   Architecture architecture;
-  BOOST_OUTCOME_TRY(read(name_or_path, asked, chain, done, architecture));
+  BOOST_OUTCOME_TRY(read(name_or_path, asked, files, architecture));
   if (architecture.partial) return architecture;
   const char* missing =
       architecture.name.empty()                                                                          ? "name"

@@ -196,11 +196,27 @@ TEST_CASE("errors in a map are reported with their location") {
   CHECK(fault("nmae: x").find("did you mean 'name'?") != std::string::npos);
 }
 
+TEST_CASE("a map that many paths lead to is read once") {
+  const TempDir folder;
+  for (const char* link : {"s", "t"}) fs::create_directory_symlink(".", folder.file(link));
+  constexpr int kLast = 25;  // 2^25 paths lead to it
+  for (int i = 0; i < kLast; ++i) {
+    const std::string next = std::to_string(i + 1) + ".yaml";
+    write_text(folder.file(std::to_string(i) + ".yaml"), "extends: [./s/" + next + ", ./t/" + next + "]\n");
+  }
+  write_text(folder.file(std::to_string(kLast) + ".yaml"), "partial: true\nmetadata: [{key: a.b, value: 1}]\n");
+  write_text(folder.file("0.yaml"), read_text(folder.file("0.yaml")) + "partial: true\n");
+  const auto read = read_architecture(folder.file("0.yaml"));
+  REQUIRE(read);
+  CHECK(read.value().metadata.size() == 1);
+}
+
 TEST_CASE("a long chain of maps is an error") {
   const TempDir folder;
-  for (int i = 0; i < 20; ++i)
+  for (int i = 0; i < 40; ++i)
     write_text(folder.file(std::to_string(i) + ".yaml"), "extends: ./" + std::to_string(i + 1) + ".yaml\n");
   const auto read = read_architecture(folder.file("0.yaml"));
   REQUIRE(!read);
-  CHECK(read.error().what == "'" + folder.file("0.yaml") + "' has an `extends` chain longer than 16");
+  CHECK(read.error().what ==
+        "the chain of extended architectures of '" + folder.file("0.yaml") + "' is longer than 32");
 }

@@ -56,6 +56,7 @@ Result<json::value> pad(Arguments a, const Facts&) {
   if (any_missing(a)) return json::value();
   BOOST_OUTCOME_TRY(const json::array* from, array_of(a[0]));
   BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[1]));
+  BOOST_OUTCOME_TRY(check_copies(static_cast<std::size_t>(items), a[2]));
   json::array result = *from;
   result.resize(static_cast<std::size_t>(items), a[2]);
   return json::value(std::move(result));
@@ -95,11 +96,19 @@ Result<json::value> each_not(Arguments a, const Facts&) {
   return each(a[0], [](const json::value& element) { return json::value(!is_true(element)); });
 }
 
+// Checks the size of a list with a copy of `value` for each element of `list`.
+Status check_copies_for_each(const json::value& list, const json::value& value) {
+  return check_copies(list.is_array() ? list.get_array().size() : 0, value);
+}
+
 Result<json::value> each_choose(Arguments a, const Facts&) {
+  BOOST_OUTCOME_TRY(check_copies_for_each(a[0], a[1]));
+  BOOST_OUTCOME_TRY(check_copies_for_each(a[0], a[2]));
   return each(a[0], [&](const json::value& element) { return is_true(element) ? a[1] : a[2]; });
 }
 
 Result<json::value> each_first(Arguments a, const Facts&) {
+  BOOST_OUTCOME_TRY(check_copies_for_each(a[0], a[1]));
   return each(a[0], [&](const json::value& element) { return element.is_null() ? a[1] : element; });
 }
 
@@ -222,6 +231,7 @@ Result<json::value> numbered(Arguments a, const Facts&) {
   const auto text = json_text(a[0]);
   if (!text) return input_error({}, fmt::format("{} is not a string", shown(a[0])));
   BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[1]));
+  BOOST_OUTCOME_TRY(check_copies(static_cast<std::size_t>(items), a[0]));
   json::array result;
   for (std::int64_t i = 0; i < items; ++i) result.emplace_back(fmt::format("{}{}", *text, i));
   return json::value(std::move(result));

@@ -4,6 +4,7 @@
 
 #include <unordered_set>
 
+#include "pipeline/core/name_total.h"
 #include "pipeline/core/text.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
@@ -109,9 +110,14 @@ Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture
   BOOST_OUTCOME_TRY(const Renamer renamer, Renamer::make(architecture.names, facts));
   std::vector<NamedTensor> result;
   std::unordered_set<std::string> names;
+  NameTotal total;
   for (NamedTensor& tensor : tensors) {
     BOOST_OUTCOME_TRY(auto name, renamer.rename(tensor.name));
     if (!name) continue;
+    if (!total.add(*name))
+      return input_error(facts.folder().string(),
+                         fmt::format("the names of the tensors have more than {}", human_bytes(NameTotal::kMost)),
+                         "change `names:` in the architecture's map to use each group only once");
     if (!names.insert(*name).second)
       return input_error(facts.folder().string(),
                          fmt::format("two tensors are named {}, one of them {} in the file", quoted_name(*name),

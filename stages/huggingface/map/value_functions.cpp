@@ -46,6 +46,21 @@ Result<std::int64_t> items_of(const json::value& count) {
   return items;
 }
 
+std::size_t weight_of(const json::value& value) {  // NOLINT(misc-no-recursion): values are nested by functions
+  std::size_t weight = 1;
+  if (const auto text = json_text(value)) weight += text->size() / 16;
+  if (const json::array* list = value.if_array())
+    for (const json::value& each : *list) weight += weight_of(each);
+  if (const json::object* object = value.if_object())
+    for (const auto& each : *object) weight += 1 + each.key().size() / 16 + weight_of(each.value());
+  return weight;
+}
+
+Status check_copies(std::size_t items, const json::value& value) {
+  if (items <= kMaxWeight / weight_of(value)) return ok();
+  return input_error({}, fmt::format("a list of {} copies of {} is too large", items, shown(value)));
+}
+
 bool any_missing(Arguments arguments) {
   return std::ranges::any_of(arguments, [](const json::value& each) { return each.is_null(); });
 }

@@ -13,6 +13,7 @@
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/json_values.h"
+#include "stages/huggingface/map/value_functions.h"
 
 namespace ggufmill::huggingface {
 namespace {
@@ -322,6 +323,10 @@ Result<json::value> Facts::evaluate(const ValueRule& rule, Search& search) const
   std::vector<json::value> arguments;
   for (const ValueRule& argument : rule.arguments) {
     BOOST_OUTCOME_TRY(arguments.emplace_back(), evaluate(argument, search));
+    search.weight += weight_of(arguments.back());
+    if (search.weight > kMaxWeight)
+      return input_error(rule.place,
+                         fmt::format("computing the value takes more than {} elements of lists", kMaxWeight));
   }
   auto result = call(*rule.function, arguments);
   if (!result && result.error().where.empty()) {
@@ -335,7 +340,7 @@ Result<json::value> Facts::evaluate(const ValueRule& rule, Search& search) const
 
 Result<json::value> Facts::evaluate(const ValueRule& rule, std::vector<std::string>* missing,
                                     std::optional<std::uint32_t> layer) const {
-  Search search{missing, layer, {}, 0};
+  Search search{missing, layer, {}, 0, 0};
   return evaluate(rule, search);
 }
 

@@ -125,7 +125,8 @@ class Facts {
     std::vector<std::string>* missing;
     std::optional<std::uint32_t> layer;
     Busy busy;
-    std::size_t steps = 0;  // rules evaluated so far
+    std::size_t steps = 0;   // rules evaluated so far
+    std::size_t weight = 0;  // of the arguments passed to functions so far
   };
   void read_rope();
   Result<boost::json::value> evaluate(const ValueRule& rule, Search& search) const;

@@ -333,9 +333,33 @@ TEST_CASE("values that refer to one another endlessly are an error") {
   CHECK(found("v0", "{}", chain).find("values refer to one another more than 64 levels deep") != std::string::npos);
   for (int i = 0; i < 40; ++i) {
     const std::string next = "v" + std::to_string(i + 1);
-    wide["v" + std::to_string(i)] = "{list: [" + next + ", " + next + "]}";
+    wide["v" + std::to_string(i)] = "{first: [" + next + ", " + next + "]}";
   }
   CHECK(found("v0", "{}", wide).find("computing the value takes more than 1000000 steps") != std::string::npos);
+}
+
+TEST_CASE("values that double with each reference to one another are an error") {
+  std::map<std::string, std::string> values{{"v16", "{indices: 100000}"}};
+  for (int i = 0; i < 16; ++i) {
+    const std::string next = "v" + std::to_string(i + 1);
+    values["v" + std::to_string(i)] = "{joined: [" + next + ", " + next + "]}";
+  }
+  CHECK(found("v0", "{}", values).find("computing the value takes more than 2000000 elements of lists") !=
+        std::string::npos);
+}
+
+TEST_CASE("a list of long values is an error") {
+  const std::map<std::string, std::string> values{
+      {"list", "{indices: 100000}"},
+      {"choose", "{each_choose: [list, list, 1]}"},
+      {"first", "{each_first: [list, list]}"},
+      {"pad", "{pad: [list, 100000, list]}"},
+      {"numbered", "{numbered: ['" + std::string(1000, 'x') + "', 100000]}"},
+  };
+  for (const char* name : {"choose", "first", "pad", "numbered"}) {
+    CAPTURE(name);
+    CHECK(found(name, "{}", values).find("a list of 100000 copies of ") != std::string::npos);
+  }
 }
 
 TEST_CASE("counts are non-negative integers") {

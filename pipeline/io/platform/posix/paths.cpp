@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fnmatch.h>
-#include <glob.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -37,16 +36,6 @@ std::vector<std::string> names_in_folder(const std::string& folder, int& error) 
   }
   std::sort(names.begin(), names.end());
   return names;
-}
-
-std::vector<std::string> paths_matching(const std::string& pattern) {
-  const auto free = [](glob_t* found) { ::globfree(found); };
-  glob_t found{};
-  const std::unique_ptr<glob_t, decltype(free)> owner(&found, free);
-  if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) != 0) return {};
-  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  std::sort(paths.begin(), paths.end());
-  return paths;
 }
 
 bool matches_wildcards(const std::string& pattern, const std::string& text) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <string_view>
 
 #include "pipeline/io/platform/process.h"
@@ -61,50 +62,34 @@ bool is_in_set(std::string_view& pattern, char c) {
   return found != is_negated;
 }
 
-bool fits(std::string_view pattern, std::string_view text) {
-  while (!pattern.empty()) {
-    if (pattern[0] == '*') {
-      while (pattern.starts_with('*')) pattern.remove_prefix(1);
-      for (std::size_t skipped = 0; skipped <= text.size(); ++skipped)
-        if (fits(pattern, text.substr(skipped))) return true;
-      return false;
-    }
-    if (text.empty()) return false;
-    std::size_t bytes = 1;
-    if (pattern[0] == '?') {
-      bytes = character_bytes(text);
-      pattern.remove_prefix(1);
-    } else if (pattern[0] == '[') {
-      pattern.remove_prefix(1);
-      if (!is_in_set(pattern, text[0])) return false;
-    } else {
-      if (lower(pattern[0]) != lower(text[0])) return false;
-      pattern.remove_prefix(1);
-    }
-    text.remove_prefix(bytes);
-  }
-  return text.empty();
+// Matches one character with what `pattern` begins with, and moves both behind it.
+bool take_one(std::string_view& pattern, std::string_view& text) {
+  if (pattern.empty() || text.empty()) return false;
+  const char first = pattern[0];
+  pattern.remove_prefix(1);
+  const std::size_t bytes = first == '?' ? character_bytes(text) : 1;
+  const bool fits = first == '?' || (first == '[' ? is_in_set(pattern, text[0]) : lower(first) == lower(text[0]));
+  text.remove_prefix(bytes);
+  return fits;
 }
 
-// Adds the paths that begin with `before` and continue with what fits `rest`.
-void add_matching(const std::string& before, std::string_view rest, std::vector<std::string>& paths) {
-  const std::size_t end = rest.find_first_of("/\\");
-  const std::string_view part = rest.substr(0, end);
-  const std::string_view left = end == rest.npos ? std::string_view() : rest.substr(end + 1);
-  if (part.find_first_of("*?[") == part.npos) {
-    const std::string path = before + std::string(rest.substr(0, end == rest.npos ? end : end + 1));
-    if (!left.empty()) return add_matching(path, left, paths);
-    if (::GetFileAttributesW(windows::native_path(path).c_str()) != INVALID_FILE_ATTRIBUTES) paths.push_back(path);
-    return;
+// Only the last * can need another length: what precedes it fits at its first place, which leaves most to the rest.
+bool fits(std::string_view pattern, std::string_view text) {
+  std::optional<std::string_view> after_star;
+  std::string_view retried;  // the text at which `after_star` was tried last
+  while (!text.empty() || !pattern.empty()) {
+    if (pattern.starts_with('*')) {
+      pattern.remove_prefix(1);
+      after_star = pattern;
+      retried = text;
+    } else if (!take_one(pattern, text)) {
+      if (!after_star || retried.empty()) return false;
+      retried.remove_prefix(1);
+      pattern = *after_star;
+      text = retried;
+    }
   }
-  int error = 0;
-  for (const std::string& name : names_in_folder(before.empty() ? "." : before, error)) {
-    if ((name.starts_with('.') && !part.starts_with('.')) || !fits(part, name)) continue;
-    if (end == rest.npos)
-      paths.push_back(before + name);
-    else
-      add_matching(before + name + rest[end], left, paths);
-  }
+  return true;
 }
 
 }  // namespace
@@ -126,13 +111,6 @@ std::vector<std::string> names_in_folder(const std::string& folder, int& error) 
   if (::GetLastError() != ERROR_NO_MORE_FILES) error = windows::errno_of(::GetLastError());
   std::sort(names.begin(), names.end());
   return names;
-}
-
-std::vector<std::string> paths_matching(const std::string& pattern) {
-  std::vector<std::string> paths;
-  add_matching({}, pattern, paths);
-  std::sort(paths.begin(), paths.end());
-  return paths;
 }
 
 bool matches_wildcards(const std::string& pattern, const std::string& text) { return fits(pattern, text); }

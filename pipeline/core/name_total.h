@@ -1,0 +1,24 @@
+#pragma once
+// A bound on names that rules make: each rule can lengthen the names of all tensors.
+
+#include <cstddef>
+#include <string_view>
+
+namespace ggufmill {
+
+// Counts the bytes of all names of a model.
+class NameTotal {
+ public:
+  static constexpr std::size_t kMost = 64 << 20;  // 500,000 tensors have some 40 MB of names
+
+  // Returns false if the names have more than kMost bytes.
+  bool add(std::string_view name) {
+    bytes_ += name.size();
+    return bytes_ <= kMost;
+  }
+
+ private:
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace ggufmill
