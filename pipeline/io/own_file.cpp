@@ -21,7 +21,11 @@ std::string why_not_own(const FileStatus& info) {
 
 bool is_own_file(const std::string& path) {
   FileStatus info;
-  return get_status(kCurrentFolder, path, Links::kNoFollow, info) && why_not_own(info).empty();
+  if (!get_status(kCurrentFolder, path, Links::kNoFollow, info)) return false;
+  // A user's private group has the user's number and no other members; with it, umasks often leave it the right to
+  // write. As for kernel modules (platform/program.h), it is no other user.
+  if (info.group == info.owner) info.mode &= ~kGroupMayWrite;
+  return why_not_own(info).empty();
 }
 
 std::string random_letters(std::size_t count) {

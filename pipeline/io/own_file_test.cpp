@@ -67,6 +67,15 @@ TEST_CASE("a regular file of this user that nobody else may write to is its own"
   CHECK(is_own_file(own_file_in(folder)));
 }
 
+TEST_CASE("a user's private group is no other user") {
+  const TempDir folder;
+  const std::string path = own_file_in(folder);
+  struct stat info {};
+  REQUIRE(::stat(path.c_str(), &info) == 0);
+  REQUIRE(::chmod(path.c_str(), 0664) == 0);
+  CHECK(is_own_file(path) == (info.st_gid == info.st_uid));
+}
+
 TEST_CASE("links, files that others may write to, and missing files are not") {
   const TempDir folder;
   const std::string path = own_file_in(folder), other = folder.file("other");
