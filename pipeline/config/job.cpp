@@ -13,7 +13,6 @@
 #include "pipeline/config/overrides.h"
 #include "pipeline/config/parameters.h"
 #include "pipeline/config/yaml_reader.h"
-#include "pipeline/core/text.h"
 #include "pipeline/io/platform/files.h"
 
 namespace ggufmill {
@@ -239,8 +238,8 @@ Result<std::string> read_pipeline_file(const std::string& path) {
   if (!file || !get_status(file.get(), info)) return failed();
   if (info.is_folder()) return errno = EISDIR, failed();
   if (!info.is_file())
-    return usage_error(fmt::format("the pipeline file {} is not a regular file", quoted_name(path)),
-                       "give a file: pipes and devices are not read");
+    return Error{ExitCode::kUsage, path, "a pipeline file is a regular file, and this is not", "",
+                 "write the pipeline to a file: pipes and devices are not read"};
   std::string text(kReadAtMost, '\0');
   std::size_t done = 0;
   while (done < text.size()) {

@@ -250,5 +250,6 @@ TEST_CASE("a pipeline file that is a pipe is refused, and not waited for") {
   CHECK_FALSE(load_batch(folder.file("pipe.yaml"), testing::registry(), {}, errors));
   REQUIRE(errors.errors().size() == 1);
   CHECK(errors.errors().front().code == ExitCode::kUsage);
-  CHECK(errors.errors().front().what.find("is not a regular file") != std::string::npos);
+  CHECK(errors.errors().front().where == folder.file("pipe.yaml"));
+  CHECK(errors.errors().front().what == "a pipeline file is a regular file, and this is not");
 }
