@@ -289,11 +289,31 @@ Status write_batch_report(const BatchReport& report, const ReportRequest& wanted
   return ok();
 }
 
+namespace {
+
+// Fails with exit code 2 if the report would replace what is known to be read, before anything is written. The other
+// files are checked when the report is written.
+Status check_report(const Batch& batch) {
+  BatchFiles files;
+  for (const BatchJob& each : batch.jobs) {
+    files.read.push_back(each.source);
+    for (std::string& path : other_inputs(each.job)) files.read.push_back(std::move(path));
+  }
+  for (const std::string& path : {batch.report.json, batch.report.html})
+    if (!path.empty()) {
+      BOOST_OUTCOME_TRY(check_written({path, "report"}, files.read, true));
+    }
+  return ok();
+}
+
+}  // namespace
+
 BatchReport run_batch(const Context& context, const Batch& batch, const BatchOptions& options) {
   BatchReport report;
   BatchFiles files;
   const auto start = Clock::now();
-  bool goes_on = true;
+  if (const Status usable = check_report(batch); !usable) report.unreported = usable.error();
+  bool goes_on = !report.unreported;
   for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
     SourceRun source(context, batch.jobs[i], options);
     goes_on = goes_on && !(options.run.stop && *options.run.stop);
@@ -306,6 +326,7 @@ BatchReport run_batch(const Context& context, const Batch& batch, const BatchOpt
     }
   }
   report.seconds = seconds_since(start);
+  if (report.unreported) return report;
   if (const Status written = write_batch_report(report, batch.report, files); !written)
     report.unreported = written.error();
   return report;

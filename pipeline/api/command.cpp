@@ -5,8 +5,10 @@
 #include <cerrno>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/child_environment.h"
 #include "pipeline/io/output_store.h"
 #include "pipeline/io/platform/process.h"
 
@@ -41,17 +43,45 @@ class Stopper {
   std::optional<Clock::time_point> asked_at_;
 };
 
+// Keeps both ends of a text of any length.
+class KeptOutput {
+ public:
+  void add(std::string_view text) {
+    const std::string_view first = text.substr(0, kKeptOutput - head_.size());
+    head_ += first;
+    tail_ += text.substr(first.size());
+    if (tail_.size() <= 2 * kKeptOutput) return;  // cut seldom: each cut moves what is kept
+    missing_ += tail_.size() - kKeptOutput;
+    tail_.erase(0, tail_.size() - kKeptOutput);
+  }
+  std::string take() {
+    if (tail_.size() > kKeptOutput) {
+      missing_ += tail_.size() - kKeptOutput;
+      tail_.erase(0, tail_.size() - kKeptOutput);
+    }
+    if (missing_ != 0) head_ += fmt::format("\n[{} bytes are not shown]\n", missing_);
+    return std::move(head_) + tail_;
+  }
+
+ private:
+  std::string head_, tail_;
+  std::uint64_t missing_ = 0;
+};
+
 // Reads what the program prints until nothing more can come. Programs that it started may hold its output open, so one
 // that was asked to end is only read from until it has ended.
 void read_output(ChildProgram& program, Stopper& stopper, const CommandOptions& options, CommandResult& result) {
+  KeptOutput out, err;
   const auto printed = [&](ChildProgram::Stream stream, std::string_view text) {
-    (stream == ChildProgram::Stream::kOut ? result.out : result.err).append(text);
+    (stream == ChildProgram::Stream::kOut ? out : err).add(text);
     if (options.printed) options.printed(text);
   };
   while (program.read(stopper.pause(), printed)) {
     stopper.look();
-    if (stopper.has_asked() && program.ended()) return;
+    if (stopper.has_asked() && program.ended()) break;
   }
+  result.out = out.take();
+  result.err = err.take();
 }
 
 }  // namespace
@@ -59,7 +89,8 @@ void read_output(ChildProgram& program, Stopper& stopper, const CommandOptions& 
 Result<CommandResult> run_command(const std::vector<std::string>& words, const CommandOptions& options) {
   int problem = 0;
   const char* action = "";
-  const auto program = ChildProgram::start(words, options.environment, problem, action);
+  const auto program =
+      ChildProgram::start(words, child_environment(options.environment, options.secrets), problem, action);
   if (!program) return io_error(words[0], action, problem);
   CommandResult result;
   Stopper stopper(*program, options.stop);

@@ -2,6 +2,7 @@
 // Runs other programs and waits for them to finish.
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -9,11 +10,17 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/secrets.h"
 
 namespace ggufmill {
 
+// Most bytes that are kept of each end of what a program prints on one stream.
+inline constexpr std::size_t kKeptOutput = 1 << 20;
+
 struct CommandResult {
   int exit_code = 0;  // 128 + N if it was killed by signal N
+  // What it printed. Of more than 2 * kKeptOutput bytes, the middle is replaced by a line that says how many are
+  // missing.
   std::string out, err;
 };
 
@@ -21,6 +28,7 @@ struct CommandOptions {
   // When set, the program gets SIGTERM, after five more seconds SIGKILL, and the call ends with kInterrupted.
   const std::atomic<bool>* stop = nullptr;
   std::vector<std::pair<std::string, std::string>> environment{};  // added to that of this process
+  Secrets secrets = Secrets::kRemove;                              // of the environment of this process
   // Receives what the program prints, on either stream, as it arrives.
   std::function<void(std::string_view text)> printed{};
   // The advice to the user if the program fails, for the error of run_and_capture().

@@ -128,3 +128,21 @@ TEST_CASE("programs are found in PATH, or by their path") {
   CHECK(!find_program("no-such-program-of-any-kind"));
   CHECK(!find_program("/bin"));
 }
+
+TEST_CASE("a program gets no secret of this process, unless they are kept for it") {
+  ::setenv("HF_TOKEN", "secret", 1);
+  const std::vector<std::string> words{"sh", "-c", "echo \"${HF_TOKEN:-none}\""};
+  const auto without = run_command(words), with = run_command(words, {.secrets = Secrets::kKeep});
+  ::unsetenv("HF_TOKEN");
+  CHECK(without.value().out == "none\n");
+  CHECK(with.value().out == "secret\n");
+}
+
+TEST_CASE("of what a program prints without end, both ends are kept") {
+  const std::string script = "echo first; head -c 20000000 /dev/zero; echo last";
+  const std::string out = run_command({"sh", "-c", script}).value().out;
+  CHECK(out.size() < 2 * kKeptOutput + 100);
+  CHECK(out.starts_with("first\n"));
+  CHECK(out.ends_with("last\n"));
+  CHECK(out.find(fmt::format("[{} bytes are not shown]", 20000011 - 2 * kKeptOutput)) != out.npos);
+}

@@ -7,6 +7,7 @@
 #include "pipeline/api/open_model.h"
 #include "pipeline/api/registry.h"
 #include "pipeline/config/yaml_reader.h"
+#include "pipeline/io/input_file.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/manifest/reuse.h"
@@ -94,6 +95,18 @@ Status Context::read_rows(const RowsOfTensor& wanted, const RowsOptions& options
   return ggufmill::read_rows(wanted, kernels(), options);
 }
 
+namespace {
+
+// Adds what planning has read to the other inputs: the configuration and tokenizer of a checkpoint, architecture maps,
+// and so on. No output may replace any of it.
+void add_opened(const OpenedFiles& opened, Plan& plan) {
+  const std::vector<std::string> known = plan.input_paths();
+  for (const std::string& path : opened.paths())
+    if (std::ranges::count(known, path) == 0) plan.other_inputs.push_back(path);
+}
+
+}  // namespace
+
 Result<Plan> Context::plan(const Job& planned) const {
   const bool all_sinks =
       std::all_of(planned.outputs.begin(), planned.outputs.end(), [](const auto& it) { return it.sink; });
@@ -103,8 +116,10 @@ Result<Plan> Context::plan(const Job& planned) const {
   const Job job = with_recalled(*this, planned);
   BOOST_OUTCOME_TRY(check_measured(job, kernels()));
   Diagnostics errors;
+  const OpenedFiles opened;
   Result<Plan> plan = value_or_errors(make_plan(job, errors), errors);
   if (plan) {
+    add_opened(opened, plan.value());
     plan.value().modules = kernels().modules_of(foreign_uses_of(plan.value()));
     look_at_sources(plan.value());
   }
@@ -117,8 +132,10 @@ Result<Plan> Context::plan(const Job& planned) const {
 }
 
 Result<std::vector<std::string>> Context::inputs(const Job& job) const {
+  const OpenedFiles opened;
   BOOST_OUTCOME_TRY(const Model model, shared_model(job));
   std::vector<std::string> paths = other_inputs(job);
+  paths.insert(paths.end(), opened.paths().begin(), opened.paths().end());
   for (const SourceRef& source : make_check(model, job.limits).sources) paths.push_back(source->path);
   return paths;
 }

@@ -29,7 +29,7 @@ constexpr const char* kIdentity = "edit";  // of the temporary file, so that the
 
 // Overwrites the beginning of an existing file and syncs it to disk.
 Status write_beginning(const std::string& path, const std::string& bytes) {
-  const Descriptor file = open_file(kCurrentFolder, path, kOpenWrite | kOpenNoFollow);
+  const Descriptor file = open_file(kCurrentFolder, path, kOpenWrite | kOpenNoFollow | kOpenNoWaiting);
   if (!file) return io_error(path, "open the file for writing", errno);
   BOOST_OUTCOME_TRY(write_all(file.get(), path, 0, std::as_bytes(std::span(bytes))));
   if (retry([&] { return system_calls().sync(file.get()); }) != 0) return io_error(path, "sync the file", errno);
@@ -59,7 +59,7 @@ Result<std::string> read_copy(const std::string& path, std::uint64_t owner) {
   FileStatus info;
   if (!get_status(kCurrentFolder, path, Links::kNoFollow, info)) return io_error(path, "stat the file", errno);
   const bool is_own = info.owner == own_user() || info.owner == owner;
-  if (!info.is_file() || !is_own || (info.mode & kOthersMayWrite) != 0 || info.links != 1)
+  if (!info.is_file() || !is_own || (info.mode & (kGroupMayWrite | kOthersMayWrite)) != 0 || info.links != 1)
     return wrong("the header backup may belong to another user");
   BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
   BOOST_OUTCOME_TRY(std::string text, read_beginning(path, file->bytes()));

@@ -12,6 +12,9 @@
 namespace ggufmill {
 namespace {
 
+// Bytes of a line that are looked at: those that count chunks are short.
+constexpr std::size_t kMostLine = 4096;
+
 // The programs log from a thread of their own, which may lose the last lines of a short run.
 constexpr int kMostTries = 10;
 
@@ -82,7 +85,7 @@ double error_after(const std::string& printed, std::string_view name) {
 bool ChunkCounter::read(std::string_view printed) {
   const std::uint64_t before = done_, total = total_;
   for (const char c : printed) {
-    line_ += c;
+    if (line_.size() < kMostLine) line_ += c;
     if (c == ',' || c == '\n') read_line();
   }
   return done_ != before || total_ != total;

@@ -154,10 +154,22 @@ std::vector<std::string> unmeasured_warnings(const Report& report) {
   return warnings;
 }
 
-Status write_text(const std::string& path, const std::string& text, bool overwrite) {
-  BOOST_OUTCOME_TRY(const auto store, create_store({{path, text, text.size()}}, {overwrite}));
+namespace {
+
+Status write_text(const std::string& path, const std::string& text, const StoreOptions& options) {
+  BOOST_OUTCOME_TRY(const auto store, create_store({{path, text, text.size()}}, options));
   BOOST_OUTCOME_TRY(store->seal(std::array{std::uint64_t{0}}));
   return store->publish();
+}
+
+}  // namespace
+
+Status write_text(const std::string& path, const std::string& text, bool overwrite) {
+  return write_text(path, text, StoreOptions{.overwrite = overwrite});
+}
+
+Status write_own_text(const std::string& path, const std::string& text, bool overwrite) {
+  return write_text(path, text, StoreOptions{.overwrite = overwrite, .only_owner_writes = true});
 }
 
 Status write_report(const Report& report, const std::string& json, const std::string& html, bool overwrite) {

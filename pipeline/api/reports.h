@@ -26,6 +26,8 @@ std::vector<std::string> unmeasured_warnings(const Report& report);
 // These functions write complete files or nothing, and do not replace existing files unless `overwrite` is set.
 // find_problems() checks before a run that the files are not inputs.
 Status write_text(const std::string& path, const std::string& text, bool overwrite);
+// Does the same for a local file that a later run trusts: nobody but this user may write to it.
+Status write_own_text(const std::string& path, const std::string& text, bool overwrite);
 // Writes the report in each format for which a path is given.
 Status write_report(const Report& report, const std::string& json, const std::string& html, bool overwrite);
 

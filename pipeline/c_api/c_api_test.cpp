@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <stdexcept>
 
 #include "pipeline/c_api/c_api_test.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -357,6 +358,25 @@ TEST_CASE("a job with steps is checked and run, and done the second time") {
     CHECK(taken(text).at("report").at("cells").as_array().size() == written);
     CHECK(read_text(folder.path("calls")) == "x\n");
   }
+}
+
+TEST_CASE("an exception of the progress function ends the run, which is not repeated") {
+  const JobFolder folder;
+  const OpenJob job(folder.path("job.yaml"), R"({"threads": 1})");
+  int calls = 0;
+  ggufmill_control* const control = ggufmill_control_create(
+      [](const ggufmill_progress*, void* count) {
+        ++*static_cast<int*>(count);
+        throw std::runtime_error("from the progress function");
+      },
+      &calls);
+  ggufmill_error* error = nullptr;
+  CHECK(ggufmill_job_run(job.get(), nullptr, control, nullptr, &error) == GGUFMILL_ERROR_USAGE);
+  CHECK(calls == 1);
+  CHECK(std::string(ggufmill_error_what(error, 0)) ==
+        "the progress function has thrown an exception, so the operation was stopped");
+  ggufmill_error_free(error);
+  ggufmill_control_free(control);
 }
 
 TEST_CASE("the progress of a batch is that of the source being read") {

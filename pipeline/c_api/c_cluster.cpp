@@ -91,8 +91,7 @@ Result<OpenedPlans> open_folder(const char* folder) {
   return open_plans(std::move(array));
 }
 
-Result<std::string> run_part_of(const char* folder, std::uint64_t part, const char* text,
-                                const ggufmill_control* control) {
+Result<std::string> run_part_of(const char* folder, std::uint64_t part, const char* text, ggufmill_control* control) {
   std::optional<unsigned> threads;
   std::string isa;
   Options options(text);
@@ -113,7 +112,7 @@ Result<std::string> run_part_of(const char* folder, std::uint64_t part, const ch
 }
 
 // `json` receives the result even if jobs failed.
-Status seal_folder(const char* folder, const char* text, const ggufmill_control* control, char** json) {
+Status seal_folder(const char* folder, const char* text, ggufmill_control* control, char** json) {
   std::uint64_t wait = 0;
   Options options(text);
   options.read("wait", wait, 1'000'000);
@@ -194,7 +193,7 @@ ggufmill_status ggufmill_cluster_status(const char* folder, char** json, ggufmil
 
 ggufmill_status ggufmill_cluster_part(const char* folder, uint64_t part, const char* options, ggufmill_control* control,
                                       char** json, ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
+  return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"folder", folder}}));
     BOOST_OUTCOME_TRY(const std::string text, run_part_of(folder, part, options, control));
     if (json) *json = copy_of(text);
@@ -204,7 +203,7 @@ ggufmill_status ggufmill_cluster_part(const char* folder, uint64_t part, const c
 
 ggufmill_status ggufmill_cluster_seal(const char* folder, const char* options, ggufmill_control* control, char** json,
                                       ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
+  return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"folder", folder}}));
     return seal_folder(folder, options, control, json);
   });

@@ -91,7 +91,7 @@ Status read(const ggufmill_model& model, const char* name, const char* type, Row
 }
 
 Result<std::string> statistics(const ggufmill_model& model, const char* name, const char* text,
-                               const ggufmill_control* control) {
+                               ggufmill_control* control) {
   std::uint64_t bins = 24;
   Options options(text);
   options.read("bins", bins, 1'000'000);
@@ -212,7 +212,7 @@ ggufmill_status ggufmill_model_find(const ggufmill_model* model, const char* nam
 ggufmill_status ggufmill_model_read_rows(const ggufmill_model* model, const char* tensor, uint64_t first, uint64_t rows,
                                          const char* type, void* into, uint64_t bytes, unsigned threads,
                                          ggufmill_control* control, ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
+  return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"model", model}, {"tensor", tensor}, {"into", into}}));
     return read(*model, tensor, type, {.first = first, .rows = rows, .into = {static_cast<std::byte*>(into), bytes}},
                 {threads, stop_of(control)});
@@ -221,7 +221,7 @@ ggufmill_status ggufmill_model_read_rows(const ggufmill_model* model, const char
 
 ggufmill_status ggufmill_model_statistics(const ggufmill_model* model, const char* tensor, const char* options,
                                           ggufmill_control* control, char** json, ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
+  return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"model", model}, {"tensor", tensor}, {"json", json}}));
     BOOST_OUTCOME_TRY(const std::string text, statistics(*model, tensor, options, control));
     *json = copy_of(text);

@@ -90,7 +90,7 @@ ggufmill_status ggufmill_quantize_rows(const ggufmill_context* context, const ch
                                        const void* values, uint64_t rows, uint64_t columns, const float* importance,
                                        uint64_t importance_rows, void* into, uint64_t bytes, unsigned threads,
                                        ggufmill_control* control, ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
+  return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"context", context}, {"type", type}, {"values", values}, {"into", into}}));
     BOOST_OUTCOME_TRY(const TypeInfo* const target, find_type(*context->context, type));
     BOOST_OUTCOME_TRY(const TypeInfo* const source, find_type(*context->context, from ? from : "F32"));
@@ -104,7 +104,7 @@ ggufmill_status ggufmill_quantize_rows(const ggufmill_context* context, const ch
 ggufmill_status ggufmill_decode_rows(const ggufmill_context* context, const char* type, const void* values,
                                      uint64_t bytes, uint64_t rows, uint64_t columns, float* into, unsigned threads,
                                      ggufmill_control* control, ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
+  return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"context", context}, {"type", type}, {"values", values}, {"into", into}}));
     BOOST_OUTCOME_TRY(const TypeInfo* const source, find_type(*context->context, type));
     BOOST_OUTCOME_TRY(const std::uint64_t expected, all_bytes(*source, rows, columns));

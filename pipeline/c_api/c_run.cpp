@@ -30,7 +30,7 @@ struct RunChoices {
   bool skip_unchanged = false, fail_fast = false;
 };
 
-Result<RunChoices> read_run_choices(const char* text, const ggufmill_control* control) {
+Result<RunChoices> read_run_choices(const char* text, ggufmill_control* control) {
   RunChoices choices;
   std::size_t engine = 0, io = 0;
   Options options(text);
@@ -50,7 +50,7 @@ Result<RunChoices> read_run_choices(const char* text, const ggufmill_control* co
 // Passes the progress of plans on to a control.
 class PlanProgress {
  public:
-  explicit PlanProgress(const ggufmill_control* control) : caller_(control) {}
+  explicit PlanProgress(ggufmill_control* control) : caller_(control) {}
   bool is_wanted() const { return caller_.is_wanted(); }
   // Must be called before the first progress of each plan.
   void begin() { is_counted_ = false; }
@@ -79,7 +79,7 @@ class PlanProgress {
   std::uint64_t to_read_ = 0, to_write_ = 0;
 };
 
-MeasureOptions measure_options(const ggufmill_control* control) {
+MeasureOptions measure_options(ggufmill_control* control) {
   MeasureOptions options;
   options.run.stop = stop_of(control);
   options.progress = ProgressCaller(control).of_reading();
@@ -98,7 +98,7 @@ std::string text_of(const Report& report) {
 }
 
 Result<std::string> run_planned(const Context& context, const Plan& plan, RunChoices choices, const Strings& unchanged,
-                                const ggufmill_control* control) {
+                                ggufmill_control* control) {
   PlanProgress progress(control);
   if (progress.is_wanted()) choices.run.progress = [&](const Progress& now) { progress.show(plan, now); };
   BOOST_OUTCOME_TRY(const RunReport done, context.run(plan, choices.run));
@@ -107,8 +107,7 @@ Result<std::string> run_planned(const Context& context, const Plan& plan, RunCho
   return run_result(text_of(context.report_of(plan, done)), unchanged, warnings);
 }
 
-Result<std::string> run_single(const Context& context, Job job, const RunChoices& choices,
-                               const ggufmill_control* control) {
+Result<std::string> run_single(const Context& context, Job job, const RunChoices& choices, ggufmill_control* control) {
   BOOST_OUTCOME_TRY(
       measure_if_needed(context, job, choices.run.overwrite || choices.skip_unchanged, measure_options(control)));
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
@@ -124,8 +123,8 @@ Result<std::string> run_single(const Context& context, Job job, const RunChoices
 }
 
 // Runs a batch. `failures` receives the errors of its outputs.
-std::string run_all(const Context& context, const Batch& batch, const RunChoices& choices,
-                    const ggufmill_control* control, Diagnostics& failures) {
+std::string run_all(const Context& context, const Batch& batch, const RunChoices& choices, ggufmill_control* control,
+                    Diagnostics& failures) {
   PlanProgress progress(control);
   BatchOptions options;
   options.run = choices.run;
@@ -144,7 +143,7 @@ std::string run_all(const Context& context, const Batch& batch, const RunChoices
 
 // Runs the jobs of a pipeline file with steps, up to the first that fails.
 Result<std::string> run_steps(const Context& context, const Batch& batch, const RunChoices& choices,
-                              const ggufmill_control* control) {
+                              ggufmill_control* control) {
   PlanProgress progress(control);
   PublishOptions options;
   options.batch.run = choices.run;
@@ -212,7 +211,7 @@ Result<MeasureChoices> read_measure_choices(const char* text) {
 }
 
 Result<Measurement> measure(const Context& context, const Job& job, const MeasureChoices& choices,
-                            const ggufmill_control* control) {
+                            ggufmill_control* control) {
   MeasuringOptions options;
   options.output = choices.output;
   options.overwrite = choices.overwrite;
@@ -223,8 +222,7 @@ Result<Measurement> measure(const Context& context, const Job& job, const Measur
   return measure_to(context, without_measurements(job), options);
 }
 
-Result<std::string> measure_job(const Context& context, const Job& job, const char* text,
-                                const ggufmill_control* control) {
+Result<std::string> measure_job(const Context& context, const Job& job, const char* text, ggufmill_control* control) {
   BOOST_OUTCOME_TRY(const MeasureChoices choices, read_measure_choices(text));
   if (!choices.html.empty()) {
     BOOST_OUTCOME_TRY(check_measurement_page(context, job, choices.output, choices.html, choices.overwrite));
@@ -236,7 +234,7 @@ Result<std::string> measure_job(const Context& context, const Job& job, const ch
   return write_measurement(measured);
 }
 
-Result<std::string> curve_of_job(const ggufmill_job& job, const char* text, const ggufmill_control* control) {
+Result<std::string> curve_of_job(const ggufmill_job& job, const char* text, ggufmill_control* control) {
   BOOST_OUTCOME_TRY(Job single, single_job(job, "a curve"));
   std::uint64_t output = 0, points = 25;
   std::string page;
@@ -263,7 +261,7 @@ Result<std::string> curve_of_job(const ggufmill_job& job, const char* text, cons
   return to_json_text(describe_curve(curve));
 }
 
-Status probe_job(const Context& context, const Job& job, const char* text, const ggufmill_control* control) {
+Status probe_job(const Context& context, const Job& job, const char* text, ggufmill_control* control) {
   ProbeOptions it;
   Options options(text);
   options.read("perplexity", it.perplexity);
@@ -290,7 +288,7 @@ using namespace ggufmill::c;
 
 ggufmill_status ggufmill_job_run(const ggufmill_job* job, const char* options, ggufmill_control* control, char** json,
                                  ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
+  return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}}));
     BOOST_OUTCOME_TRY(const RunChoices choices, read_run_choices(options, control));
     if (has_steps(job->batch)) {
@@ -314,7 +312,7 @@ ggufmill_status ggufmill_job_run(const ggufmill_job* job, const char* options, g
 
 ggufmill_status ggufmill_plan_run(const ggufmill_plan* plan, const char* options, ggufmill_control* control,
                                   char** json, ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
+  return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"plan", plan}}));
     BOOST_OUTCOME_TRY(const RunChoices choices, read_run_choices(options, control));
     if (choices.skip_unchanged || choices.fail_fast)
@@ -344,7 +342,7 @@ ggufmill_status ggufmill_job_discard(const ggufmill_job* job, ggufmill_error** e
 
 ggufmill_status ggufmill_job_measure(const ggufmill_job* job, const char* options, ggufmill_control* control,
                                      char** json, ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
+  return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}}));
     BOOST_OUTCOME_TRY(const Job single, single_job(*job, "measuring"));
     BOOST_OUTCOME_TRY(const std::string measured, measure_job(*job->context, single, options, control));
@@ -355,7 +353,7 @@ ggufmill_status ggufmill_job_measure(const ggufmill_job* job, const char* option
 
 ggufmill_status ggufmill_job_curve(const ggufmill_job* job, const char* options, ggufmill_control* control, char** json,
                                    ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
+  return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}, {"json", json}}));
     BOOST_OUTCOME_TRY(const std::string curve, curve_of_job(*job, options, control));
     *json = copy_of(curve);
@@ -365,7 +363,7 @@ ggufmill_status ggufmill_job_curve(const ggufmill_job* job, const char* options,
 
 ggufmill_status ggufmill_job_probe(const ggufmill_job* job, const char* options, ggufmill_control* control,
                                    ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
+  return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}}));
     BOOST_OUTCOME_TRY(const Job single, single_job(*job, "probing"));
     return probe_job(*job->context, single, options, control);

@@ -89,11 +89,21 @@ boost::json::array json_texts(const std::vector<std::string>& texts) {
   return boost::json::array(texts.begin(), texts.end());
 }
 
-void ProgressCaller::operator()(ggufmill_progress progress) const {
-  if (!is_wanted()) return;
+Error progress_has_thrown() {
+  return usage_error("the progress function has thrown an exception, so the operation was stopped",
+                     "catch exceptions in the function, then use a new control");
+}
+
+void ProgressCaller::operator()(ggufmill_progress progress) const noexcept {
+  if (!is_wanted() || control_->has_thrown) return;
   progress.size = sizeof progress;
   progress.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  control_->progress(&progress, control_->user_data);
+  try {
+    control_->progress(&progress, control_->user_data);
+  } catch (...) {
+    control_->has_thrown = true;
+    control_->stop = true;
+  }
 }
 
 std::function<void(std::uint64_t, std::uint64_t)> ProgressCaller::of_reading() const {

@@ -24,6 +24,8 @@ struct ggufmill_control {
   std::atomic<bool> stop{false};
   ggufmill_progress_function progress = nullptr;
   void* user_data = nullptr;
+  // Set once the function has thrown an exception: it is not called again, and the operations with the control fail.
+  std::atomic<bool> has_thrown{false};
 };
 
 struct ggufmill_context {
@@ -59,6 +61,17 @@ ggufmill_status guarded(ggufmill_error** error, const Function& function) noexce
   return guarded_call(
       error, [](const void* it) -> Status { return (*static_cast<const Function*>(it))(); }, &function);
 }
+// Error of an operation whose progress function has thrown an exception.
+Error progress_has_thrown();
+// Does the same for an operation with a control, which may be null. Fails with exit code 2 if its function throws an
+// exception, which is caught where it is called and stops the operation.
+template <class Function>
+ggufmill_status guarded(ggufmill_control* control, ggufmill_error** error, const Function& function) noexcept {
+  return guarded(error, [&]() -> Status {
+    const Status done = function();
+    return control && control->has_thrown ? Status(progress_has_thrown()) : done;
+  });
+}
 
 // A parameter that must not be null.
 struct Needed {
@@ -79,15 +92,16 @@ inline const std::atomic<bool>* stop_of(const ggufmill_control* control) { retur
 // Passes progress on to the function of a control, which may be null. Measures time from its construction.
 class ProgressCaller {
  public:
-  explicit ProgressCaller(const ggufmill_control* control) : control_(control) {}
+  explicit ProgressCaller(ggufmill_control* control) : control_(control) {}
   bool is_wanted() const { return control_ && control_->progress; }
-  void operator()(ggufmill_progress progress) const;
+  // An exception of the function does not leave this: the operation is stopped.
+  void operator()(ggufmill_progress progress) const noexcept;
 
   // Returns a function for operations that only read; empty if nobody wants to know.
   std::function<void(std::uint64_t done, std::uint64_t total)> of_reading() const;
 
  private:
-  const ggufmill_control* control_;
+  ggufmill_control* control_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

@@ -20,7 +20,7 @@ namespace {
 namespace json = boost::json;
 
 Result<std::string> check_module(const Context& context, const char* path, const char* text,
-                                 const ggufmill_control* control) {
+                                 ggufmill_control* control) {
   ConformanceOptions it;
   it.module = path;
   it.loaded = &context.kernels();
@@ -34,8 +34,7 @@ Result<std::string> check_module(const Context& context, const char* path, const
   return to_json_text(describe_conformance(checked));
 }
 
-Result<std::string> verify(const Context& context, const char* path, const char* text,
-                           const ggufmill_control* control) {
+Result<std::string> verify(const Context& context, const char* path, const char* text, ggufmill_control* control) {
   VerifyOptions it;
   bool spec = false;
   Options options(text);
@@ -57,7 +56,7 @@ Result<std::string> verify(const Context& context, const char* path, const char*
 }
 
 Result<std::string> compare(const Context& context, const char* a, const char* b, const char* text,
-                            const ggufmill_control* control) {
+                            ggufmill_control* control) {
   ComparisonOptions it;
   std::optional<std::string> memory;
   std::string out_type = "auto";
@@ -93,7 +92,7 @@ Result<std::vector<HashKind>> hash_kinds(const Strings& names) {
   return kinds;
 }
 
-Result<std::string> hash(const Context& context, const char* path, const char* text, const ggufmill_control* control) {
+Result<std::string> hash(const Context& context, const char* path, const char* text, ggufmill_control* control) {
   HashOptions it;
   Strings kinds;
   std::string list;
@@ -161,7 +160,7 @@ Status read_values(const json::object& values, MetadataOptions& changes) {
   return ok();
 }
 
-Result<std::string> edit(const Context& context, const char* path, const char* text, const ggufmill_control* control) {
+Result<std::string> edit(const Context& context, const char* path, const char* text, ggufmill_control* control) {
   EditOptions it;
   it.types = context.recipes().types();
   Strings set, set_file, rename;

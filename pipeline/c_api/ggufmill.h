@@ -110,7 +110,8 @@ typedef struct ggufmill_progress {
 } ggufmill_progress;
 
 /* Receives the progress of an operation: at most every 50 ms, on any thread, one call at a time for
- * each operation. Must return soon, and must not call a long operation. */
+ * each operation. Must return soon, must not call a long operation, and must not throw a C++ exception: one that it
+ * throws cancels the operations of the control, which end with GGUFMILL_ERROR_USAGE. */
 typedef void (*ggufmill_progress_function)(const ggufmill_progress* progress, void* user_data);
 
 /* Cancels the operations that it is passed to, one or several, and receives the progress of those that read or write

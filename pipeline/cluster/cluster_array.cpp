@@ -79,6 +79,7 @@ std::string job_folder_of(const json::value& value) {
 
 Result<ClusterArray> load_matrix(const std::string& folder) try {
   ClusterArray array;
+  BOOST_OUTCOME_TRY(check_trusted(folder));
   array.folder = fs::canonical(folder).string();
   array.is_matrix = true;
   const std::string path = folder + "/matrix.json";
@@ -137,7 +138,7 @@ Status write_matrix(const ClusterArray& array) {
                             {"jobs", std::move(jobs)},
                             {"skipped", std::move(skipped)},
                             {"report", json::object{{"json", array.report.json}, {"html", array.report.html}}}};
-  return write_text(array.file("matrix.json"), json::serialize(object) + "\n", false);
+  return write_own_text(array.file("matrix.json"), json::serialize(object) + "\n", false);
 }
 
 bool is_array_folder(const std::string& path) { return is_job_folder(path) || is_matrix_folder(path); }

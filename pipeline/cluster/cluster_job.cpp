@@ -11,12 +11,14 @@
 #include <system_error>
 
 #include "pipeline/api/reports.h"
+#include "pipeline/config/job.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/platform/files.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
+#include "pipeline/io/platform/program.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/store_scheme.h"
 #include "pipeline/journal/output_claim.h"
@@ -66,6 +68,16 @@ std::vector<std::string> needed_texts(const json::value& value, std::string_view
   return texts;
 }
 
+// A text that becomes part of the names of files.
+std::string needed_word(const json::value& value, std::string_view name) {
+  std::string word = needed_text(value, name);
+  const auto is_usual = [](char c) {
+    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9');
+  };
+  if (!word.empty() && std::ranges::all_of(word, is_usual)) return word;
+  throw InvalidJson{fmt::format("'{}' is {}, not letters and digits", name, quoted_name(word))};
+}
+
 json::object options_json(const ClusterOptions& options) {
   return {{"engine", options.engine == ClusterOptions::Engine::kSlurm ? "slurm" : "none"},
           {"partition", options.partition},
@@ -91,6 +103,15 @@ ClusterOptions options_of(const json::value& value) {
   options.memory = needed_number(value, "memory");
   options.max_parallel = small_number(value, "max_parallel");
   options.options = needed_texts(value, "options");
+  const auto check = [](std::string_view name, const std::string& text, std::string (*wrong)(std::string_view)) {
+    if (const std::string why = wrong(text); !why.empty())
+      throw InvalidJson{fmt::format("'{}' is {}: {}", name, quoted_name(text), why)};
+  };
+  if (!options.partition.empty()) check("partition", options.partition, wrong_engine_argument);
+  if (!options.account.empty()) check("account", options.account, wrong_engine_argument);
+  if (!options.constraint.empty()) check("constraint", options.constraint, wrong_engine_argument);
+  if (!options.time.empty()) check("time", options.time, wrong_engine_time);
+  for (const std::string& option : options.options) check("options", option, wrong_engine_option);
   return options;
 }
 
@@ -120,8 +141,8 @@ ClusterJob job_of(const json::value& value, const std::string& folder) {
   job.folder = job.array_folder = folder;
   job.working_folder = needed_text(value, "working_folder");
   job.name = needed_text(value, "name");
-  job.identity = needed_text(value, "identity");
-  job.id = needed_text(value, "id");
+  job.identity = needed_word(value, "identity");
+  job.id = needed_word(value, "id");
   job.overwrite = json_flag(value, "overwrite");
   job.cuts = numbers_of(value, "cuts");
   for (const json::value& cost : needed_list(value, "costs")) job.costs.push_back(measure_of(cost, "costs"));
@@ -144,7 +165,7 @@ std::optional<json::value> read_marker(const ClusterJob& job, const std::string&
 
 Status write_marker(const ClusterJob& job, const std::string& path, json::object marker) {
   marker["job"] = job.key();
-  return write_text(path, json::serialize(marker) + "\n", true);
+  return write_own_text(path, json::serialize(marker) + "\n", true);
 }
 
 std::string hexadecimal(std::uint64_t number) { return fmt::format("{:016x}", number); }
@@ -218,8 +239,27 @@ Status write_job(const ClusterJob& job, const Plan& plan) {
                             {"kernel_directories", json::value_from(job.kernel_directories)},
                             {"isa", job.isa},
                             {"options", options_json(job.options)}};
-  BOOST_OUTCOME_TRY(write_text(job.file("plan.json"), write_plan(plan) + "\n", false));
-  return write_text(job.file(kJobFile), json::serialize(object) + "\n", false);
+  BOOST_OUTCOME_TRY(write_own_text(job.file("plan.json"), write_plan(plan) + "\n", false));
+  return write_own_text(job.file(kJobFile), json::serialize(object) + "\n", false);
+}
+
+Status check_trusted(const std::string& folder) {
+  constexpr const char* kNames[] = {".",           kJobFile,  "plan.json", "matrix.json",
+                                    "engine.json", "part.sh", "seal.sh",   "parts"};
+  for (const std::string_view name : kNames) {
+    const std::string path = name == "." ? folder : fmt::format("{}/{}", folder, name);
+    FileStatus info;
+    if (!get_status(kCurrentFolder, path, Links::kNoFollow, info)) continue;
+    const std::string why = why_untrusted(path);
+    if (why.empty()) continue;
+    return Error{ExitCode::kUsage, path,
+                 fmt::format("the {} of a cluster job is not trusted: {}", name == "." ? "folder" : "record", why),
+                 "it decides which programs and kernel modules run for you",
+                 fmt::format("if all of it is yours, take the permission from others: chmod -R go-w {}; otherwise run "
+                             "this as the user whose job it is, or submit the job again, to a folder of your own",
+                             shell_word(folder))};
+  }
+  return ok();
 }
 
 bool is_job_folder(const std::string& path) { return is_file(fs::path(path) / kJobFile); }
@@ -228,6 +268,7 @@ Result<ClusterJob> load_job_folder(const std::string& folder) {
   if (!is_job_folder(folder))
     return usage_error(fmt::format("{} is not the folder of a cluster job", quoted_name(folder)),
                        "`ggufmill submit JOB.yaml` creates one");
+  BOOST_OUTCOME_TRY(check_trusted(folder));
   const std::string path = folder + "/" + kJobFile;
   try {
     BOOST_OUTCOME_TRY(const json::value read, read_json(path));

@@ -61,8 +61,11 @@ StoreOptions store_options_of(const ClusterJob& job, const Plan& plan);
 
 // Writes job.json and plan.json. Called once, when the job is created; the folder must exist.
 Status write_job(const ClusterJob& job, const Plan& plan);
-// Loads the job in a folder. Fails with exit code 2 if there is no job in it and with 4 if a file is malformed or the
-// job was made by another version of ggufmill.
+// Returns an error (exit code 2) if somebody else may have changed the record of a job or a matrix in a folder: the
+// record decides which programs and modules run for this user, and with which arguments. The rule is why_untrusted().
+Status check_trusted(const std::string& folder);
+// Loads the job in a folder. Fails with exit code 2 if there is no job in it or it is not trusted, and with 4 if a file
+// is malformed or the job was made by another version of ggufmill.
 Result<ClusterJob> load_job_folder(const std::string& folder);
 // Returns true if the folder contains a job.
 bool is_job_folder(const std::string& path);

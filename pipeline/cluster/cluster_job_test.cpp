@@ -1,6 +1,7 @@
 #include "pipeline/cluster/cluster_job.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "pipeline/cluster/test_job.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -249,4 +250,58 @@ TEST_CASE("exit codes of files are those of ggufmill, or internal errors") {
 
 TEST_CASE("the files of a part are in the job's folder") {
   CHECK(job_in("/jobs/a").part_file(3, "edges") == "/jobs/a/parts/3.edges");
+}
+
+TEST_CASE("a job whose folder, record, or plan others may write to is refused") {
+  const Folder folder;
+  REQUIRE(write_job(folder.job, folder.plan));
+  const std::string name = GENERATE(".", "job.json", "plan.json", "parts");
+  CAPTURE(name);
+  REQUIRE(::chmod(folder.job.file(name).c_str(), 0777) == 0);
+  const auto loaded = load_job_folder(folder.folder.path());
+  REQUIRE_FALSE(loaded);
+  CHECK(loaded.error().code == ExitCode::kUsage);
+  CHECK(loaded.error().what.find("is not trusted: everyone may write to it") != std::string::npos);
+  CHECK(loaded.error().help.find("chmod -R go-w") != std::string::npos);
+}
+
+TEST_CASE("a job of another user is refused") {
+  if (::geteuid() != 0) GGUFMILL_SKIP("only root can give a file away");
+  const Folder folder;
+  REQUIRE(write_job(folder.job, folder.plan));
+  REQUIRE(::chown(folder.job.file("job.json").c_str(), 65534, static_cast<gid_t>(-1)) == 0);
+  const auto loaded = load_job_folder(folder.folder.path());
+  REQUIRE_FALSE(loaded);
+  CHECK(loaded.error().what.find("it belongs to user 65534") != std::string::npos);
+}
+
+TEST_CASE("the record of a job is written so that nobody else may write to it") {
+  const Folder folder;
+  const mode_t before = ::umask(0);
+  const Status written = write_job(folder.job, folder.plan);
+  ::umask(before);
+  REQUIRE(written);
+  struct stat info {};
+  REQUIRE(::stat(folder.job.file("job.json").c_str(), &info) == 0);
+  CHECK((info.st_mode & 07777) == 0644);
+}
+
+TEST_CASE("options of a job's record that choose what runs are refused") {
+  const std::string option =
+      GENERATE("--wrap=touch x", "--wra=touch x", "--chdir=/", "--export=ALL", "--uid=root", "--gid=0",
+               "--get-user-env", "--export-file=x", "--bbf=x", "-D/", "script.sh", "");
+  CAPTURE(option);
+  const Error error = Folder().refusal("\"options\":[]", "\"options\":[\"" + option + "\"]");
+  CHECK(error.code == ExitCode::kBadInput);
+  CHECK(error.what.starts_with("not a valid job: 'options' is "));
+}
+
+TEST_CASE("settings of a job's record are those that a pipeline file may have") {
+  CHECK(Folder().refusal("\"partition\":\"\"", "\"partition\":\"a\\nb\"").what.find("'partition' is") !=
+        std::string::npos);
+  CHECK(Folder().refusal("\"time\":\"\"", "\"time\":\"long\"").what.find("'time' is") != std::string::npos);
+}
+
+TEST_CASE("the names of a job's record lead to no other folder") {
+  CHECK(Folder().refusal("\"id\":\"abc123\"", "\"id\":\"../x\"").what.find("'id' is '../x'") != std::string::npos);
 }

@@ -160,7 +160,7 @@ Status undo_part(const ClusterJob& job, const Plan& plan, std::size_t part, cons
   std::string text = line;
   for (const JournalText::Record& record : marker.units) text += journal_record(record.unit, record.checksums, line);
   // Errors are ignored: without the journal, the next attempt redoes the entire part.
-  static_cast<void>(write_text(job.part_file(part, "journal.undone"), text, true));
+  static_cast<void>(write_own_text(job.part_file(part, "journal.undone"), text, true));
   if (!marker.chunks.empty()) static_cast<void>(write_chunk_list(job, part, "undone", marker.chunks));
   return undo(job, part);
 }

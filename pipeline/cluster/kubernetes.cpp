@@ -50,13 +50,16 @@ json::object container(const ClusterJob& job, const KubernetesOptions& options, 
 
 json::object job_object(const ClusterJob& job, const KubernetesOptions& options, const char* what, json::object spec,
                         json::array arguments) {
-  spec["template"] = json::object{
-      {"spec", json::object{{"restartPolicy", "Never"},
-                            {"terminationGracePeriodSeconds", 60},
-                            {"containers", json::array{container(job, options, std::move(arguments))}},
-                            {"volumes", json::array{json::object{
-                                            {"name", "shared"},
-                                            {"persistentVolumeClaim", json::object{{"claimName", options.claim}}}}}}}}};
+  json::object pod{
+      {"restartPolicy", "Never"},
+      {"terminationGracePeriodSeconds", 60},
+      {"containers", json::array{container(job, options, std::move(arguments))}},
+      {"volumes", json::array{json::object{{"name", "shared"},
+                                           {"persistentVolumeClaim", json::object{{"claimName", options.claim}}}}}}};
+  // The user whose job it is: others, even root, do not trust its folder.
+  if (FileStatus info; kHasUserNumbers && get_status(kCurrentFolder, job.folder, Links::kFollow, info))
+    pod["securityContext"] = json::object{{"runAsUser", info.owner}, {"runAsGroup", info.group}};
+  spec["template"] = json::object{{"spec", std::move(pod)}};
   return {{"apiVersion", "batch/v1"},
           {"kind", "Job"},
           {"metadata", json::object{{"name", object_name(job, what)},

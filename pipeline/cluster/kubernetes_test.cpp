@@ -8,7 +8,9 @@
 #include <map>
 
 #include "pipeline/cluster/test_job.h"
+#include "pipeline/io/platform/files.h"
 #include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
 using namespace ggufmill::testing;
@@ -49,7 +51,9 @@ const std::map<std::string, Fields>& api() {
         {"terminationGracePeriodSeconds", ""},
         {"containers", "Container"},
         {"volumes", "Volume"},
+        {"securityContext", "PodSecurityContext"},
         {"nodeSelector", "*"}}},
+      {"PodSecurityContext", {{"runAsUser", ""}, {"runAsGroup", ""}, {"fsGroup", ""}}},
       {"Container",
        {{"name", ""},
         {"image", ""},
@@ -157,4 +161,18 @@ TEST_CASE("a volume is mounted at a path of its own, with all folders of the job
   CHECK(refusal("") == "the job folder '/shared/jobs/llama.job' is not on a volume mounted at a path of its own");
   CHECK(mount_point_of("/proc/self/task") == "/proc");
   CHECK(mount_point_of("/no/such/folder") == "/");
+}
+
+TEST_CASE("the pods of Kubernetes run as the user whose job it is") {
+  const TempDir folder;
+  ClusterJob job = job_in(folder.path());
+  job.working_folder = folder.path();
+  KubernetesOptions options;
+  options.claim = "models";
+  options.mount = folder.path();
+  const auto manifest = kubernetes_manifest(array_of(job), options);
+  if (!manifest) FAIL(render(manifest.error()));
+  const json::value list = json::parse(manifest.value());
+  const json::value& pod = list.at("items").at(0).at("spec").at("template").at("spec");
+  CHECK(pod.at("securityContext").at("runAsUser") == own_user());
 }

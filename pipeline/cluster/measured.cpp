@@ -89,7 +89,7 @@ Status write_measured(const ClusterJob& job, std::size_t part, const Plan& plan,
     steps.push_back(json::object{{"step", step}, {"encodings", std::move(encodings)}});
   }
   const json::object object{{"job", job.key()}, {"part", part}, {"steps", std::move(steps)}};
-  return write_text(path_of(job, part), json::serialize(object) + "\n", true);
+  return write_own_text(path_of(job, part), json::serialize(object) + "\n", true);
 }
 
 void join_measured(const ClusterJob& job, const Plan& plan, RunReport& run) {

@@ -6,6 +6,7 @@
 
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/core/json.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/io/platform/files.h"
 #include "pipeline/io/transfer.h"
 #include "pipeline/journal/read_back.h"
@@ -45,7 +46,8 @@ Status PartLedger::begin(const OutputStore& store, unsigned threads, const std::
   units_kept_ = static_cast<std::size_t>(std::ranges::count(done_, true));
   units_done_ = units_kept_;
   const std::string name = ending_of(part_) + attempt_, path = job_.file("parts/" + name);
-  file_ = open_file(kCurrentFolder, path, kOpenWrite | kOpenCreate | kOpenEmpty | kOpenNoFollow, 0666);
+  file_ =
+      open_file(kCurrentFolder, path, kOpenWrite | kOpenCreate | kOpenEmpty | kOpenNoFollow | kOpenNoWaiting, kOwnMode);
   if (!file_) return io_error(path, "create the journal", errno);
   line_ = journal_header(plan_, job_.key());
   std::string text = line_;

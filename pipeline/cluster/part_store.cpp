@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 #include <mutex>
+#include <sstream>
 
 #include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io_service.h"
+#include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/output_folder.h"
 #include "pipeline/io/own_file.h"
@@ -32,7 +33,9 @@ class PartStore::File final : public WriteTarget {
   static Result<std::unique_ptr<File>> open(const std::string& path, std::string name, std::uint64_t bytes, IoMode mode,
                                             Access access) {
     std::unique_ptr<File> file(new File(std::move(name), mode));
-    const auto open = [&](unsigned how) { return open_file(kCurrentFolder, path, how | kOpenNoFollow, kOwnMode); };
+    const auto open = [&](unsigned how) {
+      return open_file(kCurrentFolder, path, how | kOpenNoFollow | kOpenNoWaiting, kOwnMode);
+    };
     const bool creates = access == Access::kCreate, writes = creates || access == Access::kWrite;
     if (writes) file->write_ = open(kOpenWrite | (creates ? kOpenCreate : 0u));
     if (!writes || file->write_) file->read_ = open(kOpenRead);
@@ -146,12 +149,17 @@ std::string line_of(const UploadedChunk& chunk) {
   return fmt::format("{} {} {}\n", chunk.file, chunk.number, chunk.tag);
 }
 
+constexpr std::uint64_t kMostListBytes = 64 << 20;  // a chunk takes less than 100
+
 // Returns the chunks that attempts at the part have uploaded. Lines that are incomplete, as a kill leaves them, name
 // tags that no server has.
 std::vector<UploadedChunk> read_chunk_lists(const ClusterJob& job, std::size_t part) {
   std::vector<UploadedChunk> chunks;
   for (const std::string& name : part_files(job, fmt::format("{}.chunks.", part))) {
-    std::ifstream lines(stream_path(job.file("parts/" + name)));
+    const auto text = read_text_file(job.file("parts/" + name), kMostListBytes);
+    if (!text) continue;
+    std::istringstream lines(text.value());
+    lines.exceptions(std::ios::badbit);  // lets std::bad_alloc through
     UploadedChunk chunk;
     while (lines >> chunk.file >> chunk.number >> chunk.tag) chunks.push_back(chunk);
   }
@@ -164,7 +172,7 @@ Status write_chunk_list(const ClusterJob& job, std::size_t part, const std::stri
                         const std::vector<UploadedChunk>& chunks) {
   std::string text;
   for (const UploadedChunk& chunk : chunks) text += line_of(chunk);
-  return write_text(job.part_file(part, "chunks." + attempt), text, true);
+  return write_own_text(job.part_file(part, "chunks." + attempt), text, true);
 }
 
 Status PartStore::join(const Plan& plan) {

@@ -83,7 +83,8 @@ class Sealing {
     SealOutcome outcome;
     // If the file system does not support locks, concurrent seals write the same bytes to the same places.
     const std::string path = job_.file("seal.lock");
-    const Descriptor lock = open_file(kCurrentFolder, path, kOpenReadWrite | kOpenCreate | kOpenNoFollow, 0666);
+    const Descriptor lock =
+        open_file(kCurrentFolder, path, kOpenReadWrite | kOpenCreate | kOpenNoFollow | kOpenNoWaiting, kOwnMode);
     if (!lock) return io_error(path, "create the file", errno);
     if (!try_lock(lock.get(), Lock::kExclusive)) {
       can_wait_ = true;

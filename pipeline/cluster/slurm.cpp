@@ -69,13 +69,36 @@ Status write_submissions(const ClusterArray& array, const std::vector<Submission
   for (const Submission& one : submissions)
     all.push_back({{"parts", one.parts_id}, {"indices", one.indices}, {"seal", one.seal_id}});
   const json::object object{{"engine", "slurm"}, {"submissions", std::move(all)}};
-  return write_text(array.file("engine.json"), json::serialize(object) + "\n", true);
+  return write_own_text(array.file("engine.json"), json::serialize(object) + "\n", true);
+}
+
+bool has_only(std::string_view text, std::string_view characters) {
+  return text.find_first_not_of(characters) == text.npos;
+}
+
+// Returns true for the number of a job. Anything else would be an option, or another name, to Slurm's commands.
+bool is_job_id(std::string_view text) {
+  constexpr std::size_t kMostDigits = 20;
+  return !text.empty() && text.size() <= kMostDigits && has_only(text, "0123456789");
+}
+
+// Reads the number of a job from a record; empty if there is none.
+std::string needed_job_id(const json::value& value, std::string_view name) {
+  std::string id = needed_text(value, name);
+  if (id.empty() || is_job_id(id)) return id;
+  throw InvalidJson{fmt::format("'{}' is {}, not the number of a job", name, quoted_name(id, 40))};
+}
+
+std::string needed_indices(const json::value& value) {
+  std::string indices = needed_text(value, "indices");
+  if (has_only(indices, "0123456789,-")) return indices;
+  throw InvalidJson{fmt::format("'indices' is {}, not a list of parts", quoted_name(indices, 40))};
 }
 
 // Parses the output of `sbatch --parsable`: "123" or "123;cluster", followed by a newline.
 Result<std::string> job_id(const std::string& out) {
   const std::string id = out.substr(0, out.find_first_of(";\n"));
-  if (!id.empty() && id.find_first_not_of("0123456789") == id.npos) return id;
+  if (is_job_id(id)) return id;
   return Error{ExitCode::kIo, "", fmt::format("sbatch printed '{}', not a job number", id), "", ""};
 }
 
@@ -168,17 +191,18 @@ Result<std::vector<Submission>> read_submissions(const ClusterArray& array) {
   BOOST_OUTCOME_TRY(const json::value read, read_json(path));
   try {
     for (const json::value& one : needed_list(read, "submissions"))
-      submissions.push_back({needed_text(one, "parts"), needed_text(one, "indices"), needed_text(one, "seal")});
+      submissions.push_back({needed_job_id(one, "parts"), needed_indices(one), needed_job_id(one, "seal")});
   } catch (const InvalidJson& error) {
-    return input_error(path, "not valid: " + error.what);
+    return input_error(path, "not valid: " + error.what,
+                       "remove the file if no part of the job is queued or runs; `squeue` lists them");
   }
   return submissions;
 }
 
 Result<Submission> submit_to_slurm(const ClusterArray& array, const std::vector<std::size_t>& parts,
                                    const std::string& program) {
-  BOOST_OUTCOME_TRY(write_text(array.file("part.sh"), part_script(array, program), true));
-  BOOST_OUTCOME_TRY(write_text(array.file("seal.sh"), seal_script(array, program), true));
+  BOOST_OUTCOME_TRY(write_own_text(array.file("part.sh"), part_script(array, program), true));
+  BOOST_OUTCOME_TRY(write_own_text(array.file("seal.sh"), seal_script(array, program), true));
   BOOST_OUTCOME_TRY(std::vector<Submission> submissions, read_submissions(array));
   Submission& now = submissions.emplace_back();
   now.indices = index_list(parts);

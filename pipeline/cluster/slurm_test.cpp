@@ -30,7 +30,8 @@ class FakeSlurm {
   ~FakeSlurm() { ::setenv("PATH", path_.c_str(), 1); }
   FakeSlurm(const FakeSlurm&) = delete;
   FakeSlurm& operator=(const FakeSlurm&) = delete;
-  std::string noted() const { return read_text(folder_.file("noted")); }
+  std::string noted_path() const { return folder_.file("noted"); }
+  std::string noted() const { return read_text(noted_path()); }
 
  private:
   void program(const std::string& name, const std::string& body) const {
@@ -126,4 +127,19 @@ TEST_CASE("a task is active while it runs, or waits for something that will happ
   CHECK(SlurmTask{"PENDING", "Resources"}.is_active());
   CHECK_FALSE(SlurmTask{"PENDING", "DependencyNeverSatisfied"}.is_active());
   CHECK_FALSE(SlurmTask{"FAILED", "NonZeroExitCode"}.is_active());
+}
+
+TEST_CASE("the numbers of submitted jobs are digits") {
+  const TempDir folder;
+  const std::string record = GENERATE(
+      R"({"parts":"--user=root","indices":"0-1","seal":"5"})",
+      R"({"parts":"4","indices":"0-1","seal":"--state=RUNNING"})", R"({"parts":"4,5","indices":"0-1","seal":"5"})",
+      R"({"parts":"4 ","indices":"0-1","seal":"5"})", R"({"parts":"4","indices":"0-1 --x","seal":"5"})");
+  CAPTURE(record);
+  write_text(folder.file("engine.json"), R"({"engine":"slurm","submissions":[)" + record + "]}");
+  const FakeSlurm slurm("");
+  const ClusterArray array = array_of(job_in(folder.path()));
+  CHECK(read_submissions(array).error().code == ExitCode::kBadInput);
+  CHECK(cancel_in_slurm(array).error().code == ExitCode::kBadInput);
+  CHECK_FALSE(fs::exists(slurm.noted_path()));
 }

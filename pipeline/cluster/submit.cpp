@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <random>
 #include <set>
 
 #include "pipeline/cluster/cut.h"
@@ -12,6 +11,7 @@
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/cluster/seal.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 #include "pipeline/io/store_scheme.h"
@@ -22,12 +22,7 @@
 namespace ggufmill {
 namespace {
 
-std::string new_id() {
-  std::string letters;
-  std::random_device random;
-  for (int i = 0; i < 6; ++i) letters += "abcdefghijklmnopqrstuvwxyz0123456789"[random() % 36];
-  return letters;
-}
+constexpr std::size_t kIdLetters = 6;
 
 Status check_fit(const Plan& plan, const ClusterOptions& cluster) {
   Diagnostics errors;
@@ -86,9 +81,11 @@ Error already_there(const std::string& folder) {
                                  folder));
 }
 
+// Creates a folder that nobody but this user may write to, whatever the umask.
 Status make_folder(const std::string& path) {
   std::error_code error;
-  fs::create_directories(path, error);
+  if (fs::create_directories(path, error))
+    fs::permissions(path, fs::perms::group_write | fs::perms::others_write, fs::perm_options::remove, error);
   if (error) return io_error(path, "create the folder", error.value());
   return ok();
 }
@@ -127,7 +124,7 @@ Result<ClusterJob> make_job(const Plan& plan, const SubmitOptions& options) {
   job.folder = job.array_folder = folder_of(plan.file, options.cluster);
   job.name = fs::path(plan.file).stem().string();
   job.identity = identity_of(plan);
-  job.id = new_id();
+  job.id = random_letters(kIdLetters);
   job.overwrite = options.overwrite;
   job.limits = plan.limits;
   for (const std::string& directory : options.kernels.directories)
@@ -154,6 +151,7 @@ Status create_job(const ClusterJob& job, const Plan& plan) {
   if (is_array_folder(job.folder)) return already_there(job.folder);
   for (const Leftover& file : find_leftovers(plan).files)
     if (file.is_in_use) return being_written(file.output);
+  BOOST_OUTCOME_TRY(make_folder(job.folder));
   BOOST_OUTCOME_TRY(make_folder(job.file("parts")));
   BOOST_OUTCOME_TRY(create_outputs(job, plan));
   const Status written = write_job(job, plan);
@@ -260,7 +258,12 @@ Result<PlannedArray> plan_matrix(const Context& context, const Batch& batch, con
 Status create_array(PlannedArray& planned) {
   ClusterArray& array = planned.array;
   if (is_array_folder(array.folder)) return already_there(array.folder);
+  BOOST_OUTCOME_TRY(make_folder(array.folder));
   BOOST_OUTCOME_TRY(make_folder(array.file("log")));
+  if (const Status trusted = check_trusted(array.folder); !trusted) {  // its parts would refuse it
+    static_cast<void>(remove_array(array));
+    return trusted;
+  }
   if (!array.is_matrix) return create_job(array.jobs.front(), planned.plans.front());
   PlannedArray made;
   for (std::size_t i = 0; i < array.jobs.size(); ++i) {

@@ -1,5 +1,7 @@
 #include "pipeline/cluster/submit.h"
 
+#include <sys/stat.h>
+
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/cluster/test_job.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -104,6 +106,39 @@ TEST_CASE("a job is created with its outputs, and removed without them") {
   CHECK_FALSE(fs::exists(job.folder));
   REQUIRE(remove_outputs(job, plan));
   CHECK(names_in(folder.path()).empty());
+}
+
+TEST_CASE("nobody else may write to the folder of a job or to what is in it, whatever the umask") {
+  const TempDir folder;
+  const Plan plan = plan_in(folder);
+  const ClusterJob job = make_job(plan, {}).value();
+  const mode_t before = ::umask(0);
+  const Status created = create_job(job, plan);
+  ::umask(before);
+  REQUIRE(created);
+  for (const char* name : {".", "parts", "job.json", "plan.json"}) {
+    CAPTURE(name);
+    struct stat info {};
+    REQUIRE(::stat(job.file(name).c_str(), &info) == 0);
+    CHECK((info.st_mode & 0022) == 0);
+  }
+}
+
+TEST_CASE("a job is not created in a folder in which others may replace it") {
+  const TempDir folder;
+  const std::string open = folder.file("open");
+  fs::create_directory(open);
+  REQUIRE(::chmod(open.c_str(), 0777) == 0);
+  SubmitOptions options;
+  options.cluster.folder = open + "/job";
+  PlannedArray planned;
+  planned.plans.push_back(plan_in(folder));
+  planned.array = array_of(make_job(planned.plans.front(), options).value());
+  const Status created = create_array(planned);
+  REQUIRE_FALSE(created);
+  CHECK(created.error().code == ExitCode::kUsage);
+  CHECK(created.error().what.find("everyone may write to it") != std::string::npos);
+  CHECK_FALSE(fs::exists(open + "/job"));
 }
 
 TEST_CASE("a folder that contains a job is not free") {

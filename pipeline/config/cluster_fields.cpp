@@ -10,22 +10,94 @@
 namespace ggufmill {
 namespace {
 
-// Returns the problem with a value, which becomes one argument of the engine's command; empty if there is none.
-std::string wrong_argument(const ConfigNode& node) {
-  if (node.scalar.empty()) return "it is empty";
-  return printable(node.scalar) == node.scalar ? "" : "it contains unprintable characters";
-}
-
-// Returns the form of a value that becomes one argument of the engine's command.
-Form<std::string> argument() { return text().checked(wrong_argument); }
-
 bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= 6 && text.find_first_not_of("0123456789") == text.npos;
 }
 
+// Options of sbatch that say where and when a job runs, and who is told about it. All others are refused, and so are
+// abbreviations: some choose what runs, as which user, or in which environment, and with others submit would lose track
+// of its jobs.
+constexpr std::string_view kPlacing[] = {"account",
+                                         "acctg-freq",
+                                         "batch",
+                                         "begin",
+                                         "cluster-constraint",
+                                         "comment",
+                                         "constraint",
+                                         "contiguous",
+                                         "core-spec",
+                                         "cores-per-socket",
+                                         "cpu-freq",
+                                         "cpus-per-gpu",
+                                         "cpus-per-task",
+                                         "deadline",
+                                         "delay-boot",
+                                         "distribution",
+                                         "exclude",
+                                         "exclusive",
+                                         "extra-node-info",
+                                         "gpu-bind",
+                                         "gpu-freq",
+                                         "gpus",
+                                         "gpus-per-node",
+                                         "gpus-per-socket",
+                                         "gpus-per-task",
+                                         "gres",
+                                         "gres-flags",
+                                         "hint",
+                                         "hold",
+                                         "licenses",
+                                         "mail-type",
+                                         "mail-user",
+                                         "mcs-label",
+                                         "mem",
+                                         "mem-bind",
+                                         "mem-per-cpu",
+                                         "mem-per-gpu",
+                                         "mincpus",
+                                         "network",
+                                         "nice",
+                                         "nodelist",
+                                         "ntasks-per-core",
+                                         "ntasks-per-node",
+                                         "ntasks-per-socket",
+                                         "overcommit",
+                                         "oversubscribe",
+                                         "partition",
+                                         "power",
+                                         "prefer",
+                                         "priority",
+                                         "profile",
+                                         "qos",
+                                         "reservation",
+                                         "segment",
+                                         "sockets-per-node",
+                                         "spread-job",
+                                         "switches",
+                                         "thread-spec",
+                                         "threads-per-core",
+                                         "time",
+                                         "time-min",
+                                         "tmp",
+                                         "tres-bind",
+                                         "tres-per-task",
+                                         "use-min-nodes",
+                                         "wckey"};
+
+// Returns the form of a value that a function like wrong_engine_argument() checks.
+Form<std::string> engine_text(std::string (*wrong)(std::string_view)) {
+  return text().checked([wrong](const ConfigNode& node) { return wrong(node.scalar); });
+}
+
+}  // namespace
+
+std::string wrong_engine_argument(std::string_view text) {
+  if (text.empty()) return "it is empty";
+  return printable(text) == text ? "" : "it contains unprintable characters";
+}
+
 // Accepts the formats of sbatch: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
-std::string wrong_time(const ConfigNode& node) {
-  std::string_view text = node.scalar;
+std::string wrong_engine_time(std::string_view text) {
   const std::size_t dash = text.find('-');
   bool is_right = dash == text.npos || is_number(text.substr(0, dash));
   if (dash != text.npos) text.remove_prefix(dash + 1);
@@ -41,19 +113,13 @@ std::string wrong_time(const ConfigNode& node) {
          "days-hours:minutes:seconds";
 }
 
-// Returns the problem with one of the additional options.
-std::string wrong_option(const ConfigNode& node) {
-  // Options that submit sets itself, and options that would make it lose track of its jobs.
-  static constexpr std::string_view kOwn[] = {"--array",    "--dependency", "--output",   "--error", "--open-mode",
-                                              "--parsable", "--wrap",       "--job-name", "--chdir", "--signal",
-                                              "--requeue",  "--no-requeue", "--wait",     "--export"};
-  if (std::string wrong = wrong_argument(node); !wrong.empty()) return wrong;
-  if (!node.scalar.starts_with("--")) return "an option must begin with --, with its value after =";
-  const std::string_view name = std::string_view(node.scalar).substr(0, node.scalar.find('='));
-  return std::ranges::find(kOwn, name) == std::end(kOwn) ? "" : fmt::format("submit sets {} itself", name);
+std::string wrong_engine_option(std::string_view text) {
+  if (std::string wrong = wrong_engine_argument(text); !wrong.empty()) return wrong;
+  if (!text.starts_with("--")) return "an option must begin with --, with its value after =";
+  const std::string_view option = text.substr(0, text.find('='));
+  if (std::ranges::find(kPlacing, option.substr(2)) != std::end(kPlacing)) return "";
+  return fmt::format("{} is not an option for where and when a part runs; submit passes no other on to sbatch", option);
 }
-
-}  // namespace
 
 Form<ClusterOptions> cluster_form() {
   using Options = ClusterOptions;
@@ -72,10 +138,14 @@ Form<ClusterOptions> cluster_form() {
           .example("32")
           .at_least(1)
           .at_most(Options::kMaxParts),
-      field("partition", &Options::partition, argument(), "Slurm partition in which the parts run.").example("batch"),
-      field("account", &Options::account, argument(), "Slurm account that the parts are charged to.").example("models"),
+      field("partition", &Options::partition, engine_text(wrong_engine_argument),
+            "Slurm partition in which the parts run.")
+          .example("batch"),
+      field("account", &Options::account, engine_text(wrong_engine_argument),
+            "Slurm account that the parts are charged to.")
+          .example("models"),
       field(
-          "time", &Options::time, text().checked(wrong_time),
+          "time", &Options::time, engine_text(wrong_engine_time),
           "Time limit of a part, in the format of sbatch. A part that reaches its limit is requeued and resumes where "
           "it stopped.")
           .example("'2:00:00'"),
@@ -88,11 +158,12 @@ Form<ClusterOptions> cluster_form() {
           .example("20")
           .at_least(1)
           .at_most(kMax),
-      field("constraint", &Options::constraint, argument(), "Features that a node must have (sbatch --constraint).")
+      field("constraint", &Options::constraint, engine_text(wrong_engine_argument),
+            "Features that a node must have (sbatch --constraint).")
           .example("avx512"),
       field("options", &Options::options,
-            list_of(text().checked(wrong_option).doc("One option.").example("--nice=100")),
-            "Additional sbatch options.")
+            list_of(engine_text(wrong_engine_option).doc("One option.").example("--nice=100")),
+            "Additional sbatch options that say where and when a part runs, and who is told about it.")
           .example("[--nice=100, --qos=low]"),
   });
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
 #include <limits>
 #include <set>
 #include <type_traits>
@@ -14,7 +13,7 @@
 #include "pipeline/config/overrides.h"
 #include "pipeline/config/parameters.h"
 #include "pipeline/config/yaml_reader.h"
-#include "pipeline/io/platform/filesystem.h"
+#include "pipeline/io/platform/files.h"
 
 namespace ggufmill {
 namespace {
@@ -225,19 +224,45 @@ std::optional<Job> load_job(const std::string& path, const Registry& registry, c
   return only_job(load_batch(path, registry, options, errors), errors);
 }
 
-std::optional<Batch> load_batch(const std::string& path, const Registry& registry, const JobOptions& options,
-                                Diagnostics& errors) {
-  std::ifstream file(stream_path(path), std::ios::binary);
-  std::string text(kReadAtMost, '\0');
-  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file && !file.eof()) {
+namespace {
+
+// Opening a pipe would wait for somebody to write to it.
+Result<std::string> read_pipeline_file(const std::string& path) {
+  const auto failed = [&] {
     Error error = io_error(path, "read the pipeline file", errno);
     if (error.code == ExitCode::kIo) error.code = ExitCode::kUsage;
-    errors.add(std::move(error));
+    return error;
+  };
+  FileStatus info;
+  const Descriptor file = open_file(kCurrentFolder, path, kOpenRead | kOpenNoWaiting);
+  if (!file || !get_status(file.get(), info)) return failed();
+  if (info.is_folder()) return errno = EISDIR, failed();
+  if (!info.is_file())
+    return Error{ExitCode::kUsage, path, "a pipeline file is a regular file, and this is not", "",
+                 "write the pipeline to a file: pipes and devices are not read"};
+  std::string text(kReadAtMost, '\0');
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const auto read = [&] { return system_calls().read(file.get(), text.data() + done, text.size() - done, done); };
+    const std::int64_t count = retry(read);
+    if (count < 0) return failed();
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  text.resize(done);
+  return text;
+}
+
+}  // namespace
+
+std::optional<Batch> load_batch(const std::string& path, const Registry& registry, const JobOptions& options,
+                                Diagnostics& errors) {
+  const Result<std::string> text = read_pipeline_file(path);
+  if (!text) {
+    errors.add(text.error());
     return {};
   }
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  std::optional<Batch> batch = parse_batch(text, path, registry, options, errors);
+  std::optional<Batch> batch = parse_batch(text.value(), path, registry, options, errors);
   if (batch)
     for (BatchJob& each : batch->jobs) each.job.inputs.push_back(path);
   return batch;

@@ -50,6 +50,11 @@ std::optional<Job> parse_job(std::string_view text, const std::string& name, con
 // mode.
 Form<unsigned> threads_form();
 Form<IoMode> io_form();
+// Return the problem with a text that becomes an argument of the command of a cluster's engine, with a time limit, and
+// with one of the additional options; empty if there is none. They apply to pipeline files and to the records of jobs.
+std::string wrong_engine_argument(std::string_view text);
+std::string wrong_engine_time(std::string_view text);
+std::string wrong_engine_option(std::string_view text);
 // The options of `cluster:`.
 Form<ClusterOptions> cluster_form();
 // Options of a job and of an output that no part of the registry provides.

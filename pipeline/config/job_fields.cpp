@@ -145,7 +145,12 @@ Form<Hook> hook_form() {
   return map_of<Hook>({field("command", &Hook::command, list_of(text()).at_least(1),
                              "The program and its arguments. No shell interprets them.")
                            .required()
-                           .example("[./upload.sh, --quiet]")})
+                           .example("[./upload.sh, --quiet]"),
+                       field("secrets", &Hook::secrets, enumeration<Secrets>(kSecretsWords),
+                             "Tokens and keys in the environment of ggufmill, such as HF_TOKEN and "
+                             "AWS_SECRET_ACCESS_KEY: remove them from that of the program, or keep them for a program "
+                             "that needs them.")
+                           .example("keep")})
       .at(&Hook::origin);
 }
 

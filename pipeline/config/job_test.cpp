@@ -1,7 +1,10 @@
 #include "pipeline/config/job.h"
 
+#include <sys/stat.h>
+
 #include "pipeline/config/test_registry.h"
 #include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
 
@@ -238,4 +241,15 @@ TEST_CASE("an example with braces is quoted inside braces") {
   braces.sinks[0].field.example = "out/{recipe}.gguf";
   for (const FieldSpec& field : job_fields(braces).fields)
     if (field.name == "outputs") CHECK(field.example == "[{gguf: 'out/{recipe}.gguf'}]");
+}
+
+TEST_CASE("a pipeline file that is a pipe is refused, and not waited for") {
+  const TempDir folder;
+  REQUIRE(::mkfifo(folder.file("pipe.yaml").c_str(), 0600) == 0);
+  Diagnostics errors;
+  CHECK_FALSE(load_batch(folder.file("pipe.yaml"), testing::registry(), {}, errors));
+  REQUIRE(errors.errors().size() == 1);
+  CHECK(errors.errors().front().code == ExitCode::kUsage);
+  CHECK(errors.errors().front().where == folder.file("pipe.yaml"));
+  CHECK(errors.errors().front().what == "a pipeline file is a regular file, and this is not");
 }

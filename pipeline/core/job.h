@@ -10,6 +10,7 @@
 
 #include "pipeline/core/io_mode.h"
 #include "pipeline/core/pattern.h"
+#include "pipeline/core/secrets.h"
 #include "pipeline/core/spool.h"
 #include "pipeline/core/stage.h"
 
@@ -62,6 +63,7 @@ struct ClusterOptions {
 // A program that runs when an output, or all of a job, is complete.
 struct Hook {
   std::vector<std::string> command;  // the program and its arguments; empty: none
+  Secrets secrets = Secrets::kRemove;
   Origin origin{};
 };
 

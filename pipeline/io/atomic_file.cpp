@@ -166,8 +166,10 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, 
   } else {
     BOOST_OUTCOME_TRY(temporary.reserve(bytes));
   }
-  if (old) {
-    BOOST_OUTCOME_TRY(temporary.set_mode(old->mode & kPermissions));
+  if (old || options.only_owner_writes) {
+    unsigned mode = old ? old->mode & kPermissions : new_file_mode(folder.descriptor());
+    if (options.only_owner_writes) mode &= ~(kGroupMayWrite | kOthersMayWrite);
+    BOOST_OUTCOME_TRY(temporary.set_mode(mode));
   }
   return std::unique_ptr<AtomicFile>(new NewFile(path, bytes, options, std::move(folder), std::move(temporary)));
 }

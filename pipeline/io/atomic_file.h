@@ -32,6 +32,7 @@ class AtomicFile : public WriteTarget {
     // Resumes with the temporary file that leave() kept; it must exist, have the same size, and be owned exclusively by
     // this user.
     bool attach = false;
+    bool only_owner_writes = false;  // as StoreOptions::only_owner_writes
   };
   // Opens the temporary file for `path`; creates missing folders. `bytes` is the final size. Exit code 2 if the target
   // exists and `overwrite` is not set, or if it is a folder, a symbolic link or not a regular file; 6 if there is no

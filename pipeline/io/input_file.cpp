@@ -29,7 +29,18 @@ Status check_regular(const std::string& path, const FileStatus& info) {
   return error;
 }
 
+// The innermost OpenedFiles of this thread.
+thread_local OpenedFiles* collecting = nullptr;
+
 }  // namespace
+
+OpenedFiles::OpenedFiles() : outer_(collecting) { collecting = this; }
+OpenedFiles::~OpenedFiles() { collecting = outer_; }
+
+void OpenedFiles::add(const std::string& path) {
+  for (OpenedFiles* each = collecting; each; each = each->outer_)
+    if (std::ranges::count(each->paths_, path) == 0) each->paths_.push_back(path);
+}
 
 std::string_view name_of(FileStatus::Kind kind) {
   using Kind = FileStatus::Kind;
@@ -59,6 +70,7 @@ Result<std::shared_ptr<const InputFile>> InputFile::open(const std::string& path
   if (mode == IoMode::kDirect) {
     BOOST_OUTCOME_TRY(file->open_direct());
   }
+  OpenedFiles::add(path);
   return std::shared_ptr<const InputFile>(std::move(file));
 }
 

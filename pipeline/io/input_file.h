@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pipeline/io/byte_source.h"
 #include "pipeline/io/platform/files.h"
@@ -18,6 +19,24 @@ namespace ggufmill {
 std::string_view name_of(FileStatus::Kind kind);
 // Same for a local path, or "a broken link"; empty if nothing exists there, or if `path` is an address.
 std::string_view kind_of_path(const std::string& path);
+
+// Collects the local files that this thread opens as an InputFile while the object exists: all that planning a job
+// reads, whichever stage reads it. An inner one does not hide them from an outer one.
+class OpenedFiles {
+ public:
+  OpenedFiles();
+  ~OpenedFiles();
+  OpenedFiles(const OpenedFiles&) = delete;
+  OpenedFiles& operator=(const OpenedFiles&) = delete;
+  // The paths as they were opened, without duplicates, in the order of first use.
+  const std::vector<std::string>& paths() const { return paths_; }
+
+ private:
+  friend class InputFile;
+  static void add(const std::string& path);
+  OpenedFiles* const outer_;
+  std::vector<std::string> paths_;
+};
 
 // A regular file opened for reading. Anything else (folder, pipe, device) is refused; links to regular files are
 // followed. Thread-safe.

@@ -123,3 +123,19 @@ TEST_CASE("interrupted and short calls are continued") {
     CHECK(read_at(*InputFile::open(folder.file("a")).value(), 0, 10) == "0123456789");
   }
 }
+
+TEST_CASE("the files that a thread opens are collected") {
+  const TempDir folder;
+  write_text(folder.file("a"), "a");
+  write_text(folder.file("b"), "b");
+  const OpenedFiles outer;
+  REQUIRE(InputFile::open(folder.file("a")));
+  {
+    const OpenedFiles inner;
+    REQUIRE(InputFile::open(folder.file("b")));
+    REQUIRE(InputFile::open(folder.file("b")));
+    CHECK(inner.paths() == std::vector<std::string>{folder.file("b")});
+  }
+  CHECK_FALSE(InputFile::open(folder.file("missing")));
+  CHECK(outer.paths() == std::vector<std::string>{folder.file("a"), folder.file("b")});
+}

@@ -124,7 +124,7 @@ class Files final : public OutputStore {
 Result<std::unique_ptr<OutputStore>> open_store(std::vector<StoredFile> planned, const StoreOptions& options,
                                                 bool attach) {
   auto files = std::make_unique<Files>(std::move(planned));
-  const AtomicFile::Options each{options.overwrite, options.mode, options.identity, attach};
+  const AtomicFile::Options each{options.overwrite, options.mode, options.identity, attach, options.only_owner_writes};
   if (const Status opened = files->open(each, options.threads); !opened) {
     if (attach) files->keep();  // the files belong to an earlier run
     return opened.error();

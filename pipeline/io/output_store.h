@@ -86,7 +86,10 @@ struct StoreOptions {
   bool overwrite = false;  // replace existing files
   IoMode mode = IoMode::kCached;
   std::string identity{};  // of the plan: part of the temporary files' names, so that a later attach() finds them
-  unsigned threads = 1;    // speeds up reserving space for many outputs, where that takes time
+  // Nobody but this user may write to the files, whatever the umask or a replaced file allows: for files that this
+  // program will trust later. Only for local files.
+  bool only_owner_writes = false;
+  unsigned threads = 1;  // speeds up reserving space for many outputs, where that takes time
 
   // For stores that collect bytes before they send them.
   std::uint64_t memory = 64 << 20;     // most bytes of buffers

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <random>
 
 #include "pipeline/io/platform/files.h"
 
@@ -16,6 +17,35 @@ std::string why_not_own(const FileStatus& info) {
   if ((info.mode & (kGroupMayWrite | kOthersMayWrite)) != 0)
     return fmt::format("other users may write to it (mode {:04o})", info.mode);
   return {};
+}
+
+bool is_own_file(const std::string& path) {
+  FileStatus info;
+  if (!get_status(kCurrentFolder, path, Links::kNoFollow, info)) return false;
+  // A user's private group has the user's number and no other members; with it, umasks often leave it the right to
+  // write. As for kernel modules (platform/program.h), it is no other user.
+  if (info.group == info.owner) info.mode &= ~kGroupMayWrite;
+  return why_not_own(info).empty();
+}
+
+std::string random_letters(std::size_t count) {
+  std::string letters;
+  std::random_device random;
+  for (std::size_t i = 0; i < count; ++i) letters += "abcdefghijklmnopqrstuvwxyz0123456789"[random() % 36];
+  return letters;
+}
+
+Result<std::string> make_private_folder(const std::string& start) {
+  constexpr std::size_t kLetters = 12;
+  constexpr int kMaxAttempts = 100;
+  constexpr unsigned kPrivate = 0700;
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    std::string path = start + random_letters(kLetters);
+    const auto make = [&] { return system_calls().make_folder(kCurrentFolder, path.c_str(), kPrivate); };
+    if (retry(make) == 0) return path;
+    if (errno != EEXIST) return io_error(path, "create a private folder", errno);
+  }
+  return io_error(start, "create a private folder", EEXIST);
 }
 
 std::int64_t inode_time(const std::string& path) {

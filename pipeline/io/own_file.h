@@ -1,6 +1,7 @@
 #pragma once
 // Files that an earlier process left under a name that others can guess.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,6 +19,14 @@ inline constexpr unsigned kOwnMode = 0644;
 // that others may write to, any other file could be a trap: a link to one of this user's files, or a file whose bytes
 // somebody else will change.
 std::string why_not_own(const FileStatus& info);
+// Returns true if `path` is such a file. Does not follow links.
+bool is_own_file(const std::string& path);
+
+// Creates a folder that only this user may enter (mode 0700), under the name `start` followed by random letters, so
+// that nobody can plant anything there. Returns its path. Exit code 6.
+Result<std::string> make_private_folder(const std::string& start);
+// Returns `count` random letters and digits, for a name that nobody can guess. No two of them differ in case only.
+std::string random_letters(std::size_t count);
 
 // Returns the time at which the inode of a file last changed (ctime), in nanoseconds since 1970; 0 if unknown. It
 // cannot be set back, so it reveals bytes that were rewritten under the old modification time. Changing the mode,

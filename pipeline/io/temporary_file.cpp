@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <random>
-
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/own_file.h"
@@ -29,13 +27,7 @@ std::string temporary_name(const std::string& name, const std::string& identity)
   return "." + name.substr(0, kept) + hash + std::string(kTemporaryMark) + identity;
 }
 
-// No two characters differ in case only.
-std::string random_identity() {
-  std::string letters;
-  std::random_device random;
-  for (std::size_t i = 0; i < kRandomLetters; ++i) letters += "abcdefghijklmnopqrstuvwxyz0123456789"[random() % 36];
-  return letters;
-}
+std::string random_identity() { return random_letters(kRandomLetters); }
 
 // Number of attempts to create a file under a name that may exist; an attempt is repeated if the existing file has just
 // disappeared.

@@ -108,7 +108,8 @@ struct Plan {
   std::vector<SourceRef> sources;  // all sources that a run reads: model and importance
   // The inode_time() of each source when Context::plan() made the plan; 0: unknown. Not serialized.
   std::vector<std::int64_t> inode_times;
-  // Other files that the job was made from: recipes, the pipeline file. Like the sources, they are never written.
+  // Other files that the job was made from: recipes, the pipeline file, and whatever else was read to plan it. Like the
+  // sources, they are never written.
   std::vector<std::string> other_inputs;
   std::vector<PlannedOutput> outputs;
   std::vector<Step> steps;          // in the order of the sources' bytes

@@ -24,7 +24,7 @@ namespace {
 bool kill_when(const std::vector<std::string>& words, const std::function<bool()>& is_time) {
   int error = 0;
   const char* action = "";
-  const auto program = ChildProgram::start(words, {}, error, action);
+  const auto program = ChildProgram::start(words, own_variables(), error, action);
   REQUIRE(program);
   while (program->read(10, [](auto, auto) {}) && !is_time()) {
   }
@@ -123,7 +123,7 @@ TEST_CASE("CTRL+BREAK interrupts a run like SIGTERM, and the next one resumes") 
   const std::vector<std::string> words = {GGUFMILL_PROGRAM, "quantize", model, out, "Q4_K_M"};
   int error = 0;
   const char* action = "";
-  const auto program = ChildProgram::start(words, {}, error, action);
+  const auto program = ChildProgram::start(words, own_variables(), error, action);
   REQUIRE(program);
   std::string text;
   const auto printed = [&](auto, std::string_view more) { text += more; };

@@ -24,7 +24,9 @@ struct Ended {
 Ended run(const std::vector<std::string>& words, const Variables& added = {}) {
   int error = 0;
   const char* action = "";
-  const auto program = ChildProgram::start(words, added, error, action);
+  Variables environment = own_variables();
+  environment.insert(environment.end(), added.begin(), added.end());
+  const auto program = ChildProgram::start(words, environment, error, action);
   REQUIRE(program);
   Ended ended;
   while (program->read(-1, [&](ChildProgram::Stream stream, std::string_view text) {

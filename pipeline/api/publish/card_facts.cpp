@@ -47,6 +47,8 @@ std::string hub_name(const std::string& path) {
   return name.substr(0, name.find('@'));
 }
 
+std::string first_file_of(const Plan& plan) { return plan.source.files.empty() ? "" : plan.source.files.front()->path; }
+
 std::string name_of(const std::string& path) { return fs::path(path).filename().string(); }
 
 // Returns the card of a job without its files. `plan` is that of any of its outputs.
@@ -55,8 +57,7 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
   card.name = plan.source.name;
   card.version = GGUFMILL_VERSION;
   card.repository = options.repository.empty() && job.upload ? hub_name(job.upload->to) : options.repository;
-  const std::string source = plan.source.files.empty() ? "" : plan.source.files.front()->path;
-  const std::string base = source.substr(0, name_begin(source)) + "README.md";
+  const std::string source = first_file_of(plan), base = base_card_path(plan);
   if (is_file(base)) {
     BOOST_OUTCOME_TRY(const std::string text, read_text_file(base, kMostBytes));
     Result<BaseCard> read = read_base_card(text, base);
@@ -109,6 +110,11 @@ Result<CardTemplate> card_template(const CardOptions& options, std::size_t outpu
   example.files.resize(outputs, CardFile{.shards = {CardShard{"model.gguf", {}}}});
   BOOST_OUTCOME_TRY(render_card(example, made.text, made.name));
   return made;
+}
+
+std::string base_card_path(const Plan& plan) {
+  const std::string source = first_file_of(plan);
+  return source.substr(0, name_begin(source)) + "README.md";
 }
 
 Result<Card> card_of(const CardOptions& options, JobOutputs& outputs) {

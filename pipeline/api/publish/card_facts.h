@@ -17,6 +17,9 @@ struct CardTemplate {
 // Fails with exit code 2 or 4.
 Result<CardTemplate> card_template(const CardOptions& options, std::size_t outputs);
 
+// Returns the path of the card in the source's folder, which need not exist. `plan` is that of any output.
+std::string base_card_path(const Plan& plan);
+
 // Returns the card of a job whose outputs are all written, with the quality that is known. Reads the card of the
 // source's folder, if there is one.
 Result<Card> card_of(const CardOptions& options, JobOutputs& outputs);

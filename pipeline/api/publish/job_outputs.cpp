@@ -10,6 +10,7 @@
 #include "pipeline/api/publish/step_results.h"
 #include "pipeline/api/publish/upload_step.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {
@@ -89,7 +90,7 @@ bool JobOutputs::is_known(const ImportanceComputation& computation) {
   const std::string path = computation.result_path();
   if (const auto known = known_.find(path); known != known_.end()) return known->second;
   const auto cached = cached_importance(computation);
-  const bool is_there = cached && is_file(cached.value()) && is_file(path) && have_same_bytes(cached.value(), path);
+  const bool is_there = cached && is_own_file(cached.value()) && is_file(path) && have_same_bytes(cached.value(), path);
   known_[path] = is_there;
   return is_there;
 }

@@ -15,6 +15,7 @@
 #include "pipeline/api/publish/upload_step.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {
@@ -152,9 +153,9 @@ class Publisher {
 
   Status compute(const ImportanceComputation& computation, const JobStep& step) {
     BOOST_OUTCOME_TRY(const std::string cached, outputs_.cached_importance(computation));
-    if (!is_file(cached)) {
+    if (!is_own_file(cached)) {
       BOOST_OUTCOME_TRY(const WrittenOutput model, outputs_.written_as(computation.model));
-      const ProgramFile file(cached, ".gguf");
+      BOOST_OUTCOME_TRY(const ProgramFile file, ProgramFile::create(cached, ".gguf"));
       BOOST_OUTCOME_TRY(compute_importance(computation, model.path, file.path(), programs(step)));
       BOOST_OUTCOME_TRY(file.finish());
     }
@@ -233,6 +234,7 @@ class Publisher {
     const auto key = [&hook, facts]() -> Result<std::string> {
       std::vector<std::string> parts{"command"};
       parts.insert(parts.end(), hook.command.begin(), hook.command.end());
+      if (hook.secrets == Secrets::kKeep) parts.emplace_back("with secrets");
       BOOST_OUTCOME_TRY(const Facts known, facts());
       for (const auto& [name, value] : known) parts.push_back(value);
       return result_key(parts);
@@ -245,6 +247,7 @@ class Publisher {
                       [key, facts, &hook, this](const JobStep&) -> Status {
                         CommandOptions how;
                         how.stop = stop();
+                        how.secrets = hook.secrets;
                         BOOST_OUTCOME_TRY(how.environment, facts());
                         BOOST_OUTCOME_TRY(const std::string id, key());
                         if (const auto ended = run_and_capture(hook.command, how); !ended) {

@@ -432,3 +432,78 @@ TEST_CASE("the quality of outputs is added to the report, which otherwise stays 
   CHECK(folder.files() == before);
   CHECK(folder.calls() == all_calls());
 }
+
+TEST_CASE("a program writes to a folder that nobody else may enter") {
+  const PublishFolder folder;
+  folder.script("perplexity", kPerplexity,
+                "for a; do case \"$a\" in */file) stat -c %a \"${a%/file}\" >> modes.txt;; esac; done");
+  REQUIRE(folder.run());
+  CHECK(read_text("modes.txt") == "700\n");
+}
+
+TEST_CASE("predictions that somebody else may have planted are not used") {
+  const PublishFolder folder;
+  const auto predictions = [] {
+    for (const std::string& name : names_in("out"))
+      if (name.find(".predictions-") != name.npos) return "out/" + name;
+    return std::string();
+  };
+  folder.script("perplexity", kPerplexity, "case \"$*\" in *--kl-divergence) exit 1;; esac");
+  REQUIRE_FALSE(folder.run());
+  const std::string path = predictions();
+  REQUIRE_FALSE(path.empty());
+  write_text("planted", "planted");
+  fs::remove(path);
+  SECTION("a link") { fs::create_symlink(fs::absolute("planted"), path); }
+  SECTION("a second name of another file") { fs::create_hard_link("planted", path); }
+  SECTION("a file that others may write to") {
+    fs::copy_file("planted", path);
+    fs::permissions(path, fs::perms::all);
+  }
+  folder.script("perplexity", kPerplexity,
+                "for a; do case \"$a\" in *.predictions-*) grep -s planted \"$a\" >> used.txt;; esac; done");
+  REQUIRE(folder.run());
+  CHECK((!fs::exists("used.txt") || read_text("used.txt").empty()));
+  CHECK(read_text("planted") == "planted");
+}
+
+TEST_CASE("programs of llama.cpp get no secrets, and commands only if the job keeps them") {
+  const PublishFolder folder;
+  ::setenv("HF_TOKEN", "secret", 1);
+  for (const auto& [name, text] : {std::pair{"imatrix", kImatrix}, {"perplexity", kPerplexity}, {"command", kCommand}})
+    folder.script(name, text, fmt::format("echo {} \"${{HF_TOKEN:-none}}\" >> secrets.txt", name));
+  const auto report = folder.run({"after.secrets=keep"});
+  ::unsetenv("HF_TOKEN");
+  if (!report) FAIL(render(report.error()));
+  CHECK(read_text("secrets.txt") ==
+        "command none\nimatrix none\nperplexity none\nperplexity none\nperplexity none\ncommand secret\n");
+}
+
+TEST_CASE("no step replaces what the job reads, even with overwrite") {
+  const PublishFolder folder;
+  write_text("template.md", "{{name}}");
+  write_text("README.md", "the card of the source");
+  const auto [set, victim] = GENERATE(table<std::string, std::string>({
+      {"card.path=template.md", "template.md"},
+      {"card.path=perplexity", "perplexity"},
+      {"card.path=imatrix", "imatrix"},
+      {"card.path=command", "command"},
+      {"card.path=text.txt", "text.txt"},
+      {"card.path=README.md", "README.md"},
+      {"card.path=link.md", "template.md"},
+      {"quality.json=perplexity", "perplexity"},
+      {"quality.json=template.md", "template.md"},
+      {"report.json=template.md", "template.md"},
+      {"report.html=imatrix", "imatrix"},
+      {"report.json=command", "command"},
+      {"outputs.1.gguf=template.md", "template.md"},
+  }));
+  CAPTURE(set);
+  fs::create_hard_link("template.md", "link.md");
+  const std::string before = read_text(victim);
+  const auto report = folder.run({"card.template=template.md", set}, true);
+  REQUIRE_FALSE(report);
+  CHECK(report.error().code == ExitCode::kUsage);
+  CHECK(read_text(victim) == before);
+  CHECK_FALSE(fs::exists("out"));
+}

@@ -7,6 +7,7 @@
 
 #include "pipeline/api/publish/result_file.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/report/json_text.h"
@@ -139,7 +140,7 @@ bool QualityStep::is_measured() const {
   return std::ranges::all_of(known(), [](const auto& each) { return each.has_value(); });
 }
 
-bool QualityStep::has_predictions() const { return is_file(predictions()); }
+bool QualityStep::has_predictions() const { return is_own_file(predictions()); }
 
 bool QualityStep::is_done() const {
   if (!is_measured()) return false;
@@ -152,7 +153,7 @@ Status QualityStep::run(const ProgramOptions& programs, bool overwrite) const {
   const std::vector<std::optional<MeasuredQuality>> before = known();
   const std::string predicted = predictions();
   if (!has_predictions() && !(is_whole_ && is_measured())) {
-    const ProgramFile file(predicted, "");
+    BOOST_OUTCOME_TRY(const ProgramFile file, ProgramFile::create(predicted, ""));
     BOOST_OUTCOME_TRY(write_predictions(options_, base_.path, file.path(), programs));
     BOOST_OUTCOME_TRY(file.finish());
   }

@@ -8,12 +8,15 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/io/own_file.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/process.h"
 #include "pipeline/io/source_path.h"
@@ -43,30 +46,52 @@ std::string key_of(const std::string& path) {
   return result_key(parts);
 }
 
-}  // namespace
-
-ProgramFile::ProgramFile(std::string path, const std::string& ending) : path_(std::move(path)) {
-  const fs::path target(path_);
-  const std::string start = target.filename().string() + ".unfinished-";
-  unfinished_ = (target.parent_path() / fmt::format("{}{}{}", start, process_id(), ending)).string();
+// Removes the folders that processes which no longer run left in `parent`: their names are `start`, the number of the
+// process, and random letters.
+void remove_leftovers(const fs::path& parent, const std::string& start) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(target.has_parent_path() ? target.parent_path() : ".", error)) {
+  for (const auto& entry : fs::directory_iterator(parent, error)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with(start) || !name.ends_with(ending)) continue;
+    if (!name.starts_with(start)) continue;
     const int owner = std::atoi(name.c_str() + start.size());
-    if (owner > 0 && !is_process(static_cast<std::uint64_t>(owner))) fs::remove(entry.path(), error);
+    FileStatus info;
+    if (owner <= 0 || is_process(static_cast<std::uint64_t>(owner))) continue;
+    if (get_status(kCurrentFolder, entry.path().string(), Links::kNoFollow, info) && info.is_folder() &&
+        info.owner == own_user())
+      fs::remove_all(entry.path(), error);
   }
 }
 
+}  // namespace
+
+Result<ProgramFile> ProgramFile::create(std::string path, const std::string& ending) {
+  const fs::path target(path);
+  const fs::path parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  const std::string start = target.filename().string() + ".unfinished-";
+  remove_leftovers(parent, start);
+  BOOST_OUTCOME_TRY(std::string folder,
+                    make_private_folder((parent / fmt::format("{}{}-", start, process_id())).string()));
+  return ProgramFile(std::move(path), ending, std::move(folder));
+}
+
+ProgramFile::ProgramFile(ProgramFile&& other) noexcept
+    : path_(std::move(other.path_)), ending_(std::move(other.ending_)), folder_(std::exchange(other.folder_, {})) {}
+
 ProgramFile::~ProgramFile() {
   std::error_code error;
-  fs::remove(unfinished_, error);
+  if (!folder_.empty()) fs::remove_all(folder_, error);
 }
+
+std::string ProgramFile::path() const { return folder_ + "/file" + ending_; }
 
 Status ProgramFile::finish() const {
   std::error_code error;
-  fs::rename(unfinished_, path_, error);
-  return error ? Status(io_error(path_, "rename the file", error.value())) : Status(ok());
+  fs::permissions(path(), fs::perms::group_write | fs::perms::others_write, fs::perm_options::remove, error);
+  if (!error) fs::rename(path(), path_, error);
+  if (!error) return ok();
+  Error failed = io_error(path_, "rename the file", error.value());
+  failed.help = "if something else has this name, remove it, or write the outputs to a folder of your own";
+  return failed;
 }
 
 Result<std::string> hash_of(const std::string& path) {

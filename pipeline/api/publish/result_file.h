@@ -10,21 +10,27 @@
 
 namespace ggufmill {
 
-// A file that a program writes. It has another name until the program has succeeded, so that `path` is complete or
-// missing, and a program that outlives a killed run writes no file of a later one.
+// A file that a program writes. Until the program has succeeded, it is in a new folder next to `path` that only this
+// user may enter and whose name nobody can guess: others who may write to the folder of `path` can neither plant a link
+// that the program would follow nor replace what it writes. `path` is complete or missing, and a program that outlives
+// a killed run writes no file of a later one. Movable.
 class ProgramFile {
  public:
-  // Removes the unfinished files that killed runs left for `path`. `ending` is that of the names, such as ".gguf".
-  ProgramFile(std::string path, const std::string& ending);
-  ~ProgramFile();
-  ProgramFile(const ProgramFile&) = delete;
-  ProgramFile& operator=(const ProgramFile&) = delete;
+  // Creates the folder, and removes those that killed runs left for `path`. `ending` is that of the name of the file to
+  // be written, such as ".gguf". Exit code 6.
+  static Result<ProgramFile> create(std::string path, const std::string& ending);
+  ProgramFile(ProgramFile&& other) noexcept;
+  ProgramFile& operator=(ProgramFile&&) = delete;
+  ~ProgramFile();  // removes the folder
 
-  const std::string& path() const { return unfinished_; }  // to be written
-  Status finish() const;                                   // gives the file its name
+  std::string path() const;  // to be written
+  // Gives the file its name, in place of any other file of that name; nobody but this user may write to it.
+  Status finish() const;
 
  private:
-  std::string path_, unfinished_;
+  ProgramFile(std::string path, std::string ending, std::string folder)
+      : path_(std::move(path)), ending_(std::move(ending)), folder_(std::move(folder)) {}
+  std::string path_, ending_, folder_;
 };
 
 // Returns a hash of a file's bytes. Fails with exit code 4 if it is missing, and 6 if it cannot be read.

@@ -12,6 +12,7 @@
 #include "pipeline/api/publish/quality.h"
 #include "pipeline/api/publish/result_file.h"
 #include "pipeline/api/publish/upload_step.h"
+#include "pipeline/core/installation.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/process.h"
 #include "pipeline/io/source_path.h"
@@ -175,15 +176,43 @@ class StepChecks {
     }
     for (const ImportanceComputation& each : outputs_.computations()) {
       written.push_back({each.result_path(), "importance matrix", each.origin});
-      read.push_back(each.text);
     }
+    add_other_reads(read);
     if (job_.quality) {
-      read.push_back(job_.quality->text);
       if (!job_.quality->json.empty()) written.push_back({job_.quality->json, "quality", job_.quality->origin});
     }
     if (job_.card) written.push_back({job_.card->path, "card", job_.card->origin});
     check_distinct(written, read, errors_);
     check_results();
+  }
+
+  // Returns true if a file exists that no step has written: the card of a source in the same folder is not the one that
+  // an earlier run wrote there.
+  bool is_of_others(const std::string& path) const { return is_file(path) && !files_.check(path, false); }
+
+  // Adds what the steps read in addition to the plans: templates, texts, and programs, with the modules of this one.
+  void add_other_reads(std::vector<std::string>& read) {
+    const auto add_program = [&](const std::string& word) {
+      if (auto program = find_program(word)) read.push_back(std::move(*program));
+    };
+    for (const ImportanceComputation& each : outputs_.computations()) {
+      read.push_back(each.text);
+      add_program(each.program);
+    }
+    if (job_.quality) {
+      read.push_back(job_.quality->text);
+      add_program(job_.quality->program);
+    }
+    for (const JobOutput& output : job_.outputs)
+      if (!output.after.command.empty()) add_program(output.after.command.front());
+    if (!job_.after.command.empty()) add_program(job_.after.command.front());
+    if (job_.card && !job_.card->card_template.empty()) read.push_back(job_.card->card_template);
+    if (job_.card)
+      if (const Result<const Plan*> plan = outputs_.plan_of(outputs_.parts().front()); plan)
+        if (std::string base = base_card_path(*plan.value()); is_of_others(base)) read.push_back(std::move(base));
+    const std::vector<std::string> modules = context_.kernels().files();
+    read.insert(read.end(), modules.begin(), modules.end());
+    if (std::string own = own_program(); !own.empty()) read.push_back(std::move(own));
   }
 
   // Refuses files that exist and were not written by an earlier run.

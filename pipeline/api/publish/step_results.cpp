@@ -6,8 +6,8 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/io/platform/filesystem.h"
-#include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 namespace {
@@ -35,7 +35,7 @@ StepResults::StepResults() : folder_(cache_folder("steps")) {}
 
 std::optional<json::object> StepResults::find(const std::string& key) const {
   const std::string path = folder_ + "/" + key + ".json";
-  if (folder_.empty() || !is_file(path)) return std::nullopt;
+  if (folder_.empty() || !is_own_file(path)) return std::nullopt;
   const auto value = read_json(path);
   return value && value.value().is_object() ? std::optional(value.value().get_object()) : std::nullopt;
 }
@@ -47,7 +47,7 @@ void StepResults::remove(const std::string& key) const {
 
 Status StepResults::add(const std::string& key, const json::object& result) const {
   BOOST_OUTCOME_TRY(const std::string folder, made_cache_folder("steps"));
-  return write_text(folder + "/" + key + ".json", json::serialize(result) + "\n", true);
+  return write_own_text(folder + "/" + key + ".json", json::serialize(result) + "\n", true);
 }
 
 }  // namespace ggufmill

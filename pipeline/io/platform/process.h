@@ -67,17 +67,20 @@ std::optional<std::string> find_program(const std::string& word);
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
+// Returns the environment of this process.
+Variables own_variables();
+
 // A program that this one has started, with empty standard input. One thread at a time may use it.
 class ChildProgram {
  public:
   enum class Stream { kOut, kErr };
   using Printed = std::function<void(Stream stream, std::string_view text)>;
 
-  // Starts `words[0]`, searched for in PATH, with the remaining words as arguments; `added` replaces and extends the
-  // environment of this process. On Linux and Windows, the program is killed when this process ends. Returns null on
+  // Starts `words[0]`, searched for in PATH, with the remaining words as arguments. `environment` is all of that of the
+  // program (child_environment.h). On Linux and Windows, the program is killed when this process ends. Returns null on
   // failure, with an errno in `error` and in `action` what failed.
-  static std::unique_ptr<ChildProgram> start(const std::vector<std::string>& words, const Variables& added, int& error,
-                                             const char*& action);
+  static std::unique_ptr<ChildProgram> start(const std::vector<std::string>& words, const Variables& environment,
+                                             int& error, const char*& action);
   virtual ~ChildProgram() = default;
 
   // Waits until the program prints something or closes its output, or for `milliseconds` (-1: without limit), and

@@ -30,9 +30,14 @@ std::shared_ptr<void> open_library(const std::string& path, std::string& reason)
 // Returns the address of an exported symbol, or null.
 const void* find_symbol(void* library, const char* name);
 
-// Returns why no code may be loaded from a file or folder: somebody else may have put it there. Empty if it is safe.
-// Links are followed. The folders above it are checked as well unless `is_own`: anyone who may replace ggufmill's own
-// modules may replace ggufmill itself.
+// Returns why somebody else may have put a file or folder there or may change it, as text for a message: "everyone may
+// write to it". Empty if only this user, root, and the owner of ggufmill may. Links are followed, and the folders above
+// it are checked as well. This is the rule for everything that decides what runs for this user: kernel modules, and the
+// folders of cluster jobs.
+std::string why_untrusted(const std::string& path);
+// Returns why no code may be loaded from a file or folder. Empty if it is safe: why_untrusted() is, except that the
+// group of ggufmill's own modules (`is_own`) and the folders above them are not checked, because anyone who may replace
+// them may replace ggufmill itself.
 std::string why_unsafe_to_load(const std::string& path, bool is_own);
 
 // A shared library, read as a file without loading it. Nothing in the file is trusted, and it may change while it is

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/child_environment.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
@@ -80,7 +81,7 @@ std::string first_line(const std::string& path) {
 }
 
 Result<std::string> hub_token() {
-  if (std::string token(trimmed(environment({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}))); !token.empty())
+  if (std::string token(trimmed(environment({kHubTokenVariable, kOldHubTokenVariable}))); !token.empty())
     return checked_secret(std::move(token), "HF_TOKEN");
   const std::string file = token_file();
   return checked_secret(first_line(file), fmt::format("'{}'", file));

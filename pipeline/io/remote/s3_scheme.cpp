@@ -6,6 +6,7 @@
 #include <map>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/child_environment.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 #include "pipeline/io/remote/credentials.h"
@@ -51,8 +52,8 @@ std::string region() {
 }
 
 Result<std::optional<SigningKey>> signing_key() {
-  SigningKey key{environment("AWS_ACCESS_KEY_ID"), environment("AWS_SECRET_ACCESS_KEY"),
-                 environment("AWS_SESSION_TOKEN"), region()};
+  SigningKey key{environment(kAwsKeyIdVariable), environment(kAwsKeyVariable), environment(kAwsSessionVariable),
+                 region()};
   std::string from = "the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)";
   if (key.id.empty() && key.secret.empty()) {
     const std::string file = aws_file("AWS_SHARED_CREDENTIALS_FILE", "credentials");

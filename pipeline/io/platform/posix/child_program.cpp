@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -30,18 +29,14 @@ struct Pipe {
   }
 };
 
-// The environment of a program: that of this process with the variables of `added` in place of its own.
+// The environment of a program, in the form that the system takes.
 class Environment {
  public:
-  explicit Environment(const Variables& added) {
-    texts_.reserve(added.size());
-    for (const auto& [name, value] : added) texts_.push_back(name + "=" + value);
-    pointers_.reserve(texts_.size());
+  explicit Environment(const Variables& variables) {
+    texts_.reserve(variables.size());
+    for (const auto& [name, value] : variables) texts_.push_back(name + "=" + value);
+    pointers_.reserve(texts_.size() + 1);
     for (std::string& text : texts_) pointers_.push_back(text.data());
-    for (char** own = environ; *own; ++own)
-      if (std::ranges::none_of(added,
-                               [&](const auto& each) { return std::string_view(*own).starts_with(each.first + "="); }))
-        pointers_.push_back(*own);
     pointers_.push_back(nullptr);
   }
   char* const* get() const { return pointers_.data(); }
@@ -150,7 +145,17 @@ std::optional<std::string> find_program(const std::string& word) {
   }
 }
 
-std::unique_ptr<ChildProgram> ChildProgram::start(const std::vector<std::string>& words, const Variables& added,
+Variables own_variables() {
+  Variables variables;
+  for (char** own = environ; own && *own; ++own) {
+    const std::string_view text = *own;
+    if (const std::size_t end = text.find('='); end != text.npos)
+      variables.emplace_back(text.substr(0, end), text.substr(end + 1));
+  }
+  return variables;
+}
+
+std::unique_ptr<ChildProgram> ChildProgram::start(const std::vector<std::string>& words, const Variables& variables,
                                                   int& error, const char*& action) {
   Pipe out, err;
   if (!out.open() || !err.open()) {
@@ -162,7 +167,7 @@ std::unique_ptr<ChildProgram> ChildProgram::start(const std::vector<std::string>
   arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  const Environment environment(added);
+  const Environment environment(variables);
   action = "run the program";
   const pid_t child = start_child(arguments, environment, out, err, error);
   if (child < 0) return nullptr;

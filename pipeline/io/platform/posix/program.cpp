@@ -40,28 +40,35 @@ constexpr uid_t kNobody = 65534;
 std::string why_replaceable(const std::string& path) {
   std::error_code error;
   std::filesystem::path above = std::filesystem::canonical(path, error);
-  if (error) return "cannot be read: " + error.message();
+  if (error) return "it cannot be read: " + error.message();
   while (above != above.parent_path()) {
     above = above.parent_path();
     struct stat info;
-    if (::stat(above.c_str(), &info) != 0) return fmt::format("cannot be read: {}", std::strerror(errno));
+    if (::stat(above.c_str(), &info) != 0) return fmt::format("it cannot be read: {}", std::strerror(errno));
     if ((info.st_mode & S_ISVTX) != 0 && info.st_uid == 0) continue;
     if (info.st_uid == kNobody) info.st_uid = 0;
     if (const std::string reason = why_unsafe(info); !reason.empty())
-      return fmt::format("is not safe to load code from: it is in '{}', and {}", above.string(), reason);
+      return fmt::format("it is in '{}', and {}", above.string(), reason);
   }
   return {};
 }
 
 }  // namespace
 
+std::string why_untrusted(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) return fmt::format("it cannot be read: {}", std::strerror(errno));
+  if (std::string reason = why_unsafe(info); !reason.empty()) return reason;
+  return why_replaceable(path);
+}
+
 std::string why_unsafe_to_load(const std::string& path, bool is_own) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return fmt::format("cannot be read: {}", std::strerror(errno));
   if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return "is not a regular file";
-  if (is_own) info.st_mode &= ~static_cast<mode_t>(S_IWGRP);
-  if (const std::string reason = why_unsafe(info); !reason.empty()) return "is not safe to load code from: " + reason;
-  return is_own ? std::string() : why_replaceable(path);
+  info.st_mode &= ~static_cast<mode_t>(S_IWGRP);
+  const std::string reason = is_own ? why_unsafe(info) : why_untrusted(path);
+  return reason.empty() ? reason : "is not safe to load code from: " + reason;
 }
 
 std::shared_ptr<void> open_library(const std::string& path, std::string& reason) {

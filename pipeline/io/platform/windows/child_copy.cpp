@@ -43,7 +43,7 @@ ChildAnswer ask_program(const std::vector<std::string>& helper, const ChildLimit
   int error = 0;
   const char* action = "";
   const windows::Handle job = limited_job(limits.cpu_seconds);
-  const auto program = windows::WindowsProgram::start(helper, {}, job.get(), error, action);
+  const auto program = windows::WindowsProgram::start(helper, own_variables(), job.get(), error, action);
   if (!program) return {{}, "cannot be started: " + helper.front() + ": " + std::strerror(error)};
   ChildAnswer answer;
   const Clock::time_point end = Clock::now() + limits.patience;

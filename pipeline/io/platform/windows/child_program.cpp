@@ -30,17 +30,10 @@ struct NoCase {
   }
 };
 
-// The environment of a program: that of this process with the variables of `added` in place of its own.
-std::wstring environment_with(const Variables& added) {
+// The environment of a program, in the form that the system takes. Of variables with the same name, the last counts.
+std::wstring block_of(const Variables& variables) {
   std::map<std::wstring, std::wstring, NoCase> all;
-  wchar_t* const own = ::GetEnvironmentStringsW();
-  for (const wchar_t* entry = own; entry && *entry; entry += std::wcslen(entry) + 1) {
-    const std::wstring text = entry;
-    const std::size_t end = text.find(L'=', 1);  // names of hidden variables begin with =
-    if (end != text.npos) all[text.substr(0, end)] = text.substr(end + 1);
-  }
-  ::FreeEnvironmentStringsW(own);
-  for (const auto& [name, value] : added) all[wide(name)] = wide(value);
+  for (const auto& [name, value] : variables) all[wide(name)] = wide(value);
   std::wstring block;
   for (const auto& [name, value] : all) block += name + L"=" + value + L'\0';
   return block + L'\0';
@@ -91,7 +84,7 @@ int exit_code_of(DWORD status) {
 
 }  // namespace
 
-std::unique_ptr<WindowsProgram> WindowsProgram::start(const std::vector<std::string>& words, const Variables& added,
+std::unique_ptr<WindowsProgram> WindowsProgram::start(const std::vector<std::string>& words, const Variables& variables,
                                                       HANDLE job, int& error, const char*& action) {
   SECURITY_ATTRIBUTES inherited{sizeof inherited, nullptr, TRUE};
   std::array<Handle, 2> ours, theirs;
@@ -119,7 +112,7 @@ std::unique_ptr<WindowsProgram> WindowsProgram::start(const std::vector<std::str
   how.StartupInfo.hStdOutput = handles[1];
   how.StartupInfo.hStdError = handles[2];
   how.lpAttributeList = attributes.list();
-  std::wstring environment = environment_with(added);
+  std::wstring environment = block_of(variables);
   constexpr DWORD kFlags =
       EXTENDED_STARTUPINFO_PRESENT | CREATE_UNICODE_ENVIRONMENT | CREATE_NEW_PROCESS_GROUP | CREATE_SUSPENDED;
   std::wstring path = wide(*program);
@@ -204,9 +197,22 @@ std::optional<std::string> find_program(const std::string& word) {
   return std::nullopt;
 }
 
-std::unique_ptr<ChildProgram> ChildProgram::start(const std::vector<std::string>& words, const Variables& added,
+Variables own_variables() {
+  Variables variables;
+  wchar_t* const own = ::GetEnvironmentStringsW();
+  for (const wchar_t* entry = own; entry && *entry; entry += std::wcslen(entry) + 1) {
+    const std::wstring text = entry;
+    const std::size_t end = text.find(L'=', 1);  // names of hidden variables begin with =
+    if (end != text.npos)
+      variables.emplace_back(windows::narrow(text.substr(0, end)), windows::narrow(text.substr(end + 1)));
+  }
+  ::FreeEnvironmentStringsW(own);
+  return variables;
+}
+
+std::unique_ptr<ChildProgram> ChildProgram::start(const std::vector<std::string>& words, const Variables& variables,
                                                   int& error, const char*& action) {
-  return windows::WindowsProgram::start(words, added, nullptr, error, action);
+  return windows::WindowsProgram::start(words, variables, nullptr, error, action);
 }
 
 }  // namespace ggufmill

@@ -13,7 +13,7 @@ namespace ggufmill::windows {
 class WindowsProgram final : public ChildProgram {
  public:
   // Starts the program in the job if there is one. Returns null on failure, with the errno and what failed.
-  static std::unique_ptr<WindowsProgram> start(const std::vector<std::string>& words, const Variables& added,
+  static std::unique_ptr<WindowsProgram> start(const std::vector<std::string>& words, const Variables& variables,
                                                HANDLE job, int& error, const char*& action);
 
   bool read(int milliseconds, const Printed& printed) override;

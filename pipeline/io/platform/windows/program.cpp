@@ -71,21 +71,26 @@ const void* find_symbol(void* library, const char* name) {
   return reinterpret_cast<const void*>(::GetProcAddress(static_cast<HMODULE>(library), name));
 }
 
-std::string why_unsafe_to_load(const std::string& path, bool is_own) {
+std::string why_untrusted(const std::string& path) {
   std::wstring name = windows::without_prefix(windows::native_path(path));
   if (::GetFileAttributesW(windows::native_path(path).c_str()) == INVALID_FILE_ATTRIBUTES)
-    return "cannot be read: " + windows::message_of(::GetLastError());
-  if (is_own) return {};
-  if (const std::string reason = why_unsafe(windows::native_path(path)); !reason.empty())
-    return "is not safe to load code from: " + reason;
+    return "it cannot be read: " + windows::message_of(::GetLastError());
+  if (std::string reason = why_unsafe(windows::native_path(path)); !reason.empty()) return reason;
   while (name.size() > 3 && name.back() == L'\\') name.pop_back();
   for (std::size_t end = name.rfind(L'\\'); end != name.npos && end > 2; end = name.rfind(L'\\')) {
     name.resize(end);
     const std::string above = windows::narrow(name);
     if (const std::string reason = why_unsafe(windows::native_path(above)); !reason.empty())
-      return "is not safe to load code from: it is in '" + above + "', and " + reason;
+      return "it is in '" + above + "', and " + reason;
   }
   return {};
+}
+
+std::string why_unsafe_to_load(const std::string& path, bool is_own) {
+  if (::GetFileAttributesW(windows::native_path(path).c_str()) == INVALID_FILE_ATTRIBUTES)
+    return "cannot be read: " + windows::message_of(::GetLastError());
+  const std::string reason = is_own ? std::string() : why_untrusted(path);
+  return reason.empty() ? reason : "is not safe to load code from: " + reason;
 }
 
 }  // namespace ggufmill
