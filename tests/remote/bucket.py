@@ -29,7 +29,7 @@ class Faults:
     # connection is reset before the request is read. half: done, but the answer is cut off. damaged: a byte of the body
     # changes on its way. late: refused after an answer 200 has begun. expired: all uploads are gone. forgotten: all
     # parts of the uploads are gone. denied, full, skew: refused for good. nolist: parts cannot be listed.
-    # Successes that are none, after which nothing is done: empty, page (a web page), hidden (an error with a namespace),
+    # Successes that are none, after which nothing is done: empty, page (a web page), hidden (an error with a prefix),
     # strange (an error without a code), spaced (an error after 9 MiB of spaces), cut (a result without its end).
     # wordless, foreign: done, but the answer has nothing, or a prefix and a namespace. endless: a list of parts that
     # always has one more page; backwards: one that returns to its beginning.
@@ -38,7 +38,7 @@ class Faults:
              "backwards")
     NO_SUCCESS = {
         "empty": b"", "page": b"<html>Please log in<br></html>", "strange": b"<Error><Message>no</Message></Error>",
-        "hidden": b'<s3:Error xmlns:s3="http://s3.amazonaws.com/doc/2006-03-01/"><s3:Code>AccessDenied</s3:Code></s3:Error>',
+        "hidden": b'<s3:Error xmlns:s3="http://s3.example/"><s3:Code>AccessDenied</s3:Code></s3:Error>',
         "spaced": b" " * (9 << 20) + b"<Error><Code>AccessDenied</Code></Error>",
         "cut": b"<CompleteMultipartUploadResult><ETag>x"}
 

@@ -4,7 +4,8 @@ A repository is a folder ROOT/hub/ORG/NAME with a folder for each commit, and re
 is at. ROOT/lfs has the content of large files by their SHA-256. Sources: huggingface_hub (hf_api.py, _commit_api.py,
 lfs.py), and the Git LFS batch API.
 
-Faults are those of buckets, of the kinds "hub" and "lfs"; what the hub does not accept has the name `refused`.
+Faults are those of buckets, of the kinds "hub", "commit", and "lfs", those in `is_faulty`, and WRONG; what the hub does
+not accept has the name `refused`.
 """
 import base64
 import hashlib
@@ -22,7 +23,8 @@ SIGNED = "signature=vErYsEcReTsIgNaTuRe"  # the query of a URL that needs no tok
 # Faults of the batch: the headers, or the address, that it names for the content.
 WRONG = {"crlf": {"X-A": "1\r\nX-Injected: yes\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"},
          "lf": {"X-A": "1\nX-Injected: yes"}, "name": {"X-A: 1\r\nX-Injected": "yes"}, "colon": {"X-A: b": "c"},
-         "host": {"Host": "evil.example"}, "length": {"Content-Length": "0"}, "chunked": {"Transfer-Encoding": "chunked"},
+         "host": {"Host": "evil.example"}, "length": {"Content-Length": "0"},
+         "chunked": {"Transfer-Encoding": "chunked"},
          "number": {"X-A": 1}, "schemeless": None, "file": None, "user": None, "endless": None, "repeated": None}
 
 
@@ -51,7 +53,8 @@ class HubRequests:
             if match and command == self.command:
                 self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 is_signed = method == self.join_parts and self.query == SIGNED
-                if not self.is_faulty("hub") and (is_signed or self.may_write()):
+                kinds = ("hub", "commit") if method == self.commit else ("hub",)
+                if not self.is_faulty(*kinds) and (is_signed or self.may_write()):
                     method(*match.groups())
                 return True
         return False
@@ -111,8 +114,8 @@ class HubRequests:
         self.end_headers()
         self.write_body(body)
 
-    def is_faulty(self, kind):
-        fault = self.store.faults.next(kind)
+    def is_faulty(self, *kinds):
+        fault = "".join(self.store.faults.next(kind) for kind in kinds)
         self.is_lost = fault == "lost"
         if fault in ("500", "503"):
             self.refuse(int(fault))

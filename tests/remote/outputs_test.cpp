@@ -329,7 +329,8 @@ TEST_CASE("a success that is not one of a bucket is an error, whichever request 
   CAPTURE(kind, fault);
   Uploads uploads;
   uploads.set_fault(fmt::format("{} 1 1000 {}", fault, kind));
-  const std::string job = "version: 1\nmanifest: true\nsource: {gguf: model.gguf}\noutputs: [{gguf: 's3://models/a.gguf'}]\n";
+  const std::string job =
+      "version: 1\nmanifest: true\nsource: {gguf: model.gguf}\noutputs: [{gguf: 's3://models/a.gguf'}]\n";
   uploads.place().run_job(job, 6);
   CHECK(fs::exists(uploads.bucket() + "/a.gguf") == (kind == "put"));  // the manifest is put after the output
   CHECK_FALSE(fs::exists(uploads.bucket() + "/a.gguf.manifest.json"));
@@ -351,7 +352,7 @@ TEST_CASE("a list of parts that does not end, or returns to its beginning, ends 
   uploads.place().run_job(Uploads::job("s3://models/a"), 6);
   uploads.set_fault(GENERATE("endless 1 100000 list", "backwards 1 100000 list", "page 1 1000 list"));
   CHECK(has(uploads.place().run_job(Uploads::job("s3://models/a"), 6), "the answer is not that of a bucket"));
-  CHECK(uploads.requests("GET", "uploadId") < 2500);
+  CHECK(uploads.requests("GET", "uploadId") <= 400);  // of three files; one is tried again
   CHECK(fs::is_empty(uploads.bucket()));
 }
 

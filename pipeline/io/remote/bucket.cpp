@@ -172,10 +172,10 @@ struct Bucket::Call {
 
 struct Bucket::Reply {
   Answer answer{};
-  std::string text{};                      // beginning of the body
-  std::optional<XmlElement> document{};    // the body, if it is XML
-  std::string code{};                      // S3's error code; empty: none
-  bool is_expected = false;                // as Call says that a success is
+  std::string text{};                    // beginning of the body
+  std::optional<XmlElement> document{};  // the body, if it is XML
+  std::string code{};                    // S3's error code; empty: none
+  bool is_expected = false;              // as Call says that a success is
   unsigned attempts = 1;
 
   bool is_answered() const { return answer.outcome == Answer::Outcome::kAnswered; }
@@ -201,7 +201,9 @@ void Bucket::Reply::read_body(const Call& call) {
     return;
   }
   document = parse_xml(text);
-  const XmlElement* const error = !document ? nullptr : document->name == "Error" ? &*document : document->child("Error");
+  const XmlElement* const error = !document                   ? nullptr
+                                  : document->name == "Error" ? &*document
+                                                              : document->child("Error");
   if (error) code = plain_code(error->text_of("Code"));
   if (error || (call.has_etag && !is_usable_name(answer.header("etag")))) return;
   is_expected = call.result.empty() ? trimmed(text).empty() : document && document->name == call.result;
@@ -259,16 +261,17 @@ Result<Bucket::Reply> Bucket::ask(const Call& call, const Settings& settings) co
   }
 }
 
-Error Bucket::malformed(const Call& call, const Reply& reply) const {
+Error Bucket::malformed(const Call& call, const Reply& reply, std::string why) const {
   const std::string expected = !call.result.empty() ? fmt::format("a complete <{}>", call.result)
                                : call.has_etag      ? "an ETag and no content"
                                : call.is_download   ? "the object"
                                                     : "no content";
-  const std::string found = reply.document               ? "<" + printable(masked(reply.document->name)) + ">"
+  const std::string found = reply.document                ? "<" + printable(masked(reply.document->name)) + ">"
                             : trimmed(reply.text).empty() ? "nothing"
                                                           : quoted_answer(trimmed(reply.text), 60);
-  return {ExitCode::kIo, address_.text, fmt::format("{}: {}", call.what, kNotOfBucket),
-          fmt::format("the server answered {} with {}; expected: {}", reply.answer.status, found, expected),
+  if (why.empty())
+    why = fmt::format("the server answered {} with {}; expected: {}", reply.answer.status, found, expected);
+  return {ExitCode::kIo, address_.text, fmt::format("{}: {}", call.what, kNotOfBucket), std::move(why),
           "check the endpoint (AWS_ENDPOINT_URL_S3), and whether a proxy or a login page answers instead"};
 }
 
@@ -346,7 +349,7 @@ Result<Bucket::Started> Bucket::start_upload(const ObjectToken& token, const Set
   BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
   if (!reply.is_ok()) return refused(call, reply);
   std::string upload(trimmed(reply.document->text_of("UploadId")));
-  if (!is_usable_name(upload)) return malformed(call, reply);
+  if (!is_usable_name(upload)) return malformed(call, reply, "the upload has no valid identifier");
   return Started{std::move(upload), reply.attempts == 1};
 }
 
@@ -380,17 +383,15 @@ Result<std::optional<std::vector<StoredPart>>> Bucket::list_parts(const std::str
       if (part.name != "Part") continue;
       const auto number = number_of<unsigned>(part.text_of("PartNumber"));
       const std::string_view etag = trimmed(part.text_of("ETag"));
-      if (number <= last || number > kMaxParts || !is_usable_name(etag)) return malformed(call, reply);
+      if (number <= last || number > kMaxParts)
+        return malformed(call, reply, fmt::format("the numbers of parts are not ascending from 1 to {}", kMaxParts));
+      if (!is_usable_name(etag)) return malformed(call, reply, fmt::format("part {} has no valid ETag", number));
       last = number;
       parts.push_back({number, std::string(etag), number_of<std::uint64_t>(part.text_of("Size"))});
     }
     if (trimmed(reply.document->text_of("IsTruncated")) != "true") return std::optional(std::move(parts));
-    if (last == after) return malformed(call, reply);
-    if (const Status bounded = bounds.add_page(0, std::to_string(last)); !bounded) {
-      Error error = malformed(call, reply);
-      error.detail = bounded.error().what;
-      return error;
-    }
+    if (const Status bounded = bounds.add_page(last - after, std::to_string(last)); !bounded)
+      return malformed(call, reply, bounded.error().what);
     after = last;
   }
 }

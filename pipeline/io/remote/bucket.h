@@ -77,7 +77,8 @@ class Bucket {
                                const std::string& md5, const Settings& settings) const;
   // Returns nullopt if the upload does not exist. The numbers are from 1 to kMaxParts, and ascend.
   Result<std::optional<std::vector<StoredPart>>> list_parts(const std::string& upload, const Settings& settings) const;
-  // Makes the object visible. If the answer is not a clear success, the object's token decides. `etags` has those of all parts, in order.
+  // Makes the object visible. If the answer is not a clear success, the object's token decides. `etags` has those of
+  // all parts, in order.
   Status complete(const std::string& upload, std::span<const std::string> etags, const ObjectToken& token,
                   bool overwrite, const Settings& settings) const;
   // Uploads a whole object in one request; otherwise like complete().
@@ -98,7 +99,8 @@ class Bucket {
   Reply ask_once(const Call& call, const Settings& settings) const;
   Result<Reply> ask(const Call& call, const Settings& settings) const;
   Error refused(const Call& call, const Reply& reply) const;
-  Error malformed(const Call& call, const Reply& reply) const;
+  // `why` says what is wrong with the document; empty: it is another one, or missing.
+  Error malformed(const Call& call, const Reply& reply, std::string why = {}) const;
   Status send_last(Call call, const ObjectToken& token, bool overwrite, const Settings& settings) const;
 
   Address address_;

@@ -22,9 +22,9 @@ bool is_header_value(std::string_view value) {
 
 std::string why_not_sent(std::string_view name, std::string_view value) {
   constexpr std::string_view kOfTheClient[] = {
-      "Host",       "Content-Length",     "Transfer-Encoding",   "Connection",       "Keep-Alive", "TE", "Trailer",
-      "Upgrade",    "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Expect",     "HTTP2-Settings",
-      "Alt-Used",   "Early-Data"};
+      "Host",           "Content-Length", "Transfer-Encoding",  "Connection",          "Keep-Alive",       "TE",
+      "Trailer",        "Upgrade",        "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Expect",
+      "HTTP2-Settings", "Alt-Used",       "Early-Data"};
   if (!is_header_name(name)) return fmt::format("the header {} has an invalid name", quoted_answer(name, 60));
   if (std::ranges::any_of(kOfTheClient, [&](std::string_view own) { return same_word(name, own); }))
     return fmt::format("the header '{}' may only be set by the HTTP client", name);

@@ -24,10 +24,10 @@ bool is_http_available();
 // it grows with what the request transfers, so that it suits outputs of terabytes.
 struct Patience {
   std::chrono::milliseconds connect{20'000};
-  std::chrono::seconds stall{30};           // maximum time below `stall_speed`
-  std::uint64_t stall_speed = 1 << 10;      // bytes per second
-  std::chrono::seconds answer{300};         // for a request and its response without their contents
-  std::uint64_t least_speed = 16 << 10;     // bytes per second, on average over the request; not 0
+  std::chrono::seconds stall{30};        // maximum time below `stall_speed`
+  std::uint64_t stall_speed = 1 << 10;   // bytes per second
+  std::chrono::seconds answer{300};      // for a request and its response without their contents
+  std::uint64_t least_speed = 16 << 10;  // bytes per second, on average over the request; not 0
 
   // Returns the longest time of a request that transfers this many bytes in both directions together.
   std::chrono::milliseconds total(std::uint64_t bytes) const;
@@ -81,10 +81,10 @@ struct Answer {
 // Receives the body piece by piece, once the headers of `answer` are available. Returns false if no more is wanted.
 using BodySink = std::function<bool(const Answer& answer, std::span<const std::byte> piece)>;
 
-// Sends a request, without following redirects. One with an address or a header that is not allowed is not sent (kFailed).
-// A token that goes to this machine over plain HTTP goes there directly, not through a proxy. Connections are kept for later requests to the same server. Proxies
-// are taken from the environment (https_proxy, no_proxy, ...), certificates from certificate_file() and SSL_CERT_DIR.
-// Thread-safe; throws only std::bad_alloc.
+// Sends a request, without following redirects. One with an address or a header that is not allowed is not sent
+// (kFailed). A token that goes to this machine over plain HTTP goes there directly, not through a proxy. Connections
+// are kept for later requests to the same server. Proxies are taken from the environment (https_proxy, no_proxy, ...),
+// certificates from certificate_file() and SSL_CERT_DIR. Thread-safe; throws only std::bad_alloc.
 Answer send(const Request& request, const BodySink& sink);
 
 // Returns the file of the certificates that servers are checked with: CURL_CA_BUNDLE, SSL_CERT_FILE, that of libcurl or

@@ -29,13 +29,14 @@ std::string why_not_named(const std::string& from, const std::string& to) {
 }  // namespace
 
 TEST_CASE("only localhost and addresses of the loopback network are this machine") {
-  for (const std::string host : {"localhost", "LOCALHOST:80", "127.0.0.1", "127.255.255.254:8080", "[::1]", "[::1]:1"}) {
+  for (const std::string host :
+       {"localhost", "LOCALHOST:80", "127.0.0.1", "127.255.255.254:8080", "[::1]", "[::1]:1"}) {
     CAPTURE(host);
     CHECK(is_local("http://" + host + "/a"));
   }
-  for (const std::string host :
-       {"127.evil.example", "127.0.0.1.evil.example", "127.0.0.1.", "localhost.evil.example", "evil.example", "128.0.0.1",
-        "127.0.0.1%2eevil.example", "[::2]", "[::1:1]", "user@evil.example", "127.0.0.1@evil.example", "localhost."}) {
+  for (const std::string host : {"127.evil.example", "127.0.0.1.evil.example", "127.0.0.1.", "localhost.evil.example",
+                                 "evil.example", "128.0.0.1", "127.0.0.1%2eevil.example", "[::2]", "[::1:1]",
+                                 "user@evil.example", "127.0.0.1@evil.example", "localhost."}) {
     CAPTURE(host);
     CHECK_FALSE(is_local("http://" + host + "/a"));
   }
@@ -58,15 +59,15 @@ TEST_CASE("an address that a server names is complete, and encrypted if the serv
 TEST_CASE("headers are sent only if they are well-formed and not those of the connection") {
   CHECK(why_not_sent("X-Amz-Meta-a", " b c") == "");
   CHECK(why_not_sent("Authorization: Bearer x") == "");
-  for (const char* name : {"", "a b", "a:b", "a\r\nb", "\xc3\xa4", "a\x01", "a;", "Host", "hOST", "Content-Length",
-                           "Transfer-Encoding", "Connection", "TE", "Trailer", "Upgrade", "Keep-Alive",
-                           "Proxy-Authorization", "Proxy-Connection", "Expect"}) {
+  for (const char* name :
+       {"", "a b", "a:b", "a\r\nb", "\xc3\xa4", "a\x01", "a;", "Host", "hOST", "Content-Length", "Transfer-Encoding",
+        "Connection", "TE", "Trailer", "Upgrade", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection", "Expect"}) {
     CAPTURE(name);
     CHECK_FALSE(why_not_sent(name, "x").empty());
   }
-  for (const std::string& value : {std::string("1\r\nX: y"), std::string("1\nX: y"), std::string("1\rX: y"),
-                                  std::string("a\0b", 3), std::string("a\x7f"), std::string("\xc3\xa4"), std::string("a\tb"),
-                                  std::string(kMaxHeaderValue + 1, 'a')}) {
+  for (const std::string& value :
+       {std::string("1\r\nX: y"), std::string("1\nX: y"), std::string("1\rX: y"), std::string("a\0b", 3),
+        std::string("a\x7f"), std::string("\xc3\xa4"), std::string("a\tb"), std::string(kMaxHeaderValue + 1, 'a')}) {
     CAPTURE(value);
     CHECK_FALSE(why_not_sent("X-A", value).empty());
   }
@@ -92,7 +93,7 @@ TEST_CASE("the time of a request grows with its content") {
   CHECK(patience.total(8 << 20) < 20min);
 }
 
-TEST_CASE("a list ends after the limits of pages and entries, and when it returns to an earlier page") {
+TEST_CASE("a list ends after the limits of pages and entries, and when its pages lead nowhere") {
   ListBounds pages("where");
   std::size_t count = 0;
   while (pages.add_page(1, std::to_string(count))) ++count;
@@ -106,4 +107,5 @@ TEST_CASE("a list ends after the limits of pages and entries, and when it return
   CHECK(repeated.add_page(1, "a"));
   CHECK(repeated.add_page(1, "b"));
   CHECK_FALSE(repeated.add_page(1, "a"));
+  CHECK_FALSE(ListBounds("where").add_page(0, "a"));
 }

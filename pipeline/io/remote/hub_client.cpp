@@ -41,6 +41,12 @@ Error as_io(Error error) {
   return error;
 }
 
+// Returns the error of an answer that is not JSON.
+Error not_json(Error error) {
+  error.what = "the hub's answer is " + error.what;
+  return as_io(std::move(error));
+}
+
 std::string_view name_of(std::string_view line) { return line.substr(0, line.find(':')); }
 
 }  // namespace
@@ -132,7 +138,7 @@ Error HubClient::refused(const HubCall& call, const Answer& answer, const Access
 
 Result<json::value> HubClient::read_answer(std::string_view text) const {
   auto document = parse_json(address_.text, text);
-  if (!document) return as_io(document.error());
+  if (!document) return not_json(document.error());
   const json::value* const error = json_member(document.value(), "error");
   if (!error || error->is_null()) return std::move(document).value();
   const auto reason = json_text(*error);
@@ -149,7 +155,7 @@ Result<json::value> HubClient::post(const std::string& path, std::string text, c
   BOOST_OUTCOME_TRY(const Answer answer, send_call(call, access, said, options.taken));
   if (answer.status != options.taken) return read_answer(said);
   auto document = parse_json(address_.text, said);  // an error is expected
-  if (!document) return as_io(document.error());
+  if (!document) return not_json(document.error());
   return document;
 }
 

@@ -119,10 +119,11 @@ Result<std::string> document_at(const Address& address, const Access& access, co
       text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
       return text.size() <= kMaxHubAnswer;
     };
-    BOOST_OUTCOME_TRY(const Answer answer, follow(place, address, {}, settings, take, [](const Answer&) {}, kMaxHubAnswer));
+    BOOST_OUTCOME_TRY(const Answer answer,
+                      follow(
+                          place, address, {}, settings, take, [](const Answer&) {}, kMaxHubAnswer));
     if (text.size() > kMaxHubAnswer)
-      return input_error(address.text,
-                         fmt::format("the hub's answer is larger than {}", human_bytes(kMaxHubAnswer)));
+      return input_error(address.text, fmt::format("the hub's answer is larger than {}", human_bytes(kMaxHubAnswer)));
     if (answer.outcome == Answer::Outcome::kAnswered && answer.status == 200) return text;
     BOOST_OUTCOME_TRY(attempts.wait_after(answer, place.access));
   }

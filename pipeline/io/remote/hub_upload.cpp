@@ -157,8 +157,9 @@ class Upload {
       described.push_back(json::object{{"path", file->name}, {"size", file->bytes}, {"sample", base64_of(sample)}});
     }
     if (described.empty()) return ok();
-    BOOST_OUTCOME_TRY(const json::value answer,
-                      client_.post(client_.api("preupload"), json::serialize(json::object{{"files", std::move(described)}})));
+    BOOST_OUTCOME_TRY(
+        const json::value answer,
+        client_.post(client_.api("preupload"), json::serialize(json::object{{"files", std::move(described)}})));
     std::map<std::string, std::string, std::less<>> modes;
     if (const json::array* each = json_array(answer, "files"))
       for (const json::value& one : *each)
@@ -190,8 +191,9 @@ class Upload {
                              {"hash_algo", "sha256"},
                              {"ref", {{"name", upload_.revision}}},
                              {"objects", std::move(objects)}};
-    BOOST_OUTCOME_TRY(const json::value answer, client_.post(fmt::format("/{}.git/info/lfs/objects/batch", upload_.repository),
-                                                     json::serialize(batch), {.type = kLfsType}));
+    BOOST_OUTCOME_TRY(const json::value answer,
+                      client_.post(fmt::format("/{}.git/info/lfs/objects/batch", upload_.repository),
+                                   json::serialize(batch), {.type = kLfsType}));
     const json::array* answers = json_array(answer, "objects");
     if (!answers) return client_.not_understood("where to send the files");
     Diagnostics errors;
@@ -199,7 +201,8 @@ class Upload {
       const auto found = std::ranges::find_if(*answers, [&](const json::value& each) {
         return json_string(each, "oid") == std::string_view(file->sha256);
       });
-      if (found == answers->end()) return client_.not_understood(fmt::format("where to send {}", quoted_name(file->name)));
+      if (found == answers->end())
+        return client_.not_understood(fmt::format("where to send {}", quoted_name(file->name)));
       const Status sent = send_object(*file, *found);
       if (!sent && !file->is_sent) return sent.error();
       if (!sent) errors.add(sent.error());  // all that are forgotten are reported
@@ -280,11 +283,8 @@ class Upload {
   Status confirm(const HubFile& file, const HubAction& verify) {
     BOOST_OUTCOME_TRY(const Access access, HubClient::access_for(verify.url));
     const json::object object{{"oid", file.sha256}, {"size", file.bytes}};
-    HubCall call{"POST",
-                 verify.url,
-                 {fmt::format("Content-Type: {}", kLfsType)},
-                 body_of_text(json::serialize(object)),
-                 true};
+    HubCall call{
+        "POST", verify.url, {fmt::format("Content-Type: {}", kLfsType)}, body_of_text(json::serialize(object)), true};
     std::vector<std::string> own = call.headers;
     own.insert(own.end(), access.headers.begin(), access.headers.end());
     const std::vector<std::string> more = verify.lines(own);
@@ -344,7 +344,8 @@ class Upload {
     if (is_done) return std::string();
     Error error{ExitCode::kIo, client_.address().text,
                 "the hub did not confirm the commit, and the branch does not have its files",
-                "its answer has no `commitOid`", "run the same command again; is HF_ENDPOINT the endpoint of a hub?"};
+                "its answer has no valid `commitOid`",
+                "run the same command again; is HF_ENDPOINT the endpoint of a hub?"};
     if (!answer && !answer.error().detail.empty()) error.detail += "; " + answer.error().detail;
     return error;
   }

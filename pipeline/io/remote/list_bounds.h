@@ -10,8 +10,8 @@
 namespace ggufmill::remote {
 
 // A repository of the hub has at most 100,000 files (its documentation, "Repository limitations and recommendations"),
-// an upload to a bucket 10,000 parts, and a page of either usually 1000 entries.
-inline constexpr std::size_t kMaxListPages = 1000;
+// an upload to a bucket 10,000 parts, and a page of either up to 1000 entries.
+inline constexpr std::size_t kMaxListPages = 100;
 inline constexpr std::size_t kMaxListEntries = 100'000;
 
 // Counts the pages of one list. Not thread-safe.
@@ -20,7 +20,7 @@ class ListBounds {
   // `where` is for errors.
   explicit ListBounds(std::string where) : where_(std::move(where)) {}
   // Counts a page with this many entries; `next` names the next page, empty if there is none. Exit code 6 if the list
-  // exceeds a limit or returns to an earlier page.
+  // exceeds a limit, returns to an earlier page, or continues after a page without entries.
   Status add_page(std::size_t entries, const std::string& next);
 
  private:

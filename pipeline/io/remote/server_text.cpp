@@ -10,10 +10,10 @@
 namespace ggufmill::remote {
 namespace {
 
-constexpr std::size_t kLongestText = 4096;     // bytes of a text that are examined and may be shown
-constexpr std::size_t kTellingPiece = 8;       // characters of a secret that must not be shown
-constexpr std::size_t kLeastCredential = 16;   // characters of a word that is a credential, not prose
-constexpr std::size_t kMaxSecrets = 64;        // forms kept; a process has a few
+constexpr std::size_t kLongestText = 4096;    // bytes of a text that are examined and may be shown
+constexpr std::size_t kTellingPiece = 8;      // characters of a secret that must not be shown
+constexpr std::size_t kLeastCredential = 16;  // characters of a word that is a credential, not prose
+constexpr std::size_t kMaxSecrets = 64;       // forms kept; a process has a few
 constexpr std::string_view kMask = "...";
 constexpr std::string_view kHubToken = "hf_";  // how tokens of the hub begin
 
@@ -80,7 +80,7 @@ class Masking {
   }
   // Values of names such as `X-Amz-Signature=`, `"token": ` and `<SecretKey>`.
   void hide_named() {
-    constexpr std::string_view kNames[] = {"signature", "sig",        "token",     "secret", "password",
+    constexpr std::string_view kNames[] = {"signature", "sig",        "token",     "secret",     "password",
                                            "policy",    "credential", "secretkey", "key-pair-id"};
     for (std::size_t at = 0; at < text_.size(); ++at) {
       std::size_t begin = at + 1;

@@ -6,9 +6,9 @@ using namespace ggufmill::remote;
 
 TEST_CASE("texts of servers are shown without the secrets of the process") {
   remember_secret("SeCrEt/0123456789+abcdef");
-  for (const std::string text : {
-           "tok SeCrEt/0123456789+abcdef!", "tok secret/0123456789+ABCDEF", "SeCrEt%2F0123456789%2Babcdef",
-           "secret%2f0123456789%2babcdef", "cut off: SeCrEt/0123456", "'0123456789'"}) {
+  for (const std::string text :
+       {"tok SeCrEt/0123456789+abcdef!", "tok secret/0123456789+ABCDEF", "SeCrEt%2F0123456789%2Babcdef",
+        "secret%2f0123456789%2babcdef", "cut off: SeCrEt/0123456", "'0123456789'"}) {
     CAPTURE(text);
     CHECK(masked(text).find("23456") == std::string::npos);
   }
@@ -28,11 +28,11 @@ TEST_CASE("a short secret is masked as a word only") {
 }
 
 TEST_CASE("texts of servers are shown without what looks like a secret") {
-  for (const std::string text : {
-           "token hf_abcdefghijSECRET", "Authorization: Bearer abcdefghijklmSECRET", "Basic dXNlcjpwYXNzSECRET==",
-           "AWS4-HMAC-SHA256 Credential=SECRET/20260101/x, Signature=SECRET", "see https://user:SECRET@host/a",
-           "see https://host/a?X=SECRET&b=SECRET", "X-Amz-Signature=SECRET&x=1", "?sig=SECRET", "Signature%3DSECRET",
-           "{\"access_token\": \"abcdefghijklmnSECRET\"}", "<SecretKey>abcdefghijklmnSECRET</SecretKey>"}) {
+  for (const std::string text :
+       {"token hf_abcdefghijSECRET", "Authorization: Bearer abcdefghijklmSECRET", "Basic dXNlcjpwYXNzSECRET==",
+        "AWS4-HMAC-SHA256 Credential=SECRET/20260101/x, Signature=SECRET", "see https://user:SECRET@host/a",
+        "see https://host/a?X=SECRET&b=SECRET", "X-Amz-Signature=SECRET&x=1", "?sig=SECRET", "Signature%3DSECRET",
+        "{\"access_token\": \"abcdefghijklmnSECRET\"}", "<SecretKey>abcdefghijklmnSECRET</SecretKey>"}) {
     CAPTURE(text);
     CHECK(masked(text).find("SECRET") == std::string::npos);
   }

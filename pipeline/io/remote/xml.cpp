@@ -74,9 +74,8 @@ class XmlReader {
   }
 
   bool read_name(std::string_view& name) {
-    const auto end = std::ranges::find_if(rest_, [](char c) {
-      return is_space(c) || std::string_view("<>/=&\"'?!").find(c) != std::string_view::npos;
-    });
+    const auto end = std::ranges::find_if(
+        rest_, [](char c) { return is_space(c) || std::string_view("<>/=&\"'?!").find(c) != std::string_view::npos; });
     name = rest_.substr(0, static_cast<std::size_t>(end - rest_.begin()));
     rest_.remove_prefix(name.size());
     return !name.empty();
@@ -165,9 +164,8 @@ class XmlReader {
 }  // namespace
 
 const XmlElement* XmlElement::child(std::string_view child_name) const {
-  const auto found = std::ranges::find(children, child_name, [](const XmlElement& each) -> std::string_view {
-    return each.name;
-  });
+  const auto found =
+      std::ranges::find(children, child_name, [](const XmlElement& each) -> std::string_view { return each.name; });
   return found == children.end() ? nullptr : &*found;
 }
 
