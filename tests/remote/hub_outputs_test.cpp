@@ -190,3 +190,13 @@ TEST_CASE("an error of the hub that repeats the token is shown without it") {
   CHECK(has(hub.place_.run_job(outputs_on_hub(), 6), "the hub says: 'not with Bearer ...'"));
   CHECK_FALSE(hub.place_.tells());
 }
+
+TEST_CASE("a token that goes to this machine in the clear does not go through a proxy") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  write_text(hub.place_.file("job.yaml"), outputs_on_hub());
+  const ProcessResult run =
+      hub.place_.run_by({"/usr/bin/env", "http_proxy=http://127.0.0.1:1", "no_proxy="}, {"check", "job.yaml"});
+  CAPTURE(run.err);
+  CHECK(run.exit_code == 0);
+}
