@@ -29,8 +29,18 @@ class Faults:
     # connection is reset before the request is read. half: done, but the answer is cut off. damaged: a byte of the body
     # changes on its way. late: refused after an answer 200 has begun. expired: all uploads are gone. forgotten: all
     # parts of the uploads are gone. denied, full, skew: refused for good. nolist: parts cannot be listed.
+    # Successes that are none, after which nothing is done: empty, page (a web page), hidden (an error with a prefix),
+    # strange (an error without a code), spaced (an error after 9 MiB of spaces), cut (a result without its end).
+    # wordless, foreign: done, but the answer has nothing, or a prefix and a namespace. endless: a list of parts that
+    # always has one more page; backwards: one that returns to its beginning.
     NAMES = ("500", "503", "lost", "reset", "half", "damaged", "late", "expired", "forgotten", "denied", "full", "skew",
-             "nolist")
+             "nolist", "empty", "page", "hidden", "strange", "spaced", "cut", "wordless", "foreign", "endless",
+             "backwards")
+    NO_SUCCESS = {
+        "empty": b"", "page": b"<html>Please log in<br></html>", "strange": b"<Error><Message>no</Message></Error>",
+        "hidden": b'<s3:Error xmlns:s3="http://s3.example/"><s3:Code>AccessDenied</s3:Code></s3:Error>',
+        "spaced": b" " * (9 << 20) + b"<Error><Code>AccessDenied</Code></Error>",
+        "cut": b"<CompleteMultipartUploadResult><ETag>x"}
 
     def __init__(self, root):
         self.path = os.path.join(root, "fault")
@@ -116,6 +126,11 @@ class BucketRequests:
 
     def reply(self, status, body=b"", headers=None):
         half = self.fault == "half"
+        if self.fault == "wordless":
+            body, headers = b"", {}
+        if self.fault == "foreign":
+            body = re.sub(rb"<(/?)", rb"<\1s3:", body).replace(b">", b' xmlns:s3="http://s3.example/">', 1)
+            body = b'<?xml version="1.0"?>\n' + body
         if self.fault == "lost":
             return self.reset()
         self.send_response(status)
@@ -141,6 +156,8 @@ class BucketRequests:
             return self.fail(403, codes.get(problem, "SignatureDoesNotMatch"))
         if self.fault in ("500", "503"):
             return self.fail(int(self.fault), "InternalError" if self.fault == "500" else "SlowDown")
+        if self.fault in Faults.NO_SUCCESS:
+            return self.reply(200, Faults.NO_SUCCESS[self.fault])
         if self.fault == "skew":
             return self.fail(403, "RequestTimeTooSkewed")
         if self.fault == "denied":
@@ -247,6 +264,10 @@ class BucketRequests:
     def list_parts(self, upload, query):
         most, after = min(int(query.get("max-parts", 1000)), 3), int(query.get("part-number-marker", 0))
         numbers = [number for number in sorted(upload["parts"]) if number > after]
+        if self.fault in ("endless", "backwards"):
+            number = after + 1 if self.fault == "endless" else 1
+            return self.reply(200, b"<ListPartsResult><IsTruncated>true</IsTruncated><Part><PartNumber>%d</PartNumber>"
+                                   b"<ETag>x</ETag><Size>1</Size></Part></ListPartsResult>" % number)
         body = f"<ListPartsResult><IsTruncated>{'true' if len(numbers) > most else 'false'}</IsTruncated>"
         for number in numbers[:most]:
             etag, part = upload["parts"][number]

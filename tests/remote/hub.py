@@ -4,7 +4,8 @@ A repository is a folder ROOT/hub/ORG/NAME with a folder for each commit, and re
 is at. ROOT/lfs has the content of large files by their SHA-256. Sources: huggingface_hub (hf_api.py, _commit_api.py,
 lfs.py), and the Git LFS batch API.
 
-Faults are those of buckets, of the kinds "hub" and "lfs"; what the hub does not accept has the name `refused`.
+Faults are those of buckets, of the kinds "hub", "commit", and "lfs", those in `is_faulty`, and WRONG; what the hub does
+not accept has the name `refused`.
 """
 import base64
 import hashlib
@@ -19,6 +20,14 @@ MOST = 40 << 20  # largest file that is accepted
 SIGNED = "signature=vErYsEcReTsIgNaTuRe"  # the query of a URL that needs no token
 
 
+# Faults of the batch: the headers, or the address, that it names for the content.
+WRONG = {"crlf": {"X-A": "1\r\nX-Injected: yes\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"},
+         "lf": {"X-A": "1\nX-Injected: yes"}, "name": {"X-A: 1\r\nX-Injected": "yes"}, "colon": {"X-A: b": "c"},
+         "host": {"Host": "evil.example"}, "length": {"Content-Length": "0"},
+         "chunked": {"Transfer-Encoding": "chunked"},
+         "number": {"X-A": 1}, "schemeless": None, "file": None, "user": None, "endless": None, "repeated": None}
+
+
 def card_errors(text):
     return [{"message": '"license" must be one of [apache-2.0, mit, ...]'}] if "license: none-such" in text else []
 
@@ -26,6 +35,8 @@ def card_errors(text):
 class HubRequests:
     """Mixed into the handler of server.py."""
     is_lost = False  # the answer to the request
+    is_wordless = False  # the answer is a success without content
+    wrong = ""  # what is wrong with the answer, a key of WRONG or the name of a list that does not end
 
     def hub_upload(self):
         """Returns False for a request that is none of these."""
@@ -42,7 +53,8 @@ class HubRequests:
             if match and command == self.command:
                 self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 is_signed = method == self.join_parts and self.query == SIGNED
-                if not self.is_faulty("hub") and (is_signed or self.may_write()):
+                kinds = ("hub", "commit") if method == self.commit else ("hub",)
+                if not self.is_faulty(*kinds) and (is_signed or self.may_write()):
                     method(*match.groups())
                 return True
         return False
@@ -92,6 +104,8 @@ class HubRequests:
     def json(self, value, headers=None, status=200):
         if self.is_lost:
             return self.reset()
+        if self.is_wordless:
+            return self.refuse(200, body=b"")
         body = json.dumps(value).encode()
         self.send_response(status)
         for header, text in (headers or {}).items():
@@ -100,8 +114,8 @@ class HubRequests:
         self.end_headers()
         self.write_body(body)
 
-    def is_faulty(self, kind):
-        fault = self.store.faults.next(kind)
+    def is_faulty(self, *kinds):
+        fault = "".join(self.store.faults.next(kind) for kind in kinds)
         self.is_lost = fault == "lost"
         if fault in ("500", "503"):
             self.refuse(int(fault))
@@ -111,7 +125,19 @@ class HubRequests:
             self.json({"error": "You may not write here"}, status=403)
         elif fault == "busy":
             self.json({"error": "Cannot create repo: another conflicting operation is in progress"}, status=409)
-        return bool(fault) and not self.is_lost
+        elif fault == "empty":
+            self.refuse(200, body=b"")
+        elif fault == "page":
+            self.refuse(200)
+        elif fault == "error":
+            self.json({"error": "nothing was done", "commitOid": "c" * 40})
+        elif fault == "unnamed":
+            self.json({"success": True})
+        elif fault == "echo":
+            self.json({"error": "not with " + self.headers.get("Authorization", "")}, status=403)
+        self.is_wordless = fault == "wordless"
+        self.wrong = fault if fault in WRONG else ""
+        return bool(fault) and not self.is_lost and not self.is_wordless and not self.wrong
 
     def may_write(self):
         if self.headers.get("Authorization", "").startswith("Bearer hf_"):
@@ -159,6 +185,9 @@ class HubRequests:
         match = re.search(r"cursor=(\d+)", self.query)
         begin = int(match.group(1)) if match else 0
         headers = {}
+        if self.wrong in ("endless", "repeated"):
+            url = self.own(f"{self.name}?recursive=true&cursor={begin + 1 if self.wrong == 'endless' else 1}")
+            return self.json([{"path": f"f{begin}", "oid": "0" * 40}], {"Link": f'<{url}>; rel="next"'})
         if begin + 2 < len(entries):  # pages of two
             url = self.own(f"{self.name}?recursive=true&cursor={begin + 2}")
             headers["Link"] = f'<{url}>; rel="next"'
@@ -192,6 +221,12 @@ class HubRequests:
                                   f"{part:05}": self.other(f"/lfs/{each['oid']}/{part}?{SIGNED}")
                                   for part in range(1, parts + 1)}}}
                 one["actions"] = {"upload": upload, "verify": {"href": self.own(f"/lfs-verify/{each['oid']}")}}
+                if WRONG.get(self.wrong):
+                    one["actions"]["upload"] = {"href": self.other(f"/wrong/{each['oid']}"), "header": WRONG[self.wrong]}
+                elif self.wrong in ("schemeless", "file", "user"):
+                    scheme, _, rest = self.other("/wrong").partition("://")
+                    wrong = {"schemeless": rest, "file": "file:///wrong", "user": f"{scheme}://user:word@{rest}"}
+                    one["actions"]["upload"] = {"href": wrong[self.wrong]}
             answer.append(one)
         self.json({"transfer": "basic", "objects": answer})
 

@@ -132,3 +132,71 @@ TEST_CASE("outputs on the hub that cannot be written are refused before anything
     CHECK(has(hub.place_.run_job(job, 2), "names a repository, not a file in it"));
   }
 }
+
+TEST_CASE("a commit counts only if the hub names it or the branch has the files") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  SECTION("it is not there") {
+    const std::string fault = GENERATE("empty", "page", "error", "unnamed");
+    CAPTURE(fault);
+    hub.set_fault(fault + " 1 1 commit");
+    CHECK(has(hub.place_.run_job(outputs_on_hub(), 6), "the hub did not confirm the commit"));
+    CHECK(hub.commits() == 0);
+  }
+  SECTION("it is there") {
+    hub.set_fault("wordless 1 1 commit");
+    hub.place_.run_job(outputs_on_hub());
+    check_outputs(hub);
+  }
+}
+
+TEST_CASE("a hub that names a header or an address that may not be used gets an error, and nothing is sent there") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const auto [fault, message] = GENERATE(
+      table<const char*, const char*>({{"crlf", "invalid value"},
+                                       {"lf", "invalid value"},
+                                       {"number", "invalid value"},
+                                       {"name", "invalid name"},
+                                       {"colon", "invalid name"},
+                                       {"host", "may only be set by the HTTP client"},
+                                       {"length", "may only be set by the HTTP client"},
+                                       {"chunked", "may only be set by the HTTP client"},
+                                       {"schemeless", "the server refers to an invalid URL"},
+                                       {"file", "the server refers to an invalid URL"},
+                                       {"user", "the server refers to an address with a user or a password"}}));
+  CAPTURE(fault);
+  const Hub hub;
+  hub.set_fault(fmt::format("{} 1 1000 hub", fault));
+  CHECK(has(hub.place_.run_job(outputs_on_hub(), 6), message));
+  CHECK(hub.requests("/wrong") == 0);
+  CHECK(hub.requests("/smuggled") == 0);
+  CHECK(hub.commits() == 0);
+}
+
+TEST_CASE("a list of files that does not end, or returns to an earlier page, ends the run") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  const auto [fault, message] = GENERATE(table<const char*, const char*>(
+      {{"endless", "has more than 100 pages"}, {"repeated", "returns to an earlier page"}}));
+  hub.set_fault(fmt::format("{} 1 100000 hub", fault));
+  CHECK(has(hub.place_.run_job(outputs_on_hub(), 6), message));
+  CHECK(hub.requests("/api/models/org/model/tree") <= 100);
+}
+
+TEST_CASE("an error of the hub that repeats the token is shown without it") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  hub.set_fault(GENERATE("echo 1 1000 hub", "echo 2 1000 hub", "echo 3 1000 hub", "echo 4 1000 hub"));
+  CHECK(has(hub.place_.run_job(outputs_on_hub(), 6), "the hub says: 'not with Bearer ...'"));
+  CHECK_FALSE(hub.place_.tells());
+}
+
+TEST_CASE("a token that goes to this machine in the clear does not go through a proxy") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  write_text(hub.place_.file("job.yaml"), outputs_on_hub());
+  const ProcessResult run =
+      hub.place_.run_by({"/usr/bin/env", "http_proxy=http://127.0.0.1:1", "no_proxy="}, {"check", "job.yaml"});
+  CAPTURE(run.err);
+  CHECK(run.exit_code == 0);
+}

@@ -322,6 +322,40 @@ TEST_CASE("what a server refuses is one clear error, and nothing is left") {
   CHECK(fs::is_empty(uploads.bucket()));
 }
 
+TEST_CASE("a success that is not one of a bucket is an error, whichever request it answers") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const std::string kind = GENERATE("start", "part", "complete", "put");
+  const std::string fault = GENERATE("empty", "page", "hidden", "strange", "spaced", "cut");
+  CAPTURE(kind, fault);
+  Uploads uploads;
+  uploads.set_fault(fmt::format("{} 1 1000 {}", fault, kind));
+  const std::string job =
+      "version: 1\nmanifest: true\nsource: {gguf: model.gguf}\noutputs: [{gguf: 's3://models/a.gguf'}]\n";
+  uploads.place().run_job(job, 6);
+  CHECK(fs::exists(uploads.bucket() + "/a.gguf") == (kind == "put"));  // the manifest is put after the output
+  CHECK_FALSE(fs::exists(uploads.bucket() + "/a.gguf.manifest.json"));
+}
+
+TEST_CASE("a completion without a result counts if the object is there") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  uploads.set_fault(GENERATE("wordless 1 1000 complete", "wordless 1 1000 put", "foreign 1 1000 complete"));
+  uploads.place().run_job(Uploads::job("s3://models/a"));
+  uploads.check_same("a");
+  uploads.check_clean();
+}
+
+TEST_CASE("a list of parts that does not end, or returns to its beginning, ends the run") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  uploads.set_fault("full 3 1000 part");
+  uploads.place().run_job(Uploads::job("s3://models/a"), 6);
+  uploads.set_fault(GENERATE("endless 1 100000 list", "backwards 1 100000 list", "page 1 1000 list"));
+  CHECK(has(uploads.place().run_job(Uploads::job("s3://models/a"), 6), "the answer is not that of a bucket"));
+  CHECK(uploads.requests("GET", "uploadId") <= 400);  // of three files; one is tried again
+  CHECK(fs::is_empty(uploads.bucket()));
+}
+
 TEST_CASE("an output that is too large for an object is refused before anything is sent") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   Uploads uploads;

@@ -77,8 +77,7 @@ class Handler(hub.HubRequests, bucket.BucketRequests, http.server.BaseHTTPReques
 
     # ---- building blocks of responses ----
 
-    def refuse(self, status, headers=()):
-        body = b"<html>no</html>"
+    def refuse(self, status, headers=(), body=b"<html>no</html>"):
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)
@@ -216,6 +215,20 @@ class Handler(hub.HubRequests, bucket.BucketRequests, http.server.BaseHTTPReques
         self.serve(self.rest, send=10)
         self.wfile.flush()
         time.sleep(5)
+
+    def do_trickle(self):
+        """Faster than a server that stalls, but the file would take hours."""
+        size = os.path.getsize(os.path.join(ROOT, self.rest))
+        first, last = self.asked(size)
+        self.send_response(206)
+        self.send_header("ETag", '"trickle"')
+        self.send_header("Content-Range", f"bytes {first}-{last}/{size}")
+        self.send_header("Content-Length", str(last - first + 1))
+        self.end_headers()
+        for _ in range(200):
+            self.wfile.write(bytes(400))
+            time.sleep(0.1)
+        self.close_connection = True
 
     def do_silent(self):
         time.sleep(20)

@@ -205,6 +205,19 @@ TEST_CASE("Retry-After is obeyed") {
   CHECK(std::chrono::steady_clock::now() - begun >= 1s);
 }
 
+TEST_CASE("a server that is slow but never stalls does not hold a run for hours") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Served served;
+  Settings settings = quick();
+  settings.retries.attempts = 1;
+  settings.patience = {.connect = 500ms, .stall = 1s, .answer = 1s, .least_speed = 64 << 20};
+  const auto begun = std::chrono::steady_clock::now();
+  const auto source = served.open("trickle", settings);
+  REQUIRE_FALSE(source);
+  CHECK(source.error().code == ExitCode::kTransient);
+  CHECK(std::chrono::steady_clock::now() - begun < 10s);
+}
+
 TEST_CASE("a wait ends when the user stops the run") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const Served served;

@@ -14,41 +14,22 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_store.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/io/remote/header.h"
+#include "pipeline/io/remote/list_bounds.h"
+#include "pipeline/io/remote/part_map.h"
+#include "pipeline/io/remote/server_text.h"
+#include "pipeline/io/remote/xml.h"
 
 namespace ggufmill::remote {
 namespace {
 
-constexpr std::size_t kMaxReply = 8 << 20;  // of an XML body; a list of 1000 parts has some 200 KiB
+constexpr std::size_t kMaxReply = 4 << 20;  // of an XML body; a list of 1000 parts has some 200 KiB
+constexpr std::size_t kMaxName = 4096;      // of an upload or an ETag
 constexpr std::string_view kTokenHeader = "x-amz-meta-ggufmill-token";
 // A server may take minutes to put an object together.
 constexpr std::chrono::seconds kCompletionStall{300};
 constexpr std::string_view kUnreadable = "the server does not let this user read the bucket";
-
-// Returns the texts of all elements `<name>...</name>`, in order, not unescaped. Elements of the same name are not
-// nested in S3's replies.
-std::vector<std::string_view> elements(std::string_view xml, std::string_view name) {
-  std::vector<std::string_view> found;
-  const std::string open = fmt::format("<{}>", name), close = fmt::format("</{}>", name);
-  for (std::size_t at = 0; (at = xml.find(open, at)) != xml.npos;) {
-    const std::size_t begin = at + open.size(), end = xml.find(close, begin);
-    if (end == xml.npos) break;
-    found.push_back(xml.substr(begin, end - begin));
-    at = end + close.size();
-  }
-  return found;
-}
-
-std::string unescaped(std::string_view text) {
-  constexpr std::pair<std::string_view, char> kEntities[] = {
-      {"&quot;", '"'}, {"&#34;", '"'}, {"&apos;", '\''}, {"&#39;", '\''}, {"&lt;", '<'}, {"&gt;", '>'}, {"&amp;", '&'}};
-  std::string out;
-  while (!text.empty()) {
-    const auto entity = std::ranges::find_if(kEntities, [&](const auto& each) { return text.starts_with(each.first); });
-    out += entity == std::end(kEntities) ? text.front() : entity->second;
-    text.remove_prefix(entity == std::end(kEntities) ? 1 : entity->first.size());
-  }
-  return out;
-}
+constexpr std::string_view kNotOfBucket = "the answer is not that of a bucket";
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -67,16 +48,18 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-std::string element(std::string_view xml, std::string_view name) {
-  const auto found = elements(xml, name);
-  return found.empty() ? "" : unescaped(found.front());
-}
-
+// Returns 0 for anything but a decimal number that fits.
 template <class Number>
 Number number_of(std::string_view text) {
+  text = trimmed(text);
   Number number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : 0;
+}
+
+// Returns true if `name`, of an upload or an ETag, may be stored and sent back.
+bool is_usable_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxName && is_header_value(name) && !has_secret(name);
 }
 
 // Parts of a time in UTC, as written.
@@ -126,10 +109,10 @@ std::string query_encoded(std::string_view text) {
   return out;
 }
 
-// A code from a server that may appear in messages.
-std::string plain_code(std::string code) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  return code.size() <= 64 && std::ranges::all_of(code, is_letter) ? code : "";
+// Returns a code from a server that may appear in messages, or nothing.
+std::string plain_code(std::string_view code) {
+  code = trimmed(code);
+  return code.size() <= 64 && is_plain_name(code) && masked(code) == code ? std::string(code) : "";
 }
 
 RequestBody body_of(std::string_view text, std::string hash) {
@@ -148,6 +131,9 @@ std::string md5_of(std::string_view text) {
 bool is_one_of(std::string_view code, std::initializer_list<std::string_view> codes) {
   return std::ranges::count(codes, code) != 0;
 }
+
+// Returns true for an error that an earlier attempt, which succeeded, may have caused.
+bool is_unsure(long status) { return status == 404 || status == 409 || status == 412; }
 
 }  // namespace
 
@@ -175,6 +161,10 @@ struct Bucket::Call {
   std::string query{};
   std::vector<std::string> headers{};
   const RequestBody* body = nullptr;
+  // The root of the document that a success consists of; empty: a success has no document.
+  std::string_view result{};
+  bool has_etag = false;         // a success has an ETag
+  bool is_download = false;      // a success is the object, or a range of it
   bool is_about_bucket = false;  // not about the object
   bool is_once = false;          // as in Request
   std::optional<std::chrono::seconds> stall{};
@@ -182,12 +172,18 @@ struct Bucket::Call {
 
 struct Bucket::Reply {
   Answer answer{};
-  std::string xml{};   // beginning of the body
-  std::string code{};  // S3's error code; empty: none
+  std::string text{};                    // beginning of the body
+  std::optional<XmlElement> document{};  // the body, if it is XML
+  std::string code{};                    // S3's error code; empty: none
+  bool is_expected = false;              // as Call says that a success is
   unsigned attempts = 1;
 
   bool is_answered() const { return answer.outcome == Answer::Outcome::kAnswered; }
-  bool is_ok() const { return is_answered() && answer.status / 100 == 2 && code.empty(); }
+  bool has_success_status() const { return is_answered() && answer.status / 100 == 2; }
+  // A status alone is no success: whatever stands between may answer 200, and a bucket answers 200 before it knows the
+  // result of a request that takes long.
+  bool is_ok() const { return has_success_status() && is_expected; }
+  void read_body(const Call& call);
   // A reply to a request that may be repeated.
   bool may_pass() const {
     if (!is_answered()) return remote::may_pass(answer);
@@ -198,6 +194,20 @@ struct Bucket::Reply {
     return answer.status / 100 != 2 && answer.status != 507 && remote::may_pass(answer);
   }
 };
+
+void Bucket::Reply::read_body(const Call& call) {
+  if (has_success_status() && call.is_download) {
+    is_expected = answer.status == 200 || answer.status == 206;
+    return;
+  }
+  document = parse_xml(text);
+  const XmlElement* const error = !document                   ? nullptr
+                                  : document->name == "Error" ? &*document
+                                                              : document->child("Error");
+  if (error) code = plain_code(error->text_of("Code"));
+  if (error || (call.has_etag && !is_usable_name(answer.header("etag")))) return;
+  is_expected = call.result.empty() ? trimmed(text).empty() : document && document->name == call.result;
+}
 
 Result<Bucket> Bucket::open(const std::string& path) {
   BOOST_OUTCOME_TRY(Address address, s3().parse(path));
@@ -218,18 +228,17 @@ Bucket::Reply Bucket::ask_once(const Call& call, const Settings& settings) const
   if (!call.query.empty()) request.url += "?" + call.query;
   request.is_once = call.is_once;
   if (call.stall) request.patience.stall = *call.stall;
+  request.answer_bytes = kMaxReply;
   Reply reply;
   const auto take = [&](const Answer&, std::span<const std::byte> piece) {
-    const std::size_t bytes = std::min(piece.size(), kMaxReply - reply.xml.size());
-    reply.xml.append(reinterpret_cast<const char*>(piece.data()), bytes);
+    const std::size_t bytes = std::min(piece.size(), kMaxReply - reply.text.size());
+    reply.text.append(reinterpret_cast<const char*>(piece.data()), bytes);
     return bytes == piece.size();
   };
   reply.answer = send(request, take);
   if (!reply.is_answered()) return reply;
   if (const std::string date(reply.answer.header("date")); !date.empty()) *server_time_ = seconds_of_http_date(date);
-  // A request that takes long is answered with 200 before its result is known.
-  if (reply.answer.status / 100 != 2 || reply.xml.find("<Error>") != reply.xml.npos)
-    reply.code = plain_code(element(reply.xml, "Code"));
+  reply.read_body(call);
   return reply;
 }
 
@@ -252,6 +261,20 @@ Result<Bucket::Reply> Bucket::ask(const Call& call, const Settings& settings) co
   }
 }
 
+Error Bucket::malformed(const Call& call, const Reply& reply, std::string why) const {
+  const std::string expected = !call.result.empty() ? fmt::format("a complete <{}>", call.result)
+                               : call.has_etag      ? "an ETag and no content"
+                               : call.is_download   ? "the object"
+                                                    : "no content";
+  const std::string found = reply.document                ? "<" + printable(masked(reply.document->name)) + ">"
+                            : trimmed(reply.text).empty() ? "nothing"
+                                                          : quoted_answer(trimmed(reply.text), 60);
+  if (why.empty())
+    why = fmt::format("the server answered {} with {}; expected: {}", reply.answer.status, found, expected);
+  return {ExitCode::kIo, address_.text, fmt::format("{}: {}", call.what, kNotOfBucket), std::move(why),
+          "check the endpoint (AWS_ENDPOINT_URL_S3), and whether a proxy or a login page answers instead"};
+}
+
 Error Bucket::refused(const Call& call, const Reply& reply) const {
   const Answer& answer = reply.answer;
   if (!reply.is_answered()) {
@@ -267,6 +290,7 @@ Error Bucket::refused(const Call& call, const Reply& reply) const {
                  why.empty() ? "" : said, std::move(help)};
   };
   const std::string& code = reply.code;
+  if (reply.has_success_status() && code.empty()) return malformed(call, reply);
   if (answer.status >= 300 && answer.status < 400 && answer.status != 304)
     return error(ExitCode::kIo, "the bucket is in another region",
                  "set AWS_REGION to its region, or AWS_ENDPOINT_URL_S3 to its endpoint");
@@ -297,16 +321,17 @@ Error Bucket::refused(const Call& call, const Reply& reply) const {
 }
 
 bool Bucket::is_unreadable(const Error& error) { return error.what == kUnreadable; }
+bool Bucket::is_malformed(const Error& error) { return error.what.ends_with(kNotOfBucket); }
 
 Result<std::optional<StoredObject>> Bucket::find(const Settings& settings) const {
   // Not HEAD, whose reply has no error code.
-  const Call call{.what = "cannot look for the object", .headers = {"Range: bytes=0-0"}};
+  const Call call{.what = "cannot look for the object", .headers = {"Range: bytes=0-0"}, .is_download = true};
   BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
   const Answer& answer = reply.answer;
   if (reply.is_answered() && answer.status == 404 && reply.code != "NoSuchBucket") return std::nullopt;
   if (reply.code == "AccessDenied") return Error{ExitCode::kIo, address_.text, std::string(kUnreadable), "", ""};
   const bool is_empty = reply.is_answered() && answer.status == 416;  // an object without bytes
-  if (!is_empty && !(reply.is_answered() && answer.status / 100 == 2)) return refused(call, reply);
+  if (!is_empty && !reply.is_ok()) return refused(call, reply);
   StoredObject found;
   found.etag = answer.header("etag");
   found.token = ObjectToken::parse(answer.header(kTokenHeader));
@@ -319,13 +344,12 @@ Result<Bucket::Started> Bucket::start_upload(const ObjectToken& token, const Set
                   .method = "POST",
                   .query = "uploads=",
                   .headers = {fmt::format("{}: {}", kTokenHeader, token.text())},
+                  .result = "InitiateMultipartUploadResult",
                   .is_once = true};
   BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
   if (!reply.is_ok()) return refused(call, reply);
-  std::string upload = element(reply.xml, "UploadId");
-  if (upload.empty() || upload.size() > 4096)
-    return Error{ExitCode::kIo, address_.text, "cannot start the upload: the server did not name it", "",
-                 "check that the endpoint is an S3 server"};
+  std::string upload(trimmed(reply.document->text_of("UploadId")));
+  if (!is_usable_name(upload)) return malformed(call, reply, "the upload has no valid identifier");
   return Started{std::move(upload), reply.attempts == 1};
 }
 
@@ -335,31 +359,39 @@ Result<std::string> Bucket::put_part(const std::string& upload, unsigned number,
                   .method = "PUT",
                   .query = fmt::format("partNumber={}&uploadId={}", number, query_encoded(upload)),
                   .headers = {"Content-MD5: " + md5},
-                  .body = &body};
+                  .body = &body,
+                  .has_etag = true};
   BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
   if (!reply.is_ok()) return refused(call, reply);
-  std::string etag(reply.answer.header("etag"));
-  if (etag.empty())
-    return Error{ExitCode::kIo, address_.text, fmt::format("{}: the server did not send its ETag", call.what), "",
-                 "check that the endpoint is an S3 server"};
-  return etag;
+  return std::string(reply.answer.header("etag"));
 }
 
 Result<std::optional<std::vector<StoredPart>>> Bucket::list_parts(const std::string& upload,
                                                                   const Settings& settings) const {
   std::vector<StoredPart> parts;
+  ListBounds bounds(address_.text);
   for (unsigned after = 0;;) {
     const Call call{
         .what = "cannot list the parts of the upload",
-        .query = fmt::format("max-parts=1000&part-number-marker={}&uploadId={}", after, query_encoded(upload))};
+        .query = fmt::format("max-parts=1000&part-number-marker={}&uploadId={}", after, query_encoded(upload)),
+        .result = "ListPartsResult"};
     BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
     if (reply.is_answered() && reply.answer.status == 404 && reply.code != "NoSuchBucket") return std::nullopt;
     if (!reply.is_ok()) return refused(call, reply);
-    for (const std::string_view part : elements(reply.xml, "Part"))
-      parts.push_back({number_of<unsigned>(element(part, "PartNumber")), element(part, "ETag"),
-                       number_of<std::uint64_t>(element(part, "Size"))});
-    const unsigned last = parts.empty() ? 0 : parts.back().number;
-    if (element(reply.xml, "IsTruncated") != "true" || last <= after) return std::optional(std::move(parts));
+    unsigned last = after;
+    for (const XmlElement& part : reply.document->children) {
+      if (part.name != "Part") continue;
+      const auto number = number_of<unsigned>(part.text_of("PartNumber"));
+      const std::string_view etag = trimmed(part.text_of("ETag"));
+      if (number <= last || number > kMaxParts)
+        return malformed(call, reply, fmt::format("the numbers of parts are not ascending from 1 to {}", kMaxParts));
+      if (!is_usable_name(etag)) return malformed(call, reply, fmt::format("part {} has no valid ETag", number));
+      last = number;
+      parts.push_back({number, std::string(etag), number_of<std::uint64_t>(part.text_of("Size"))});
+    }
+    if (trimmed(reply.document->text_of("IsTruncated")) != "true") return std::optional(std::move(parts));
+    if (const Status bounded = bounds.add_page(last - after, std::to_string(last)); !bounded)
+      return malformed(call, reply, bounded.error().what);
     after = last;
   }
 }
@@ -373,8 +405,8 @@ Status Bucket::send_last(Call call, const ObjectToken& token, bool overwrite, co
     BOOST_OUTCOME_TRY(reply, ask(call, settings));
   }
   if (reply.is_ok()) return ok();
-  // An earlier attempt may have succeeded, although its answer was lost.
-  if (reply.is_answered() && (reply.answer.status == 404 || reply.answer.status == 409 || reply.answer.status == 412))
+  // This attempt, or an earlier one whose answer was lost, may have succeeded: the object shows it by its token.
+  if (reply.has_success_status() || (reply.is_answered() && is_unsure(reply.answer.status)))
     if (const auto there = find(settings); there && there.value() && there.value()->token == token) return ok();
   if (reply.answer.status == 412) {
     Error error = target_exists(address_.text);
@@ -396,6 +428,7 @@ Status Bucket::complete(const std::string& upload, std::span<const std::string> 
                     .query = "uploadId=" + query_encoded(upload),
                     .headers = {},
                     .body = &body,
+                    .result = "CompleteMultipartUploadResult",
                     .stall = kCompletionStall},
                    token, overwrite, settings);
 }
@@ -405,7 +438,8 @@ Status Bucket::put(std::string_view text, const ObjectToken& token, bool overwri
   return send_last({.what = "cannot upload the object",
                     .method = "PUT",
                     .headers = {fmt::format("{}: {}", kTokenHeader, token.text()), "Content-MD5: " + md5_of(text)},
-                    .body = &body},
+                    .body = &body,
+                    .has_etag = true},
                    token, overwrite, settings);
 }
 
@@ -426,13 +460,15 @@ Status Bucket::abort_others(const std::string& kept, std::int64_t from, std::int
                             const Settings& settings) const {
   const Call call{.what = "cannot list the uploads of the bucket",
                   .query = fmt::format("max-uploads=1000&prefix={}&uploads=", query_encoded(address_.path)),
+                  .result = "ListMultipartUploadsResult",
                   .is_about_bucket = true};
   BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
   if (!reply.is_ok()) return refused(call, reply);
-  for (const std::string_view upload : elements(reply.xml, "Upload")) {
-    const std::string id = element(upload, "UploadId");
-    const std::int64_t at = seconds_of_iso_time(element(upload, "Initiated"));
-    if (element(upload, "Key") != address_.path || id == kept || at < from || at > to) continue;
+  for (const XmlElement& upload : reply.document->children) {
+    if (upload.name != "Upload") continue;
+    const std::string id(trimmed(upload.text_of("UploadId")));
+    const std::int64_t at = seconds_of_iso_time(std::string(trimmed(upload.text_of("Initiated"))));
+    if (upload.text_of("Key") != address_.path || !is_usable_name(id) || id == kept || at < from || at > to) continue;
     BOOST_OUTCOME_TRY(abort(id, settings));
   }
   return ok();

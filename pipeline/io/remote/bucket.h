@@ -46,7 +46,8 @@ struct StoredObject {
 };
 
 // The place of an object that exists or is to be written. Every request is repeated after temporary failures, like
-// those for sources; exit code 75 after the last attempt. Permanent failures: exit code 2 if the object exists and may
+// those for sources; exit code 75 after the last attempt. A success counts only with the document, or the ETag, that S3
+// sends with it. Permanent failures: exit code 2 if the object exists and may
 // not be replaced, else 6. Thread-safe.
 class Bucket {
  public:
@@ -62,6 +63,9 @@ class Bucket {
   Result<std::optional<StoredObject>> find(const Settings& settings) const;
   // Returns true if find() fails because this user may write, but not read.
   static bool is_unreadable(const Error& error);
+  // Returns true if a call fails because the server answers a success that is not one of S3, such as a web page, or a
+  // list that S3 never sends.
+  static bool is_malformed(const Error& error);
 
   struct Started {
     std::string upload;
@@ -71,12 +75,13 @@ class Bucket {
   // Uploads a part; returns its ETag. The server checks `md5` (Base64).
   Result<std::string> put_part(const std::string& upload, unsigned number, const RequestBody& body,
                                const std::string& md5, const Settings& settings) const;
-  // Returns nullopt if the upload does not exist.
+  // Returns nullopt if the upload does not exist. The numbers are from 1 to kMaxParts, and ascend.
   Result<std::optional<std::vector<StoredPart>>> list_parts(const std::string& upload, const Settings& settings) const;
-  // Makes the object visible. Succeeds also if an earlier attempt has. `etags` has those of all parts, in order.
+  // Makes the object visible. If the answer is not a clear success, the object's token decides. `etags` has those of
+  // all parts, in order.
   Status complete(const std::string& upload, std::span<const std::string> etags, const ObjectToken& token,
                   bool overwrite, const Settings& settings) const;
-  // Uploads a whole object in one request.
+  // Uploads a whole object in one request; otherwise like complete().
   Status put(std::string_view text, const ObjectToken& token, bool overwrite, const Settings& settings) const;
   // Removes an upload and its parts; not an error if it does not exist.
   Status abort(const std::string& upload, const Settings& settings) const;
@@ -94,6 +99,8 @@ class Bucket {
   Reply ask_once(const Call& call, const Settings& settings) const;
   Result<Reply> ask(const Call& call, const Settings& settings) const;
   Error refused(const Call& call, const Reply& reply) const;
+  // `why` says what is wrong with the document; empty: it is another one, or missing.
+  Error malformed(const Call& call, const Reply& reply, std::string why = {}) const;
   Status send_last(Call call, const ObjectToken& token, bool overwrite, const Settings& settings) const;
 
   Address address_;

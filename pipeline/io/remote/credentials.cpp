@@ -6,6 +6,7 @@
 
 #include "pipeline/io/platform/process.h"
 #include "pipeline/io/remote/remote_scheme.h"
+#include "pipeline/io/remote/server_text.h"
 
 namespace ggufmill::remote {
 
@@ -21,6 +22,7 @@ Result<std::string> checked_secret(std::string secret, std::string_view from) {
   if (secret.size() > kMaxSecretLength || std::ranges::any_of(secret, [](char c) { return c <= 0x20 || c >= 0x7f; }))
     return usage_error(fmt::format("{} does not contain a valid token or key", from),
                        "it contains whitespace or other invalid characters, or is too long");
+  remember_secret(secret);
   return secret;
 }
 

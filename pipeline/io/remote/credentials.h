@@ -15,7 +15,8 @@ inline constexpr std::size_t kMaxSecretLength = 8192;  // bytes
 std::string environment(const char* name);
 // Returns the first of these variables that is set and not empty.
 std::string environment(std::initializer_list<const char*> names);
-// Returns `secret`. Exit code 2 if it is malformed; the message never contains it.
+// Returns `secret`, which messages will not show (remember_secret()). Exit code 2 if it is malformed; the message never
+// contains it.
 Result<std::string> checked_secret(std::string secret, std::string_view from);
 // Returns `text` without trailing slashes, or `otherwise` if it is empty. Exit code 2 if it is not the URL of a server.
 Result<std::string> endpoint_of(std::string text, std::string_view from, std::string_view otherwise);

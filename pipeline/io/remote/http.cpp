@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <ctime>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -14,6 +16,8 @@
 #include "pipeline/io/platform/files.h"
 #include "pipeline/io/remote/address.h"
 #include "pipeline/io/remote/credentials.h"
+#include "pipeline/io/remote/header.h"
+#include "pipeline/io/remote/server_text.h"
 
 namespace ggufmill::remote {
 
@@ -220,7 +224,11 @@ List set_headers(CURL* handle, const Request& request) {
     list.reset(longer);
   };
   add("Accept-Encoding: identity");  // offsets refer to the unencoded bytes
-  for (const std::string& header : request.headers) add(header);
+  for (const std::string& header : request.headers) {
+    const std::size_t colon = header.find(':');
+    const bool has_value = !trimmed(std::string_view(header).substr(colon + 1)).empty();
+    add(has_value ? header : header.substr(0, colon) + ";");  // libcurl's form of a header without a value
+  }
   if (request.key)
     for (const std::string& header :
          signing_headers(request.method, request.url, request.headers,
@@ -250,7 +258,27 @@ void set_method(CURL* handle, Exchange& exchange) {
   curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, request.method.c_str());
 }
 
+// Returns why a request may not be sent; empty if it may.
+std::string why_refused(const Request& request) {
+  if (!place_of_url(request.url)) return "the address is not a complete URL";
+  for (const std::string& header : request.headers)
+    if (std::string why = why_not_sent(std::string_view(header)); !why.empty()) return why;
+  return "";
+}
+
+// A token may be sent in the clear to this machine only, so not through a proxy.
+bool is_token_in_clear(const Request& request) {
+  const auto place = place_of_url(request.url);
+  return place && place->scheme == "http" && is_this_machine(*place) &&
+         std::ranges::any_of(request.headers,
+                             [](const std::string& header) { return header.starts_with("Authorization:"); });
+}
+
 }  // namespace
+
+std::chrono::milliseconds Patience::total(std::uint64_t bytes) const {
+  return connect + stall + answer + std::chrono::seconds(bytes / least_speed);
+}
 
 std::string_view Answer::header(std::string_view name) const {
   const auto found = std::ranges::find(headers, name, [](const auto& each) { return std::string_view(each.first); });
@@ -258,6 +286,8 @@ std::string_view Answer::header(std::string_view name) const {
 }
 
 Answer send(const Request& request, const BodySink& sink) {
+  if (std::string why = why_refused(request); !why.empty())
+    return {.problem = fmt::format("nothing was sent: {}", why)};
   // These outlive the handle, which refers to them until it is reset or cleaned up.
   Exchange exchange{nullptr, request, sink};
   char words[CURL_ERROR_SIZE] = "";
@@ -276,8 +306,12 @@ Answer send(const Request& request, const BodySink& sink) {
   curl_easy_setopt(handle, CURLOPT_FILETIME, 1L);
   curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, kPieceBytes);
   curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.patience.connect.count()));
-  curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1024L);
+  curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(request.patience.stall_speed));
   curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.patience.stall.count()));
+  const auto total = request.patience.total(request.answer_bytes + (request.body ? request.body->bytes : 0)).count();
+  curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS,
+                   static_cast<long>(std::min<std::int64_t>(total, std::numeric_limits<long>::max())));
+  if (is_token_in_clear(request)) curl_easy_setopt(handle, CURLOPT_NOPROXY, "*");
   curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);
   curl_easy_setopt(handle, CURLOPT_HEADERDATA, &exchange);
   curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_body);
@@ -298,7 +332,7 @@ Answer send(const Request& request, const BodySink& sink) {
     answer.problem = fmt::format("the server sent more than {} header lines", kMaxHeaderLines);
   }
   if (answer.outcome == Answer::Outcome::kBroken || answer.outcome == Answer::Outcome::kFailed)
-    answer.problem = has_plain_message(code, words) ? words : curl_easy_strerror(code);
+    answer.problem = has_plain_message(code, words) ? masked(words) : curl_easy_strerror(code);
   answer.is_certificate_refused = is_of_certificates(code);
   answer.connected = code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST &&
                      code != CURLE_COULDNT_RESOLVE_PROXY && code != CURLE_SSL_CONNECT_ERROR;
@@ -323,21 +357,44 @@ std::string http_libraries() {
   return text.substr(text.find('/') + 1);
 }
 
-std::string origin_of(const std::string& url) {
+std::optional<UrlPlace> place_of_url(const std::string& url) {
+  if (std::ranges::any_of(url, [](char c) { return c <= 0x20 || c >= 0x7f || c == '\\'; })) return {};
   const std::unique_ptr<CURLU, FreeUrl> parsed(curl_url());
   if (!parsed) throw std::bad_alloc();
   if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return {};
-  std::string origin;
-  for (const auto& [part, before] : {std::pair(CURLUPART_SCHEME, ""), {CURLUPART_HOST, "://"}, {CURLUPART_PORT, ":"}}) {
+  const auto part = [&](CURLUPart which) -> std::optional<std::string> {
     char* text = nullptr;
-    if (curl_url_get(parsed.get(), part, &text, CURLU_DEFAULT_PORT) != CURLUE_OK) return {};
-    origin += before;
-    origin += text;
+    if (curl_url_get(parsed.get(), which, &text, CURLU_DEFAULT_PORT) != CURLUE_OK) return {};
+    std::string copy(text);
     curl_free(text);
+    std::ranges::transform(copy, copy.begin(),
+                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    return copy;
+  };
+  const auto scheme = part(CURLUPART_SCHEME), host = part(CURLUPART_HOST), port = part(CURLUPART_PORT);
+  if (!scheme || !host || !port) return {};
+  return UrlPlace{*scheme, *host, *port, part(CURLUPART_USER) || part(CURLUPART_PASSWORD)};
+}
+
+std::string origin_of(const std::string& url) {
+  const auto place = place_of_url(url);
+  return place ? fmt::format("{}://{}:{}", place->scheme, place->host, place->port) : "";
+}
+
+bool is_this_machine(const UrlPlace& place) {
+  std::string_view rest = place.host;
+  if (rest == "localhost" || rest == "[::1]") return true;
+  for (int i = 0; i < 4; ++i) {
+    unsigned number = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    const auto digits = static_cast<std::size_t>(end - rest.data());
+    if (error != std::errc() || digits > 3 || number > 255 || (digits > 1 && rest[0] == '0')) return false;
+    if (i == 0 && number != 127) return false;
+    rest.remove_prefix(digits);
+    if (i < 3 && !rest.starts_with('.')) return false;
+    rest.remove_prefix(i < 3 ? 1 : 0);
   }
-  std::ranges::transform(origin, origin.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return origin;
+  return rest.empty();
 }
 
 }  // namespace ggufmill::remote

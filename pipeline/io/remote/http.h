@@ -21,10 +21,17 @@ namespace ggufmill::remote {
 // Returns false if the program was built without libcurl; no function below is then called.
 bool is_http_available();
 
-// Timeouts after which a server counts as unreachable.
+// Timeouts after which a server counts as unreachable. A request may take total(), however slowly its bytes trickle in;
+// it grows with what the request transfers, so that it suits outputs of terabytes.
 struct Patience {
   std::chrono::milliseconds connect{20'000};
-  std::chrono::seconds stall{30};  // maximum time below 1 KiB per second
+  std::chrono::seconds stall{30};        // maximum time below `stall_speed`
+  std::uint64_t stall_speed = 1 << 10;   // bytes per second
+  std::chrono::seconds answer{300};      // for a request and its response without their contents
+  std::uint64_t least_speed = 16 << 10;  // bytes per second, on average over the request; not 0
+
+  // Returns the longest time of a request that transfers this many bytes in both directions together.
+  std::chrono::milliseconds total(std::uint64_t bytes) const;
 };
 
 // Bytes that a request sends.
@@ -37,8 +44,8 @@ struct RequestBody {
 };
 
 struct Request {
-  std::string url;
-  std::vector<std::string> headers{};  // "Name: value"
+  std::string url;                     // complete, with its scheme
+  std::vector<std::string> headers{};  // "Name: value"; why_not_sent() decides which are allowed
   std::optional<SigningKey> key{};
   Patience patience{};
   const std::atomic<bool>* stop = nullptr;       // cancels the request once set; null: never
@@ -47,6 +54,7 @@ struct Request {
   const RequestBody* body = nullptr;  // with PUT and POST; null: none. Must outlive the call
   // Sent at most once. Otherwise libcurl sends a request again if an idle connection turns out to be closed.
   bool is_once = false;
+  std::uint64_t answer_bytes = 1 << 20;  // expected in the response at most, for Patience::total()
 };
 
 struct Answer {
@@ -74,9 +82,10 @@ struct Answer {
 // Receives the body piece by piece, once the headers of `answer` are available. Returns false if no more is wanted.
 using BodySink = std::function<bool(const Answer& answer, std::span<const std::byte> piece)>;
 
-// Sends a request, without following redirects. Connections are kept for later requests to the same server. Proxies
-// are taken from the environment (https_proxy, no_proxy, ...), certificates from certificate_file() and SSL_CERT_DIR.
-// Thread-safe; throws only std::bad_alloc.
+// Sends a request, without following redirects. One with an address or a header that is not allowed is not sent
+// (kFailed). A token that goes to this machine over plain HTTP goes there directly, not through a proxy. Connections
+// are kept for later requests to the same server. Proxies are taken from the environment (https_proxy, no_proxy, ...),
+// certificates from certificate_file() and SSL_CERT_DIR. Thread-safe; throws only std::bad_alloc.
 Answer send(const Request& request, const BodySink& sink);
 
 // Returns the file of the certificates that servers are checked with: CURL_CA_BUNDLE, SSL_CERT_FILE, that of libcurl or
@@ -87,7 +96,18 @@ std::string certificate_file();
 // Returns libcurl and the libraries that it uses: "7.88.1 OpenSSL/3.0.17 zlib/1.2.13"; empty without libcurl.
 std::string http_libraries();
 
+// The parts of a URL that decide where a request goes, in lower case.
+struct UrlPlace {
+  std::string scheme, host, port;  // host: an IPv6 address is in brackets
+  bool has_user = false;           // a user or a password
+};
+// Returns nullopt if `url` is not an absolute URL of printable ASCII characters, as libcurl understands it.
+std::optional<UrlPlace> place_of_url(const std::string& url);
+
 // Returns "https://HOST:PORT", the scope to which credentials may be sent; empty if `url` is not a URL.
 std::string origin_of(const std::string& url);
+
+// Returns true if the host is this machine: localhost, ::1, or an address of 127.0.0.0/8 in numbers.
+bool is_this_machine(const UrlPlace& place);
 
 }  // namespace ggufmill::remote

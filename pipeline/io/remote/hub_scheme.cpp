@@ -11,14 +11,16 @@
 #include <set>
 #include <utility>
 
+#include "pipeline/core/json.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/child_environment.h"
-#include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 #include "pipeline/io/remote/credentials.h"
 #include "pipeline/io/remote/hub.h"
+#include "pipeline/io/remote/list_bounds.h"
 #include "pipeline/io/remote/remote_source.h"
+#include "pipeline/io/remote/server_text.h"
 
 namespace ggufmill::remote {
 namespace {
@@ -58,9 +60,8 @@ class Kept {
 
 // Returns true if nobody else can read data sent there: HTTPS, or this machine.
 bool is_private(const std::string& url) {
-  const std::string origin = origin_of(url);
-  return origin.starts_with("https://") || origin.starts_with("http://localhost:") ||
-         origin.starts_with("http://127.") || origin.starts_with("http://[::1]:");
+  const auto place = place_of_url(url);
+  return place && (place->scheme == "https" || (place->scheme == "http" && is_this_machine(*place)));
 }
 
 // Returns the path of the file that `hf auth login` writes.
@@ -117,10 +118,13 @@ Result<std::string> document_at(const Address& address, const Access& access, co
     Place place{access, false};
     const auto take = [&](const Answer&, std::span<const std::byte> piece) {
       text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-      return text.size() <= kMaxJsonBytes;
+      return text.size() <= kMaxHubAnswer;
     };
-    BOOST_OUTCOME_TRY(const Answer answer, follow(place, address, {}, settings, take, [](const Answer&) {}));
-    if (text.size() > kMaxJsonBytes) return input_error(address.text, "the hub's answer is larger than 64 MiB");
+    BOOST_OUTCOME_TRY(const Answer answer,
+                      follow(
+                          place, address, {}, settings, take, [](const Answer&) {}, kMaxHubAnswer));
+    if (text.size() > kMaxHubAnswer)
+      return input_error(address.text, fmt::format("the hub's answer is larger than {}", human_bytes(kMaxHubAnswer)));
     if (answer.outcome == Answer::Outcome::kAnswered && answer.status == 200) return text;
     BOOST_OUTCOME_TRY(attempts.wait_after(answer, place.access));
   }
@@ -193,10 +197,11 @@ Result<Listing> Hub::parse_listing(const Address& address, std::string_view text
   if (!commit || !address.at(*commit).is_pinned() || !files)
     return input_error(address.text, "the hub's answer does not name a commit or files",
                        "is HF_ENDPOINT the endpoint of a hub?");
+  BOOST_OUTCOME_TRY(ListBounds(address.text).add_page(files->size(), ""));
   Listing listing{std::string(*commit), {}};
   for (const boost::json::value& each : *files) {
     const auto name = json_string(each, "rfilename");
-    if (!name || !parse(address.file(*name).text))
+    if (!name || has_secret(*name) || !parse(address.file(*name).text))
       return input_error(address.text, "the hub's answer contains an invalid file name");
     listing.files.emplace_back(*name);
   }

@@ -9,6 +9,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/io_service.h"
+#include "pipeline/io/remote/server_text.h"
 #include "pipeline/io/transfer.h"
 
 namespace ggufmill::remote {
@@ -94,7 +95,7 @@ Status RemoteSource::read_headers(const Answer& answer, const Place& place, std:
   if (!range)
     return input_error(address_.text,
                        fmt::format("the server does not report which part of the file it sends (Content-Range {})",
-                                   quoted_name(stated)),
+                                   quoted_answer(stated)),
                        std::string(kDownload));
   BOOST_OUTCOME_TRY(SourceFile found, version_of(answer, place, range->total));
   if (known && !is_same(*known, found)) return changed(*known, found);
@@ -123,8 +124,9 @@ Result<RemoteSource::Attempt> RemoteSource::ask(std::uint64_t offset, std::span<
   const bool was_redirected = at.is_redirected;
   Status read = ok();
   std::size_t drained = 0;
+  const bool may_be_whole = !known && offset == 0 && address_.scheme->has_revisions();
   const auto take = [&](const Answer& answer, std::span<const std::byte> piece) {
-    if (answer.status == 200 && !known && offset == 0 && address_.scheme->has_revisions()) {
+    if (answer.status == 200 && may_be_whole) {
       attempt.whole.insert(attempt.whole.end(), piece.begin(), piece.end());
       return attempt.whole.size() <= kMaxWhole;
     }
@@ -144,7 +146,8 @@ Result<RemoteSource::Attempt> RemoteSource::ask(std::uint64_t offset, std::span<
     if (origin_of(at.access.url) == origin_of(origin_.access.url)) remember(answer);
   };
   const std::vector<std::string> range = {fmt::format("Range: bytes={}-{}", offset, offset + into.size() - 1)};
-  BOOST_OUTCOME_TRY(attempt.answer, follow(at, address_, range, settings_, take, look));
+  const std::uint64_t most = may_be_whole ? std::max(into.size(), kMaxWhole) : into.size();
+  BOOST_OUTCOME_TRY(attempt.answer, follow(at, address_, range, settings_, take, look, most));
   BOOST_OUTCOME_TRY(read);
   attempt.access = at.access;
   const Answer& answer = attempt.answer;

@@ -8,6 +8,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_store.h"
+#include "pipeline/io/remote/server_text.h"
 
 namespace ggufmill::remote {
 namespace {
@@ -40,29 +41,39 @@ std::string describe(const Answer& answer) {
 
 }  // namespace
 
+Status check_named_url(const Address& address, const std::string& from, const std::string& to, std::string_view verb) {
+  const auto place = place_of_url(to), origin = place_of_url(from);
+  if (!place) return input_error(address.text, fmt::format("the server {} to an invalid URL", verb));
+  if (place->scheme != "https" && place->scheme != "http")
+    return input_error(
+        address.text,
+        fmt::format("the server {} to an address with the unknown scheme {}", verb, quoted_answer(place->scheme)),
+        "only https and http are supported");
+  if (place->has_user)
+    return input_error(address.text, fmt::format("the server {} to an address with a user or a password", verb));
+  if (place->scheme != "https" && (!origin || origin->scheme == "https"))
+    return input_error(address.text, fmt::format("the server {} from https to an unencrypted address", verb),
+                       "the data could be read or modified in transit");
+  return ok();
+}
+
 Result<Answer> follow(Place& place, const Address& address, const std::vector<std::string>& headers,
-                      const Settings& settings, const BodySink& sink, const std::function<void(const Answer&)>& look) {
+                      const Settings& settings, const BodySink& sink, const std::function<void(const Answer&)>& look,
+                      std::uint64_t answer_bytes) {
   for (unsigned redirects = 0;; ++redirects) {
     Request request{place.access.url, headers, place.access.key, settings.patience, settings.stop, settings.abandoned};
     request.headers.insert(request.headers.end(), place.access.headers.begin(), place.access.headers.end());
+    request.answer_bytes = answer_bytes;
     Answer answer = send(request, sink);
     if (!is_redirect(answer)) return answer;
     look(answer);
     if (place.access.key)
       return input_error(address.text, "the bucket is in another region",
                          "set AWS_REGION to its region, or AWS_ENDPOINT_URL_S3 to its endpoint");
-    const std::string from = origin_of(place.access.url), to = origin_of(answer.redirect);
-    if (to.empty()) return input_error(address.text, "the server redirects to an invalid URL");
-    if (const std::string scheme = to.substr(0, to.find(':')); scheme != "https" && scheme != "http")
-      return input_error(address.text,
-                         fmt::format("the server redirects to an address with the unknown scheme '{}'", scheme),
-                         "only redirects to https and http are supported");
-    if (from.starts_with("https:") && !to.starts_with("https:"))
-      return input_error(address.text, "the server redirects from https to an unencrypted address",
-                         "the data could be modified in transit");
+    BOOST_OUTCOME_TRY(check_named_url(address, place.access.url, answer.redirect, "redirects"));
     if (redirects == kMaxRedirects)
       return input_error(address.text, fmt::format("the server redirects more than {} times", kMaxRedirects));
-    if (from != to) {
+    if (origin_of(place.access.url) != origin_of(answer.redirect)) {
       place.access.headers.clear();
       place.access.is_anonymous = true;
     }

@@ -36,12 +36,18 @@ struct Place {
   bool is_redirected = false;  // the URL comes from a server, and may contain a key
 };
 
+// The rule for every address that a server names: where it redirects to, and where it wants content to be sent. Exit
+// code 4 unless `to` is a complete http or https URL without user and password, and https if `from` is, the address
+// that was asked. `verb` is what the server did, for the message: "redirects".
+Status check_named_url(const Address& address, const std::string& from, const std::string& to, std::string_view verb);
+
 // Follows up to 10 redirects, and sets `place` to the location that responded. Credentials are sent to their own origin
 // (scheme, host and port) only, and never after a redirect to another one. `look` is called with each redirect
-// response. Exit code 4 for a redirect from HTTPS to HTTP or to something that is not an HTTP(S) URL, for too many
+// response; `answer_bytes` as in Request. Exit code 4 for a redirect that check_named_url() refuses, for too many
 // redirects, and for a bucket that redirects.
 Result<Answer> follow(Place& place, const Address& address, const std::vector<std::string>& headers,
-                      const Settings& settings, const BodySink& sink, const std::function<void(const Answer&)>& look);
+                      const Settings& settings, const BodySink& sink, const std::function<void(const Answer&)>& look,
+                      std::uint64_t answer_bytes);
 
 // Returns true if the request failed in a way that may be temporary, so that another attempt may succeed.
 bool may_pass(const Answer& answer);

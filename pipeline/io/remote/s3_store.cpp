@@ -121,7 +121,8 @@ std::string S3Store::why_not_attachable(const StoredFile& file, const std::strin
   if (!record || record->upload.empty()) return because("was not started");
   if (record->bytes != file.bytes) return because("has a different size");
   const auto parts = bucket.value().list_parts(record->upload, {});
-  if (!parts && parts.error().code == ExitCode::kTransient) return {};  // attach() reports it
+  // attach() reports these
+  if (!parts && (parts.error().code == ExitCode::kTransient || Bucket::is_malformed(parts.error()))) return {};
   if (!parts) return because("cannot be examined: " + parts.error().what);
   if (!parts.value()) return because("has expired, or another program has aborted it");
   return {};

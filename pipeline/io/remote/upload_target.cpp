@@ -8,6 +8,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/remote/part_map.h"
+#include "pipeline/io/remote/server_text.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/io/threads.h"
 
@@ -56,7 +57,7 @@ Result<Target> start_target(const StoredFile& file, const StoreOptions& options,
   const auto abort = [&](const RecordText& left) -> Status {
     Status aborted = abort_left(target.bucket, left);
     if (aborted || aborted.error().code != ExitCode::kIo) return aborted;
-    warn(fmt::format("{}: the upload {} of an earlier run stays: {}", target.bucket.path(), quoted_name(left.upload),
+    warn(fmt::format("{}: the upload {} of an earlier run stays: {}", target.bucket.path(), quoted_answer(left.upload),
                      aborted.error().what));
     return ok();
   };
