@@ -120,6 +120,11 @@ struct Expression {
   const RepackFunction* repack = nullptr;
   std::vector<float> values;  // kConstant, F32
 
+  // Set when a node is created, which fails beyond these limits, so that walks over an expression end.
+  static constexpr std::uint32_t kMaxNodes = 1 << 18, kMaxDepth = 1024;
+  std::uint32_t nodes = 1;  // of the expression; one that is used several times counts each time
+  std::uint32_t depth = 1;  // nodes between the result and the farthest source, both included
+
   std::uint64_t row_bytes() const { return ggufmill::row_bytes(*type, shape); }
   std::uint64_t grain_bytes() const { return ggufmill::grain_bytes(*type, shape.columns()); }
   std::uint64_t bytes() const { return row_bytes() * shape.rows(); }

@@ -41,6 +41,26 @@ TEST_CASE("a stack adds one dimension to inputs of equal type and shape") {
   CHECK(shape(stack({leaf("F16", {2, 2, 2, 2})})) == "stack: inputs must have the same rank, from 1 to 3");
 }
 
+TEST_CASE("an expression that doubles itself is refused before it becomes too large to walk over") {
+  Result<ExpressionRef> doubled = leaf("F16", {8, 1});
+  for (int i = 0; i < 24 && doubled; ++i) doubled = concat({doubled.value(), doubled.value()}, 1);
+  CHECK(shape(doubled) == "concat: a tensor is made by more than 262144 operations, or by more than 1024 in a row");
+}
+
+TEST_CASE("a chain of operations is refused before it becomes too deep to walk down") {
+  Result<ExpressionRef> chain = leaf("F32", {8, 2});
+  for (int i = 0; i < 2000 && chain; ++i) chain = concat({chain.value(), leaf("F32", {8, 1})}, 1);
+  CHECK_FALSE(chain);
+}
+
+TEST_CASE("expressions have the same values if they do the same to the same bytes, whatever their nodes") {
+  const auto made = [](std::uint64_t offset) { return slice(leaf("F16", {8, 3}, offset), 1, 1, 2).value(); };
+  CHECK(has_same_values(*made(0), *made(0)));
+  CHECK_FALSE(has_same_values(*made(0), *made(48)));
+  CHECK_FALSE(has_same_values(*made(0), *slice(leaf("F16", {8, 3}), 1, 0, 2).value()));
+  CHECK_FALSE(has_same_values(*made(0), *leaf("F16", {8, 2}, 16)));
+}
+
 TEST_CASE("concatenation adds up one dimension") {
   CHECK(shape(concat({leaf("F16", {8, 3}), leaf("F16", {8, 5})}, 1)) == "8 x 8");
   CHECK(shape(concat({leaf("Q8_0", {32, 3}), leaf("Q8_0", {64, 3})}, 0)) == "96 x 3");

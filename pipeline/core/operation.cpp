@@ -93,6 +93,16 @@ Result<ExpressionRef> made(Expression node) {
                                                   "{{recipe: COPY, repack: plain}}",
                                                   input->type->name, input->type->plain->name));
   BOOST_OUTCOME_TRY(check_shape(node.operation, *node.type, node.shape));
+  std::uint64_t nodes = 1;
+  for (const ExpressionRef& input : node.inputs) {
+    nodes += input->nodes;
+    node.depth = std::max(node.depth, input->depth + 1);
+  }
+  if (nodes > Expression::kMaxNodes || node.depth > Expression::kMaxDepth)
+    return broken(node.operation,
+                  fmt::format("a tensor is made by more than {} operations, or by more than {} in a row",
+                              Expression::kMaxNodes, Expression::kMaxDepth));
+  node.nodes = static_cast<std::uint32_t>(nodes);
   return ExpressionRef(std::make_shared<const Expression>(std::move(node)));
 }
 
