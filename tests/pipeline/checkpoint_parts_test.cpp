@@ -11,6 +11,7 @@
 #include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/checkpoint_maker.h"
+#include "tests/support/checkpoint_parts.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/shared_data.h"
@@ -51,32 +52,6 @@ std::string fault(const std::string& source, const std::string& outputs) {
 
 bool has_specs() { return shared_data() && fs::exists(*shared_data() / "hf-more"); }
 
-// A checkpoint with a text model, encoders of images, and a layer that predicts further tokens: the text model of one
-// case in ../shared/hf-more with the encoders of another.
-json::value spec_with_all_parts(const fs::path& specs) {
-  json::value spec = json::parse(read_text(specs / "draft-qwen3.5-mtp.json"));
-  const json::value other = json::parse(read_text(specs / "mm-qwen3.5.json"));
-  const auto is_of_encoder = [](const json::value& tensor) {
-    return tensor.at(0).as_string().find(".visual.") != json::string::npos;
-  };
-  spec.at("config").as_object()["vision_config"] = other.at("config").at("vision_config");
-  spec.as_object()["files"] = other.at("files");
-  json::array tensors;
-  for (const json::value& tensor : spec.at("tensors").as_array())
-    if (!is_of_encoder(tensor)) tensors.push_back(tensor);
-  for (const json::value& tensor : other.at("tensors").as_array())
-    if (is_of_encoder(tensor)) tensors.push_back(tensor);
-  spec.as_object()["tensors"] = std::move(tensors);
-  return spec;
-}
-
-// Creates the checkpoint in `parent`; empty if the shared data is missing.
-std::string checkpoint_with_all_parts(const TempDir& parent) {
-  if (!has_specs()) return {};
-  const fs::path shared = shared_data().value();
-  return make_checkpoint(shared / "hf", spec_with_all_parts(shared / "hf-more" / "specs"), parent.path());
-}
-
 // Returns the error for a draft whose config.json or that of its target has another value; empty if there is none.
 std::string draft_fault(const std::string& name,
                         const std::function<void(json::value& draft, json::value& target)>& change) {
@@ -114,7 +89,7 @@ std::string tiny_gguf(const TempDir& folder) {
 
 TEST_CASE("parts from one read equal those of separate runs") {
   const TempDir folder;
-  const std::string checkpoint = checkpoint_with_all_parts(folder);
+  const std::string checkpoint = checkpoint_with_all_parts(folder.path());
   if (checkpoint.empty()) GGUFMILL_SKIP("no ../shared/hf-more");
   const std::string source = fmt::format("{{huggingface: {{path: {}, outtype: bf16, defaults: none}}}}", checkpoint);
   const auto output = [&](const std::string& name, const std::string& more) {
@@ -149,7 +124,7 @@ TEST_CASE("parts from one read equal those of separate runs") {
 
 TEST_CASE("the parts of a checkpoint are listed whichever of them is asked for") {
   const TempDir folder;
-  const std::string checkpoint = checkpoint_with_all_parts(folder);
+  const std::string checkpoint = checkpoint_with_all_parts(folder.path());
   if (checkpoint.empty()) GGUFMILL_SKIP("no ../shared/hf-more");
   const auto parts = [&](const std::string& options, const std::string& part) {
     const auto plan = planned(fmt::format("{{huggingface: {{path: {}{}}}}}", checkpoint, options),
@@ -171,7 +146,7 @@ TEST_CASE("the parts of a checkpoint are listed whichever of them is asked for")
 
 TEST_CASE("an error of a shared stage names the part") {
   const TempDir folder;
-  const std::string checkpoint = checkpoint_with_all_parts(folder);
+  const std::string checkpoint = checkpoint_with_all_parts(folder.path());
   if (checkpoint.empty()) GGUFMILL_SKIP("no ../shared/hf-more");
   const std::string error =
       fault(fmt::format("{{huggingface: {}}}\nstages: [{{prune: {{layers: [3]}}}}]", checkpoint),
@@ -251,7 +226,7 @@ TEST_CASE("values of a preprocessor that do not fit its encoder") {
 
 TEST_CASE("a part that the checkpoint does not have") {
   const TempDir folder;
-  std::string checkpoint = checkpoint_with_all_parts(folder);
+  std::string checkpoint = checkpoint_with_all_parts(folder.path());
   if (checkpoint.empty()) GGUFMILL_SKIP("no ../shared/hf-more");
   json::value config = json::parse(read_text(fs::path(checkpoint) / "config.json"));
   config.as_object()["architectures"] = json::array{"LlamaForCausalLM"};
