@@ -14,8 +14,13 @@ namespace ggufmill::simd {
 struct Line {
   Floats scale, minimum;
   Floats inverse, origin;
+  Mask bounds_first = hn::FirstN(kFloats, 0);  // lanes that clamp before rounding (reference::AffineSearch)
 
-  Ints level(Floats x, int limit) const { return clamp(nearest_ints(inverse * (x - origin)), 0, limit); }
+  Ints level(Floats x, int limit) const {
+    const Floats value = inverse * (x - origin);
+    const Floats bounded = or_zero(value > floats(0), lesser(value, floats(static_cast<float>(limit))));
+    return clamp(nearest_ints(choose(bounds_first, bounded, value)), 0, limit);
+  }
 };
 
 // Sums over a group with weights w, levels l and values x: the sums of w, w * x, w * l, w * l * l and w * l * x.
@@ -85,11 +90,13 @@ class LineSearch {
 
   void run(const reference::AffineSearch& search, Line* best) {
     start(best, search.least_range);
+    const Mask bounds_first = hn::FirstN(kFloats, search.bounds_first ? kLanes : 0);
     for (int step = 0; step <= search.last; ++step) {
       const float reach = search.first + search.step * static_cast<float>(step) + float{kLimit};
       for (int g = 0; g < kGroups; ++g) {
         tried_[g].inverse = floats(reach) / (high_[g] - best[g].minimum);
         tried_[g].origin = best[g].minimum;
+        tried_[g].bounds_first = bounds_first;
       }
       fit_levels();
       Mask fixed[kGroups];
@@ -213,6 +220,7 @@ class LineSearch {
     best.minimum = choose(better, tried_[g].minimum, best.minimum);
     best.inverse = choose(better, tried_[g].inverse, best.inverse);
     best.origin = choose(better, tried_[g].origin, best.origin);
+    best.bounds_first = hn::Or(best.bounds_first, hn::And(better, tried_[g].bounds_first));
   }
 
   const float* x_;
