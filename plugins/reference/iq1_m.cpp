@@ -16,8 +16,8 @@ constexpr float kFudge = 1.1125f;  // factor of the stored scale
 
 const std::array<float, 3>& values_of(unsigned ways, int group) { return kShiftedValues[ways >> (1 - group) & 1]; }
 
-// Sums over the first elements of a sub-block in sorted order, one list for each group: entry j of a list covers those of
-// the first j elements that are in the group.
+// Sums over the first elements of a sub-block in sorted order, one list for each group: entry j of a list covers those
+// of the first j elements that are in the group.
 struct SortedSums {
   float wx[2][kSub + 1] = {};
   float w[2][kSub + 1] = {};

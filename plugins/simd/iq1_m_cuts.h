@@ -10,8 +10,8 @@ inline constexpr int kIq1MSub = 16;
 // Shift combinations of a sub-block's two groups; bit 1: first one down, bit 0: second.
 inline constexpr unsigned kIq1MWays = 4;
 
-// Sums over the first elements of a sub-block in sorted order, for each group (SortedSums of the reference). The products
-// of the sums with factors are stored as well, where they enter the sums of a cut.
+// Sums over the first elements of a sub-block in sorted order, for each group (SortedSums of the reference). The
+// products of the sums with factors are stored as well, where they enter the sums of a cut.
 class Iq1MSums {
  public:
   explicit Iq1MSums(const SortedLanes<kIq1MSub>& sorted) {
@@ -73,8 +73,7 @@ inline LaneCut best_iq1_m_cut(const Iq1MSums& sums) {
     for (int group = 0; group < 2; ++group) {
       low_wx[group] = sums.wx(group, low);
       for (unsigned shift = 0; shift < 2; ++shift)
-        low_qq[group][shift] =
-            total_qq[group][shift] + sums.w(group, low) * floats(Iq1MSums::square_step(shift, 0));
+        low_qq[group][shift] = total_qq[group][shift] + sums.w(group, low) * floats(Iq1MSums::square_step(shift, 0));
     }
     for (int high = low; high <= kIq1MSub; ++high) {
       Floats xq[2][2], qq[2][2];

@@ -42,7 +42,8 @@ void fill(Distribution distribution, std::uint64_t seed, std::uint64_t start, st
 // Returns these values as a vector; throws std::invalid_argument for an unknown name.
 std::vector<float> values(std::string_view distribution, std::uint64_t seed, std::uint64_t start, std::uint64_t count);
 
-// Returns importance weights, one per column, none of which is negative. Throws std::invalid_argument for an unknown kind:
+// Returns importance weights, one per column, none of which is negative. Throws std::invalid_argument for an unknown
+// kind:
 //   yes         strictly positive
 //   holes       +0 in every third run of 32 columns
 //   one-in-16   +0 except in one column of each run of 16; one-in-256 likewise
