@@ -90,13 +90,16 @@ class LineSearch {
 
   void run(const reference::AffineSearch& search, Line* best) {
     start(best, search.least_range);
-    const Mask bounds_first = hn::FirstN(kFloats, search.bounds_first ? kLanes : 0);
+    Floats first_least[kGroups];
+    for (int g = 0; g < kGroups; ++g) {
+      first_least[g] = least_[g];
+      tried_[g].bounds_first = hn::FirstN(kFloats, search.bounds_first ? kLanes : 0);
+    }
     for (int step = 0; step <= search.last; ++step) {
       const float reach = search.first + search.step * static_cast<float>(step) + float{kLimit};
       for (int g = 0; g < kGroups; ++g) {
         tried_[g].inverse = floats(reach) / (high_[g] - best[g].minimum);
         tried_[g].origin = best[g].minimum;
-        tried_[g].bounds_first = bounds_first;
       }
       fit_levels();
       Mask fixed[kGroups];
@@ -107,6 +110,7 @@ class LineSearch {
     }
     // A flat group has no scale. Its levels are 0.
     for (int g = 0; g < kGroups; ++g) {
+      best[g].bounds_first = hn::And(tried_[g].bounds_first, least_[g] < first_least[g]);  // not of the first line
       best[g].scale = hn::IfThenZeroElse(flat_[g], best[g].scale);
       best[g].minimum = choose(flat_[g], low_[g], best[g].minimum);
       best[g].inverse = hn::IfThenZeroElse(flat_[g], best[g].inverse);
@@ -158,7 +162,14 @@ class LineSearch {
   }
 
   void fit_levels() {
-    with_level<kLimit>(rounding(), [&](const auto& level_of) { sum_levels(level_of); });
+    const Rounding method = rounding();
+    if (HWY_UNLIKELY(method == Rounding::kExact)) return fit_exact_levels();
+    with_level<kLimit>(method, [&](const auto& level_of) { sum_levels(level_of); });
+  }
+
+  // Not inlined, as it is rarely needed.
+  HWY_NOINLINE void fit_exact_levels() {
+    with_level<kLimit>(Rounding::kExact, [&](const auto& level_of) { sum_levels(level_of); });
   }
 
   // The loop uses only local variables, which stores through a pointer cannot change.
@@ -220,7 +231,6 @@ class LineSearch {
     best.minimum = choose(better, tried_[g].minimum, best.minimum);
     best.inverse = choose(better, tried_[g].inverse, best.inverse);
     best.origin = choose(better, tried_[g].origin, best.origin);
-    best.bounds_first = hn::Or(best.bounds_first, hn::And(better, tried_[g].bounds_first));
   }
 
   const float* x_;
