@@ -12,6 +12,7 @@
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/output_target.h"
 #include "stages/gguf/gguf.h"
+#include "stages/importance/activation_statistics.h"
 
 namespace ggufmill {
 namespace {
@@ -52,6 +53,7 @@ class Merge {
     for (const WeightedFile& part : parts_) read.insert(read.end(), part.file.files.begin(), part.file.files.end());
     BOOST_OUTCOME_TRY(check_written({options_.output, "output"}, read, options_.overwrite));
     BOOST_OUTCOME_TRY(all_, add_up(parts_, options_.chunk_size));
+    merged_.warnings = all_.warnings;
     for (const MergedEntry& sum : all_.entries)
       if (const std::size_t unseen = empty(sum); unseen != 0)
         merged_.warnings.push_back(fmt::format("{}: {} of {} parts saw no token{}", printable(sum.name), unseen,
@@ -70,6 +72,25 @@ class Merge {
     return options_.format == ImportanceFormat::kLegacy && empty(sum) == sum.counts.size();
   }
 
+  // A tensor of the file.
+  struct Part {
+    enum Kind { kSums, kCounts, kActivations, kStatistics };
+    const MergedEntry* entry;
+    std::size_t number;  // of the entry
+    Kind kind;
+  };
+  static constexpr const char* kEndings[] = {".in_sum2", ".counts", ".in_sum", ".stats"};
+
+  // Returns the tensors in the order of the reference.
+  std::vector<Part> parts_of_entries() const {
+    std::vector<Part> parts;
+    for (std::size_t i = 0; i < all_.entries.size(); ++i)
+      for (const Part::Kind kind : {Part::kSums, Part::kCounts, Part::kActivations, Part::kStatistics})
+        if (kind != Part::kActivations || all_.entries[i].has_activations())
+          parts.push_back({&all_.entries[i], i, kind});
+    return parts;
+  }
+
   Result<Model> described() const {
     Model model;
     model.metadata.set_at_end("general.type", metadata_string("imatrix"));
@@ -78,10 +99,30 @@ class Merge {
     model.metadata.set_at_end("imatrix.datasets", metadata_array(MetadataType::kString, names));
     model.metadata.set_at_end("imatrix.chunk_count", metadata_unsigned(MetadataType::kUint32, all_.chunks));
     model.metadata.set_at_end("imatrix.chunk_size", metadata_unsigned(MetadataType::kUint32, options_.chunk_size));
-    for (const MergedEntry& sum : all_.entries) {
-      const std::uint64_t parts = sum.counts.size();
-      BOOST_OUTCOME_TRY(add_tensor(sum.name + ".in_sum2", sum.size() / parts, parts, model));
-      BOOST_OUTCOME_TRY(add_tensor(sum.name + ".counts", 1, parts, model));
+    if (all_.prediction_layers > 0)
+      model.metadata.set_at_end("imatrix.n_layer_nextn",
+                                metadata_unsigned(MetadataType::kUint32, all_.prediction_layers));
+    std::vector<MetadataValue> statistics;
+    for (const std::string_view name : kActivationStatistics) statistics.push_back(metadata_string(name));
+    model.metadata.set_at_end("imatrix.stats_schema", metadata_array(MetadataType::kString, statistics));
+    for (const Part& part : parts_of_entries()) {
+      const std::uint64_t rows = part.entry->counts.size();
+      const std::string name = part.entry->name + kEndings[static_cast<std::size_t>(part.kind)];
+      switch (part.kind) {
+        case Part::kSums:
+        case Part::kActivations: {
+          BOOST_OUTCOME_TRY(add_tensor(name, part.entry->size() / rows, rows, model));
+          break;
+        }
+        case Part::kCounts: {
+          BOOST_OUTCOME_TRY(add_tensor(name, 1, rows, model));
+          break;
+        }
+        case Part::kStatistics: {
+          BOOST_OUTCOME_TRY(add_tensor(name, std::size(kActivationStatistics), 1, model));
+          break;
+        }
+      }
     }
     return model;
   }
@@ -102,26 +143,40 @@ class Merge {
     BOOST_OUTCOME_TRY(const auto files, sink->layout(model));
     const OutputFile& file = files.front();
     BOOST_OUTCOME_TRY(const auto out, create(file.bytes));
+    BOOST_OUTCOME_TRY(const auto statistics, activation_statistics(all_));
+    const std::vector<Part> parts = parts_of_entries();
     std::uint64_t data = 0;
     for (const Placement& place : file.tensors) {
-      const MergedEntry& sum = all_.entries[place.tensor / 2];
+      const Part& part = parts[place.tensor];
       Writer writer(*out, place.offset);
-      if (place.tensor % 2 == 0) {
-        BOOST_OUTCOME_TRY(write_sums(sum, writer));
-      } else {
-        const std::vector<float> counts(sum.counts.begin(), sum.counts.end());
-        BOOST_OUTCOME_TRY(writer.put(std::span<const float>(counts)));
-      }
+      BOOST_OUTCOME_TRY(write_part(part, statistics[part.number], writer));
       data += place.bytes;
     }
     return out->seal(std::as_bytes(std::span(file.header)), data);
   }
 
-  Status write_sums(const MergedEntry& sum, Writer& writer) const {
+  Status write_part(const Part& part, const ActivationStatistics& statistics, Writer& writer) const {
+    switch (part.kind) {
+      case Part::kCounts: {
+        const std::vector<float> counts(part.entry->counts.begin(), part.entry->counts.end());
+        return writer.put(std::span<const float>(counts));
+      }
+      case Part::kStatistics:
+        return writer.put(std::span<const float>(statistics.stored()));
+      case Part::kSums:
+        return write_sums(*part.entry, &MergedEntry::sums, writer);
+      case Part::kActivations:
+        return write_sums(*part.entry, &MergedEntry::activations, writer);
+    }
+    return ok();
+  }
+
+  using ReadSums = Status (MergedEntry::*)(std::uint64_t first, std::span<float> into) const;
+  Status write_sums(const MergedEntry& sum, ReadSums read, Writer& writer) const {
     std::vector<float> piece;
     for (std::uint64_t first = 0; first < sum.size(); first += piece.size()) {
       piece.resize(std::min<std::uint64_t>(kNumbersAtOnce, sum.size() - first));
-      BOOST_OUTCOME_TRY(sum.sums(first, piece));
+      BOOST_OUTCOME_TRY((sum.*read)(first, piece));
       if (options_.format == ImportanceFormat::kLegacy) average(sum, first, piece);
       BOOST_OUTCOME_TRY(writer.put(std::span<const float>(piece)));
     }
@@ -154,7 +209,7 @@ class Merge {
       BOOST_OUTCOME_TRY(writer.put_text(sum.name));
       BOOST_OUTCOME_TRY(writer.put(calls(sum)));
       BOOST_OUTCOME_TRY(writer.put(static_cast<std::int32_t>(sum.size())));
-      BOOST_OUTCOME_TRY(write_sums(sum, writer));
+      BOOST_OUTCOME_TRY(write_sums(sum, &MergedEntry::sums, writer));
     }
     BOOST_OUTCOME_TRY(writer.put(static_cast<std::int32_t>(all_.chunks)));
     BOOST_OUTCOME_TRY(writer.put_text(dataset));

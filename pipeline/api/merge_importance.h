@@ -26,10 +26,12 @@ struct Merged {
   std::vector<std::string> warnings;  // about entries that are omitted or have parts that saw no token
 };
 
-// Writes the sum of importance files, as add_up() of stages/importance/merged_importance.h returns it; if all weights
-// are 1, the bytes are those of llama-imatrix with --in-file. Legacy files store averages: when they are written, sums
-// are divided, entries that saw no token are omitted, and parts that saw none get sums of 1. Memory use does not depend
-// on the size of the files, except for the counts. Fails with exit code 4 if entries with the same name differ in size.
+// Writes the sum of importance files, as add_up() of stages/importance/merged_importance.h returns it, with statistics
+// of the activations; if all weights are 1, the bytes are those of llama-imatrix with --in-file, provided that legacy
+// files come after a file that states its chunk size, or that it is 512. Legacy files store averages: when they are
+// written, sums are divided, entries that saw no token are omitted, and parts that saw none get sums of 1. Memory use
+// does not depend on the size of the files, except for the counts. Fails with exit code 4 if entries with the same name
+// differ in size.
 Result<Merged> merge_importance(const std::vector<WeightedFile>& parts, const MergeOptions& options);
 
 // Does the same for files given as text, "FILE" or "FILE=WEIGHT"; if a file with that exact name exists, the text is a

@@ -52,9 +52,68 @@ TEST_CASE("sums and counts of files are added, and data sets are listed in order
   REQUIRE(c.entries.size() == 1);
   CHECK(numbers(c.entries[0].sums) == std::vector<float>{1.5, 2.5, 3.5, 4.5});
   CHECK(numbers(c.entries[0].counts) == std::vector<float>{768, 512});
-  CHECK(c.chunks == 1);
+  CHECK(c.chunks == 2);  // 1.5, rounded to nearest
   CHECK(c.chunk_size == 512);
   CHECK(c.datasets == std::vector<std::string>{"a.txt", "b.txt", "a.txt", "b.txt"});
+}
+
+TEST_CASE("sums of activations are merged if all files have them") {
+  Files files;
+  GgufBuilder with = gguf_importance();
+  with.metadata.push_back({"imatrix.n_layer_nextn", metadata_unsigned(MetadataType::kUint32, 1)});
+  add_entry(with, "a", {1, 2}, {512});
+  add_activations(with, "a", {-1, 3});
+  const std::string one = files.put("a.gguf", with.build());
+  GgufBuilder without = gguf_importance();
+  add_entry(without, "a", {1, 2}, {512});
+  const std::string other = files.put("b.gguf", without.build()), out = files.path("c.gguf");
+  SECTION("both have them") {
+    REQUIRE(merge_importance({{opened(one)}, {opened(one), 0.5}}, {.output = out}));
+    const ImportanceFile merged = opened(out);
+    CHECK(numbers(merged.entries[0].activations) == std::vector<float>{-1.5, 4.5});
+    CHECK(merged.prediction_layers == 1);
+  }
+  SECTION("one has none") {
+    REQUIRE(merge_importance({{opened(other)}, {opened(one)}}, {.output = out}));
+    CHECK(opened(out).entries[0].activations.file == nullptr);
+  }
+}
+
+TEST_CASE("a merged file has the tensors and keys of llama-imatrix in its order") {
+  Files files;
+  GgufBuilder file = gguf_importance();
+  file.metadata.push_back({"imatrix.n_layer_nextn", metadata_unsigned(MetadataType::kUint32, 1)});
+  add_entry(file, "b", {1, 2, 3, 4}, {512, 1});
+  add_activations(file, "b", {-1, 3, 0, 1});
+  add_entry(file, "a", {1, 2}, {512});
+  const std::string path = files.put("a.gguf", file.build()), out = files.path("c.gguf");
+  REQUIRE(merge_importance({{opened(path)}}, {.output = out}));
+  const Model model = read_gguf(out).value();
+  std::vector<std::string> names, keys;
+  for (const Tensor& tensor : model.tensors) names.push_back(tensor.name);
+  for (const MetadataEntry& entry : model.metadata.entries()) keys.push_back(entry.key);
+  CHECK(names ==
+        std::vector<std::string>{"a.in_sum2", "a.counts", "a.stats", "b.in_sum2", "b.counts", "b.in_sum", "b.stats"});
+  CHECK(keys == std::vector<std::string>{"general.type", "imatrix.datasets", "imatrix.chunk_count",
+                                         "imatrix.chunk_size", "imatrix.n_layer_nextn", "imatrix.stats_schema"});
+  CHECK(model.tensors[2].shape().elements() == 12);
+  CHECK(model.tensors[5].shape().dims[1] == 2);
+}
+
+TEST_CASE("files that disagree about prediction layers give a warning") {
+  Files files;
+  const auto file = [&](const std::string& name, std::uint32_t layers) {
+    GgufBuilder builder = gguf_importance();
+    builder.metadata.push_back({"imatrix.n_layer_nextn", metadata_unsigned(MetadataType::kUint32, layers)});
+    add_entry(builder, "a", {1, 2}, {512});
+    return opened(files.put(name, builder.build()));
+  };
+  const auto merged = merge_importance({{file("a.gguf", 1)}, {file("b.gguf", 2)}}, {.output = files.path("c.gguf")});
+  REQUIRE(merged);
+  REQUIRE(merged.value().warnings.size() == 1);
+  CHECK(merged.value().warnings[0].find("2 layers predict further tokens, but 1 in a file before it") !=
+        std::string::npos);
+  CHECK(opened(files.path("c.gguf")).prediction_layers == 1);
 }
 
 TEST_CASE("converting from the older format and back keeps the weights") {

@@ -212,6 +212,8 @@ const Argument<Quantize> kArguments[] = {
     {"keep-split", &Quantize::keep_split, "write the same shards as the input"},
     {"override-kv", &Quantize::override_kv,
      "KEY=TYPE:VALUE: set metadata; TYPE is int, float, bool, str, or a metadata type"},
+    {"max-buffer-size", &Quantize::max_buffer_size,
+     "accepted, but has no effect: the memory of every job is bounded (limits.memory)"},
 };
 
 }  // namespace

@@ -35,6 +35,7 @@ struct QuantizeOptions {
   std::vector<std::string> include_weights, exclude_weights;  // substrings of tensor names
   std::string prune_layers;                                   // "6,7"
   std::vector<std::string> override_kv;                       // "KEY=TYPE:VALUE"
+  std::optional<std::string> max_buffer_size;  // in MiB; only checked: the memory of every job is bounded
 };
 
 // Parses all of `word` as a decimal number; returns none if that fails.

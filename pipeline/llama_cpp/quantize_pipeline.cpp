@@ -119,6 +119,17 @@ Result<std::string> custom_rules(const QuantizeOptions& options, const Types& ty
   return text;
 }
 
+// The embedding of each layer (Gemma 3n), a table of its own, follows --token-embedding-type unless a pattern of
+// --tensor-type matches it.
+Result<bool> names_layer_embedding(const QuantizeOptions& options) {
+  for (const std::string& word : options.tensor_types) {
+    BOOST_OUTCOME_TRY(const Pattern pattern, Pattern::compile(word.substr(0, word.find('='))));
+    BOOST_OUTCOME_TRY(const bool matches, pattern.matches("per_layer_token_embd.weight"));
+    if (matches) return true;
+  }
+  return false;
+}
+
 // If rows do not fit, the types given for the token embedding and the output tensor are refused; those of patterns
 // fall back.
 Result<std::string> tensor_rules(const QuantizeOptions& options, bool mixed, const Types& types,
@@ -127,7 +138,8 @@ Result<std::string> tensor_rules(const QuantizeOptions& options, bool mixed, con
   if (options.leave_output_tensor) text += rule_line("^output\\.weight$", "keep", "");
   if (options.token_embedding_type) {
     BOOST_OUTCOME_TRY(const auto type, type_name(*options.token_embedding_type, types));
-    text += rule_line("^(per_layer_)?token_embd\\.weight$", type, "refuse");
+    BOOST_OUTCOME_TRY(const bool named, names_layer_embedding(options));
+    text += rule_line(named ? "^token_embd\\.weight$" : "^(per_layer_)?token_embd\\.weight$", type, "refuse");
   }
   if (options.output_tensor_type) {
     BOOST_OUTCOME_TRY(const auto type, type_name(*options.output_tensor_type, types));
@@ -197,6 +209,16 @@ std::string stages_text(const QuantizeOptions& options, const std::string& facts
   return text.empty() ? text : "stages:\n" + text;
 }
 
+Status check_buffer_size(const std::optional<std::string>& text, std::vector<std::string>& warnings) {
+  if (!text) return ok();
+  if (whole_number<std::uint64_t>(*text).value_or(0) == 0)
+    return usage_error(fmt::format("--max-buffer-size {} is not a number of MiB above 0", quoted_name(*text)),
+                       "for example 8192, the default of llama-quantize; or omit it, as it has no effect");
+  warn(fmt::format("--max-buffer-size {} has no effect: the memory of every job is bounded (limits.memory)", *text),
+       warnings);
+  return ok();
+}
+
 constexpr std::string_view kGgufSource = "gguf";
 
 // Returns the name of the source that reads the input: a folder is a checkpoint of a language model, a safetensors file
@@ -218,6 +240,7 @@ Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std:
                          !options.custom_types.empty() || options.output_tensor_type || options.token_embedding_type))
     return usage_error("--repack changes no type, and options that change types are given with it",
                        "quantize first, and repack the result");
+  BOOST_OUTCOME_TRY(check_buffer_size(options.max_buffer_size, warnings));
   const std::string_view source = source_of(options.input);
   if (source != kGgufSource && options.keep_split)
     return usage_error(

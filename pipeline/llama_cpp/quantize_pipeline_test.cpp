@@ -186,6 +186,39 @@ TEST_CASE("tensor types are rules in the order in which the reference asks them"
   CHECK(pipeline(with).find("      rules: [{class: head, type: Q8_0}]\n      misfit: fallback\n") != std::string::npos);
 }
 
+TEST_CASE("the embedding of each layer follows a pattern that matches it") {
+  const auto rules = [](const std::string& recipe, const Strings& patterns) {
+    QuantizeOptions with = options(recipe);
+    with.token_embedding_type = "q6_k";
+    with.tensor_types = patterns;
+    return part(pipeline(with), "      tensors:\n", 8);
+  };
+  const std::string token = "        - {match: '^token_embd\\.weight$', type: Q6_K, optional: true, misfit: refuse}\n";
+  const std::string both =
+      "        - {match: '^(per_layer_)?token_embd\\.weight$', type: Q6_K, optional: true, misfit: refuse}\n";
+  CHECK(rules("Q4_K_M", {"per_layer_token_embd=q8_0"}) ==
+        token + "        - {match: 'per_layer_token_embd', type: Q8_0, optional: true, misfit: fallback}\n");
+  CHECK(rules("Q4_K_M", {"token_embd=q8_0"}).starts_with(token));
+  CHECK(rules("Q4_K_M", {"^token_embd=q8_0"}).starts_with(both));
+  CHECK(rules("F16", {"per_layer_token_embd=q8_0"}) == token);
+}
+
+TEST_CASE("the size of a buffer has no effect") {
+  QuantizeOptions with = options();
+  const std::string without = pipeline(with);
+  with.max_buffer_size = "64";
+  CHECK(pipeline(with) == without);
+  CHECK(warnings(with) ==
+        Strings{"--max-buffer-size 64 has no effect: the memory of every job is bounded (limits.memory)"});
+}
+
+TEST_CASE("the size of a buffer must be above 0") {
+  const std::string size = GENERATE("0", "-1", "x", "8x", "");
+  QuantizeOptions with = options();
+  with.max_buffer_size = size;
+  CHECK(error(with) == "--max-buffer-size '" + size + "' is not a number of MiB above 0");
+}
+
 TEST_CASE("a pattern with capitals is taken as it is written, with a warning") {
   QuantizeOptions with = options();
   with.tensor_types = {"ATTN_\\D=q6_k"};

@@ -51,14 +51,18 @@ struct AffineSearch {
   int last;
   ErrorMeasure measure;
   float least_range = 0;  // values that differ by less are all alike
+  // After the first line, bounds what becomes a level to [0, limit] before it is rounded, not after. This differs only
+  // beyond the range of nearest_int(), and for infinity.
+  bool bounds_first = false;
 };
 
-// Search parameters used by all types with a minimum when importance is given.
-inline constexpr AffineSearch kWeightedSearch = {-0.9f, 0.05f, 36, ErrorMeasure::kSquared};
+// Search parameters used by all types with a minimum when importance is given. Source: the callers of
+// make_qkx3_quants.
+inline constexpr AffineSearch kWeightedSearch = {-0.9f, 0.05f, 36, ErrorMeasure::kSquared, 0, true};
 
 // For each inverse scale, computes the levels and then the least-squares scale and minimum for them; keeps the best fit
-// according to search.measure. count is at most kMaxInGroup. Source: make_qkx2_quants and make_qkx3_quants, which give
-// the same results if weights are given.
+// according to search.measure. count is at most kMaxInGroup. Source: make_qkx2_quants, and make_qkx3_quants if
+// search.bounds_first.
 AffineFit fit_affine(int count, int limit, const float* x, const float* weights, const AffineSearch& search,
                      std::uint8_t* levels);
 

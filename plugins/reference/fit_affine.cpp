@@ -34,6 +34,13 @@ struct Group {
   std::uint8_t level(int i, float inverse, float minimum) const {
     return static_cast<std::uint8_t>(clamp_level(nearest_int(inverse * (x[i] - minimum)), 0, limit));
   }
+  // The same, but bounded before it is rounded; 0 for NaN.
+  std::uint8_t bounded_level(int i, float inverse, float minimum) const {
+    const float value = inverse * (x[i] - minimum);
+    const auto most = static_cast<float>(limit);
+    const int level = nearest_int(value < most ? value : most);
+    return static_cast<std::uint8_t>(level & -static_cast<int>(value > 0));  // without a branch
+  }
 };
 
 float error_of(const Group& group, const AffineFit& fit, ErrorMeasure measure, const std::uint8_t* levels) {
@@ -48,10 +55,11 @@ float error_of(const Group& group, const AffineFit& fit, ErrorMeasure measure, c
 
 // Computes the levels for `inverse` and `minimum`, and the weighted least-squares line through them. Returns false if
 // the levels do not determine a line.
+template <bool kBoundsFirst>
 bool fit_line(const Group& group, float inverse, float minimum, std::uint8_t* levels, AffineFit& fit) {
   float sum_l = 0, sum_l2 = 0, sum_xl = 0;
   for (int i = 0; i < group.count; ++i) {
-    levels[i] = group.level(i, inverse, minimum);
+    levels[i] = kBoundsFirst ? group.bounded_level(i, inverse, minimum) : group.level(i, inverse, minimum);
     const auto l = static_cast<float>(levels[i]);
     const float w = group.weights[i];
     sum_l += w * l;
@@ -85,7 +93,9 @@ AffineFit fit_affine(int count, int limit, const float* x, const float* weights,
     // A better fit changes best.minimum, which later attempts start from.
     const float inverse =
         (search.first + search.step * static_cast<float>(i) + static_cast<float>(limit)) / (group.high - best.minimum);
-    if (!fit_line(group, inverse, best.minimum, tried, fit)) continue;
+    const bool fits = search.bounds_first ? fit_line<true>(group, inverse, best.minimum, tried, fit)
+                                          : fit_line<false>(group, inverse, best.minimum, tried, fit);
+    if (!fits) continue;
     const float error = error_of(group, fit, search.measure, tried);
     if (!(error < least)) continue;
     std::copy_n(tried, count, levels);

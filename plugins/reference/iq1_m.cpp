@@ -16,44 +16,51 @@ constexpr float kFudge = 1.1125f;  // factor of the stored scale
 
 const std::array<float, 3>& values_of(unsigned ways, int group) { return kShiftedValues[ways >> (1 - group) & 1]; }
 
-// Sums for a least-squares scale, for each shift combination.
-struct WaySums {
-  float xq[kWays] = {};
-  float qq[kWays] = {};
+// Sums over the first elements of a sub-block in sorted order, one list for each group: entry j of a list covers those
+// of the first j elements that are in the group.
+struct SortedSums {
+  float wx[2][kSub + 1] = {};
+  float w[2][kSub + 1] = {};
 
-  void add(const WaySums& other) {
-    for (unsigned way = 0; way < kWays; ++way) xq[way] += other.xq[way];
-    for (unsigned way = 0; way < kWays; ++way) qq[way] += other.qq[way];
+  SortedSums(const float* x, const float* weight, const std::uint8_t* order) {
+    for (int j = 0; j < kSub; ++j) {
+      const int at = order[j], group = at / 8;
+      for (int each = 0; each < 2; ++each) {
+        wx[each][j + 1] = wx[each][j];
+        w[each][j + 1] = w[each][j];
+      }
+      wx[group][j + 1] += weight[at] * x[at];
+      w[group][j + 1] += weight[at];
+    }
   }
 };
 
-WaySums term(float x, float weight, int group, int level) {
-  WaySums sums;
-  for (unsigned way = 0; way < kWays; ++way) {
-    const float q = values_of(way, group)[level];
-    sums.xq[way] = weight * q * x;
-    sums.qq[way] = weight * q * q;
-  }
-  return sums;
-}
+// Sums for the least-squares scale of a group, with the shift up [0] and down [1].
+struct GroupSums {
+  float xq[2], qq[2];
 
-// Tries all shift combinations of all cuts. Every sum runs over the elements in sorted order, so the sums of each cut
-// extend those of the previous cut.
-Cut best_cut(const float* x, const float* weight, const std::uint8_t* order) {
-  WaySums terms[3][kSub];
-  for (int level = 0; level < 3; ++level)
-    for (int i = 0; i < kSub; ++i) terms[level][i] = term(x[order[i]], weight[order[i]], order[i] / 8, level);
-  Cut best;
-  WaySums to_low;
-  for (int low = 0; low <= kSub; ++low) {
-    WaySums to_high = to_low;
-    for (int high = low; high <= kSub; ++high) {
-      WaySums all = to_high;
-      for (int i = high; i < kSub; ++i) all.add(terms[2][i]);
-      for (unsigned way = 0; way < kWays; ++way) best.consider(low, high, way, all.xq[way], all.qq[way]);
-      if (high < kSub) to_high.add(terms[1][high]);
+  // Neighbouring values of a shift differ by 1, so the sums of a cut are those of the greatest value for all elements,
+  // minus differences for the elements below each boundary. The order of the operations decides the bytes.
+  GroupSums(const float* wx, const float* w, int low, int high) {
+    const float below = wx[low] + wx[high];
+    for (unsigned shift = 0; shift < 2; ++shift) {
+      const auto& v = kShiftedValues[shift];
+      xq[shift] = wx[kSub] * v[2] - below;
+      qq[shift] = w[kSub] * v[2] * v[2] + w[low] * (v[0] * v[0] - v[1] * v[1]) + w[high] * (v[1] * v[1] - v[2] * v[2]);
     }
-    if (low < kSub) to_low.add(terms[0][low]);
+  }
+};
+
+// Tries all shift combinations of all cuts.
+Cut best_cut(const float* x, const float* weight, const std::uint8_t* order) {
+  const SortedSums sums(x, weight, order);
+  Cut best;
+  for (int low = 0; low <= kSub; ++low) {
+    for (int high = low; high <= kSub; ++high) {
+      const GroupSums first(sums.wx[0], sums.w[0], low, high), second(sums.wx[1], sums.w[1], low, high);
+      for (unsigned way = 0; way < kWays; ++way)
+        best.consider(low, high, way, first.xq[way >> 1] + second.xq[way & 1], first.qq[way >> 1] + second.qq[way & 1]);
+    }
   }
   return best;
 }

@@ -14,8 +14,13 @@ namespace ggufmill::simd {
 struct Line {
   Floats scale, minimum;
   Floats inverse, origin;
+  Mask bounds_first = hn::FirstN(kFloats, 0);  // lanes that clamp before rounding (reference::AffineSearch)
 
-  Ints level(Floats x, int limit) const { return clamp(nearest_ints(inverse * (x - origin)), 0, limit); }
+  Ints level(Floats x, int limit) const {
+    const Floats value = inverse * (x - origin);
+    const Floats bounded = or_zero(value > floats(0), lesser(value, floats(static_cast<float>(limit))));
+    return clamp(nearest_ints(choose(bounds_first, bounded, value)), 0, limit);
+  }
 };
 
 // Sums over a group with weights w, levels l and values x: the sums of w, w * x, w * l, w * l * l and w * l * x.
@@ -85,6 +90,11 @@ class LineSearch {
 
   void run(const reference::AffineSearch& search, Line* best) {
     start(best, search.least_range);
+    Floats first_least[kGroups];
+    for (int g = 0; g < kGroups; ++g) {
+      first_least[g] = least_[g];
+      tried_[g].bounds_first = hn::FirstN(kFloats, search.bounds_first ? kLanes : 0);
+    }
     for (int step = 0; step <= search.last; ++step) {
       const float reach = search.first + search.step * static_cast<float>(step) + float{kLimit};
       for (int g = 0; g < kGroups; ++g) {
@@ -100,6 +110,7 @@ class LineSearch {
     }
     // A flat group has no scale. Its levels are 0.
     for (int g = 0; g < kGroups; ++g) {
+      best[g].bounds_first = hn::And(tried_[g].bounds_first, least_[g] < first_least[g]);  // not of the first line
       best[g].scale = hn::IfThenZeroElse(flat_[g], best[g].scale);
       best[g].minimum = choose(flat_[g], low_[g], best[g].minimum);
       best[g].inverse = hn::IfThenZeroElse(flat_[g], best[g].inverse);
@@ -151,7 +162,14 @@ class LineSearch {
   }
 
   void fit_levels() {
-    with_level<kLimit>(rounding(), [&](const auto& level_of) { sum_levels(level_of); });
+    const Rounding method = rounding();
+    if (HWY_UNLIKELY(method == Rounding::kExact)) return fit_exact_levels();
+    with_level<kLimit>(method, [&](const auto& level_of) { sum_levels(level_of); });
+  }
+
+  // Not inlined, as it is rarely needed.
+  HWY_NOINLINE void fit_exact_levels() {
+    with_level<kLimit>(Rounding::kExact, [&](const auto& level_of) { sum_levels(level_of); });
   }
 
   // The loop uses only local variables, which stores through a pointer cannot change.

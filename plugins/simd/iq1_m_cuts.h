@@ -10,66 +10,87 @@ inline constexpr int kIq1MSub = 16;
 // Shift combinations of a sub-block's two groups; bit 1: first one down, bit 0: second.
 inline constexpr unsigned kIq1MWays = 4;
 
-// Sums for a least-squares scale, for each shift combination.
-struct Iq1MSums {
-  Floats xq[kIq1MWays], qq[kIq1MWays];
-};
-
-// Contribution of each element to these sums at each level.
-class Iq1MTerms {
+// Sums over the first elements of a sub-block in sorted order, for each group (SortedSums of the reference). The
+// products of the sums with factors are stored as well, where they enter the sums of a cut.
+class Iq1MSums {
  public:
-  explicit Iq1MTerms(const SortedLanes<kIq1MSub>& sorted) {
-    for (int level = 0; level < 3; ++level)
-      for (int i = 0; i < kIq1MSub; ++i) set(level, i, sorted);
+  explicit Iq1MSums(const SortedLanes<kIq1MSub>& sorted) {
+    Floats wx[2] = {floats(0), floats(0)}, w[2] = {floats(0), floats(0)};
+    set(0, wx, w);
+    for (int i = 0; i < kIq1MSub; ++i) {
+      const Mask second = mask_of(sorted.place(i) > ints(7));
+      const Floats added_w = sorted.weight(i), added_wx = added_w * sorted.x(i);
+      wx[0] = choose(second, wx[0], wx[0] + added_wx);
+      wx[1] = choose(second, wx[1] + added_wx, wx[1]);
+      w[0] = choose(second, w[0], w[0] + added_w);
+      w[1] = choose(second, w[1] + added_w, w[1]);
+      set(i + 1, wx, w);
+    }
   }
 
-  HWY_INLINE void add(int level, int i, Iq1MSums& sums) const {
-    const float* terms = at(level, i);
-    for (unsigned way = 0; way < kIq1MWays; ++way) {
-      sums.xq[way] = sums.xq[way] + hn::Load(kFloats, terms + 2 * way * kLanes);
-      sums.qq[way] = sums.qq[way] + hn::Load(kFloats, terms + (2 * way + 1) * kLanes);
-    }
+  Floats wx(int group, int end) const { return hn::Load(kFloats, sums_[end][group].wx); }
+  Floats w(int group, int end) const { return hn::Load(kFloats, sums_[end][group].w); }
+  // Returns w times the difference of the squares of the middle and the greatest value, with the shift up or down.
+  Floats high_w(int group, int end, unsigned shift) const { return hn::Load(kFloats, sums_[end][group].high_w[shift]); }
+
+  // The difference of the squares of a value and the next one.
+  static constexpr float square_step(unsigned shift, std::size_t level) {
+    const auto& v = reference::kShiftedValues[shift];
+    return v[level] * v[level] - v[level + 1] * v[level + 1];
   }
 
  private:
-  const float* at(int level, int i) const {
-    return terms_ + (level * kIq1MSub + i) * 2 * static_cast<int>(kIq1MWays) * static_cast<int>(kLanes);
-  }
+  struct alignas(64) GroupSums {
+    float wx[kLanes], w[kLanes], high_w[2][kLanes];
+  };
 
-  void set(int level, int i, const SortedLanes<kIq1MSub>& sorted) {
-    const Mask second = mask_of(sorted.place(i) > ints(7));
-    Floats xq[2], qq[2];  // with the shift up and down
-    for (unsigned down = 0; down < 2; ++down) {
-      const Floats q = floats(reference::kShiftedValues[down][static_cast<std::size_t>(level)]);
-      const Floats wq = sorted.weight(i) * q;
-      xq[down] = wq * sorted.x(i);
-      qq[down] = wq * q;
-    }
-    auto* terms = const_cast<float*>(at(level, i));
-    for (unsigned way = 0; way < kIq1MWays; ++way) {
-      hn::Store(choose(second, xq[way & 1], xq[way >> 1]), kFloats, terms + 2 * way * kLanes);
-      hn::Store(choose(second, qq[way & 1], qq[way >> 1]), kFloats, terms + (2 * way + 1) * kLanes);
+  void set(int end, const Floats* wx, const Floats* w) {
+    for (int group = 0; group < 2; ++group) {
+      GroupSums& sums = sums_[end][group];
+      hn::Store(wx[group], kFloats, sums.wx);
+      hn::Store(w[group], kFloats, sums.w);
+      for (unsigned shift = 0; shift < 2; ++shift)
+        hn::Store(w[group] * floats(square_step(shift, 1)), kFloats, sums.high_w[shift]);
     }
   }
 
-  alignas(64) float terms_[3 * kIq1MSub * 2 * kIq1MWays * kLanes];
+  GroupSums sums_[kIq1MSub + 1][2];
 };
 
-// Tries all shift combinations of all cuts. Every sum runs over the elements in sorted order, so the sums of each cut
-// extend those of the previous cut.
-inline LaneCut best_iq1_m_cut(const Iq1MTerms& terms) {
-  LaneCut best;
-  Iq1MSums to_low;
-  for (unsigned way = 0; way < kIq1MWays; ++way) to_low.xq[way] = to_low.qq[way] = floats(0);
-  for (int low = 0; low <= kIq1MSub; ++low) {
-    Iq1MSums to_high = to_low;
-    for (int high = low; high <= kIq1MSub; ++high) {
-      Iq1MSums all = to_high;
-      for (int i = high; i < kIq1MSub; ++i) terms.add(2, i, all);
-      for (unsigned way = 0; way < kIq1MWays; ++way) best.consider(low, high, way, all.xq[way], all.qq[way]);
-      if (high < kIq1MSub) terms.add(1, high, to_high);
+// Tries all shift combinations of all cuts.
+inline LaneCut best_iq1_m_cut(const Iq1MSums& sums) {
+  Floats total_xq[2][2], total_qq[2][2];  // of the greatest value for all elements; by group and shift
+  for (int group = 0; group < 2; ++group) {
+    for (unsigned shift = 0; shift < 2; ++shift) {
+      const Floats most = floats(reference::kShiftedValues[shift][2]);
+      total_xq[group][shift] = sums.wx(group, kIq1MSub) * most;
+      total_qq[group][shift] = sums.w(group, kIq1MSub) * most * most;
     }
-    if (low < kIq1MSub) terms.add(0, low, to_low);
+  }
+  LaneCut best;
+  for (int low = 0; low <= kIq1MSub; ++low) {
+    Floats low_wx[2], low_qq[2][2];
+    for (int group = 0; group < 2; ++group) {
+      low_wx[group] = sums.wx(group, low);
+      for (unsigned shift = 0; shift < 2; ++shift)
+        low_qq[group][shift] = total_qq[group][shift] + sums.w(group, low) * floats(Iq1MSums::square_step(shift, 0));
+    }
+    for (int high = low; high <= kIq1MSub; ++high) {
+      Floats xq[2][2], qq[2][2];
+      GGUFMILL_UNROLL
+      for (int group = 0; group < 2; ++group) {
+        const Floats below = low_wx[group] + sums.wx(group, high);
+        GGUFMILL_UNROLL
+        for (unsigned shift = 0; shift < 2; ++shift) {
+          xq[group][shift] = total_xq[group][shift] - below;
+          qq[group][shift] = low_qq[group][shift] + sums.high_w(group, high, shift);
+        }
+      }
+      best.consider_all<kIq1MWays>(low, high, [&](unsigned way, Floats& way_xq, Floats& way_qq) {
+        way_xq = xq[0][way >> 1] + xq[1][way & 1];
+        way_qq = qq[0][way >> 1] + qq[1][way & 1];
+      });
+    }
   }
   return best;
 }

@@ -88,7 +88,7 @@ TEST_CASE("a model in several files becomes one without split keys") {
 
 // The files may omit the final padding that the format requires.
 TEST_CASE("real files are rewritten byte for byte") {
-  const auto shared = shared_data();
+  const auto shared = unversioned_data();
   if (!shared) GGUFMILL_SKIP("no shared data");
   std::size_t same = 0, all = 0;
   for (const auto& entry : fs::directory_iterator(*shared / "real")) {

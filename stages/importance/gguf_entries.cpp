@@ -10,27 +10,32 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::string_view kSums = ".in_sum2";
-constexpr std::string_view kCounts = ".counts";
 constexpr std::string_view kDatasets = "imatrix.datasets";
 constexpr std::string_view kChunkCount = "imatrix.chunk_count";
 constexpr std::string_view kChunkSize = "imatrix.chunk_size";
+constexpr std::string_view kPredictionLayers = "imatrix.n_layer_nextn";
 
-struct Pair {
+// The tensors of an entry.
+struct Parts {
   const Tensor* sums = nullptr;
   const Tensor* counts = nullptr;
+  const Tensor* activations = nullptr;  // null: not recorded
 };
 
-std::map<std::string, Pair> pairs_in(const Model& model) {
-  std::map<std::string, Pair> pairs;
-  for (const Tensor& tensor : model.tensors) {
-    std::string_view name = tensor.name;
-    if (name.ends_with(kSums))
-      pairs[std::string(name.substr(0, name.size() - kSums.size()))].sums = &tensor;
-    else if (name.ends_with(kCounts))
-      pairs[std::string(name.substr(0, name.size() - kCounts.size()))].counts = &tensor;
-  }
-  return pairs;
+struct Ending {
+  std::string_view text;
+  const Tensor* Parts::*part;
+};
+constexpr Ending kEndings[] = {
+    {".in_sum2", &Parts::sums}, {".counts", &Parts::counts}, {".in_sum", &Parts::activations}};
+
+std::map<std::string, Parts> entries_in(const Model& model) {
+  std::map<std::string, Parts> entries;
+  for (const Tensor& tensor : model.tensors)
+    for (const Ending& ending : kEndings)
+      if (tensor.name.ends_with(ending.text))
+        entries[tensor.name.substr(0, tensor.name.size() - ending.text.size())].*ending.part = &tensor;
+  return entries;
 }
 
 class GgufEntries {
@@ -45,8 +50,8 @@ class GgufEntries {
     for (const SourceRef& file : model_.files) {
       BOOST_OUTCOME_TRY(files_.emplace_back(), open_source(file->path));
     }
-    for (const auto& [name, pair] : pairs_in(model_)) {
-      BOOST_OUTCOME_TRY(out.entries.emplace_back(), entry_of(name, pair));
+    for (const auto& [name, parts] : entries_in(model_)) {
+      BOOST_OUTCOME_TRY(out.entries.emplace_back(), entry_of(name, parts));
     }
     if (out.entries.empty()) return error("it has no tensors named NAME.in_sum2 and NAME.counts");
     return out;
@@ -81,6 +86,12 @@ class GgufEntries {
     out.chunks = static_cast<std::uint32_t>(*count);
     if (const auto tokens = as_unsigned(*size); tokens && *tokens <= INT32_MAX)
       out.chunk_size = static_cast<std::uint32_t>(*tokens);
+    if (const MetadataValue* layers = model_.metadata.find(kPredictionLayers)) {
+      const auto number = as_unsigned(*layers);
+      if (!number || *number > INT32_MAX)
+        return error(fmt::format("'{}' is {}, not a number of layers", kPredictionLayers, describe(*layers)));
+      out.prediction_layers = static_cast<std::uint32_t>(*number);
+    }
     return ok();
   }
 
@@ -90,18 +101,22 @@ class GgufEntries {
     return {files_[static_cast<std::size_t>(file)], extent.offset, tensor.shape().elements(), extent.big_endian};
   }
 
-  Result<ImportanceEntry> entry_of(const std::string& name, const Pair& pair) const {
+  Result<ImportanceEntry> entry_of(const std::string& name, const Parts& parts) const {
     if (name.empty()) return error("an entry has no tensor name");
-    if (!pair.sums || !pair.counts)
-      return error(fmt::format("the entry of tensor {} has no {}", quoted_name(name), pair.sums ? "counts" : "sums"));
-    for (const Tensor* tensor : {pair.sums, pair.counts})
-      if (!tensor->source_type().is_f32())
+    if (!parts.sums || !parts.counts)
+      return error(fmt::format("the entry of tensor {} has no {}", quoted_name(name), parts.sums ? "counts" : "sums"));
+    for (const Tensor* tensor : {parts.sums, parts.counts, parts.activations})
+      if (tensor && !tensor->source_type().is_f32())
         return error(fmt::format("{} is {}, not F32", quoted_name(tensor->name), tensor->source_type().name));
-    const std::uint64_t sums = pair.sums->shape().elements();
-    const std::uint64_t counts = pair.counts->shape().elements();
+    const std::uint64_t sums = parts.sums->shape().elements();
+    const std::uint64_t counts = parts.counts->shape().elements();
     if (counts == 0 || sums == 0 || sums % counts != 0)
       return error(fmt::format("the entry of tensor {} has {} sums and {} counts", quoted_name(name), sums, counts));
-    return ImportanceEntry{name, run_of(*pair.sums), run_of(*pair.counts)};
+    if (const std::uint64_t number = parts.activations ? parts.activations->shape().elements() : sums; number != sums)
+      return error(fmt::format("the entry of tensor {} has {} sums of activations, but {} sums of their squares",
+                               quoted_name(name), number, sums));
+    return ImportanceEntry{name, run_of(*parts.sums), run_of(*parts.counts), 0,
+                           parts.activations ? run_of(*parts.activations) : FloatRun{}};
   }
 
   const std::string& path_;

@@ -110,6 +110,38 @@ TEST_CASE("counts that do not divide the sums are refused") {
   CHECK(fault(file) == "the entry of tensor 'a' has 0 sums and 0 counts");
 }
 
+TEST_CASE("sums of activations are optional") {
+  GgufBuilder builder = with_entry();
+  add_activations(builder, "a", {-1, 2, -3, 4});
+  add_entry(builder, "b", {1}, {1});
+  builder.add_tensor("a.stats", {12});
+  const auto file = open_bytes(builder.build()).value();
+  REQUIRE(file.entries.size() == 2);
+  CHECK(file.entries[0].activations.count == 4);
+  CHECK(file.entries[1].activations.file == nullptr);
+}
+
+TEST_CASE("sums of activations of another number than the sums of squares are refused") {
+  GgufBuilder file = with_entry();
+  add_activations(file, "a", {1, 2});
+  CHECK(fault(file) == "the entry of tensor 'a' has 2 sums of activations, but 4 sums of their squares");
+}
+
+TEST_CASE("sums of activations without an entry are refused") {
+  GgufBuilder file = with_entry();
+  add_activations(file, "b", {1, 2});
+  CHECK(fault(file) == "the entry of tensor 'b' has no sums");
+}
+
+TEST_CASE("the number of prediction layers is read") {
+  GgufBuilder file = with_entry();
+  CHECK(open_bytes(file.build()).value().prediction_layers == 0);
+  file.metadata.push_back({"imatrix.n_layer_nextn", metadata_unsigned(MetadataType::kUint32, 2)});
+  CHECK(open_bytes(file.build()).value().prediction_layers == 2);
+  file.metadata.back().value = metadata_string("two");
+  CHECK(fault(file) == "'imatrix.n_layer_nextn' is \"two\", not a number of layers");
+}
+
 TEST_CASE("sums and counts are F32") {
   GgufBuilder file = with_entry();
   file.tensors[1] = {"a.counts", {2}, "F16", std::string(4, '\0')};

@@ -37,6 +37,7 @@ struct ImportanceEntry {
   FloatRun sums;
   FloatRun counts;         // GGUF: tokens seen, for each of `counts.count` equal parts of `sums`
   std::int32_t calls = 0;  // legacy: divisor of all sums if greater than 0
+  FloatRun activations{};  // sums of the activations themselves, as many as `sums`; no file: not recorded
 
   std::uint64_t size() const { return sums.count; }
   // Reads `count` sums, starting at number `first`, and the counts of the parts that contain them. The range must not
@@ -60,6 +61,7 @@ struct ImportanceFile {
   std::vector<std::string> datasets;     // data sets that were used, if recorded
   std::uint32_t chunks = 0;              // number of text chunks used; 0: not recorded
   std::uint32_t chunk_size = 0;          // in tokens; 0: not recorded
+  std::uint32_t prediction_layers = 0;   // number of last layers that predict further tokens (NextN)
 };
 
 // Reads the names and positions of the entries, but not the numbers. `open` is used for GGUF, recognized by its magic.
@@ -67,9 +69,9 @@ struct ImportanceFile {
 // Fails with exit code 4 for invalid input.
 Result<ImportanceFile> open_importance(const std::string& path, const ModelOpener& open);
 
-// Returns the entries of a GGUF file, sorted by name: F32 tensors NAME.in_sum2 and NAME.counts, and the keys
-// imatrix.datasets, imatrix.chunk_count and imatrix.chunk_size (llama.cpp, common/imatrix-loader.cpp, MIT). Ignores
-// other tensors.
+// Returns the entries of a GGUF file, sorted by name: F32 tensors NAME.in_sum2, NAME.counts and, in newer files,
+// NAME.in_sum; and the keys imatrix.datasets, imatrix.chunk_count, imatrix.chunk_size and, optionally,
+// imatrix.n_layer_nextn (llama.cpp, common/imatrix-loader.cpp, MIT). Ignores other tensors.
 Result<ImportanceFile> find_gguf_entries(const std::string& path, const Model& model);
 // Reads the legacy format (imatrix.dat): int32 number of entries; for each entry int32 length and bytes of the name,
 // int32 calls, int32 number of sums, the sums as float32; then, in newer files, int32 chunks, and int32 length and

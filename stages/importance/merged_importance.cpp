@@ -59,6 +59,27 @@ Result<std::vector<std::int64_t>> counts_alone(const ImportanceEntry& entry) {
   return rounded;
 }
 
+// Adds up one kind of numbers of all shares.
+Status add_runs(const std::vector<MergedEntry::Share>& shares, FloatRun ImportanceEntry::*run, std::uint64_t first,
+                std::span<float> into) {
+  std::vector<float> piece(into.size());
+  std::ranges::fill(into, 0.0f);
+  for (const MergedEntry::Share& share : shares) {
+    BOOST_OUTCOME_TRY((share.entry.*run).read(first, piece));
+    add_sums(share.scale, piece, into);
+  }
+  return ok();
+}
+
+void add_prediction_layers(const ImportanceFile& file, MergedImportance& merged) {
+  if (file.prediction_layers == 0) return;
+  if (merged.prediction_layers == 0) merged.prediction_layers = file.prediction_layers;
+  if (merged.prediction_layers != file.prediction_layers)
+    merged.warnings.push_back(fmt::format("{}: {} layers predict further tokens, but {} in a file before it: using {}",
+                                          file.path, file.prediction_layers, merged.prediction_layers,
+                                          merged.prediction_layers));
+}
+
 Status check_counts(std::uint64_t counts, const MergedEntry::Share& share) {
   if (counts > kMaxCounts) return mismatch(share, "too many counts");
   return ok();
@@ -71,13 +92,15 @@ std::string describe_weighted(const WeightedFile& file) {
 }  // namespace
 
 Status MergedEntry::sums(std::uint64_t first, std::span<float> into) const {
-  std::vector<float> piece(into.size());
-  std::ranges::fill(into, 0.0f);
-  for (const Share& share : shares) {
-    BOOST_OUTCOME_TRY(share.entry.sums.read(first, piece));
-    add_sums(share.scale, piece, into);
-  }
-  return ok();
+  return add_runs(shares, &ImportanceEntry::sums, first, into);
+}
+
+bool MergedEntry::has_activations() const {
+  return std::ranges::all_of(shares, [](const Share& share) { return share.entry.activations.file != nullptr; });
+}
+
+Status MergedEntry::activations(std::uint64_t first, std::span<float> into) const {
+  return add_runs(shares, &ImportanceEntry::activations, first, into);
 }
 
 Status MergedEntry::weights(std::uint64_t first, std::span<float> into) const {
@@ -115,6 +138,7 @@ Result<MergedImportance> add_up(const std::vector<WeightedFile>& files, std::uin
     merged.path += (merged.path.empty() ? "" : ", ") + describe_weighted(each);
     merged.files.insert(merged.files.end(), file.files.begin(), file.files.end());
     merged.datasets.insert(merged.datasets.end(), file.datasets.begin(), file.datasets.end());
+    add_prediction_layers(file, merged);
     for (const ImportanceEntry& entry : file.entries)
       by_name[entry.name].shares.push_back(
           {entry, {entry.calls, each.weight, entry.counts.count == 0 ? chunk_size : 0}});
@@ -131,13 +155,14 @@ Result<MergedImportance> add_up(const std::vector<WeightedFile>& files, std::uin
     most = std::max(most, *std::ranges::max_element(entry.counts));
     merged.entries.push_back(std::move(entry));
   }
-  if (most / chunk_size > INT32_MAX) return input_error(merged.path, "too many tokens for the format");
-  merged.chunks = static_cast<std::uint32_t>(most / chunk_size);
+  const std::int64_t chunks = (most + chunk_size / 2) / chunk_size;
+  if (chunks > INT32_MAX) return input_error(merged.path, "too many tokens for the format");
+  merged.chunks = static_cast<std::uint32_t>(chunks);
   return merged;
 }
 
 Result<MergedImportance> alone(const ImportanceFile& file) {
-  MergedImportance merged{file.path, file.files, {}, file.datasets, file.chunks};
+  MergedImportance merged{file.path, file.files, {}, file.datasets, file.chunks, file.prediction_layers};
   std::uint64_t counts = 0;
   for (const ImportanceEntry& entry : file.entries) {
     MergedEntry& made = merged.entries.emplace_back(MergedEntry{entry.name, {{entry, {entry.calls}}}, {}});

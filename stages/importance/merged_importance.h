@@ -32,6 +32,10 @@ struct MergedEntry {
   std::uint64_t size() const { return shares[0].entry.size(); }
   // Adds up the sums, starting at number `first`. The range must not exceed size().
   Status sums(std::uint64_t first, std::span<float> into) const;
+  // Returns true if all shares have sums of activations. Otherwise, the merged file has none.
+  bool has_activations() const;
+  // Adds up the sums of activations likewise; all shares must have them.
+  Status activations(std::uint64_t first, std::span<float> into) const;
   // Computes the weights, as ImportanceEntry::weights() does for one file.
   Status weights(std::uint64_t first, std::span<float> into) const;
   // Returns what an importance needs to compute the same weights later.
@@ -43,7 +47,9 @@ struct MergedImportance {
   std::vector<std::string> files;    // all files read
   std::vector<MergedEntry> entries;  // names are unique
   std::vector<std::string> datasets;
-  std::uint32_t chunks = 0;  // 0: not recorded
+  std::uint32_t chunks = 0;             // 0: not recorded
+  std::uint32_t prediction_layers = 0;  // of the first file that states it
+  std::vector<std::string> warnings{};  // about files that disagree
 
   ImportanceSummary summary() const { return summary_of(path, datasets, entries.size(), chunks); }
 };
@@ -54,8 +60,8 @@ std::uint32_t chunk_size_of(std::span<const WeightedFile> files);
 // Adds up sums and counts of entries with the same name, in the order of the files, as llama-imatrix does with
 // --in-file (llama.cpp, tools/imatrix/imatrix.cpp, MIT). Each sum is multiplied by the file's weight in single
 // precision; each count is multiplied and rounded. Legacy files store averages, which are multiplied by `chunk_size`
-// first. Entries are sorted by name. Reads the counts. Fails with exit code 4 if entries with the same name differ in
-// size.
+// first. The number of chunks is rounded to nearest. Entries are sorted by name. Reads the counts. Fails with exit code
+// 4 if entries with the same name differ in size.
 Result<MergedImportance> add_up(const std::vector<WeightedFile>& files, std::uint32_t chunk_size);
 
 // Returns one file with its numbers as they are; its weights are those of llama-quantize. Keeps the order of entries.

@@ -9,15 +9,28 @@
 namespace ggufmill {
 namespace {
 
-std::string with_layer(const std::string& name, std::uint64_t layer) {
-  const std::size_t dot = name.find('.');
-  return fmt::format("{}.{}{}", name.substr(0, dot), layer, name.substr(name.find('.', dot + 1)));
+// The layer number in a tensor name, and its position.
+struct NamedLayer {
+  std::uint64_t layer;
+  std::size_t at, length;
+};
+
+// Finds the first "blk.N." anywhere in a name, as the reference does: encoders have names such as "v.blk.N.".
+std::optional<NamedLayer> find_layer(std::string_view name) {
+  constexpr std::string_view kBlock = "blk.";
+  for (std::size_t at = name.find(kBlock); at != name.npos; at = name.find(kBlock, at + 1)) {
+    const auto layer = layer_of(name.substr(at));
+    if (!layer) continue;
+    const std::size_t number = at + kBlock.size();
+    return NamedLayer{*layer, number, name.find('.', number) - number};
+  }
+  return {};
 }
 
 std::uint64_t highest_layer(const std::vector<Tensor>& tensors) {
   std::uint64_t highest = 0;
   for (const Tensor& tensor : tensors)
-    if (const auto layer = layer_of(tensor.name)) highest = std::max(highest, *layer + 1);
+    if (const auto found = find_layer(tensor.name)) highest = std::max(highest, found->layer + 1);
   return highest;
 }
 
@@ -36,22 +49,26 @@ class PruneStage : public Stage {
     BOOST_OUTCOME_TRY(check(count.layers));
     std::vector<Tensor> kept;
     for (Tensor& tensor : model.tensors) {
-      const auto layer = layer_of(tensor.name);
-      if (layer && pruned_.contains(*layer)) continue;
-      if (const std::uint64_t gone = layer ? pruned_.count(0, *layer) : 0)
-        tensor.name = with_layer(tensor.name, *layer - gone);
+      if (const auto found = find_layer(tensor.name)) {
+        if (pruned_.contains(found->layer)) continue;
+        if (const std::uint64_t gone = pruned_.count(0, found->layer))
+          tensor.name.replace(found->at, found->length, std::to_string(found->layer - gone));
+      }
       kept.push_back(std::move(tensor));
     }
     model.tensors = std::move(kept);
-    prune_metadata(count, pruned_, model);
+    // Encoders can have more layers than the key counts. Recipes add the number to the new value of the key, to get the
+    // old one, so it may wrap around.
+    const std::uint64_t left = count.layers - pruned_.count(0, count.layers);
     const std::uint64_t pruned_before = model.notes.get(notes::kPrunedLayers);
-    model.notes.set(notes::kPrunedLayers, pruned_before + pruned_.count(0, count.layers));
+    model.notes.set(notes::kPrunedLayers, pruned_before + count.own_layers - left);
+    prune_metadata(count, pruned_, model);
     return model;
   }
 
  private:
   Status check(std::uint64_t layers) const {
-    if (layers == 0) return error_at(origin_, "the model has no layers to prune: no tensor 'blk.N.*'");
+    if (layers == 0) return error_at(origin_, "the model has no layers to prune: no tensor has 'blk.N.' in its name");
     if (pruned_.last() >= layers)
       return error_at(origin_, fmt::format("layer {} does not exist", pruned_.last()),
                       fmt::format("the model has layers 0 to {}", layers - 1));
@@ -92,16 +109,17 @@ class LayerKeys {
   LayerKeys(const LayerCount& before, const LayerSet& pruned, Model& model)
       : prefix_(before.architecture + "."),
         layers_(before.layers),
+        own_layers_(before.own_layers),
         pruned_(pruned),
         model_(model),
-        next_predict_(std::min(layers_, number(kNextPredict).value_or(0))) {}
+        next_predict_(std::min(own_layers_, number(kNextPredict).value_or(0))) {}
 
   void prune() {
     cut_arrays();
     shrink(kLeadingDense, 0, number(kLeadingDense).value_or(0));
-    const std::uint64_t own = layers_ - next_predict_;
+    const std::uint64_t own = own_layers_ - next_predict_;
     shrink(kSharedCache, own - std::min(own, number(kSharedCache).value_or(0)), own);
-    shrink(kNextPredict, own, layers_);
+    shrink(kNextPredict, own, own_layers_);
     warn_of_periods();
     const std::uint64_t left = layers_ - pruned_.count(0, layers_);
     model_.metadata.set_at_end(key(kBlockCount), metadata_unsigned(MetadataType::kUint32, left));
@@ -119,7 +137,7 @@ class LayerKeys {
     const auto array = as_array(entry.value);
     return array && entry.key.starts_with(prefix_) && entry.key != key(kSections) &&
            metadata_type_bytes(array->element) > 0 &&
-           (array->count == layers_ || (array->count == layers_ - next_predict_ && array->count > 0));
+           (array->count == own_layers_ || (array->count == own_layers_ - next_predict_ && array->count > 0));
   }
 
   void cut_arrays() {
@@ -146,8 +164,8 @@ class LayerKeys {
   }
 
   void warn_of_periods() {
-    const std::uint64_t gone = pruned_.count(0, layers_);
-    if (pruned_.count(layers_ - gone, layers_) == gone) return;
+    const std::uint64_t gone = pruned_.count(0, own_layers_);
+    if (pruned_.count(own_layers_ - gone, own_layers_) == gone) return;
     for (const std::string_view name : kPeriods)
       if (const auto period = number(name); period && *period > 1)
         model_.warnings.push_back(
@@ -157,7 +175,7 @@ class LayerKeys {
   }
 
   std::string prefix_;
-  std::uint64_t layers_;
+  std::uint64_t layers_, own_layers_;
   const LayerSet& pruned_;
   Model& model_;
   std::uint64_t next_predict_;
@@ -200,7 +218,7 @@ Result<LayerCount> layer_count(const Metadata& metadata, std::uint64_t highest) 
   if (!name)
     return input_error("", "the model has no general.architecture, so the key for its number of layers is not known",
                        "set it first: stages: [{metadata: {set: {general.architecture: llama}}}]");
-  LayerCount count{std::string(*name), highest};
+  LayerCount count{std::string(*name), highest, highest};
   const std::string key = fmt::format("{}.{}", *name, kBlockCount);
   const MetadataValue* value = metadata.find(key);
   if (!value) return count;
@@ -208,6 +226,7 @@ Result<LayerCount> layer_count(const Metadata& metadata, std::uint64_t highest) 
   if (!layers || *layers >= kMaxLayers)
     return input_error("", fmt::format("{} is {}, not a number of layers", quoted_name(key), describe(*value)));
   count.layers = std::max(highest, *layers);
+  count.own_layers = *layers;
   return count;
 }
 

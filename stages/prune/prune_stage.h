@@ -16,18 +16,19 @@ struct PruneOptions {
   Origin origin;    // position of `layers`
 };
 
-// Creates the stage. It removes the tensors `blk.N.*` of these layers, renumbers the other layers without gaps, and
-// updates the metadata: see prune_metadata(). Layers missing in the model are an error, and so is pruning all layers.
-// Data attached to a tensor (importance) is kept. If only the last layers are pruned, the result is that of
-// llama-quantize --prune-layers, which supports only that case.
+// Creates the stage. It removes the tensors of these layers, which have "blk.N." anywhere in their names, so also those
+// of encoders ("v.blk.N."); renumbers the other layers without gaps; and updates the metadata: see prune_metadata().
+// Layers missing in the model are an error, and so is pruning all layers. Data attached to a tensor (importance) is
+// kept. The tensors are those of llama-quantize --prune-layers.
 std::unique_ptr<Stage> make_prune_stage(PruneOptions options);
 // Returns the specification of `prune: {layers: [6, 7]}` or `{layers: '0-3,10'}`.
 StageSpec prune_stage();
 
 // Number of layers according to a model.
 struct LayerCount {
-  std::string architecture;  // prefix of the keys
-  std::uint64_t layers = 0;  // ARCHITECTURE.block_count, or more if tensors have higher numbers
+  std::string architecture;      // prefix of the keys
+  std::uint64_t layers = 0;      // ARCHITECTURE.block_count, or more if tensors have higher numbers
+  std::uint64_t own_layers = 0;  // ARCHITECTURE.block_count; without it, `layers`
 };
 
 // Determines the layers from metadata and from `highest`, the highest layer number among the tensors plus one. Fails

@@ -166,15 +166,26 @@ TEST_CASE("if the fallback does not fit either, the last fallback does") {
   CHECK(type(bench.run("Q4_K_M"), "blk.0.attn_k.weight") == "F16");
 }
 
+TEST_CASE("rows that no block of 32 columns divides become F16") {
+  const char* const recipe = GENERATE("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL", "MXFP4_MOE");
+  CAPTURE(recipe);
+  StageBench bench;
+  bench.add("blk.0.attn_k.weight", {90, 64});
+  const auto model = bench.run(recipe);
+  CHECK(type(model, "blk.0.attn_k.weight") == "F16");
+  CHECK(model.value().problems.empty());
+}
+
 TEST_CASE("a type without a fallback is a problem, and the tensor is unchanged") {
   StageBench bench;
   bench.add("blk.0.attn_k.weight", {90, 64});
-  const auto model = bench.run("Q8_0");
+  const auto model = bench.run("Q1_0");
   CHECK(type(model, "blk.0.attn_k.weight") == "F32");
   REQUIRE(model.value().problems.size() == 1);
   CHECK(model.value().problems[0].where == "a.yaml:1:1");
   CHECK(model.value().problems[0].what ==
-        "tensor 'blk.0.attn_k.weight' cannot be Q8_0: its rows of 90 elements are not a multiple of the block size 32");
+        "tensor 'blk.0.attn_k.weight' cannot be Q1_0: its rows of 90 elements are not a multiple of the block size "
+        "128");
   CHECK(model.value().problems[0].help ==
         "types that fit: F16, BF16, F32; choose one: tensors: [{match: ..., type: ...}], or --tensor-type");
   CHECK(tensor(model.value(), "blk.0.attn_k.weight").fallback_from == nullptr);
@@ -231,7 +242,8 @@ TEST_CASE("misfit: fallback replaces a type named by the user with the recipe's 
   CHECK(type(model, "b.weight") == "F16");
   CHECK(tensor(model.value(), "b.weight").fallback_from == &type_named("Q6_K"));
   CHECK(model.value().problems.empty());
-  CHECK(bench.run("{type: Q8_0, misfit: fallback}").value().problems.size() == 1);  // Q8_0 has no fallback
+  CHECK(type(bench.run("{type: Q8_0, misfit: fallback}"), "b.weight") == "F16");
+  CHECK(bench.run("{type: Q1_0, misfit: fallback}").value().problems.size() == 1);  // Q1_0 has no fallback
 }
 
 TEST_CASE("a rule's type is used or refused even if the recipe falls back") {

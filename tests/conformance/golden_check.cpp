@@ -32,7 +32,7 @@ void judge(const GoldenRow& row, const Bytes& bytes, const std::string& expected
 Bytes quantize(const ggufmill_kernel& encoder, const GoldenRow& row) {
   const std::vector<float> values = input_of(row);
   std::vector<float> importance;
-  if (row.importance != "no") importance = synth::importance(row.seed + 1, row.cols, row.importance == "holes");
+  if (row.importance != "no") importance = synth::importance(row.seed + 1, row.cols, row.importance);
   return run_kernel(encoder, {std::as_bytes(std::span(values)), row.rows, row.cols, importance});
 }
 
@@ -52,8 +52,7 @@ void check_row(const ggufmill_module& module, const ggufmill_module& fallback, c
 
 GoldenRow parse_row(const std::vector<std::string>& fields) {
   if (fields.size() != 9) throw std::runtime_error(fmt::format("{} fields instead of 9", fields.size()));
-  if (fields[2] != "yes" && fields[2] != "no" && fields[2] != "holes")
-    throw std::runtime_error("importance is not yes, no, or holes");
+  if (fields[2] != "no") synth::importance(0, 0, fields[2]);  // throws if the kind is unknown
   if (fields[6].size() != 16 || fields[7].size() != 64 || fields[8].size() != 64)
     throw std::runtime_error("a digest of the wrong length");
   return {fields[0], fields[1], fields[2], std::stoull(fields[3]), std::stoull(fields[4]), std::stoull(fields[5]),
@@ -73,7 +72,7 @@ std::string describe(const GoldenRow& row) {
   return fmt::format("{} {} {}x{} seed {}{}", row.type, row.distribution, row.rows, row.cols, row.seed,
                      row.importance == "no"    ? ""
                      : row.importance == "yes" ? ", with importance"
-                                               : ", with importance that has holes");
+                                               : fmt::format(", with importance '{}'", row.importance));
 }
 
 std::vector<GoldenRow> load_golden_table(const std::string& path) {

@@ -13,7 +13,7 @@ namespace ggufmill::conformance {
 struct GoldenRow {
   std::string type;
   std::string distribution;
-  std::string importance;  // "no", "yes", or "holes"
+  std::string importance;  // "no", or a kind of synth::importance()
   std::uint64_t rows = 0;
   std::uint64_t cols = 0;
   std::uint64_t seed = 0;

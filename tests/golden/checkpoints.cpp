@@ -274,7 +274,7 @@ class Checker {
 int check_more(const Words& arguments, const std::map<std::string, std::size_t>& kinds,
                const std::set<std::string>& otherwise) {
   if (arguments.size() != 1) throw UsageError();
-  const auto shared = shared_data();
+  const auto shared = august_data();
   if (!shared || !fs::exists(*shared / "hf-more")) return skip("hf-more");
   Checker checker(fs::absolute(arguments[0]), *shared / "hf");
   checker.check_parts(*shared / "hf-more", kinds, otherwise);
@@ -285,7 +285,7 @@ int check_more(const Words& arguments, const std::map<std::string, std::size_t>&
 
 int check_checkpoints(const Words& arguments) {
   if (arguments.size() != 1) throw UsageError();
-  const auto shared = shared_data();
+  const auto shared = august_data();
   if (!shared || !fs::exists(*shared / "hf")) return skip("hf");
   Checker checker(fs::absolute(arguments[0]), *shared / "hf");
   const fs::path own = "tests/golden/checkpoints", projectors = "tests/golden/projectors",

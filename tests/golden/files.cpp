@@ -253,7 +253,7 @@ Words passed_on(const Options& options) {
 int check_files(const Words& arguments) {
   Options options = parse(arguments);
   if (options.shared) {
-    const auto folder = shared_data();
+    const auto folder = unversioned_data();
     if (!folder) return kSkippedExitCode;
     options.table = *folder / options.table;
     if (!options.types.empty()) options.types = *folder / options.types;

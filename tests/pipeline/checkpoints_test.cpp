@@ -700,7 +700,7 @@ TEST_CASE("a tokenizer that is none") {
 }
 
 TEST_CASE("what the reference refuses is refused with a message that helps, or converted") {
-  const auto shared = shared_data();
+  const auto shared = august_data();
   if (!shared || !fs::exists(*shared / "hf")) GGUFMILL_SKIP("no ../shared/hf");
   const fs::path hf = *shared / "hf";
   // The case and a part of its error message; an empty message means that it is converted.

@@ -14,6 +14,7 @@
 #include "tests/remote/uploads.h"
 #include "tests/support/checkpoint_maker.h"
 #include "tests/support/importance_files.h"
+#include "tests/support/shared_data.h"
 
 using namespace ggufmill;
 TEST_CASE("outputs in a bucket have the bytes of local files") {
@@ -403,10 +404,11 @@ TEST_CASE("the verb quantize writes to a bucket") {
 
 TEST_CASE("the verb convert writes to a bucket") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
-  if (!fs::exists("../shared/hf")) GGUFMILL_SKIP("no ../shared/hf");
+  const auto shared = shared_data();
+  if (!shared) GGUFMILL_SKIP("no shared data");
   Uploads uploads;
   const fs::path checkpoint = make_checkpoint(
-      "../shared/hf", boost::json::parse(read_text("tests/golden/checkpoints/apertus.json")), uploads.place().folder());
+      *shared / "hf", boost::json::parse(read_text("tests/golden/checkpoints/apertus.json")), uploads.place().folder());
   uploads.check_verb({"convert", checkpoint, "--outfile", "{}of-{ftype}.gguf", "--outtype", "bf16"}, "of-bf16.gguf");
 }
 

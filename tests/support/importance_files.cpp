@@ -60,6 +60,10 @@ void add_entry(GgufBuilder& file, const std::string& name, const std::vector<flo
   file.tensors.push_back({name + ".counts", {1, counts.size()}, "F32", float_bytes(counts)});
 }
 
+void add_activations(GgufBuilder& file, const std::string& name, const std::vector<float>& sums) {
+  file.tensors.push_back({name + ".in_sum", {sums.size()}, "F32", float_bytes(sums)});
+}
+
 Result<std::vector<float>> read_weights(const Importance& importance, std::uint64_t matrix) {
   std::vector<ImportanceNumbers> numbers;
   for (const Importance::Ranges& ranges : importance.ranges(matrix)) {

@@ -26,6 +26,8 @@ GgufBuilder gguf_importance();
 // Adds an entry with `counts.size()` parts.
 void add_entry(GgufBuilder& file, const std::string& name, const std::vector<float>& sums,
                const std::vector<float>& counts);
+// Adds the sums of activations of an entry, which must have been added.
+void add_activations(GgufBuilder& file, const std::string& name, const std::vector<float>& sums);
 
 // Returns the weights of a matrix, read from their file.
 Result<std::vector<float>> read_weights(const Importance& importance, std::uint64_t matrix);

@@ -5,12 +5,25 @@
 #include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
+namespace {
 
-std::optional<fs::path> shared_data() {
+constexpr const char* kVersion = "b11434";  // the version of llama.cpp that ggufmill follows
+
+// Returns the folder at `path` in the larger golden data if it has this subfolder.
+std::optional<fs::path> folder_with(const char* subfolder, const fs::path& path = {}) {
   const char* chosen = std::getenv("GGUFMILL_SHARED");
-  const fs::path folder = chosen != nullptr && *chosen != '\0' ? chosen : "../shared";
-  if (!fs::is_directory(folder / "golden")) return std::nullopt;
+  const fs::path all = chosen != nullptr && *chosen != '\0' ? chosen : "../shared";
+  const fs::path folder = path.empty() ? all : all / path;
+  if (!fs::is_directory(folder / subfolder)) return std::nullopt;
   return folder;
 }
+
+}  // namespace
+
+std::optional<fs::path> shared_data() { return folder_with("golden", kVersion); }
+
+std::optional<fs::path> unversioned_data() { return folder_with("real"); }
+
+std::optional<fs::path> august_data() { return folder_with("hf"); }
 
 }  // namespace ggufmill

@@ -1,5 +1,7 @@
 #pragma once
-// Finds the larger golden data, which is stored next to the repository.
+// Finds the larger golden data, which is stored next to the repository: in the folder $GGUFMILL_SHARED, or in
+// "../shared" from the repository root (where ctest runs the tests). The functions return nullopt if their part of it
+// does not exist; a test is then skipped with a message.
 
 #include <optional>
 
@@ -7,8 +9,14 @@
 
 namespace ggufmill {
 
-// Returns $GGUFMILL_SHARED, or "../shared" from the repository root (where ctest runs the tests). Returns nullopt if it
-// does not exist; the test is then skipped with a message.
+// Returns the folder with the results of the version of llama.cpp that ggufmill follows: golden/, hf/, hf-more/, ...
 std::optional<fs::path> shared_data();
+
+// Returns the folder with the data that do not depend on that version: real/ and ik/.
+std::optional<fs::path> unversioned_data();
+
+// Returns the folder with the results of the converter of 3f545bec (22 August 2026): hf/, hf-more/, and hf-defaults/.
+// Only for tests of conversions from Hugging Face, until these follow the version above.
+std::optional<fs::path> august_data();
 
 }  // namespace ggufmill

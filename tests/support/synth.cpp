@@ -31,6 +31,26 @@ inline float outlier(std::uint64_t z) {
   return (z >> 3 & 511) == 0 ? value * 16.0f : value;
 }
 
+// Returns an integer in [0, count), from the low 16 bits.
+inline int exponent(std::uint64_t z, std::uint64_t count) { return static_cast<int>((z & 0xFFFF) % count); }
+
+// Returns a magnitude in [2^-26, 2].
+inline float magnitude(std::uint64_t z) { return std::ldexp(1.0f + std::fabs(uniform(z)), -exponent(z, 27)); }
+
+inline float gap(std::uint64_t seed, std::uint64_t index) {
+  const std::uint64_t first = index & ~255ull;
+  switch (index >> 8 & 3) {
+    case 1:
+      return -0.0f;
+    case 2:
+      return (index & 255) == (bits(seed, first) & 255) ? bell(bits(seed, index)) : 0.0f;
+    case 3:
+      return (index >> 5 & 1) != 0 ? bell(bits(seed, index)) : 0.0f;
+    default:
+      return 0.0f;
+  }
+}
+
 inline float cubed(std::uint64_t z) {
   const float u = uniform(z);
   return u * u * u;
@@ -56,7 +76,9 @@ constexpr Name kNames[] = {
     {"positive", Distribution::kPositive}, {"sparse", Distribution::kSparse},     {"steps", Distribution::kSteps},
     {"tiny", Distribution::kTiny},         {"large", Distribution::kLarge},       {"norm", Distribution::kNorm},
     {"zero", Distribution::kZero},         {"huge", Distribution::kHuge},         {"small", Distribution::kSmall},
-    {"trits", Distribution::kTrits},       {"holes", Distribution::kHoles},
+    {"trits", Distribution::kTrits},       {"holes", Distribution::kHoles},       {"constant", Distribution::kConstant},
+    {"spikes", Distribution::kSpikes},     {"decades", Distribution::kDecades},   {"negative", Distribution::kNegative},
+    {"gaps", Distribution::kGaps},
 };
 
 }  // namespace
@@ -103,6 +125,19 @@ void fill(Distribution distribution, std::uint64_t seed, std::uint64_t start, st
         const bool is_hole = (bits(seed ^ 0x5bd1e995, i >> 4) >> 11 & 3) == 0 || (i >> 9 & 3) == 2;
         return is_hole ? 0.0f : bell(bits(seed, i)) * 0x1p-4f;
       });
+    case Distribution::kConstant:
+      return fill_with(start, out, [=](std::uint64_t i) { return bell(bits(seed, i & ~255ull)); });
+    case Distribution::kSpikes:
+      return from_bits([](std::uint64_t z) {
+        const float value = bell(z) * 0x1p-5f;
+        return (z >> 3 & 63) == 0 ? value * 8192.0f : value;
+      });
+    case Distribution::kDecades:
+      return from_bits([](std::uint64_t z) { return (z >> 20 & 1) == 0 ? magnitude(z) : -magnitude(z); });
+    case Distribution::kNegative:
+      return from_bits([](std::uint64_t z) { return -magnitude(z); });
+    case Distribution::kGaps:
+      return fill_with(start, out, [=](std::uint64_t i) { return gap(seed, i); });
   }
 }
 
@@ -112,11 +147,34 @@ std::vector<float> values(std::string_view distribution, std::uint64_t seed, std
   return out;
 }
 
-std::vector<float> importance(std::uint64_t seed, std::uint64_t count, bool has_holes) {
+std::vector<float> importance(std::uint64_t seed, std::uint64_t count, std::string_view kind) {
   std::vector<float> out(count);
-  fill_from_bits(seed, 0, out, [](std::uint64_t z) { return bell(z) * bell(z) * 4.0f + 0x1p-10f; });
-  for (std::size_t column = 0; has_holes && column < out.size(); ++column)
-    if ((column >> 5) % 3 == 1) out[column] = 0;
+  const auto set = [&](auto value) { fill_with(0, out, value); };
+  const auto positive = [=](std::uint64_t column) {
+    const std::uint64_t z = bits(seed, column);
+    return bell(z) * bell(z) * 4.0f + 0x1p-10f;
+  };
+  const auto set_one_in = [&](std::uint64_t run) {
+    set([=](std::uint64_t column) {
+      const std::uint64_t first = column / run * run;
+      return column - first == bits(seed, first) % run ? positive(column) : 0.0f;
+    });
+  };
+  if (kind == "yes")
+    set(positive);
+  else if (kind == "holes")
+    set([=](std::uint64_t column) { return (column >> 5) % 3 == 1 ? 0.0f : positive(column); });
+  else if (kind == "one-in-16")
+    set_one_in(16);
+  else if (kind == "one-in-256")
+    set_one_in(256);
+  else if (kind == "wide")
+    set([=](std::uint64_t column) {
+      const std::uint64_t z = bits(seed, column);
+      return std::ldexp(1.0f + std::fabs(uniform(z)), 20 - exponent(z, 61));
+    });
+  else if (kind != "zero")
+    throw std::invalid_argument("unknown importance '" + std::string(kind) + "'");
   return out;
 }
 

@@ -26,6 +26,11 @@ enum class Distribution : std::uint8_t {
   kSmall,     // within 2^-14
   kTrits,     // -1, 0 or 1, times 0.625
   kHoles,     // normal, but +0 in one of four runs of 16, and in one of four runs of 512
+  kConstant,  // runs of 256 equal values
+  kSpikes,    // bell-shaped within 1/32, about one in 64 is 8192 times larger
+  kDecades,   // magnitudes from 2^-26 to 2
+  kNegative,  // the same, all below 0
+  kGaps,      // runs of 256: +0, -0, +0 but for one value, and +0 in every other run of 32
 };
 
 // Returns the distribution with this name ("normal", "outliers", ...); throws std::invalid_argument if it is unknown.
@@ -37,9 +42,14 @@ void fill(Distribution distribution, std::uint64_t seed, std::uint64_t start, st
 // Returns these values as a vector; throws std::invalid_argument for an unknown name.
 std::vector<float> values(std::string_view distribution, std::uint64_t seed, std::uint64_t start, std::uint64_t count);
 
-// Returns importance weights, one per column: strictly positive, or +0 in every third run of 32 columns if there are
-// holes.
-std::vector<float> importance(std::uint64_t seed, std::uint64_t count, bool has_holes = false);
+// Returns importance weights, one per column, none of which is negative. Throws std::invalid_argument for an unknown
+// kind:
+//   yes         strictly positive
+//   holes       +0 in every third run of 32 columns
+//   one-in-16   +0 except in one column of each run of 16; one-in-256 likewise
+//   wide        from 2^-40 to 2^21
+//   zero        +0
+std::vector<float> importance(std::uint64_t seed, std::uint64_t count, std::string_view kind = "yes");
 
 // Rounds to nearest, ties to even. The value must be finite and below 65520 in magnitude, as all synthetic values are.
 inline std::uint16_t to_f16(float value) {

@@ -36,6 +36,16 @@ constexpr Figure kFigures[] = {
     {"large", 18446744073709551615u, 1000003, 777, "bbcf0e7d47fae7d5ef005dceb3aad47c03bcf9938e6a3acb4105c842d7c49a16"},
     {"norm", 2024u, 0, 4096, "cd897a15982181e644d24ccf4064494dacdb5c1507a6c7e29953f09a24c20b36"},
     {"norm", 18446744073709551615u, 1000003, 777, "11a5134998d579a0b46314f3ccd0dc9b55ef9564760346afea010d9e9521c7cf"},
+    {"constant", 2024u, 0, 4096, "28930fe0ecb663c03181aeb3b6e02cfb475e8773e73bc012b069a3ae462be1c7"},
+    {"constant", 18446744073709551615u, 1000003, 777, "ae237880564ac8989d0b550c89bc90bb5ce6ab0190f334bc84652248306e930a"},
+    {"spikes", 2024u, 0, 4096, "3050ce594751128bb4efffd3b7cc13bf5d9ac5f5f0a79385a63df02428707ea1"},
+    {"spikes", 18446744073709551615u, 1000003, 777, "2b1897d83d3fa493aff8626d62ac46175eb92e462fad12e23e43029a897e8765"},
+    {"decades", 2024u, 0, 4096, "92e0e632e50893459e66d8d75703971ac1aa9d461923e09516e6ed362c4c09b4"},
+    {"decades", 18446744073709551615u, 1000003, 777, "9a80152b1def85c3ac8be880cc49160b99521c4a77f64fea36b12ca1864f3ae8"},
+    {"negative", 2024u, 0, 4096, "63d4e3aaeed426b521db4a52cf986b47705456ccc53d3ec6df83bd98f2734820"},
+    {"negative", 18446744073709551615u, 1000003, 777, "7321e3ef3583b47c3ce0bd76239d665ad3cc037a427b488b1b47269a047eba7d"},
+    {"gaps", 2024u, 0, 4096, "295280b773b16abbf14f801c9b9ac955a9f1d87abdfef3b65f6b9814d3df7ca6"},
+    {"gaps", 18446744073709551615u, 1000003, 777, "dbdc60cc80ade2f1093942bcd787a809b392d4a28a35da801b3cb4ab792ebef9"},
 };
 // clang-format on
 
@@ -51,6 +61,14 @@ TEST_CASE("every distribution has the bytes of its definition") {
 TEST_CASE("importance weights have the bytes of their definition") {
   CHECK(digest(synth::importance(71, 1024)) == "7bd88246bec524d17065b82558762c33026ab7acc87d4ef04b1220de9115ac6d");
   CHECK(digest(synth::importance(9, 33)) == "cbcf62a7e49eb8cb4ca41b3fdf5c972bd847bbe449a4947dc958b887d8730004");
+  CHECK(digest(synth::importance(71, 1024, "one-in-16")) ==
+        "2c41be2d74e24c0c3fdb7cc7df7388fb707d88a5174717ce436549fb63439ce3");
+  CHECK(digest(synth::importance(71, 1024, "one-in-256")) ==
+        "8097660052b6d3d82d511159cad3ca941f627291ac4197f162213537d6271a70");
+  CHECK(digest(synth::importance(71, 1024, "wide")) ==
+        "5f686e08ace9897349ae75b2a86a5aaee9142cadc79f91da3e2a3e58a7813d50");
+  CHECK(digest(synth::importance(71, 1024, "zero")) ==
+        "ad7facb2586fc6e966c004d7d1d16b024f5805ff7cb47c7a85dabd8b48892ca7");
 }
 
 TEST_CASE("pieces of a sequence join to the whole") {
@@ -63,6 +81,10 @@ TEST_CASE("pieces of a sequence join to the whole") {
 
 TEST_CASE("an unknown distribution is refused") {
   CHECK_THROWS_AS(synth::distribution_named("gaussian"), std::invalid_argument);
+}
+
+TEST_CASE("an unknown kind of importance is refused") {
+  CHECK_THROWS_AS(synth::importance(1, 1, "some"), std::invalid_argument);
 }
 
 TEST_CASE("SHA-256 of the standard's example") {

@@ -57,7 +57,7 @@ class Evening {
 
 TEST_CASE("a job to publish runs with the real programs of llama.cpp, and resumes") {
   if (std::getenv("LLAMA_BIN") == nullptr) GGUFMILL_SKIP("LLAMA_BIN names no folder with programs of llama.cpp");
-  const auto shared = shared_data();
+  const auto shared = unversioned_data();
   if (!shared || !fs::exists(*shared / "real")) GGUFMILL_SKIP("no larger golden data");
   const fs::path real = fs::absolute(*shared / "real");
   const Evening whole(real);
