@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/core/rounded.h"
+#include "pipeline/core/sleef.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/checkpoint/ternary.h"
 #include "stages/huggingface/map/batch_norm.h"
@@ -38,7 +40,20 @@ Result<ExpressionRef> multiply(ExpressionRef input, Arguments a) {
 
 Result<ExpressionRef> negate_exp(ExpressionRef input, Arguments) { return mapped(std::move(input), "negate_exp", 0); }
 
-Result<ExpressionRef> softplus(ExpressionRef input, Arguments) { return mapped(std::move(input), "softplus", 0); }
+// For small tensors. torch computes groups of 32 values with the functions of SLEEF, in every build, and those that
+// remain with the C library's, whose results are nearly always the nearest float. Above its threshold, it returns x.
+Result<ExpressionRef> softplus(ExpressionRef input, Arguments) {
+  constexpr std::size_t kGroup = 32;
+  constexpr float kThreshold = 20;
+  std::vector<float> values = input->values;
+  if (input->operation != Operation::kConstant) {
+    BOOST_OUTCOME_TRY(values, read_small_values(*input));
+  }
+  const std::size_t in_groups = values.size() / kGroup * kGroup;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (float& x = values[i]; x <= kThreshold) x = i < in_groups ? sleef::log1p(sleef::exp(x)) : rounded::softplus(x);
+  return expressions::constant(input->shape, std::move(values));
+}
 
 // For small tensors. Uses double precision; torch adds in single precision, in an order that depends on the processor,
 // so the last bit of the mean may differ.
@@ -153,7 +168,7 @@ constexpr TensorOperation kValueOperations[] = {
     {"product_of_rows", 0, 1, "The product of two rows, value by value, as a tensor of one dimension.",
      product_of_rows},
     {"resize_grid", 1, 1, "Resize a square of positions, one per row: the new side.", resize_grid},
-    {"softplus", 0, 1, "log(1 + exp(x)) of every value.", softplus},
+    {"softplus", 0, 1, "log(1 + exp(x)) of every value of a small tensor.", softplus},
     {"subtract_mean", 0, 1, "Subtract the mean from every value of a small tensor.", subtract_mean},
     {"ternary", 0, 0, "Round every value to -1, 0, or 1 times the mean of the magnitudes in the whole tensor.",
      [](ExpressionRef input, Arguments) { return ternary(std::move(input)); }},
