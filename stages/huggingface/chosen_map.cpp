@@ -29,7 +29,10 @@ Status ChosenMap::choose(std::vector<std::string>& warnings) {
   if (!options.config.empty()) architecture.config = options.config;
   BOOST_OUTCOME_TRY(read_config());
   json::object config = stored_config;
-  if (options.class_defaults && architecture.config == "config.json") {
+  if (!options.class_defaults)
+    warnings.emplace_back(
+        "'defaults: none' has no effect: the keys missing in config.json always get the defaults of their class");
+  if (architecture.config == "config.json") {
     BOOST_OUTCOME_TRY(CompletedConfig completed, with_class_defaults(options.folder, stored_config));
     if (completed.is_refused)
       warnings.push_back(
@@ -204,6 +207,7 @@ Status ChosenMap::read_target() {
                                    shown(*tokens), shown(*known)),
                        fmt::format("{} is not the model that it drafts for", target_folder));
   facts->set("target", std::move(target), path);
+  facts->set("target_class", json::string(target_class));
   return ok();
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <unordered_map>
 
 #include "pipeline/core/text.h"
@@ -17,6 +18,7 @@
 #include "stages/huggingface/checkpoint/quantized_checkpoint.h"
 #include "stages/huggingface/chosen_map.h"
 #include "stages/huggingface/converted_tensors.h"
+#include "stages/huggingface/decode_options.h"
 #include "stages/huggingface/general.h"
 #include "stages/huggingface/map/architecture.h"
 #include "stages/huggingface/map/metadata_rules.h"
@@ -144,8 +146,10 @@ class Conversion {
     // The metadata and the file type describe the weights even if only the vocabulary is written.
     if (chosen_.options.vocabulary_only) return ok();
     const Blocks blocks = chosen_.options.out_type == OutType::kAuto ? Blocks::kKeep : Blocks::kDecode;
+    BOOST_OUTCOME_TRY(const DecodeOptions options,
+                      decode_options(chosen_.architecture, *chosen_.facts, tensors, blocks));
     BOOST_OUTCOME_TRY(DecodedCheckpoint decoded,
-                      decode_checkpoint(chosen_.facts->folder(), chosen_.facts->config(), std::move(tensors), blocks));
+                      decode_checkpoint(chosen_.facts->folder(), chosen_.facts->config(), std::move(tensors), options));
     file_type_ = decoded.is_nvfp4 ? kFileTypeNvfp4 : decoded.is_mxfp4 || decoded.has_mxfp4 ? kFileTypeMxfp4 : 0;
     is_repacked_ = decoded.has_mxfp4 && !decoded.is_nvfp4;
     if (decoded.block_type && blocks == Blocks::kKeep) block_file_type_ = file_type_with(*decoded.block_type);
@@ -157,9 +161,22 @@ class Conversion {
       BOOST_OUTCOME_TRY(fuse_experts(mapped, chosen_.architecture, chosen_.options.origin));
       if (mapped.size() == before) warn("fuse_gate_up_experts has no effect: no layer has gate and up experts");
     }
+    if (chosen_.options.fuse_qkv) {
+      const std::size_t before = mapped.size();
+      if (chosen_.architecture.fused_qkv) {
+        BOOST_OUTCOME_TRY(fuse_qkv(mapped));
+      }
+      if (mapped.size() == before)
+        warn(chosen_.architecture.fused_qkv
+                 ? "fuse_qkv has no effect: no layer has separate queries, keys, and values"
+                 : fmt::format("fuse_qkv has no effect: llama.cpp has no tensor for fused queries, keys, and values in "
+                               "'{}'",
+                               chosen_.architecture.name));
+    }
     if (chosen_.options.fp8_as_q8_0 && std::ranges::none_of(mapped, &MappedTensor::was_fp8))
       warn("fp8_as_q8_0 has no effect: no tensor is stored in 8-bit floats");
     for (MappedTensor& tensor : mapped) {
+      if (tensor.weights_only) weights_only_.insert(tensor.name);
       BOOST_OUTCOME_TRY(add_tensor(std::move(tensor)));
     }
     return ok();
@@ -241,7 +258,20 @@ class Conversion {
     chosen_.facts->set("layers", layers);
     BOOST_OUTCOME_TRY(set_metadata(chosen_.architecture.metadata, chosen_.architecture, *chosen_.facts, metadata));
     metadata.set("general.quantization_version", metadata_unsigned(MetadataType::kUint32, 2));
+    add_activation_types();
     return ok();
+  }
+
+  // Lists the tensors that were quantized for activations of more than 4 bits, so that llama.cpp does not quantize
+  // them.
+  void add_activation_types() {
+    if (weights_only_.empty()) return;
+    std::vector<MetadataValue> names;
+    for (const std::string& name : weights_only_) names.push_back(metadata_string(name));
+    const std::vector<MetadataValue> flags(names.size(), metadata_bool(false));
+    Metadata& metadata = result_.model.metadata;
+    metadata.set("general.tensor_extra.name", metadata_array(MetadataType::kString, names));
+    metadata.set("general.tensor_extra.prec_a4", metadata_array(MetadataType::kBool, flags));
   }
 
   Status add_tokenizer() {
@@ -410,6 +440,7 @@ class Conversion {
   const Adapter* adapter_ = nullptr;  // null: converts the checkpoint
   TokenizerMetadata tokenizer_;
   OutType out_type_ = OutType::kAuto;
+  std::set<std::string> weights_only_;         // names of tensors with `weights_only` set
   std::uint32_t file_type_ = 0;                // for a checkpoint with repacked blocks; 0 otherwise
   const FileType* block_file_type_ = nullptr;  // for a checkpoint of GGML blocks that are kept
   bool is_repacked_ = false;                   // `file_type_` applies to every requested type

@@ -22,6 +22,7 @@ struct NamedTensor {
   // Further tensors of one number each. Each follows the tensor under its name, with the given ending in place of
   // '.weight', and is omitted if it is 1. When tensors are stacked, their numbers are concatenated into one tensor.
   std::vector<std::pair<std::string, ExpressionRef>> beside{};
+  bool weights_only = false;  // NVFP4 made for activations that are not quantized (W4A16)
 };
 
 // Reads the bytes of a tensor in the file, at most 1 MiB: scales, biases. Errors carry no tensor name.

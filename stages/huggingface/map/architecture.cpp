@@ -77,6 +77,7 @@ void extend(Architecture& map, MapFile own) {
   replace(map.dspark, own.dspark);
   replace(map.dense_modules, own.dense_modules);
   replace(map.fused_experts, own.fused_experts);
+  replace(map.fused_qkv, own.fused_qkv);
   if (own.adapters) map.adapters = std::move(own.adapters);
   if (own.adapter_names) map.adapter_names = std::move(own.adapter_names);
   replace(map.layers, std::move(own.layers));
@@ -84,6 +85,7 @@ void extend(Architecture& map, MapFile own) {
   replace(map.tokenizer, std::move(own.tokenizer));
   append(map.further_weights, std::move(own.further_weights));
   append(map.refuses, std::move(own.refuses));
+  append(map.shards, std::move(own.shards));
   append(map.other_maps, std::move(own.other_maps));
   replace(map.target_tokenizer, own.target_tokenizer);
   for (auto& [name, rule] : own.values) map.values[name] = std::move(rule);

@@ -73,8 +73,9 @@ struct CheckpointRule {
   bool early = false;                 // written before all other tensors
   bool by_layer = false;              // with `early`: in the order of rules and layers
   bool last = false;                  // written after all other tensors
-  bool zero = false;                  // the tensor is dropped; any nonzero value is an error
-  bool required = false;              // every layer must have such a tensor; a missing one is an error
+  bool only_first = false;  // of the tensors that match, the checkpoint's first is used, and others are dropped
+  bool zero = false;        // the tensor is dropped; any nonzero value is an error
+  bool required = false;    // every layer must have such a tensor; a missing one is an error
   std::optional<ValueRule> when;
   std::string place;
 };
@@ -99,6 +100,13 @@ struct TypeRule {
                                         // were decoded from 8-bit floats; empty: to all
 };
 
+// Weights of 8-bit floats whose rows were distributed over ranks, see ShardedRows.
+struct ShardRule {
+  NamePattern from;
+  std::vector<ValueRule> parts;  // rows of each part: a number, or a list of it for each layer
+  ValueRule ranks;               // a list of possible numbers of ranks, in the order of preference
+};
+
 struct SpecialTokenData {
   SpecialTokenRule rule;
   std::optional<ValueRule> when;
@@ -116,6 +124,7 @@ struct TokenizerRules {
   std::vector<std::string> omitted_roles;
   std::vector<std::string> user_tokens;
   std::vector<std::string> control_tokens;
+  std::vector<std::string> space_marks;
   std::vector<SpecialTokenData> special_tokens;
   std::string chat_template;              // used if the files have no template
   std::vector<std::string> second_roles;  // roles for a second pass over the special tokens; empty: no second pass
@@ -163,6 +172,7 @@ struct Architecture {
   std::string weights;                    // prefix of the weight files' names; empty: any name
   std::vector<std::string> further_weights;  // files below the folder; their tensors are named FOLDER/NAME
   std::vector<Refusal> refuses;
+  std::vector<ShardRule> shards;
   ModelPart part = ModelPart::kText;
   bool partial = false;        // only for other maps to extend
   bool draft_head = false;     // has layers that predict further tokens; these can be skipped or written alone
@@ -172,6 +182,7 @@ struct Architecture {
   // describes the model that they are for.
   std::optional<ValueRule> adapters, adapter_names;
   bool fused_experts = false;  // llama.cpp has a combined tensor for the experts' gate and up weights
+  bool fused_qkv = false;      // llama.cpp has a combined tensor for queries, keys, and values, besides separate ones
   std::map<std::string, ValueRule> values;
   ValueRule layers;
   std::vector<MetadataRule> metadata_early;       // written right after general.architecture
@@ -203,11 +214,12 @@ struct MapFile {
   std::optional<TargetTokenizer> target_tokenizer{};
   std::optional<ModelPart> part{};
   bool partial = false;
-  std::optional<bool> draft_head{}, dspark{}, dense_modules{}, fused_experts{};
+  std::optional<bool> draft_head{}, dspark{}, dense_modules{}, fused_experts{}, fused_qkv{};
   std::vector<std::string> serves{}, serves_whole{}, further_weights{};
   std::optional<std::string> config{}, weights{};
   std::optional<ValueRule> serves_when{}, layers{}, adapters{}, adapter_names{};
   std::vector<Refusal> refuses{};
+  std::vector<ShardRule> shards{};
   NamedValues<ValueRule> values{};
   std::vector<MetadataRule> metadata_early{}, metadata_of_tensors{}, metadata_first{}, metadata{};
   std::vector<MetadataRule> metadata_before_tokenizer{}, metadata_after_tokenizer{};
@@ -222,6 +234,7 @@ const Form<MapFile>& map_form();
 Form<ValueRule> value_form();
 Form<std::vector<CheckpointRule>> tensor_rules_form();
 Form<std::vector<ComputedRule>> computed_rules_form();
+Form<std::vector<ShardRule>> shard_rules_form();
 // A condition, which every rule can have.
 template <class Options>
 Field<Options> when_field(std::optional<ValueRule> Options::*member) {

@@ -170,6 +170,10 @@ Form<TokenizerRules> tokenizer_form() {
             "Tokens to mark as user-defined, overriding the files."),
       field("control_tokens", &Rules::control_tokens, texts("String."),
             "Tokens to mark as control tokens, overriding the files."),
+      field(
+          "space_marks", &Rules::space_marks, texts("Pre-tokenizer."),
+          "Pre-tokenizers for which user-defined tokens of spaces alone become normal tokens, of as many marks of the "
+          "beginning of a word."),
       field("special_tokens", &Rules::special_tokens, tokens_form(), special),
       field("second_roles", &Rules::second_roles, texts("Role."), "Roles of special tokens to write a second time."),
       field("chat_template", &Rules::chat_template,
@@ -250,6 +254,8 @@ Fields<MapFile> map_fields() {
       field("fused_experts", &Map::fused_experts,
             "Whether llama.cpp supports the fused gate and up experts that the source's `fuse_gate_up_experts` "
             "creates."),
+      field("fused_qkv", &Map::fused_qkv,
+            "Whether llama.cpp supports the fused queries, keys, and values that the source's `fuse_qkv` creates."),
       field("serves", &Map::serves, texts("Class."), "Values of `architectures` in config.json that it serves."),
       field("serves_whole", &Map::serves_whole, texts("Class."),
             "Those of `serves` that apply even if config.json names another class for the text model."),
@@ -260,6 +266,8 @@ Fields<MapFile> map_fields() {
       field("further_weights", &Map::further_weights, texts("Path in the folder: 1_Dense/model.safetensors."),
             "Further weights files, if the folder has them; the name of a tensor in 1_Dense is 1_Dense/linear.weight."),
       field("refuses", &Map::refuses, refusals_form(), "Checkpoints of a served class that cannot be converted."),
+      field("shards", &Map::shards, shard_rules_form(),
+            "Weights of 8-bit floats whose rows were distributed over ranks; the first match applies."),
       field("values", &Map::values, dictionary_of(value_form().doc("A value.")),
             "Named values; they override those of the same name in config.json."),
       field("layers", &Map::layers, value_form(), "Number of layers."),

@@ -61,6 +61,14 @@ Result<json::value> pad(Arguments a, const Facts&) {
   return json::value(std::move(result));
 }
 
+Result<json::value> repeated(Arguments a, const Facts&) {
+  if (any_missing(a) || a[0].is_array()) return a[0];
+  BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[1]));
+  json::array result;
+  result.resize(static_cast<std::size_t>(items), a[0]);
+  return json::value(std::move(result));
+}
+
 Result<json::value> of_length(Arguments a, const Facts&) {
   if (a[0].is_null()) return json::value();
   BOOST_OUTCOME_TRY(const json::array* from, array_of(a[0]));
@@ -266,6 +274,7 @@ constexpr ValueFunction kListFunctions[] = {
     {"numbered", 2, 2, "A list of this many strings: the first followed by the index.", numbered},
     {"of_length", 2, 2, "A list, which must have this many elements.", of_length},
     {"pad", 3, 3, "A list padded to a length with the third value.", pad},
+    {"repeated", 2, 2, "A list as is; any other value as a list of this many copies.", repeated},
     {"sorted_by", 2, 2, "The elements of a list in the order of the integers at their places in the second.",
      sorted_by},
     {"window_pattern", 2, 2, "Which of this many layers have a sliding window, given by letters or a period.",

@@ -159,6 +159,7 @@ Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Fa
   options.omitted_roles = rules.omitted_roles;
   options.user_tokens = rules.user_tokens;
   options.control_tokens = rules.control_tokens;
+  options.space_marks = rules.space_marks;
   BOOST_OUTCOME_TRY(add_tokens(rules.special_tokens, facts, options.special_tokens));
   BOOST_OUTCOME_TRY(const bool second, facts.holds(rules.second_when));
   if (second && !rules.second_roles.empty()) {

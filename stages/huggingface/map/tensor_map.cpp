@@ -52,6 +52,7 @@ class TensorMapper {
     std::vector<CountByLayer> counts;  // per output: the number of tensors in its stack
     std::set<std::uint32_t> layers;    // layers seen by a required rule
     bool met = false;
+    std::set<std::optional<std::uint32_t>> taken;  // layers of which a rule for the first tensor only has one
     std::map<std::pair<std::uint32_t, std::string>, Group> groups;  // by layer and ending
   };
 
@@ -124,8 +125,10 @@ class TensorMapper {
         continue;
       }
       for (const NamePattern& from : active.rule->from)
-        if (const auto match = from.match(tensor.name); match && is_layer(*match))
+        if (const auto match = from.match(tensor.name); match && is_layer(*match)) {
+          if (active.rule->only_first && !active.taken.insert(match->numbers.layer).second) return ok();
           return convert(active, *match, tensor);
+        }
     }
     return no_rule(tensor);
   }
@@ -195,7 +198,8 @@ class TensorMapper {
       return;
     }
     auto& into = list_for(active, match, tensor);
-    into.push_back({whole, std::move(values), tensor.was_fp8, false, tensor.stored});
+    const bool is_whole = active.outputs.size() == 1 && !active.rule->from.empty();
+    into.push_back({whole, std::move(values), tensor.was_fp8, false, tensor.stored, tensor.weights_only, is_whole});
     for (const auto& [ending, numbers] : tensor.beside) {
       const auto is_one = [](float value) { return std::abs(value - 1.0f) <= 1.1e-5f; };
       if (numbers->values.size() == 1 ? std::abs(numbers->values[0] - 1.0f) < 1e-6f
@@ -228,7 +232,7 @@ class TensorMapper {
     for (std::size_t i = 0; i < active.outputs.size(); ++i) {
       const TensorOutput& output = *active.outputs[i];
       std::vector<ExpressionRef> parts;
-      NamedTensor whole{tensor.name, nullptr, tensor.was_fp8, tensor.first, tensor.stored};
+      NamedTensor whole{tensor.name, nullptr, tensor.was_fp8, tensor.first, tensor.stored, {}, tensor.weights_only};
       for (const std::string& name :
            names_of(output, active.counts[i].in(match.numbers.layer), match.numbers.layer, match.suffix)) {
         const auto found = group.parts.find(name);

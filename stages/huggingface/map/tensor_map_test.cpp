@@ -281,3 +281,24 @@ TEST_CASE("a tensor dropped because it is zero is checked") {
               "folder: error: tensor 'a.bias': value 1 is not 0, and llama.cpp does not support this tensor in 'm'\n"));
   CHECK(result(tensor("I8", std::string_view("\x80", 1), 1)).find("value 0 is not 0") != std::string::npos);
 }
+
+TEST_CASE("of tensors with the same contents the first in the checkpoint is used") {
+  const std::string map = "tensors: [{from: [shared, a.embed, b.embed], to: e, only_first: true}]\n";
+  CHECK(mapped(map, R"({"layers": 1})", {"shared.weight", "b.embed.weight", "a.embed.weight"}) ==
+        "e.weight[2 x 1]=0,1\n");
+  CHECK(mapped(map, R"({"layers": 1})", {"b.embed.weight", "a.embed.weight"}) == "e.weight[2 x 1]=0,1\n");
+  const std::string layers =
+      "tensors: [{from: ['l.{layer}.x', 'l.{layer}.y'], to: 'blk.{layer}.z', only_first: true}]\n";
+  CHECK(mapped(layers, R"({"layers": 2})", {"l.0.x", "l.1.y", "l.0.y"}) == "blk.0.z[2 x 1]=0,1\nblk.1.z[2 x 1]=2,3\n");
+}
+
+TEST_CASE("a tensor is whole if nothing else is made from the checkpoint's") {
+  const auto whole = [](const std::string& rule) {
+    const auto mapped = Case("tensors: [" + rule + "]\n", R"({"layers": 1})", {"a.weight"}).map();
+    REQUIRE(mapped);
+    return mapped.value()[0].is_whole;
+  };
+  CHECK(whole("{from: a, to: b, do: [{add: 1}]}"));
+  CHECK(!whole("{from: a, outputs: [{to: b}, {to: c}]}"));
+  CHECK(!whole("{together: [{to: b, concat: [a]}]}"));
+}

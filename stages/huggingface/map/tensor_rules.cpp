@@ -248,6 +248,8 @@ Form<std::vector<CheckpointRule>> tensor_rules_form() {
   };
   const Fields<Rule> rest{
       field("zero", &Rule::zero, "With `drop`: report a value that is not 0 as an error."),
+      field("only_first", &Rule::only_first,
+            "Use the checkpoint's first tensor that matches, of each layer if the name has one; drop the others."),
       field("early", &Rule::early, "Write it before all others."),
       field("by_layer", &Rule::by_layer,
             "With `early`: in the order of the rules and layers, not of the checkpoint; before other early tensors."),
@@ -275,6 +277,20 @@ Form<std::vector<ComputedRule>> computed_rules_form() {
           fields_within(&Settings::rule, when))
           .doc("Tensor."),
       computed_rule));
+}
+
+Form<std::vector<ShardRule>> shard_rules_form() {
+  return list_of(
+      map_of<ShardRule>({
+                            field("from", &ShardRule::from, pattern_form(), "Name of the weight.").required(),
+                            field("parts", &ShardRule::parts, list_of(value_form().doc("Number of rows.")),
+                                  "Rows of each part in all ranks together: a number, or a list for the layers.")
+                                .required(),
+                            field("ranks", &ShardRule::ranks, value_form(),
+                                  "A list of possible numbers of ranks; the first that the scales fit is used.")
+                                .required(),
+                        })
+          .doc("Weight."));
 }
 
 }  // namespace ggufmill::huggingface
