@@ -165,13 +165,12 @@ template <class Conversion>
 Result<Translated> from_conversion(const char* text, const char* input, std::string Conversion::*folder,
                                    std::span<const Argument<Conversion>> arguments) {
   Conversion it;
-  std::size_t defaults = it.class_defaults;
+  std::size_t no_effect = 0;
   Options options(text);
   options.read(input, it.*folder);
   read_arguments(options, arguments, it);
-  options.read("defaults", defaults, huggingface::class_defaults_form().spec.choices);
+  options.read("defaults", no_effect, huggingface::class_defaults_form().spec.choices);
   BOOST_OUTCOME_TRY(options.finish());
-  it.class_defaults = defaults == 1;
   if ((it.*folder).empty())
     return usage_error(fmt::format("no {} given", input), fmt::format("set the option '{}'", input));
   Translated translated;

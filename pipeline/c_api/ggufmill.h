@@ -182,13 +182,13 @@ GGUFMILL_API void ggufmill_job_free(ggufmill_job* job);
  *   "convert_hf_to_gguf.py"
  *       folder, outfile, outtype, model-name, metadata, split-max-size, target-model-dir: string
  *       split-max-tensors: number
- *       no-tensor-first-split, bigendian, vocab-only, mmproj, mtp, no-mtp, dspark, fuse-gate-up-exps, fp8-as-q8,
+ *       no-tensor-first-split, bigendian, vocab-only, mmproj, mtp, no-mtp, dspark, fuse-gate-up-exps, fuse-qkv, fp8-as-q8,
  *       mistral-format, sentence-transformers-dense-modules: true or false
- *       defaults: "transformers" or "none"
+ *       defaults: "transformers" or "none"; has no effect
  *   "convert_lora_to_gguf.py"
  *       adapter, base, outfile, outtype: string
  *       bigendian: true or false
- *       defaults: "transformers" or "none"
+ *       defaults: "transformers" or "none"; has no effect
  *   "llama-gguf-split"
  *       input, output: string; without `merge`, `output` is the name of the shards without -00001-of-0000N.gguf
  *       split-max-size: string; or split-max-tensors: number

@@ -6,7 +6,6 @@
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/llama_cpp/convert_options.h"
-#include "stages/huggingface/huggingface_source.h"
 
 namespace ggufmill {
 namespace {
@@ -33,10 +32,8 @@ CommandSpec convert_lora_command() {
   add("verbose", "print what is done with each tensor");
   add("no-lazy", "no effect: an adapter is never read into memory entirely");
   add("trust-remote-code", "no effect: no code of a model is run");
-  add("defaults",
-      po::value<std::string>()->default_value(
-          huggingface::class_defaults_form().write(ConvertLoraOptions().class_defaults)),
-      "defaults for missing keys of the base's config.json: transformers or none");
+  add("defaults", po::value<std::string>(),
+      "no effect: keys missing in the base's config.json always get the defaults of their class");
   add("overwrite", "replace existing outputs");
   add("emit-pipeline", "print the equivalent pipeline file and exit");
   add_kernel_options(spec.options);
@@ -53,9 +50,7 @@ Result<ConvertLoraOptions> read_lora_options(const po::variables_map& values) {
       return usage_error("--base and --base-model-id cannot be used together", "give one of them");
     options.base = "hf://" + *id;
   }
-  BOOST_OUTCOME_TRY(options.class_defaults, parse_option("--defaults", huggingface::class_defaults_form(),
-                                                         values["defaults"].as<std::string>()));
-  for (const char* const idle : {"no-lazy", "trust-remote-code"})
+  for (const char* const idle : {"no-lazy", "trust-remote-code", "defaults"})
     if (values.count(idle)) print_note(std::string("--") + idle + " has no effect");
   return options;
 }

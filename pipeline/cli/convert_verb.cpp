@@ -11,7 +11,6 @@
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 #include "pipeline/llama_cpp/convert_options.h"
-#include "stages/huggingface/huggingface_source.h"
 
 namespace ggufmill {
 namespace {
@@ -28,6 +27,7 @@ struct OddOption {
 constexpr OddOption kOddOptions[] = {
     {"no-lazy", "a checkpoint is never read into memory entirely"},
     {"use-temp-file", "memory use is bounded without it"},
+    {"defaults", "keys missing in config.json always get the defaults of their class", nullptr, true},
     {"disable-mistral-community-chat-template", "the name of a template that llama.cpp supports is always written"},
     {"remote", "models on the hub are given by address",
      "run `ggufmill convert hf://{folder}`; weights are read from the server, and no copy is kept"},
@@ -59,10 +59,6 @@ CommandSpec convert_command() {
     else
       add(odd.name, text.c_str());
   }
-  add("defaults",
-      po::value<std::string>()->default_value(
-          huggingface::class_defaults_form().write(ConvertOptions().class_defaults)),
-      "defaults for missing keys of config.json: transformers (those of its class for the model type) or none");
   add("overwrite", "replace existing outputs");
   add("emit-pipeline", "print the equivalent pipeline file and exit");
   add_kernel_options(spec.options);
@@ -92,8 +88,6 @@ Result<ConvertOptions> read_options(const po::variables_map& values) {
   options.folder = values["folder"].as<std::string>();
   read_arguments(values, convert_arguments(), options);
   options.no_mtp = options.no_mtp || values.count("no-nextn") > 0;
-  BOOST_OUTCOME_TRY(options.class_defaults, parse_option("--defaults", huggingface::class_defaults_form(),
-                                                         values["defaults"].as<std::string>()));
   return options;
 }
 

@@ -159,10 +159,10 @@ TEST_CASE("keys are equal only for equal expressions") {
   CHECK(key_of(*one) != key_of(*concat({leaf("F16", {8, 3}), leaf("F16", {8, 3}, 64)}, 1).value()));
 }
 
-TEST_CASE("the exponential equals that of torch's vectors") {
+TEST_CASE("the exponential is the nearest float") {
   const auto negate_exp = find_map_function("negate_exp")->apply;
   CHECK(negate_exp(0.0f, 0) == -1.0f);
   CHECK(negate_exp(-200.0f, 0) == 0.0f);
   CHECK(negate_exp(1.0f, 0) == -2.7182817459106445f);
-  CHECK(negate_exp(3.08999968f, 0) == -21.9770699f);
+  CHECK(negate_exp(3.08999968f, 0) == -21.9770718f);
 }

@@ -1,6 +1,5 @@
 #include "pipeline/core/sleef.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -8,9 +7,6 @@
 
 namespace ggufmill::sleef {
 namespace {
-
-constexpr float kOneOverPi = 0.318309886183790671537767526745028724f;
-constexpr float kThreeParts = 125.0f, kFourParts = 39000.0f;  // below which pi is subtracted in so many parts
 
 float polynomial(float x, std::initializer_list<float> coefficients) {
   float result = 0;
@@ -20,48 +16,6 @@ float polynomial(float x, std::initializer_list<float> coefficients) {
     is_first = false;
   }
   return result;
-}
-
-// Subtracts `count` times `unit` * pi.
-float reduced(float x, float count, float unit, bool in_four_parts) {
-  const auto subtract = [&](std::initializer_list<float> parts) {
-    float rest = x;
-    for (const float part : parts) rest = std::fmaf(count, -part * unit, rest);
-    return rest;
-  };
-  return in_four_parts
-             ? subtract({3.140625f, 0.0009670257568359375f, 6.2771141529083251953e-07f, 1.2154201256553420762e-10f})
-             : subtract({3.1414794921875f, 0.00011315941810607910156f, 1.9841872589410058936e-09f});
-}
-
-// The sine of a small angle.
-float sine(float x) {
-  const float square = x * x;
-  const float u = polynomial(square, {2.6083159809786593541503e-06f, -0.0001981069071916863322258f,
-                                      0.00833307858556509017944336f, -0.166666597127914428710938f});
-  return square * (u * x) + x;
-}
-
-float sine_of_any(float x, bool in_four_parts) {
-  const int half_turns = static_cast<int>(std::nearbyintf(x * kOneOverPi));
-  const float angle = reduced(x, static_cast<float>(half_turns), 1, in_four_parts);
-  return x == 0 ? x : sine(half_turns % 2 != 0 ? -angle : angle);
-}
-
-float cosine_of_any(float x, bool in_four_parts) {
-  // An odd number of quarter turns.
-  const int quarters = 2 * static_cast<int>(std::nearbyintf(std::fmaf(x, kOneOverPi, -0.5f))) + 1;
-  const float angle = reduced(x, static_cast<float>(quarters), 0.5f, in_four_parts);
-  return sine((quarters & 2) == 0 ? -angle : angle);
-}
-
-void in_vectors(std::span<float> values, float (*function)(float x, bool in_four_parts)) {
-  constexpr std::size_t kLanes = 8;
-  for (std::size_t begin = 0; begin < values.size(); begin += kLanes) {
-    const auto vector = values.subspan(begin, std::min(kLanes, values.size() - begin));
-    const bool in_four_parts = !std::ranges::all_of(vector, [](float x) { return std::abs(x) < kThreeParts; });
-    for (float& x : vector) x = std::abs(x) < kFourParts ? function(x, in_four_parts) : NAN;
-  }
 }
 
 // A number with twice the precision, as the sum of two.
@@ -103,9 +57,6 @@ float exp(float x) {
   const int power = static_cast<int>(q), half = power >> 1;
   return u * std::ldexp(1.0f, half) * std::ldexp(1.0f, power - half);
 }
-
-void sin(std::span<float> values) { in_vectors(values, sine_of_any); }
-void cos(std::span<float> values) { in_vectors(values, cosine_of_any); }
 
 float log1p(float x) {
   if (!(x >= 0 && x <= 1e38f)) return NAN;

@@ -23,10 +23,9 @@ struct ConvertOptions {
   std::string split_max_size = "0";     // as parse_split_size() reads it
   std::uint64_t split_max_tensors = 0;  // 0: no limit
   bool no_tensor_first_split = false, bigendian = false, vocab_only = false;
-  bool mmproj = false, mtp = false, no_mtp = false, dspark = false, fuse_gate_up_exps = false, fp8_as_q8 = false,
-       mistral_format = false, sentence_transformers_dense_modules = false;
+  bool mmproj = false, mtp = false, no_mtp = false, dspark = false, fuse_gate_up_exps = false, fuse_qkv = false,
+       fp8_as_q8 = false, mistral_format = false, sentence_transformers_dense_modules = false;
   std::string target_model_dir{};  // of the model for which the checkpoint is a draft
-  bool class_defaults = true;      // complete config.json with defaults as transformers does
 };
 
 struct ConvertLoraOptions {
@@ -35,7 +34,6 @@ struct ConvertLoraOptions {
   std::string outfile{};        // file or folder; empty: `adapter`. In a folder: the reference's default name
   std::string outtype = "f32";  // f32, f16, bf16, q8_0, auto
   bool bigendian = false;
-  bool class_defaults = true;  // see ConvertOptions
 };
 
 // Return the arguments of `ggufmill convert` and `ggufmill convert-lora` that set members of the options.

@@ -82,10 +82,9 @@ std::string source_text(const ConvertOptions& options) {
   if (options.dspark) text += "    dspark: true\n";
   if (!options.target_model_dir.empty()) text += fmt::format("    target: {}\n", yaml_quoted(options.target_model_dir));
   if (options.fuse_gate_up_exps) text += "    fuse_gate_up_experts: true\n";
+  if (options.fuse_qkv) text += "    fuse_qkv: true\n";
   if (options.fp8_as_q8) text += "    fp8_as_q8_0: true\n";
   if (options.sentence_transformers_dense_modules) text += "    dense_modules: true\n";
-  if (!options.class_defaults)
-    text += fmt::format("    defaults: {}\n", huggingface::class_defaults_form().write(false));
   return text;
 }
 
@@ -158,7 +157,6 @@ huggingface::AdapterOptions source_of(const ConvertLoraOptions& options, const s
   source.adapter = options.adapter;
   source.base = base;
   source.out_type = out_type_named(options.outtype).value_or(source.out_type);
-  source.class_defaults = options.class_defaults;
   return source;
 }
 
@@ -179,6 +177,7 @@ const Argument<Convert> kConvertArguments[] = {
     {"dspark", &Convert::dspark, "write only the DSpark draft in the checkpoint; requires --target-model-dir"},
     {"target-model-dir", &Convert::target_model_dir, "folder of the model for which the checkpoint is a draft"},
     {"fuse-gate-up-exps", &Convert::fuse_gate_up_exps, "fuse the gate and up tensors of each layer's experts into one"},
+    {"fuse-qkv", &Convert::fuse_qkv, "fuse the query, key, and value tensors of each layer into one"},
     {"fp8-as-q8", &Convert::fp8_as_q8, "write FP8 tensors as Q8_0"},
     {"sentence-transformers-dense-modules", &Convert::sentence_transformers_dense_modules,
      "include the Dense modules of an embedding model"},
@@ -233,9 +232,9 @@ huggingface::SourceOptions source_of(const ConvertOptions& options) {
   source.target = options.target_model_dir;
   source.vocabulary_only = options.vocab_only;
   source.fuse_gate_up_experts = options.fuse_gate_up_exps;
+  source.fuse_qkv = options.fuse_qkv;
   source.fp8_as_q8_0 = options.fp8_as_q8;
   source.dense_modules = options.sentence_transformers_dense_modules;
-  source.class_defaults = options.class_defaults;
   if (options.mtp) source.part = ModelPart::kDraft;
   if (options.no_mtp) source.draft_head = huggingface::DraftHead::kLeaveOut;
   return source;
@@ -269,8 +268,6 @@ Result<std::string> pipeline_of(const ConvertLoraOptions& options, const Adapter
       fmt::format("source:\n  lora:\n    adapter: {}\n    base: {}\n", yaml_quoted(options.adapter), yaml_quoted(base));
   if (options.outtype != out_type_name(huggingface::AdapterOptions().out_type))
     source += fmt::format("    outtype: {}\n", options.outtype);
-  if (!options.class_defaults)
-    source += fmt::format("    defaults: {}\n", huggingface::class_defaults_form().write(false));
   return fmt::format("version: 1\n{}{}", source, output_text(path, options.bigendian ? ", byte_order: big" : ""));
 }
 

@@ -65,9 +65,8 @@ TEST_CASE("every argument has its place") {
   all.metadata = "m.json";
   all.split_max_size = "5M";
   all.split_max_tensors = 7;
-  all.no_tensor_first_split = all.bigendian = all.mtp = all.fuse_gate_up_exps = all.fp8_as_q8 = all.mistral_format =
-      all.sentence_transformers_dense_modules = true;
-  all.class_defaults = false;
+  all.no_tensor_first_split = all.bigendian = all.mtp = all.fuse_gate_up_exps = all.fuse_qkv = all.fp8_as_q8 =
+      all.mistral_format = all.sentence_transformers_dense_modules = true;
   CHECK(
       conversion.pipeline(all) ==
       "version: 1\n"
@@ -80,9 +79,9 @@ TEST_CASE("every argument has its place") {
       "    model_name: 'It''s'\n"
       "    metadata: 'm.json'\n"
       "    fuse_gate_up_experts: true\n"
+      "    fuse_qkv: true\n"
       "    fp8_as_q8_0: true\n"
       "    dense_modules: true\n"
-      "    defaults: none\n"
       "outputs:\n"
       "  - gguf: {path: 'out.gguf', shard_size: 5000000, shard_tensors: 7, metadata_shard: true, shard_rule: convert, "
       "byte_order: big}\n");

@@ -42,7 +42,6 @@ Error fault_of_base(const std::vector<CheckpointTensor>& tensors, const Dims& di
   AdapterOptions options;
   options.adapter = adapter.path();
   options.base = base.path();
-  options.class_defaults = false;
   const auto converted = read_huggingface_adapter(options, [&](const std::string& path) -> Result<Checkpoint> {
     if (!path.starts_with(base.path().string())) return Checkpoint{{}, tensors};
     return Checkpoint{{}, {tensor("model.layers.0.self_attn.q_proj.weight", dims)}};

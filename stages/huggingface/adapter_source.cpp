@@ -28,22 +28,22 @@ Form<OutType> adapter_type_form() {
 
 Form<AdapterOptions> adapter_form() {
   using Options = AdapterOptions;
-  return map_of<Options>({
-                             field("adapter", &Options::adapter, path(),
-                                   "Folder of the adapter, or its address on the hub: hf://ORG/NAME@REVISION.")
-                                 .required()
-                                 .example("adapters/my-lora"),
-                             field("base", &Options::base, path(),
-                                   "Folder or address of the model that it belongs to; only config.json is needed.")
-                                 .required()
-                                 .example("models/Llama-3-8B"),
-                             field("outtype", &Options::out_type, adapter_type_form(),
-                                   "Type of the matrices; auto: BF16 or F16, like the adapter."),
-                             field("architecture", &Options::architecture,
-                                   "Built-in map or file; chosen by the base's config.json if omitted."),
-                             field("defaults", &Options::class_defaults, class_defaults_form(),
-                                   "How the base's config.json is completed: see `huggingface`."),
-                         })
+  return map_of<Options>(
+             {
+                 field("adapter", &Options::adapter, path(),
+                       "Folder of the adapter, or its address on the hub: hf://ORG/NAME@REVISION.")
+                     .required()
+                     .example("adapters/my-lora"),
+                 field("base", &Options::base, path(),
+                       "Folder or address of the model that it belongs to; only config.json is needed.")
+                     .required()
+                     .example("models/Llama-3-8B"),
+                 field("outtype", &Options::out_type, adapter_type_form(),
+                       "Type of the matrices; auto: BF16 or F16, like the adapter."),
+                 field("architecture", &Options::architecture,
+                       "Built-in map or file; chosen by the base's config.json if omitted."),
+                 field("defaults", &Options::class_defaults, class_defaults_form(), "No effect: see `huggingface`."),
+             })
       .at(&Options::origin)
       .doc("LoRA adapter in the format of PEFT.")
       .example("{adapter: adapters/my-lora, base: models/Llama-3-8B}");

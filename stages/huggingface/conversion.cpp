@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <unordered_map>
 
 #include "pipeline/core/text.h"
@@ -17,6 +18,7 @@
 #include "stages/huggingface/checkpoint/quantized_checkpoint.h"
 #include "stages/huggingface/chosen_map.h"
 #include "stages/huggingface/converted_tensors.h"
+#include "stages/huggingface/decode_options.h"
 #include "stages/huggingface/general.h"
 #include "stages/huggingface/map/architecture.h"
 #include "stages/huggingface/map/metadata_rules.h"
@@ -60,12 +62,14 @@ class Conversion {
     return chosen_.architecture.part == ModelPart::kText && !adapter_ && !chosen_.architecture.adapters;
   }
 
+  fs::path tokenizer_folder() { return chosen_.tokenizer_facts().folder() / chosen_.tokenizer_map().tokenizer.folder; }
+
   // Runs first because some maps truncate the embedding to the number of tokens.
   Status read_vocabulary() {
     BOOST_OUTCOME_TRY(TokenizerOptions options,
                       tokenizer_options(chosen_.tokenizer_map().tokenizer, chosen_.tokenizer_facts()));
     if (chosen_.options.pre) options.pre = *chosen_.options.pre;
-    BOOST_OUTCOME_TRY(tokenizer_, read_tokenizer(chosen_.tokenizer_facts().folder(), options));
+    BOOST_OUTCOME_TRY(tokenizer_, read_tokenizer(tokenizer_folder(), options));
     for (Facts* const facts : {&*chosen_.facts, &chosen_.tokenizer_facts()}) {
       facts->set("tokenizer_entries", tokenizer_.entries);
       facts->set_tokens([this](std::string_view text) { return token_named(text); });
@@ -98,7 +102,8 @@ class Conversion {
     for (const std::string& name : chosen_.architecture.further_weights)
       if (const fs::path path = chosen_.file(name); is_file(path)) {
         BOOST_OUTCOME_TRY(Checkpoint more, files_.safetensors(path.string()));
-        add_tensors(std::move(more), fs::path(name).parent_path().string() + "/", further);
+        const fs::path inside = fs::path(name).parent_path();
+        add_tensors(std::move(more), (inside.empty() ? fs::path(name).stem() : inside).string() + "/", further);
       }
     std::vector<std::string> names;
     std::unordered_map<std::string, ExpressionRef> values;
@@ -116,7 +121,13 @@ class Conversion {
           if (!read) read.error().what = fmt::format("tensor {}: {}", quoted_name(name), read.error().what);
           return read;
         },
-        [values](const std::string& name) { return values.at(name)->shape.rows(); });
+        [values](const std::string& name) { return values.at(name)->shape.rows(); },
+        [values](const std::string& name) { return values.at(name)->shape.columns(); },
+        [values](const std::string& name) {
+          auto read = read_small_integers(*values.at(name));
+          if (!read) read.error().what = fmt::format("tensor {}: {}", quoted_name(name), read.error().what);
+          return read;
+        });
     BOOST_OUTCOME_TRY(tensors, rename_tensors(chosen_.architecture, *chosen_.facts, std::move(tensors)));
     BOOST_OUTCOME_TRY(further, rename_tensors(chosen_.architecture, *chosen_.facts, std::move(further)));
     if (out_type_ == OutType::kAuto) out_type_ = guess_type(tensors);
@@ -144,8 +155,10 @@ class Conversion {
     // The metadata and the file type describe the weights even if only the vocabulary is written.
     if (chosen_.options.vocabulary_only) return ok();
     const Blocks blocks = chosen_.options.out_type == OutType::kAuto ? Blocks::kKeep : Blocks::kDecode;
+    BOOST_OUTCOME_TRY(const DecodeOptions options,
+                      decode_options(chosen_.architecture, *chosen_.facts, tensors, blocks));
     BOOST_OUTCOME_TRY(DecodedCheckpoint decoded,
-                      decode_checkpoint(chosen_.facts->folder(), chosen_.facts->config(), std::move(tensors), blocks));
+                      decode_checkpoint(chosen_.facts->folder(), chosen_.facts->config(), std::move(tensors), options));
     file_type_ = decoded.is_nvfp4 ? kFileTypeNvfp4 : decoded.is_mxfp4 || decoded.has_mxfp4 ? kFileTypeMxfp4 : 0;
     is_repacked_ = decoded.has_mxfp4 && !decoded.is_nvfp4;
     if (decoded.block_type && blocks == Blocks::kKeep) block_file_type_ = file_type_with(*decoded.block_type);
@@ -157,9 +170,22 @@ class Conversion {
       BOOST_OUTCOME_TRY(fuse_experts(mapped, chosen_.architecture, chosen_.options.origin));
       if (mapped.size() == before) warn("fuse_gate_up_experts has no effect: no layer has gate and up experts");
     }
+    if (chosen_.options.fuse_qkv) {
+      const std::size_t before = mapped.size();
+      if (chosen_.architecture.fused_qkv) {
+        BOOST_OUTCOME_TRY(fuse_qkv(mapped));
+      }
+      if (mapped.size() == before)
+        warn(chosen_.architecture.fused_qkv
+                 ? "fuse_qkv has no effect: no layer has separate queries, keys, and values"
+                 : fmt::format("fuse_qkv has no effect: llama.cpp has no tensor for fused queries, keys, and values in "
+                               "'{}'",
+                               chosen_.architecture.name));
+    }
     if (chosen_.options.fp8_as_q8_0 && std::ranges::none_of(mapped, &MappedTensor::was_fp8))
       warn("fp8_as_q8_0 has no effect: no tensor is stored in 8-bit floats");
     for (MappedTensor& tensor : mapped) {
+      if (tensor.weights_only) weights_only_.insert(tensor.name);
       BOOST_OUTCOME_TRY(add_tensor(std::move(tensor)));
     }
     return ok();
@@ -241,7 +267,20 @@ class Conversion {
     chosen_.facts->set("layers", layers);
     BOOST_OUTCOME_TRY(set_metadata(chosen_.architecture.metadata, chosen_.architecture, *chosen_.facts, metadata));
     metadata.set("general.quantization_version", metadata_unsigned(MetadataType::kUint32, 2));
+    add_activation_types();
     return ok();
+  }
+
+  // Lists the tensors that were quantized for activations of more than 4 bits, so that llama.cpp does not quantize
+  // them.
+  void add_activation_types() {
+    if (weights_only_.empty()) return;
+    std::vector<MetadataValue> names;
+    for (const std::string& name : weights_only_) names.push_back(metadata_string(name));
+    const std::vector<MetadataValue> flags(names.size(), metadata_bool(false));
+    Metadata& metadata = result_.model.metadata;
+    metadata.set("general.tensor_extra.name", metadata_array(MetadataType::kString, names));
+    metadata.set("general.tensor_extra.prec_a4", metadata_array(MetadataType::kBool, flags));
   }
 
   Status add_tokenizer() {
@@ -323,10 +362,10 @@ class Conversion {
           "tekken.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer_config.json",
           "added_tokens.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json", "vocab.json",
           "merges.txt", "rwkv_vocab_v20230424.txt", "tokenizer.jsonl"})
-      for (const fs::path& folder : {fs::path(chosen_.options.folder), chosen_.tokenizer_facts().folder()})
+      for (const fs::path& folder : {fs::path(chosen_.options.folder), tokenizer_folder()})
         paths.push_back(folder / name);
     for (const TokenizerRules::Reader& reader : chosen_.tokenizer_map().tokenizer.readers)
-      if (!reader.choice.file.empty()) paths.push_back(chosen_.tokenizer_facts().folder() / reader.choice.file);
+      if (!reader.choice.file.empty()) paths.push_back(tokenizer_folder() / reader.choice.file);
     if (const std::string templates = chosen_.file("additional_chat_templates"); is_folder(templates)) {
       BOOST_OUTCOME_TRY(const std::vector<std::string> further, paths_in(templates));
       for (const std::string& path : further)
@@ -381,11 +420,13 @@ class Conversion {
     const std::string config_file = chosen_.config_file().string();
     std::optional<Architecture> text;
     if (!is_projector) text = chosen_.architecture;
-    if (const auto name = class_to_convert(chosen_.facts->config()); is_projector && name)
+    const std::string& marked = chosen_.folder_class;
+    if (const auto name = marked.empty() ? class_to_convert(chosen_.facts->config()) : marked; is_projector && name)
       if (auto found = find_architecture(name.value(), config_file)) text = std::move(found).value();
     std::vector<ModelPart> parts;
     if (text) parts.push_back(ModelPart::kText);
-    if (is_projector || find_architecture(projector_class(chosen_.stored_config), config_file, ModelPart::kProjector))
+    if (is_projector || find_architecture(marked.empty() ? projector_class(chosen_.stored_config) : marked, config_file,
+                                          ModelPart::kProjector))
       parts.push_back(ModelPart::kProjector);
     if (text && text->draft_head && describes_draft(*text)) parts.push_back(ModelPart::kDraft);
     set_parts(result_.model, parts);
@@ -410,6 +451,7 @@ class Conversion {
   const Adapter* adapter_ = nullptr;  // null: converts the checkpoint
   TokenizerMetadata tokenizer_;
   OutType out_type_ = OutType::kAuto;
+  std::set<std::string> weights_only_;         // names of tensors with `weights_only` set
   std::uint32_t file_type_ = 0;                // for a checkpoint with repacked blocks; 0 otherwise
   const FileType* block_file_type_ = nullptr;  // for a checkpoint of GGML blocks that are kept
   bool is_repacked_ = false;                   // `file_type_` applies to every requested type

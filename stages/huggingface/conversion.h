@@ -28,13 +28,14 @@ struct SourceOptions {
   std::optional<std::string> pre{};  // tokenizer.ggml.pre, if it cannot be determined
   bool vocabulary_only = false;
   bool fuse_gate_up_experts = false;
+  bool fuse_qkv = false;  // one tensor for the queries, keys, and values of a layer
   bool fp8_as_q8_0 = false;
   bool dense_modules = false;  // append the Dense modules of sentence-transformers
   DraftHead draft_head = DraftHead::kInclude;
   std::string adapter{};       // name of a LoRA adapter in the checkpoint, instead of the model; empty: none
   bool dspark = false;         // the DSpark draft in the checkpoint instead of the model
   std::string target{};        // folder of the model for which the checkpoint is a draft
-  bool class_defaults = true;  // complete config.json as transformers does
+  bool class_defaults = true;  // has no effect: config.json is always completed as transformers does
   Origin origin{};
 };
 
@@ -50,7 +51,7 @@ struct AdapterOptions {
   std::string base{};     // folder with the base's config.json; weights are not needed
   OutType out_type = OutType::kF32;
   std::string architecture{};  // see SourceOptions
-  bool class_defaults = true;
+  bool class_defaults = true;  // see SourceOptions
   PairUse use = PairUse::kStored;
   Origin origin{};
 };

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <iterator>
+#include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "pipeline/core/adapter.h"
@@ -51,6 +55,8 @@ Result<const TypeInfo*> type_of(const MappedTensor& tensor, const TensorTypes& t
       BOOST_OUTCOME_TRY(const std::uint64_t from, facts.count(*rule.from_layer, "a number of layers"));
       if (layer_of(tensor.name) < from) continue;
     }
+    BOOST_OUTCOME_TRY(const bool holds, facts.holds(rule.when));
+    if (!holds) continue;
     type = rule.type ? rule.type : &type_named(file_type_of(types.out_type).tensor_type);
     break;
   }
@@ -106,6 +112,52 @@ Status fuse_experts(std::vector<MappedTensor>& tensors, const Architecture& arch
     tensors.erase(tensors.begin() + static_cast<std::ptrdiff_t>(earlier));
     if (earlier <= i) --i;
   }
+  return ok();
+}
+
+Status fuse_qkv(std::vector<MappedTensor>& tensors) {
+  constexpr std::string_view kParts[] = {"attn_q", "attn_k", "attn_v"};
+  using Places = std::array<std::optional<std::size_t>, std::size(kParts)>;
+  std::map<std::uint64_t, std::array<Places, 2>> layers;  // places of the weights, then of the biases
+  const auto name_of = [](std::uint64_t layer, std::string_view part, bool bias) {
+    return fmt::format("blk.{}.{}.{}", layer, part, bias ? "bias" : "weight");
+  };
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const MappedTensor& tensor = tensors[i];
+    if (!tensor.is_whole || tensor.values->type->is_quantized()) continue;
+    const std::uint64_t layer = layer_of(tensor.name);
+    for (std::size_t part = 0; part < std::size(kParts); ++part)
+      for (const bool bias : {false, true})
+        if (tensor.name == name_of(layer, kParts[part], bias)) layers[layer][bias][part] = i;
+  }
+  const auto count = [](const Places& places) {
+    return std::ranges::count_if(places, [](const auto& place) { return place.has_value(); });
+  };
+  std::set<std::size_t> merged;
+  for (const auto& [layer, places] : layers) {
+    const auto biases = count(places[1]);
+    if (count(places[0]) != std::ssize(kParts) || (biases != 0 && biases != std::ssize(kParts))) continue;
+    for (const bool bias : {false, true}) {
+      if (bias && biases == 0) continue;
+      std::vector<ExpressionRef> rows;
+      std::size_t last = 0;
+      for (const auto& place : places[bias]) {
+        rows.push_back(tensors[*place].values);
+        last = std::max(last, *place);
+      }
+      if (!std::ranges::all_of(rows, [&](const ExpressionRef& each) { return each->type == rows[0]->type; }))
+        for (ExpressionRef& each : rows) {
+          BOOST_OUTCOME_TRY(each, to_type(std::move(each), "F32"));
+        }
+      const std::uint32_t axis = rows[0]->shape.rank - 1;
+      BOOST_OUTCOME_TRY(tensors[last].values, expressions::concat(std::move(rows), axis));
+      tensors[last].name = name_of(layer, "attn_qkv", bias);
+      for (const auto& place : places[bias])
+        if (*place != last) merged.insert(*place);
+    }
+  }
+  std::size_t index = 0;
+  std::erase_if(tensors, [&](const MappedTensor&) { return merged.contains(index++); });
   return ok();
 }
 

@@ -31,6 +31,11 @@ OutType guess_type(const std::vector<NamedTensor>& tensors);
 // option that asks for it, for messages.
 Status fuse_experts(std::vector<MappedTensor>& tensors, const Architecture& architecture, const Origin& origin);
 
+// Merges the queries, keys, and values of every layer that has all three, each made from a tensor of its own, into one
+// tensor of their rows in this order, at the position of the last of them; likewise their biases. Layers with some of
+// the biases stay as they are.
+Status fuse_qkv(std::vector<MappedTensor>& tensors);
+
 // The inputs of the choice of a tensor's type.
 struct TensorTypes {
   const Architecture& architecture;

@@ -25,30 +25,31 @@ using std::string_view;
 
 enum class Kind { kText, kTexts, kInteger, kReal, kModels };
 
-// A key and the sources of its value: members of the model card, of which the first that has a value is used, or a
-// member of generation_config.json. A metadata file may override every key but the license.
+// A key and the sources of its value: members of the model card, of which the first that has a value is used, or
+// members of generation_config.json, of which the first that is there is used. A metadata file may override every key
+// but the license.
 struct Field {
   string_view key;
   Kind kind = Kind::kText;
-  string_view generation = {};
+  std::vector<string_view> generation = {};
   std::vector<string_view> card = {};
 };
 
 // Fields in the order in which they are written.
 const std::vector<Field>& fields() {
   static const std::vector<Field> all = {
-      {"general.sampling.sequence", Kind::kText, "sequence"},
-      {"general.sampling.top_k", Kind::kInteger, "top_k"},
-      {"general.sampling.top_p", Kind::kReal, "top_p"},
-      {"general.sampling.min_p", Kind::kReal, "min_p"},
-      {"general.sampling.xtc_probability", Kind::kReal, "xtc_probability"},
-      {"general.sampling.xtc_threshold", Kind::kReal, "xtc_threshold"},
-      {"general.sampling.temp", Kind::kReal, "temperature"},
-      {"general.sampling.penalty_last_n", Kind::kInteger, "penalty_last_n"},
-      {"general.sampling.penalty_repeat", Kind::kReal, "penalty_repeat"},
-      {"general.sampling.mirostat", Kind::kInteger, "mirostat"},
-      {"general.sampling.mirostat_tau", Kind::kReal, "mirostat_tau"},
-      {"general.sampling.mirostat_eta", Kind::kReal, "mirostat_eta"},
+      {"general.sampling.sequence", Kind::kText, {"sequence"}},
+      {"general.sampling.top_k", Kind::kInteger, {"top_k"}},
+      {"general.sampling.top_p", Kind::kReal, {"top_p"}},
+      {"general.sampling.min_p", Kind::kReal, {"min_p"}},
+      {"general.sampling.xtc_probability", Kind::kReal, {"xtc_probability"}},
+      {"general.sampling.xtc_threshold", Kind::kReal, {"xtc_threshold"}},
+      {"general.sampling.temp", Kind::kReal, {"temperature"}},
+      {"general.sampling.penalty_last_n", Kind::kInteger, {"penalty_last_n"}},
+      {"general.sampling.penalty_repeat", Kind::kReal, {"penalty_repeat", "repetition_penalty"}},
+      {"general.sampling.mirostat", Kind::kInteger, {"mirostat"}},
+      {"general.sampling.mirostat_tau", Kind::kReal, {"mirostat_tau"}},
+      {"general.sampling.mirostat_eta", Kind::kReal, {"mirostat_eta"}},
       {"general.name", Kind::kText, {}, {"name", "model_name"}},
       {"general.author", Kind::kText, {}, {"author", "model_author", "model_creator"}},
       {"general.version", Kind::kText, {}, {"version", "model_version"}},
@@ -313,9 +314,12 @@ class GeneralMaker {
       return ok();
     }
     for (const Field& field : fields()) {
-      if (field.generation.empty()) continue;
-      if (const json::value* value = json_member(config.value(), field.generation))
-        put(field.key, *value, path, std::string(field.generation));
+      for (const string_view member : field.generation) {
+        const json::value* value = json_member(config.value(), member);
+        if (!value) continue;
+        put(field.key, *value, path, std::string(member));
+        break;
+      }
     }
     return ok();
   }

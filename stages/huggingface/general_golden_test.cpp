@@ -108,7 +108,7 @@ std::string without_shard(std::string file, std::size_t shards) {
 }  // namespace
 
 TEST_CASE("checkpoints yield the reference's general keys and file names") {
-  const auto shared = august_data();
+  const auto shared = shared_data();
   if (!shared || !fs::exists(*shared / "hf")) GGUFMILL_SKIP("no ../shared/hf");
   const fs::path hf = *shared / "hf";
   const std::map<std::int64_t, std::string> kFileTypes{{0, "F32"},    {1, "F16"},    {7, "Q8_0"},       {32, "BF16"},

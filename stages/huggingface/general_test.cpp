@@ -150,6 +150,16 @@ TEST_CASE("generation_config.json gives sampling parameters, and a malformed one
   CHECK(checkpoint.shown() == "F/generation_config.json: error: 'top_p' is a number, not a float32 number\n");
 }
 
+TEST_CASE("the repetition penalty has two names, of which llama.cpp's own comes first") {
+  Checkpoint checkpoint;
+  checkpoint.write("generation_config.json", R"({"repetition_penalty": 1.5})");
+  CHECK(checkpoint.shown() == R"(sampling.penalty_repeat=1.5 name="Thing")");
+  checkpoint.write("generation_config.json", R"({"repetition_penalty": 1.5, "penalty_repeat": 1.25})");
+  CHECK(checkpoint.shown() == R"(sampling.penalty_repeat=1.25 name="Thing")");
+  checkpoint.write("generation_config.json", R"({"repetition_penalty": 1.5, "penalty_repeat": null})");
+  CHECK(checkpoint.shown() == R"(name="Thing")");
+}
+
 TEST_CASE("generation_config.json is read as Python reads it") {
   Checkpoint checkpoint;
   checkpoint.write("generation_config.json",

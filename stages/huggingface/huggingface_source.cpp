@@ -57,6 +57,8 @@ Form<SourceOptions> options_form() {
                  field("vocabulary_only", &Options::vocabulary_only, "Write metadata and tokenizer without tensors."),
                  field("fuse_gate_up_experts", &Options::fuse_gate_up_experts,
                        "Fuse gate and up experts into one tensor."),
+                 field("fuse_qkv", &Options::fuse_qkv,
+                       "Fuse the queries, keys, and values of a layer into one tensor, where llama.cpp has one."),
                  field("fp8_as_q8_0", &Options::fp8_as_q8_0, "Write tensors of 8-bit floats as Q8_0."),
                  field("dense_modules", &Options::dense_modules,
                        "Include the Dense modules of sentence-transformers (2_Dense, 3_Dense) of an embedding model."),
@@ -74,9 +76,8 @@ Form<SourceOptions> options_form() {
                        "tokenizer are read.")
                      .example("models/Llama-3-8B"),
                  field("defaults", &Options::class_defaults, class_defaults_form(),
-                       "How config.json is completed: transformers, with the defaults and computed values of its class "
-                       "for "
-                       "the model type, as convert_hf_to_gguf.py does; none, not at all."),
+                       "No effect: keys missing in config.json always get the defaults and computed values of their "
+                       "class in transformers, as in convert_hf_to_gguf.py."),
              })
       .doc("Folder and how it is read.");
 }

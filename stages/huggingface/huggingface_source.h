@@ -9,7 +9,7 @@
 namespace ggufmill {
 
 namespace huggingface {
-// The values of SourceOptions::class_defaults.
+// The values of SourceOptions::class_defaults, which has no effect.
 Form<bool> class_defaults_form();
 }  // namespace huggingface
 

@@ -1,13 +1,15 @@
-// golden_tables checkpoints: converts every line of ../shared/hf/expected.tsv and of
-// tests/golden/{checkpoints,projectors}/expected.tsv (whose tokenizers are in ../shared as well) with `ggufmill convert
-// --defaults none`, every line of ../shared/hf-defaults/expected.tsv with `ggufmill convert`, including the names of
-// its outputs, and every refused checkpoint. Skipped with a message if ../shared is missing. Also reads the adapters in
+// golden_tables checkpoints|parts|adapters GGUFMILL: converts the checkpoints of golden tables with `ggufmill convert`
+// or `ggufmill convert-lora`, and compares the names and the bytes of the outputs with those of llama.cpp's scripts.
+//
+// checkpoints: text models, from hf and hf-defaults in the larger golden data, and from tests/golden/checkpoints and
+// tests/golden/projectors, whose tokenizers are in the larger golden data as well. Also reads the adapters in
 // tests/golden/checkpoints/adapters.tsv with `adapter` in the source of a pipeline file.
+// parts: projectors, drafts, dense modules, and what b11434 brought, from hf-more and hf-b11434. adapters: the adapters
+// among these.
 //
-// golden_tables parts: does the same for the projectors, drafts, and dense modules of ../shared/hf-more/expected.tsv.
-// Not all of them are supported: those must be refused, and the number of the others is in kParts.
-//
-// golden_tables adapters: does the same for its adapters, with `ggufmill convert-lora` and kAdapters.
+// A file listed in ulp.tsv beside a table may instead have the bytes that correctly rounded functions give. Checkpoints
+// that the reference refuses have to be refused. tests/golden/exceptions.tsv lists the rows that fail, with the reason;
+// one of them that passes is reported, so that the list shrinks. Skipped with a message if the larger data is missing.
 
 #include <fmt/format.h>
 
@@ -17,6 +19,7 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <tuple>
 
 #include "pipeline/io/platform/filesystem.h"
 #include "tests/golden/golden.h"
@@ -35,33 +38,28 @@ namespace {
 
 namespace json = boost::json;
 
-// Checkpoints that the reference refuses, or converts by accident, and that this program handles differently.
-const std::map<std::string, std::string> kOtherwise{
-    {"gpt2-mask-buffer", "a buffer of old checkpoints is left out"},
-    {"quant-method", "AWQ is known"},
-    {"stablelm-qk-norms", "norms of heads are stacked"},
-    {"unknown-dtype", "U16 is known"},
+constexpr const char* kExceptions = "tests/golden/exceptions.tsv";
+constexpr const char* kRefusedCase = "refused";  // in place of a run, for a checkpoint that the reference refuses
+
+// A table of golden values, and the folders in which its specs may be.
+struct Set {
+  std::string name;
+  fs::path folder;
+  std::vector<fs::path> specs;
 };
 
-// Runs in which the reference writes infinities because values are too large for the type. This program refuses them.
-const std::map<std::string, std::set<std::string>> kTooLarge{{"llama-dtypes", {"auto", "bf16", "f16"}}};
+// The fields of one line, by the names in the table's first line.
+using Row = std::map<std::string, std::string>;
 
-// Cases whose rows in ../shared were generated without the chat templates of llama.cpp. The rows in this tree include
-// them; transformers does not know their model types.
-const std::set<std::string> kWithoutTemplates{"rwkv6", "rwkv7-original"};
-
-// The outputs in ../shared/hf-more that are supported, by the kind of case.
-const std::map<std::string, std::size_t> kParts{{"mm", 156}, {"draft", 16}, {"dense", 8}};
-
-// Projectors that the reference refuses by accident, and that this program converts.
-const std::set<std::string> kPartsOtherwise{"mm-gemma3n-conv-norm", "mm-qwen3-omni-real-names", "mm-too-few-layers"};
-
-// The same for adapters. The reference writes others that llama.cpp applies wrongly, and this program right: it ignores
-// use_rslora and alpha_pattern, and exchanges the matrices of Conv1D modules, which then do not fit the model.
-const std::map<std::string, std::size_t> kAdapters{{"lora", 40}};
-const std::set<std::string> kAdaptersDiffer{"lora-gpt2-conv1d", "lora-qwen2", "lora-rslora-flag"};
-// lora-glm4-qkv is an adapter of Qwen3-Next, which the reference can only convert as a whole.
-const std::set<std::string> kAdaptersOtherwise{"lora-outtype-auto", "lora-glm4-qkv"};
+std::vector<Row> rows_of(const fs::path& path) {
+  const Tsv table = read_tsv(path);
+  std::vector<Row> rows;
+  for (const std::vector<std::string>& line : table.rows) {
+    Row& row = rows.emplace_back();
+    for (std::size_t i = 0; i < line.size(); ++i) row[table.names[i]] = line[i];
+  }
+  return rows;
+}
 
 // Returns an argument with the names of the folders filled in.
 std::string filled(std::string word, const fs::path& folder) {
@@ -71,236 +69,178 @@ std::string filled(std::string word, const fs::path& folder) {
   return word;
 }
 
-Words arguments_of(const json::value& run, const fs::path& folder) {
-  Words words;
-  for (const json::value& argument : run.at("args").as_array())
-    words.push_back(filled(argument.as_string().c_str(), folder));
-  return words;
-}
+bool is_adapter(const std::string& name) { return name.starts_with("lora-") || name.starts_with("n-lora-"); }
 
 // Verb that converts a case.
-std::string tool_of(const std::string& name) { return name.starts_with("lora-") ? "convert-lora" : "convert"; }
+std::string tool_of(const std::string& name) { return is_adapter(name) ? "convert-lora" : "convert"; }
 
-std::string kind_of(const std::string& name) { return name.substr(0, name.find('-')); }
+// The rows that are known to fail.
+class Exceptions {
+ public:
+  Exceptions() {
+    for (const Row& row : rows_of(kExceptions)) rows_.emplace(row.at("set"), row.at("case"), row.at("run"));
+  }
+  // Returns true if the row fails as listed, or passes and is not listed; prints what is wrong otherwise.
+  bool agree(const std::string& set, const std::string& name, const std::string& run, bool passes,
+             const std::string& fault) {
+    const bool is_listed = rows_.contains({set, name, run});
+    if (is_listed == !passes) return true;
+    if (passes)
+      fmt::print(stderr, "{} {} {} passes: remove it from {}\n", set, name, run, kExceptions);
+    else
+      fmt::print(stderr, "{} {} {}: {}\n", set, name, run, fault);
+    return false;
+  }
 
-// Output of the reference for the same checkpoints, with or without transformers.
-struct Table {
-  fs::path path;
-  std::string defaults;  // value of --defaults
+ private:
+  std::set<std::tuple<std::string, std::string, std::string>> rows_;
 };
-
-int skip(const char* missing) {
-  fmt::print("skipped: there is no ../shared/{}\n", missing);
-  return kSkippedExitCode;
-}
 
 class Checker {
  public:
   Checker(std::string program, fs::path hf) : program_(std::move(program)), hf_(std::move(hf)) {}
 
-  // Checks the lines of `tables`, whose cases are generated from the specs in `folders`.
-  void check_expected(const std::vector<Table>& tables, const std::vector<fs::path>& folders) {
-    using Runs = std::map<std::string, std::map<std::string, std::string>>;  // run, output: digest
-    std::map<std::string, std::map<std::string, Runs>> cases;                // by case and --defaults
-    for (const Table& table : tables)
-      for (const std::vector<std::string>& row : read_tsv(table.path).rows)
-        cases[row[0]][table.defaults][row[1]][row[6]] = row[8];
-    for (const std::string& name : kWithoutTemplates)
-      if (const auto found = cases.find(name); found != cases.end() && found->second.contains("none"))
-        found->second["transformers"] = found->second["none"];
-    for (const auto& [name, by_defaults] : cases) {
+  // Checks the rows of a set whose cases are `wanted`.
+  void check(const Set& set, const auto& wanted) {
+    using Outputs = std::map<std::string, std::set<std::string>>;  // by file: digests
+    std::map<std::string, std::map<std::string, Outputs>> cases;   // by case and run
+    for (const Row& row : rows_of(set.folder / "expected.tsv"))
+      if (wanted(row.at("case"))) cases[row.at("case")][row.at("run")][row.at("file")].insert(row.at("sha256"));
+    if (fs::exists(set.folder / "ulp.tsv"))
+      for (const Row& row : rows_of(set.folder / "ulp.tsv"))
+        if (wanted(row.at("case")))
+          cases[row.at("case")][row.at("run")][row.at("file")].insert(row.at("sha256_rounded"));
+    for (const auto& [name, runs] : cases) {
       if (!is_in_sample(case_++)) continue;
       const std::string file = name + ".json";
-      const auto at = std::ranges::find_if(folders, [&](const fs::path& each) { return exists(each / file); });
-      if (at == folders.end()) throw std::runtime_error(fmt::format("no folder has {}", file));
+      const auto at = std::ranges::find_if(set.specs, [&](const fs::path& each) { return exists(each / file); });
+      if (at == set.specs.end()) throw std::runtime_error(fmt::format("no folder has {}", file));
       const json::value spec = json::parse(read_text(*at / file));
-      const TempDir parent;
-      const fs::path folder = make_checkpoint(hf_, spec, parent.path());
-      for (const auto& [defaults, runs] : by_defaults)
-        for (const json::value& run : spec.at("runs").as_array())
-          if (const auto found = runs.find(run.at("label").as_string().c_str()); found != runs.end())
-            check_run(name, defaults, run, folder, found->second);
-    }
-  }
-
-  // Checks the cases of these kinds in `more`. An output that is there must be the reference's.
-  void check_parts(const fs::path& more, const std::map<std::string, std::size_t>& kinds,
-                   const std::set<std::string>& otherwise) {
-    std::map<std::string, std::map<std::string, std::map<std::string, std::string>>>
-        cases;  // case, run, output: digest
-    for (const std::vector<std::string>& row : read_tsv(more / "expected.tsv").rows)
-      if (kinds.contains(kind_of(row[0]))) cases[row[0]][row[1]][row[7]] = row[9];
-    for (const auto& [name, runs] : cases) {
-      if (!is_in_sample(case_++)) {
-        is_sample_ = true;
-        continue;
-      }
-      const json::value spec = json::parse(read_text(more / "specs" / (name + ".json")));
       const TempDir parent;
       const fs::path folder = make_checkpoint(hf_, spec, parent.path());
       for (const json::value& run : spec.at("runs").as_array())
         if (const auto found = runs.find(run.at("label").as_string().c_str()); found != runs.end())
-          check_part(name, run, folder, found->second);
+          check_run(set.name, name, run, folder, found->second);
     }
-    check_refused(more, 2, otherwise, [&](const std::string& name) { return kinds.contains(kind_of(name)); });
-  }
-
-  int tell_parts(const std::map<std::string, std::size_t>& kinds) const {
-    bool all_right = wrong_parts_ == 0 && right_refusals_ == refusals_;
-    for (const auto& [kind, supported] : kinds) {
-      const auto found = counts_.find(kind);
-      const Count count = found == counts_.end() ? Count() : found->second;
-      fmt::print("parts: {} of {} outputs of {}-*, expected {}\n", count.right, count.outputs, kind, supported);
-      all_right = all_right && (count.right == supported || is_sample_);
-    }
-    fmt::print("parts: {} differ, {} of {} refused\n", wrong_parts_, right_refusals_, refusals_);
-    return all_right ? 0 : 1;
-  }
-
-  // Runs the checkpoints in the folder's refused.tsv, whose column `type` has the output type, before the arguments
-  // and the reference's exit status.
-  void check_refused(const fs::path& folder_of_cases, std::size_t type, const auto& otherwise, const auto& wanted) {
-    for (const std::vector<std::string>& row : read_tsv(folder_of_cases / "refused.tsv").rows) {
-      if (row[type + 2] == "0" || otherwise.contains(row[0]) || !wanted(row[0])) continue;
-      const json::value spec = json::parse(read_text(folder_of_cases / "refused" / (row[0] + ".json")));
-      const TempDir parent, out;
-      const fs::path folder = make_checkpoint(hf_, spec, parent.path());
-      std::vector<std::string> words{program_,   tool_of(row[0]), folder,   "--outfile",
-                                     out.path(), "--outtype",     row[type]};
-      for (std::string& word : words_of(row[type + 1])) words.push_back(filled(std::move(word), folder));
-      const ProcessResult result = run_process(words, out.path());
-      ++refusals_;
-      const bool good = result.exit_code != 0 && result.exit_code < 100 &&
-                        result.err.find("error: ") != result.err.npos && names_in(out.path()).empty();
-      right_refusals_ += good;
-      if (!good) fmt::print(stderr, "{} is not refused: {} {}\n", row[0], result.exit_code, result.err);
-    }
+    if (fs::exists(set.folder / "refused.tsv") && fs::exists(set.folder / "refused")) check_refused(set, wanted);
   }
 
   // Checks the adapters that are stored in checkpoints with the specs in `folder`.
   void check_stored_adapters(const fs::path& folder) {
-    for (const std::vector<std::string>& row : read_tsv(folder / "adapters.tsv").rows) {
+    for (const Row& row : rows_of(folder / "adapters.tsv")) {
       const TempDir parent, out;
       const fs::path checkpoint =
-          make_checkpoint(hf_, json::parse(read_text(folder / (row[0] + ".json"))), parent.path());
-      write_text(out.file("job.yaml"),
-                 fmt::format("version: 1\nsource: {{huggingface: {{path: {}, adapter: {}, defaults: none}}}}\n"
-                             "outputs: [{{gguf: {}}}]\n",
-                             checkpoint.string(), row[1], out.file("adapter.gguf")));
+          make_checkpoint(hf_, json::parse(read_text(folder / (row.at("case") + ".json"))), parent.path());
+      write_text(out.file("job.yaml"), fmt::format("version: 1\nsource: {{huggingface: {{path: {}, adapter: {}}}}}\n"
+                                                   "outputs: [{{gguf: {}}}]\n",
+                                                   checkpoint.string(), row.at("adapter"), out.file("adapter.gguf")));
       const ProcessResult result = run_process({program_, "run", out.file("job.yaml")}, out.path());
-      Count& count = counts_["none"];
-      ++count.outputs;
-      const bool right = result.exit_code == 0 && sha256_file(out.file("adapter.gguf")) == row[2];
-      count.right += right;
-      if (!right) fmt::print(stderr, "{}: the adapter {} differs\n{}", row[0], row[1], result.err);
+      const bool right = result.exit_code == 0 && sha256_file(out.file("adapter.gguf")) == row.at("sha256");
+      count("adapters", row.at("case"), row.at("adapter"), right, "differs\n" + result.err);
     }
   }
 
   int tell() const {
-    bool all_right = !counts_.empty() && right_refusals_ == refusals_;
-    for (const auto& [defaults, count] : counts_) {
-      fmt::print("checkpoints: {} of {} outputs with --defaults {}\n", count.right, count.outputs, defaults);
-      all_right = all_right && count.right == count.outputs;
-    }
-    fmt::print("checkpoints: {} of {} refused\n", right_refusals_, refusals_);
-    return all_right ? 0 : 1;
+    for (const auto& [set, count] : counts_)
+      fmt::print("{}: {} of {} outputs, {} of {} refused\n", set, count.right, count.outputs, count.right_refusals,
+                 count.refusals);
+    return is_as_listed_ && !counts_.empty() ? 0 : 1;
   }
 
  private:
   struct Count {
-    std::size_t outputs = 0, right = 0;
+    std::size_t outputs = 0, right = 0, refusals = 0, right_refusals = 0;
   };
 
-  ProcessResult convert(const std::string& tool, const json::value& run, const std::string& defaults,
+  void count(const std::string& set, const std::string& name, const std::string& run, bool right,
+             const std::string& fault) {
+    Count& count = counts_[set];
+    const bool is_refusal = run == kRefusedCase;
+    ++(is_refusal ? count.refusals : count.outputs);
+    (is_refusal ? count.right_refusals : count.right) += right;
+    is_as_listed_ = exceptions_.agree(set, name, run, right, fault) && is_as_listed_;
+  }
+
+  ProcessResult convert(const std::string& name, const std::string& type, const Words& arguments,
                         const fs::path& folder, const TempDir& out) const {
-    std::vector<std::string> words{
-        program_,     tool,    folder, "--outfile", out.path(), "--outtype", run.at("outtype").as_string().c_str(),
-        "--defaults", defaults};
-    for (std::string& word : arguments_of(run, folder)) words.push_back(std::move(word));
+    std::vector<std::string> words{program_, tool_of(name), folder, "--outfile", out.path(), "--outtype", type};
+    for (const std::string& word : arguments) words.push_back(filled(word, folder));
     return run_process(words, out.path());
   }
 
-  void check_part(const std::string& name, const json::value& run, const fs::path& folder,
-                  const std::map<std::string, std::string>& expected) {
+  // All files of a run count as one row of exceptions.tsv, but each as an output.
+  void check_run(const std::string& set, const std::string& name, const json::value& run, const fs::path& folder,
+                 const std::map<std::string, std::set<std::string>>& expected) {
     const TempDir out;
-    const ProcessResult result = convert(tool_of(name), run, "none", folder, out);
-    for (const auto& [file, digest] : expected) {
-      Count& count = counts_[kind_of(name)];
-      ++count.outputs;
+    Words arguments;
+    for (const json::value& argument : run.at("args").as_array()) arguments.emplace_back(argument.as_string().c_str());
+    const ProcessResult result = convert(name, run.at("outtype").as_string().c_str(), arguments, folder, out);
+    for (const auto& [file, digests] : expected) {
       const fs::path path = out.path() / file;
-      const bool is_there = fs::exists(path), right = is_there && sha256_file(path) == digest;
-      count.right += right;
-      if (right) continue;
-      // An unsupported checkpoint is refused as a whole.
-      const bool is_refused = result.exit_code != 0 && names_in(out.path()).empty();
-      if (is_there && kAdaptersDiffer.contains(name)) continue;
-      wrong_parts_ += !is_refused;
-      fmt::print(stderr, "{} {}: {} {}\n{}", name, run.at("label").as_string().c_str(), file,
-                 is_there ? "differs" : "is not there", result.err);
+      const bool is_there = fs::exists(path), right = is_there && digests.contains(sha256_file(path));
+      count(set, name, run.at("label").as_string().c_str(), right,
+            fmt::format("{} {}\n{}", file, is_there ? "differs" : "is not there", result.err));
     }
   }
 
-  void check_run(const std::string& name, const std::string& defaults, const json::value& run, const fs::path& folder,
-                 const std::map<std::string, std::string>& expected) {
-    const TempDir out;
-    const ProcessResult result = convert(tool_of(name), run, defaults, folder, out);
-    if (const auto runs = kTooLarge.find(name);
-        runs != kTooLarge.end() && runs->second.contains(run.at("label").as_string().c_str())) {
-      ++refusals_;
-      const bool good = result.exit_code == 4 && result.err.find("a value is too large for") != result.err.npos;
-      right_refusals_ += good;
-      if (!good) fmt::print(stderr, "{}: values that are too large are not refused: {}\n", name, result.err);
-      return;
-    }
-    for (const auto& [file, digest] : expected) {
-      Count& count = counts_[defaults];
-      ++count.outputs;
-      const fs::path path = out.path() / file;
-      const bool right = fs::exists(path) && sha256_file(path) == digest;
-      count.right += right;
-      if (!right)
-        fmt::print(stderr, "{} {} --defaults {}: {} {}\n{}", name, run.at("label").as_string().c_str(), defaults, file,
-                   fs::exists(path) ? "differs" : "is not there", result.err);
+  void check_refused(const Set& set, const auto& wanted) {
+    for (const Row& row : rows_of(set.folder / "refused.tsv")) {
+      const std::string& name = row.at("case");
+      if (row.at("exit") == "0" || !wanted(name)) continue;
+      const json::value spec = json::parse(read_text(set.folder / "refused" / (name + ".json")));
+      const TempDir parent, out;
+      const fs::path folder = make_checkpoint(hf_, spec, parent.path());
+      const ProcessResult result = convert(name, row.at("outtype"), words_of(row.at("args")), folder, out);
+      const bool right = result.exit_code != 0 && result.exit_code < 100 &&
+                         result.err.find("error: ") != result.err.npos && names_in(out.path()).empty();
+      count(set.name, name, kRefusedCase, right, fmt::format("is not refused: {} {}", result.exit_code, result.err));
     }
   }
 
   std::string program_;
   fs::path hf_;
-  std::size_t case_ = 0, refusals_ = 0, right_refusals_ = 0, wrong_parts_ = 0;
-  bool is_sample_ = false;
-  std::map<std::string, Count> counts_;  // by --defaults, or by the kind of part
+  Exceptions exceptions_;
+  std::size_t case_ = 0;
+  bool is_as_listed_ = true;
+  std::map<std::string, Count> counts_;  // by set
 };
 
-int check_more(const Words& arguments, const std::map<std::string, std::size_t>& kinds,
-               const std::set<std::string>& otherwise) {
+int skip() {
+  fmt::print("skipped: the larger golden data is missing\n");
+  return kSkippedExitCode;
+}
+
+int check_more(const Words& arguments, bool adapters) {
   if (arguments.size() != 1) throw UsageError();
-  const auto shared = august_data();
-  if (!shared || !fs::exists(*shared / "hf-more")) return skip("hf-more");
+  const auto shared = shared_data();
+  if (!shared || !fs::exists(*shared / "hf-more")) return skip();
   Checker checker(fs::absolute(arguments[0]), *shared / "hf");
-  checker.check_parts(*shared / "hf-more", kinds, otherwise);
-  return checker.tell_parts(kinds);
+  for (const char* const name : {"hf-more", "hf-b11434"})
+    checker.check({name, *shared / name, {*shared / name / "specs"}},
+                  [&](const std::string& each) { return is_adapter(each) == adapters; });
+  return checker.tell();
 }
 
 }  // namespace
 
 int check_checkpoints(const Words& arguments) {
   if (arguments.size() != 1) throw UsageError();
-  const auto shared = august_data();
-  if (!shared || !fs::exists(*shared / "hf")) return skip("hf");
+  const auto shared = shared_data();
+  if (!shared || !fs::exists(*shared / "hf")) return skip();
   Checker checker(fs::absolute(arguments[0]), *shared / "hf");
-  const fs::path own = "tests/golden/checkpoints", projectors = "tests/golden/projectors",
-                 with_classes = *shared / "hf-defaults";
-  std::vector<Table> tables{
-      {*shared / "hf" / "expected.tsv", "none"}, {own / "expected.tsv", "none"}, {projectors / "expected.tsv", "none"}};
-  if (fs::exists(with_classes)) tables.push_back({with_classes / "expected.tsv", "transformers"});
-  checker.check_expected(tables, {*shared / "hf" / "specs", own, projectors, with_classes / "specs"});
+  const fs::path own = "tests/golden/checkpoints", projectors = "tests/golden/projectors", hf = *shared / "hf",
+                 defaults = *shared / "hf-defaults";
+  const std::vector<fs::path> specs{hf / "specs", own, projectors, defaults / "specs"};
+  const auto all = [](const std::string&) { return true; };
+  for (const auto& [name, folder] : {std::pair("hf", hf), std::pair("hf-defaults", defaults),
+                                     std::pair("checkpoints", own), std::pair("projectors", projectors)})
+    checker.check({name, folder, specs}, all);
   checker.check_stored_adapters(own);
-  checker.check_refused(*shared / "hf", 1, kOtherwise, [](const std::string&) { return true; });
   return checker.tell();
 }
 
-int check_parts(const Words& arguments) { return check_more(arguments, kParts, kPartsOtherwise); }
+int check_parts(const Words& arguments) { return check_more(arguments, false); }
 
-int check_adapters(const Words& arguments) { return check_more(arguments, kAdapters, kAdaptersOtherwise); }
+int check_adapters(const Words& arguments) { return check_more(arguments, true); }
 
 }  // namespace ggufmill::golden

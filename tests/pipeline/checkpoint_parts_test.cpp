@@ -50,13 +50,13 @@ std::string fault(const std::string& source, const std::string& outputs) {
   return plan ? "" : render(plan.error());
 }
 
-bool has_specs() { return august_data() && fs::exists(*august_data() / "hf-more"); }
+bool has_specs() { return shared_data() && fs::exists(*shared_data() / "hf-more"); }
 
 // Returns the error for a draft whose config.json or that of its target has another value; empty if there is none.
 std::string draft_fault(const std::string& name,
                         const std::function<void(json::value& draft, json::value& target)>& change) {
   const TempDir folder;
-  const fs::path shared = august_data().value();
+  const fs::path shared = shared_data().value();
   json::value spec = json::parse(read_text(shared / "hf-more" / "specs" / (name + ".json")));
   json::value& target = spec.at("beside").at(0);
   change(spec.at("config"), target.at("config"));
@@ -69,7 +69,7 @@ std::string draft_fault(const std::string& name,
 // Returns the error for a projector whose preprocessor_config.json has another value.
 std::string preprocessor_fault(std::string_view key, const json::value& value) {
   const TempDir folder;
-  const fs::path shared = august_data().value();
+  const fs::path shared = shared_data().value();
   json::value spec = json::parse(read_text(shared / "hf-more" / "specs" / "mm-qwen2.5-vl.json"));
   spec.at("files").at("preprocessor_config.json").as_object()[key] = value;
   const std::string checkpoint = make_checkpoint(shared / "hf", spec, folder.path());
@@ -91,7 +91,7 @@ TEST_CASE("parts from one read equal those of separate runs") {
   const TempDir folder;
   const std::string checkpoint = checkpoint_with_all_parts(folder.path());
   if (checkpoint.empty()) GGUFMILL_SKIP("no ../shared/hf-more");
-  const std::string source = fmt::format("{{huggingface: {{path: {}, outtype: bf16, defaults: none}}}}", checkpoint);
+  const std::string source = fmt::format("{{huggingface: {{path: {}, outtype: bf16}}}}", checkpoint);
   const auto output = [&](const std::string& name, const std::string& more) {
     return fmt::format("{{gguf: {}{}}}", folder.file(name), more);
   };
@@ -141,7 +141,7 @@ TEST_CASE("the parts of a checkpoint are listed whichever of them is asked for")
   json::value config = json::parse(read_text(fs::path(checkpoint) / "config.json"));
   config.at("text_config").as_object().erase("mtp_num_hidden_layers");
   write_text(fs::path(checkpoint) / "config.json", json::serialize(config));
-  CHECK(parts(", defaults: none", ", part: projector") == kAll);
+  CHECK(parts("", ", part: projector") == kAll);
 }
 
 TEST_CASE("an error of a shared stage names the part") {
@@ -157,7 +157,7 @@ TEST_CASE("an error of a shared stage names the part") {
 TEST_CASE("a part whose weights were removed from the checkpoint") {
   const TempDir folder;
   if (!has_specs()) GGUFMILL_SKIP("no ../shared/hf-more");
-  const fs::path shared = august_data().value();
+  const fs::path shared = shared_data().value();
   const auto [part, prefix] = GENERATE(std::pair("projector", "model.visual."), std::pair("draft", "mtp."));
   json::value spec = spec_with_all_parts(shared / "hf-more" / "specs");
   json::array tensors;
@@ -173,7 +173,7 @@ TEST_CASE("a part whose weights were removed from the checkpoint") {
 TEST_CASE("Dense modules that were asked for must be in the checkpoint") {
   const TempDir folder;
   if (!has_specs()) GGUFMILL_SKIP("no ../shared/hf-more");
-  const fs::path shared = august_data().value();
+  const fs::path shared = shared_data().value();
   json::value spec = json::parse(read_text(shared / "hf-more" / "specs" / "dense-embeddinggemma.json"));
   spec.at("more_weights").as_object().erase("3_Dense/model.safetensors");
   const std::string checkpoint = make_checkpoint(shared / "hf", spec, folder.path());

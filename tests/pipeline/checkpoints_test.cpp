@@ -191,7 +191,7 @@ TEST_CASE("a checkpoint of GGML blocks gives back the bytes of the GGUF that the
   put_blocks(checkpoint);
   const TempDir folder;
   const std::string out = folder.file("out.gguf");
-  run(fmt::format("{{path: {}, pre: default, defaults: none}}", checkpoint.path()), out);
+  run(fmt::format("{{path: {}, pre: default}}", checkpoint.path()), out);
   const auto model = read_gguf(out);
   REQUIRE(model);
   CHECK(as_unsigned(*model.value().metadata.find("general.file_type")) == 7);
@@ -207,7 +207,7 @@ TEST_CASE("GGML blocks are decoded if a type is requested") {
   put_blocks(checkpoint);
   const TempDir folder;
   const std::string out = folder.file("out.gguf");
-  run(fmt::format("{{path: {}, pre: default, defaults: none, outtype: f32}}", checkpoint.path()), out);
+  run(fmt::format("{{path: {}, pre: default, outtype: f32}}", checkpoint.path()), out);
   const auto model = read_gguf(out);
   REQUIRE(model);
   CHECK(as_unsigned(*model.value().metadata.find("general.file_type")) == 0);
@@ -538,12 +538,11 @@ TEST_CASE("a Qwen 3 model ranks where a name or the card says so") {
       tied + "}")));
 }
 
-TEST_CASE("with the defaults of transformers the path that was given counts, not _name_or_path") {
-  const auto ranks = [](const std::string& folder, bool class_defaults) {
+TEST_CASE("for a known model type the path that was given counts, not _name_or_path") {
+  const auto ranks = [](const std::string& folder) {
     huggingface::SourceOptions options;
     options.folder = folder;
     options.pre = "default";
-    options.class_defaults = class_defaults;
     const auto converted = read_huggingface(options, read_safetensors);
     if (!converted) FAIL(render(converted.error()));
     return converted.value().model.metadata.find("qwen3.classifier.output_labels") != nullptr;
@@ -556,8 +555,7 @@ TEST_CASE("with the defaults of transformers the path that was given counts, not
       .put("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "no": 2, "yes": 3, "d": 4},
                                  "merges": []}, "pre_tokenizer": {"type": "ByteLevel"},
                                  "decoder": {"type": "ByteLevel"}})");
-  CHECK(ranks(checkpoint.path(), false));
-  CHECK_FALSE(ranks(checkpoint.path(), true));
+  CHECK_FALSE(ranks(checkpoint.path()));
   const TempDir other;
   const fs::path inside = other.path() / "Qwen3-Reranker-0.6B" / "snapshot";
   fs::create_directories(inside.parent_path());
@@ -565,8 +563,7 @@ TEST_CASE("with the defaults of transformers the path that was given counts, not
   checkpoint.config(R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "tie_word_embeddings": true,
                         "head_dim": 4})");
   fs::copy(checkpoint.file("config.json"), inside / "config.json", fs::copy_options::overwrite_existing);
-  CHECK(ranks(inside, true));
-  CHECK_FALSE(ranks(inside, false));
+  CHECK(ranks(inside));
 }
 
 TEST_CASE("a Qwen 3 reranker without the two tokens is refused") {
@@ -700,7 +697,7 @@ TEST_CASE("a tokenizer that is none") {
 }
 
 TEST_CASE("what the reference refuses is refused with a message that helps, or converted") {
-  const auto shared = august_data();
+  const auto shared = shared_data();
   if (!shared || !fs::exists(*shared / "hf")) GGUFMILL_SKIP("no ../shared/hf");
   const fs::path hf = *shared / "hf";
   // The case and a part of its error message; an empty message means that it is converted.
@@ -714,7 +711,6 @@ TEST_CASE("what the reference refuses is refused with a message that helps, or c
       {"missing-tensor-in-shard", "'model.layers.0.mlp.up_proj.weight'"},
       {"no-architecture", "'architectures', which names the kind of model, is missing"},
       {"no-config", "has no config.json"},
-      {"no-layer-count", "the number of layers is missing: 'n_layers', 'num_hidden_layers', 'n_layer', 'num_layers'"},
       {"no-tokenizer", "no tokenizer: tekken.json is missing; tokenizer.json is missing"},
       {"phi3-factor-length", "11 numbers, expected 12"},
       {"quant-method", ""},
@@ -733,7 +729,6 @@ TEST_CASE("what the reference refuses is refused with a message that helps, or c
     huggingface::SourceOptions options;
     options.folder = make_checkpoint(hf, spec, parent.path());
     options.fuse_gate_up_experts = name == "fused-experts";
-    options.class_defaults = false;  // the reference ran without them
     const auto result = read_huggingface(options, read_safetensors);
     const std::string error = result ? "" : render(result.error());
     CAPTURE(name, error);
@@ -804,10 +799,7 @@ TEST_CASE("keys that config.json lacks have the defaults of transformers, unless
   };
   const std::string llama = R"("model_type": "llama", "num_attention_heads": 2)";
 
-  const Metadata plain = metadata(llama, ", defaults: none");
-  for (const char* key : {"llama.attention.key_length", "llama.attention.head_count_kv", "llama.rope.freq_base"})
-    CHECK(!plain.find(key));
-  for (const Metadata& full : {metadata(llama, ""), metadata(llama, ", defaults: transformers")}) {
+  for (const Metadata& full : {metadata(llama, ""), metadata(llama, ", defaults: none")}) {
     CHECK(number(full, "llama.attention.key_length") == 2);
     CHECK(number(full, "llama.attention.value_length") == 2);
     CHECK(number(full, "llama.attention.head_count_kv") == 2);

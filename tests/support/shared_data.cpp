@@ -24,6 +24,4 @@ std::optional<fs::path> shared_data() { return folder_with("golden", kVersion); 
 
 std::optional<fs::path> unversioned_data() { return folder_with("real"); }
 
-std::optional<fs::path> august_data() { return folder_with("hf"); }
-
 }  // namespace ggufmill

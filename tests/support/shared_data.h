@@ -15,8 +15,4 @@ std::optional<fs::path> shared_data();
 // Returns the folder with the data that do not depend on that version: real/ and ik/.
 std::optional<fs::path> unversioned_data();
 
-// Returns the folder with the results of the converter of 3f545bec (22 August 2026): hf/, hf-more/, and hf-defaults/.
-// Only for tests of conversions from Hugging Face, until these follow the version above.
-std::optional<fs::path> august_data();
-
 }  // namespace ggufmill

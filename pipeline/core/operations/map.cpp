@@ -4,13 +4,10 @@
 #include <cmath>
 
 #include "pipeline/core/operation.h"
-#include "pipeline/core/sleef.h"
+#include "pipeline/core/rounded.h"
 
 namespace ggufmill {
 namespace {
-
-// Torch's softplus for float32 vectors: log(1 + exp(x)), and the identity above its threshold.
-float softplus(float x) { return x > 20 ? x : sleef::log1p(sleef::exp(x)); }
 
 // Returns -1, 0 or 1 divided by the parameter, which is the reciprocal of the step.
 float ternary(float x, float parameter) { return std::clamp(std::nearbyint(x * parameter), -1.0f, 1.0f) / parameter; }
@@ -20,8 +17,7 @@ constexpr MapFunction kMapFunctions[] = {
     {"exp2", [](float value, float parameter) { return std::exp2(value + parameter); }},
     {"log_negated", [](float value, float) { return static_cast<float>(std::log(-static_cast<double>(value))); }},
     {"multiply", [](float value, float parameter) { return value * parameter; }},
-    {"negate_exp", [](float value, float) { return -sleef::exp(value); }},
-    {"softplus", [](float value, float) { return softplus(value); }},
+    {"negate_exp", [](float value, float) { return -rounded::exp(value); }},
     {"ternary", ternary},
 };
 

@@ -218,13 +218,16 @@ class AdapterReader {
 
   // ---- tensors ----
 
-  // Returns the tensors in the reference's order: by name, or in the order of a PyTorch file.
+  // Returns the tensors in the reference's order: by their places in the file, or in the order of a PyTorch file.
   Result<std::vector<CheckpointTensor>> open_weights() {
     weights_ = file("adapter_model.safetensors");
     if (is_file(weights_)) {
       BOOST_OUTCOME_TRY(Checkpoint checkpoint, open_(weights_));
       for (const CheckpointFile& each : checkpoint.files) adapter_.files.push_back(each.source);
-      std::ranges::sort(checkpoint.tensors, {}, &CheckpointTensor::name);
+      std::ranges::stable_sort(checkpoint.tensors, {}, [](const CheckpointTensor& tensor) {
+        const Extent* const extent = tensor.values->as_extent();
+        return extent ? extent->offset : 0;
+      });
       return std::move(checkpoint.tensors);
     }
     weights_ = file("adapter_model.bin");

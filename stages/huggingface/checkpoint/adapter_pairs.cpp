@@ -91,7 +91,44 @@ class Factoring {
     return all;
   }
 
+  // Returns the number of dimensions into which the columns are cut, reordered and then joined again; 0 if `node` does
+  // something else. `node` is a reshape of a transpose of a reshape.
+  static std::uint32_t reordered_columns(const Expression& node) {
+    const Expression& turned = *node.inputs[0];
+    if (turned.operation != Operation::kTranspose || turned.inputs[0]->operation != Operation::kReshape) return 0;
+    const Expression &cut = *turned.inputs[0], &whole = *cut.inputs[0];
+    if (whole.shape.dims != node.shape.dims) return 0;
+    std::uint32_t count = 0;
+    std::uint64_t columns = 1;
+    while (count < cut.shape.rank && columns < whole.shape.dims[0]) columns *= cut.shape.dims[count++];
+    if (columns != whole.shape.dims[0] || count == cut.shape.rank) return 0;
+    for (std::uint32_t i = 0; i < cut.shape.rank; ++i) {
+      if (i < count ? turned.order[i] >= count : turned.order[i] != i) return 0;
+      if (i >= count && cut.shape.dims[i] != whole.shape.dims[i + 1 - count]) return 0;
+    }
+    return count;
+  }
+
+  // Reorders the columns of A.
+  Result<Factors> reorder_columns(const Expression& node, std::uint32_t count) const {
+    const Expression &turned = *node.inputs[0], &cut = *turned.inputs[0];
+    BOOST_OUTCOME_TRY(Factors factors, of(*cut.inputs[0]));
+    if (!factors.shares_a()) return no_product(node, "it reorders the columns of different matrices");
+    Shape shape = cut.shape;
+    shape.rank = count + 1;
+    for (std::uint32_t i = count; i < std::size(shape.dims); ++i) shape.dims[i] = 1;
+    shape.dims[count] = factors.a->shape.dims[1];
+    std::vector<std::uint32_t> order(turned.order.begin(), turned.order.begin() + count);
+    order.push_back(count);
+    const Shape before = factors.a->shape;
+    BOOST_OUTCOME_TRY(factors.a, expressions::reshape(factors.a, shape));
+    BOOST_OUTCOME_TRY(factors.a, expressions::transpose(factors.a, order));
+    BOOST_OUTCOME_TRY(factors.a, expressions::reshape(factors.a, before));
+    return factors;
+  }
+
   Result<Factors> reshape(const Expression& node) const {
+    if (const std::uint32_t count = reordered_columns(node); count != 0) return reorder_columns(node, count);
     BOOST_OUTCOME_TRY(Factors factors, of(*node.inputs[0]));
     if (node.shape.rank < 2 || node.shape.dims[0] != node.inputs[0]->shape.dims[0])
       return no_product(node, "it changes the length of the rows");

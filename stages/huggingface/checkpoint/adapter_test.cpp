@@ -166,6 +166,21 @@ TEST_CASE("columns of a product are those of A") {
   CHECK(describe(pair.value().b->shape) == "2 x 6");
 }
 
+TEST_CASE("groups of a product's columns are reordered in A") {
+  const auto reordered = [](const Shape& cut, std::vector<std::uint32_t> order) {
+    ExpressionRef values = expressions::reshape(product(), cut).value();
+    values = expressions::transpose(std::move(values), std::move(order)).value();
+    return pair_of(*expressions::reshape(std::move(values), Shape{2, {4, 6, 1, 1}}).value(), PairUse::kStored);
+  };
+  const auto pair = reordered(Shape{3, {2, 2, 6, 1}}, {1, 0, 2});
+  REQUIRE(pair);
+  CHECK(expression_values(*pair.value().a) == std::vector<float>{1, 3, 2, 4, 5, 7, 6, 8});
+  CHECK(expression_values(*pair.value().b) == expression_values(*tensor("b", {2, 6}).values));
+  CHECK(!pair.value().swapped);
+  // Columns are exchanged with rows.
+  CHECK(!reordered(Shape{3, {4, 2, 3, 1}}, {1, 0, 2}));
+}
+
 TEST_CASE("transposing a product exchanges its matrices") {
   const auto pair = pair_of(*expressions::transpose(product(), {1, 0}).value(), PairUse::kStored);
   REQUIRE(pair);

@@ -37,13 +37,14 @@ Result<SourceRef> CheckpointFiles::other(const std::string& path) {
 
 Result<Checkpoint> CheckpointFiles::weights(const std::string& folder, const std::string& name) {
   BOOST_OUTCOME_TRY(const bool has_safetensors, has_file(folder, name.empty() ? "model" : name, ".safetensors"));
-  if (!has_safetensors) {
+  // An index alone decides: the files that it lists may have any names.
+  const fs::path index = fs::path(folder) / ((name.empty() ? "model" : name) + ".safetensors.index.json");
+  if (!has_safetensors && !is_file(index)) {
     BOOST_OUTCOME_TRY(std::optional<Checkpoint> checkpoint, torch(folder));
     if (checkpoint) return std::move(*checkpoint);
   }
   if (name.empty()) return safetensors(folder);
   // The index, or the single file with this name.
-  const fs::path index = fs::path(folder) / (name + ".safetensors.index.json");
   return safetensors((is_file(index) ? index : fs::path(folder) / (name + ".safetensors")).string());
 }
 

@@ -19,12 +19,23 @@ constexpr std::string_view kMixedPrecision = "MIXED_PRECISION";  // of ModelOpt:
 // Returns the name of the algorithm with which a module is quantized, and the object that describes it.
 std::pair<std::string_view, const json::value*> algorithm_of(const QuantizedTensors& checkpoint,
                                                              std::string_view module) {
-  const json::value* layers = json_member(checkpoint.config, "quantized_layers");
-  if (checkpoint.algorithm != kMixedPrecision || !layers || !layers->is_object())
+  if (checkpoint.algorithm != kMixedPrecision || checkpoint.layers.empty())
     return {checkpoint.algorithm, &checkpoint.config};
-  const json::value* const layer = layers->get_object().if_contains(module);
+  const json::value* const layer = layer_entry(checkpoint, module);
   if (!layer) return {};
   return {json_string(*layer, "quant_algo").value_or(""), layer};
+}
+
+// Returns true if the weights were quantized for activations that are not. All experts of a layer count as one module.
+bool is_weights_only(const QuantizedTensors& checkpoint, std::string module) {
+  constexpr std::string_view kExperts = ".experts.";
+  if (const std::size_t at = module.find(kExperts); at != module.npos) {
+    const std::size_t number = at + kExperts.size(), end = module.find('.', number);
+    if (end != module.npos && module.find_first_not_of("0123456789", number) == end)
+      module.erase(number, end + 1 - number);
+  }
+  const json::value* const layer = layer_entry(checkpoint, module);
+  return (layer ? json_string(*layer, "quant_algo").value_or("") : checkpoint.algorithm) == "W4A16_NVFP4";
 }
 
 Status check_block_size(const QuantizedTensors& checkpoint, const json::value& details, std::string_view member,
@@ -127,12 +138,14 @@ Status repack_nvfp4(QuantizedTensors& checkpoint, const CompressedGroups* groups
     }
     const auto scales = checkpoint.places.find(base + ".weight_scale");
     if (scales == checkpoint.places.end() || checkpoint.tensors[scales->second].values->shape.rank < 2) continue;
-    checkpoint.skipped.insert(scales->second);
     NamedTensor& tensor = checkpoint.tensors[i];
+    if (tensor.values->type->name.starts_with("F8_")) continue;
+    checkpoint.skipped.insert(scales->second);
     BOOST_OUTCOME_TRY(tensor.values,
                       checkpoint.of_tensor(name, nvfp4(tensor.values, checkpoint.tensors[scales->second].values)));
     tensor.name = base + ".weight";
     tensor.first = true;
+    tensor.weights_only = !compressed && is_weights_only(checkpoint, base);
     BOOST_OUTCOME_TRY(add_beside(checkpoint, tensor, ".scale",
                                  base + (compressed ? ".weight_global_scale" : ".weight_scale_2"), compressed));
     BOOST_OUTCOME_TRY(add_beside(checkpoint, tensor, ".input_scale",

@@ -22,6 +22,7 @@ struct NamedTensor {
   // Further tensors of one number each. Each follows the tensor under its name, with the given ending in place of
   // '.weight', and is omitted if it is 1. When tensors are stacked, their numbers are concatenated into one tensor.
   std::vector<std::pair<std::string, ExpressionRef>> beside{};
+  bool weights_only = false;  // NVFP4 made for activations that are not quantized (W4A16)
 };
 
 // Reads the bytes of a tensor in the file, at most 1 MiB: scales, biases. Errors carry no tensor name.
@@ -31,6 +32,9 @@ Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor);
 // with the index `first`, which must exist. Errors carry no tensor name.
 Result<std::vector<float>> read_small_values(const Expression& tensor);
 Result<std::vector<float>> read_small_values(const Expression& tensor, std::uint64_t first, std::uint64_t count);
+
+// Reads the values of an I64 tensor in the file, with the same limit. Errors carry no tensor name.
+Result<std::vector<std::int64_t>> read_small_integers(const Expression& tensor);
 
 // Like `cast`, but also accepts an input that already has the type.
 Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <set>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
@@ -18,8 +19,30 @@ namespace {
 
 namespace json = boost::json;
 
-// Reads the method and the algorithm from config.json, or from hf_quant_config.json beside it.
-Status read_method(const json::object& config, QuantizedTensors& checkpoint) {
+// Takes `quantized_layers`, with the names that the modules have among the tensors.
+Status read_layers(const json::value& layers, const DecodeOptions& options, QuantizedTensors& checkpoint) {
+  std::set<std::string_view> modules;
+  for (const NamedTensor& tensor : checkpoint.tensors)
+    for (std::string_view name = tensor.name; name.find('.') != name.npos;)
+      modules.insert(name = name.substr(0, name.rfind('.')));
+  for (const auto& [given, entry] : layers.get_object()) {
+    if (!entry.is_object()) continue;
+    std::optional<std::string> module = std::string(given);
+    if (options.rename) {
+      BOOST_OUTCOME_TRY(module, options.rename(*module));
+      if (!module) continue;
+    }
+    if (!modules.contains(*module))
+      return checkpoint.fault(
+          fmt::format("'quantized_layers' has {}, but the checkpoint has no such module", quoted_name(given)),
+          "correct the name, or remove the entry");
+    checkpoint.layers[*module] = entry;
+  }
+  return ok();
+}
+
+// Reads the method and the algorithms from config.json, or from hf_quant_config.json beside it.
+Status read_method(const json::object& config, const DecodeOptions& options, QuantizedTensors& checkpoint) {
   if (const json::value* quantization = config.if_contains("quantization_config");
       quantization && quantization->is_object())
     checkpoint.config = *quantization;
@@ -30,13 +53,27 @@ Status read_method(const json::object& config, QuantizedTensors& checkpoint) {
   if (const json::value* own = config.if_contains("quantization"); own && checkpoint.method.empty())
     if (json_string(*own, "qformat_weight") == "fp8_e4m3") checkpoint.method = "fp8";
   checkpoint.algorithm = json_string(checkpoint.config, "quant_algo").value_or("");
+  json::value layers;
+  if (const json::value* const own = json_member(checkpoint.config, "quantized_layers")) layers = *own;
   const auto file = checkpoint.folder / "hf_quant_config.json";
-  if (!checkpoint.algorithm.empty() || !is_file(file)) return ok();
-  BOOST_OUTCOME_TRY(const json::value other, read_checkpoint_json(file.string()));
-  const json::value *quantization = json_member(other, "quantization"), *producer = json_member(other, "producer");
-  if (quantization) checkpoint.algorithm = json_string(*quantization, "quant_algo").value_or("");
-  if (checkpoint.method.empty() && producer) checkpoint.method = json_string(*producer, "name").value_or("");
-  return ok();
+  const bool is_complete = !checkpoint.algorithm.empty() && layers.is_object() && !layers.get_object().empty();
+  if (!is_complete && is_file(file)) {
+    BOOST_OUTCOME_TRY(const json::value other, read_checkpoint_json(file.string()));
+    if (const json::value* const quantization = json_member(other, "quantization")) {
+      checkpoint.algorithm = json_string(*quantization, "quant_algo").value_or(checkpoint.algorithm);
+      if (const json::value* const own = json_member(*quantization, "quantized_layers")) layers = *own;
+    }
+    const json::value* const producer = json_member(other, "producer");
+    if (checkpoint.method.empty() && producer) checkpoint.method = json_string(*producer, "name").value_or("");
+  }
+  return layers.is_object() ? read_layers(layers, options, checkpoint) : ok();
+}
+
+bool has_nvfp4(const QuantizedTensors& checkpoint) {
+  const auto is_nvfp4 = [](std::string_view algorithm) { return algorithm.ends_with("NVFP4"); };
+  return is_nvfp4(checkpoint.algorithm) || std::ranges::any_of(checkpoint.layers, [&](const auto& layer) {
+           return is_nvfp4(json_string(layer.second, "quant_algo").value_or(""));
+         });
 }
 
 // `groups`: of compressed-tensors.
@@ -58,12 +95,13 @@ Status decode(QuantizedTensors& checkpoint, const CompressedGroups* groups) {
 }  // namespace
 
 Result<DecodedCheckpoint> decode_checkpoint(const fs::path& folder, const json::object& config,
-                                            std::vector<NamedTensor> tensors, Blocks blocks) {
+                                            std::vector<NamedTensor> tensors, const DecodeOptions& options) {
   QuantizedTensors checkpoint(folder, std::move(tensors));
-  BOOST_OUTCOME_TRY(read_method(config, checkpoint));
+  checkpoint.sharded = options.sharded;
+  BOOST_OUTCOME_TRY(read_method(config, options, checkpoint));
   DecodedCheckpoint result;
   result.is_mxfp4 = checkpoint.method == "mxfp4";
-  result.is_nvfp4 = checkpoint.algorithm == "NVFP4" || checkpoint.algorithm == "W4A16_NVFP4";
+  result.is_nvfp4 = has_nvfp4(checkpoint);
   std::optional<CompressedGroups> compressed;
   if (checkpoint.method == "compressed-tensors") {
     auto groups = CompressedGroups::read(checkpoint.config);
@@ -73,7 +111,7 @@ Result<DecodedCheckpoint> decode_checkpoint(const fs::path& folder, const json::
   }
   const CompressedGroups* const groups = compressed ? &*compressed : nullptr;
   BOOST_OUTCOME_TRY(decode_e8m0(checkpoint));
-  BOOST_OUTCOME_TRY(result.block_type, read_ggml_blocks(checkpoint, blocks));
+  BOOST_OUTCOME_TRY(result.block_type, read_ggml_blocks(checkpoint, options.blocks));
   if (groups) {
     BOOST_OUTCOME_TRY(repack_compressed_mxfp4(checkpoint, *groups));
   }

@@ -39,7 +39,7 @@ class Weights {
   }
 
   Result<DecodedCheckpoint> decoded(Blocks blocks = Blocks::kKeep) const {
-    return decode_checkpoint(folder_.path(), config_, tensors_, blocks);
+    return decode_checkpoint(folder_.path(), config_, tensors_, {.blocks = blocks, .sharded = sharded});
   }
   // Returns the values of the only tensor, which must have this name.
   std::vector<float> values(const std::string& name = "a.weight") const {
@@ -56,6 +56,8 @@ class Weights {
     CHECK(result.error().code == ExitCode::kBadInput);
     return result.error().what;
   }
+
+  std::unordered_map<std::string, ShardedRows> sharded;
 
  private:
   TempDir folder_;
@@ -110,6 +112,23 @@ TEST_CASE("FP8 with scales of blocks, rows, and the tensor") {
   CHECK(result.value().tensors[0].was_fp8);
 }
 
+TEST_CASE("rows that were distributed over ranks are scaled by rank and put together by part") {
+  // Two ranks of three rows: two of the first part, one of the second. Blocks have two rows.
+  struct Sharded : Weights {
+    explicit Sharded(const std::vector<float>& scales, std::vector<std::uint64_t> parts = {4, 2})
+        : Weights(R"({"quant_method": "fp8", "weight_block_size": [2, 1]})") {
+      add("a.weight", "F8_E4M3", {1, 6}, Bytes{kOne, kTwo, kThree, kOne, kTwo, kThree});
+      add("a.weight_scale_inv", "F32", {1, scales.size()}, scales);
+      sharded["a.weight"] = {std::move(parts), {8, 2}};
+    }
+  };
+  CHECK(Sharded({1, 10, 100, 1000}).values() == std::vector<float>{1, 2, 100, 200, 30, 3000});
+  // As many scales as without ranks.
+  CHECK(Sharded({1, 10, 100}).values() == std::vector<float>{1, 2, 30, 10, 200, 300});
+  CHECK(Sharded({1, 10, 100, 1000}, {4, 1}).fault() == "tensor 'a.weight': has 6 rows, but its parts have 4 + 1");
+  CHECK(Sharded({1, 10, 100, 1000}, {3, 3}).fault() == "tensor 'a.weight': 3 rows are not a multiple of 2 ranks");
+}
+
 TEST_CASE("FP8 with powers of two as scales of blocks of 128 rows and columns, with or without a configuration") {
   constexpr std::size_t kColumns = 129;
   const Bytes weights(2 * kColumns, kThree), exponents{128, 0};
@@ -126,6 +145,52 @@ TEST_CASE("FP8 with powers of two as scales of blocks of 128 rows and columns, w
             .add("a.scale", "U8", {2, 1}, exponents)
             .fault()
             .starts_with("tensor 'a.weight': "));
+}
+
+TEST_CASE("with a store_dtype, MXFP4 has the scales' usual name, beside weights of FP8") {
+  const auto config = [](int block) {
+    return R"({"quant_method": "fp8", "weight_block_size": [1, 3], "store_dtype": "mxfp4", "mxfp4_block_size": )" +
+           std::to_string(block) + "}";
+  };
+  Weights weights(config(32));
+  weights.add("a.weight", "U8", {32, 2}, Bytes(2 * 32, 0x21)).add("a.weight_scale", "U8", {2, 2}, Bytes(4, 127));
+  weights.add("b.weight", "F8_E4M3", {3, 1}, Bytes{kOne, kTwo, kThree});
+  weights.add("b.weight_scale_inv", "F32", {1, 1}, std::vector<float>{10});
+  const auto decoded = weights.decoded();
+  REQUIRE(decoded);
+  CHECK(decoded.value().has_mxfp4);
+  REQUIRE(decoded.value().tensors.size() == 2);
+  CHECK(decoded.value().tensors[0].values->type->name == "MXFP4");
+  CHECK(expression_values(*decoded.value().tensors[1].values) == std::vector<float>{10, 20, 30});
+  CHECK(Weights(config(16)).fault() ==
+        "'mxfp4_block_size' in the quantization config is 16, but blocks of MXFP4 have 32 elements");
+}
+
+TEST_CASE("weights in NVFP4 are marked if their module's activations are not quantized") {
+  const auto marked = [](const std::string& config, const std::string& module) {
+    Weights weights(config);
+    weights.add(module + ".weight", "U8", {32, 1}, Bytes(32, 0x21))
+        .add(module + ".weight_scale", "F8_E4M3", {4, 1}, Bytes(4, kOne));
+    const auto decoded = weights.decoded();
+    CAPTURE(decoded ? "" : render(decoded.error()));
+    REQUIRE(decoded);
+    CHECK(decoded.value().is_nvfp4);
+    return decoded.value().tensors.at(0).weights_only;
+  };
+  const auto mixed = [](const std::string& module) {
+    return R"({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": {")" + module +
+           R"(": {"quant_algo": "W4A16_NVFP4"}}})";
+  };
+  CHECK(marked(R"({"quant_method": "modelopt", "quant_algo": "W4A16_NVFP4"})", "x.a"));
+  CHECK(!marked(R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})", "x.a"));
+  CHECK(marked(mixed("x.a"), "x.a"));
+  CHECK(marked(mixed("x"), "x.a"));
+  CHECK(marked(mixed("x.experts"), "x.experts.3.a"));
+  CHECK(!marked(R"({"quant_method": "modelopt", "quant_algo": "W4A16_NVFP4", "quantized_layers": {
+      "x.a": {"quant_algo": "NVFP4"}}})",
+                "x.a"));
+  CHECK(Weights(mixed("x.b")).add("x.a", "F32", {1}, std::vector<float>{1}).fault() ==
+        "'quantized_layers' has 'x.b', but the checkpoint has no such module");
 }
 
 TEST_CASE("MXFP4 is repacked under the names of DeepSeek V4 and of compressed-tensors") {

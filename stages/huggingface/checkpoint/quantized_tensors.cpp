@@ -46,6 +46,17 @@ void QuantizedTensors::make(std::string name, ExpressionRef values) {
   made.push_back({std::move(name), std::move(values)});
 }
 
+const boost::json::value* layer_entry(const QuantizedTensors& checkpoint, std::string_view module) {
+  while (!checkpoint.layers.empty()) {
+    if (const auto found = checkpoint.layers.find(std::string(module)); found != checkpoint.layers.end())
+      return &found->second;
+    const std::size_t dot = module.rfind('.');
+    if (dot == module.npos) break;
+    module = module.substr(0, dot);
+  }
+  return nullptr;
+}
+
 Result<float> read_scale(const Expression& tensor) {
   BOOST_OUTCOME_TRY(const auto numbers, read_small_values(tensor));
   if (numbers.size() != 1) return input_error({}, fmt::format("has {} values, expected one", numbers.size()));

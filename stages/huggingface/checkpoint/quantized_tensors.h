@@ -8,6 +8,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <cstring>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -48,13 +49,18 @@ struct QuantizedTensors {
 
   fs::path folder;
   std::vector<NamedTensor> tensors;
-  std::unordered_map<std::string, std::size_t> places;  // by name
-  std::set<std::size_t> skipped;                        // places of tensors that are not part of the result
-  std::vector<NamedTensor> made;                        // newly assembled
-  boost::json::value config;                            // quantization_config; an empty object if there is none
-  std::string method, algorithm;                        // quant_method, quant_algo
-  bool has_mxfp4 = false;                               // weights were repacked as MXFP4
+  std::unordered_map<std::string, std::size_t> places;   // by name
+  std::set<std::size_t> skipped;                         // places of tensors that are not part of the result
+  std::vector<NamedTensor> made;                         // newly assembled
+  boost::json::value config;                             // quantization_config; an empty object if there is none
+  std::map<std::string, boost::json::value> layers;      // `quantized_layers`: by module, named as in `tensors`
+  std::unordered_map<std::string, ShardedRows> sharded;  // see DecodeOptions
+  std::string method, algorithm;                         // quant_method, quant_algo
+  bool has_mxfp4 = false;                                // weights were repacked as MXFP4
 };
+
+// Returns the entry in `quantized_layers` for a module or the nearest one that contains it; null if there is none.
+const boost::json::value* layer_entry(const QuantizedTensors& checkpoint, std::string_view module);
 
 // 8-bit numbers with scales.
 Status decode_fp8(QuantizedTensors& checkpoint);

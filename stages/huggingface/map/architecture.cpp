@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
+#include <span>
+#include <string_view>
 
 #include "pipeline/config/extended_files.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
+#include "pipeline/io/source_path.h"
 #include "stages/huggingface/tokenizer/tables.h"
 
 namespace ggufmill::huggingface {
@@ -70,12 +74,14 @@ void extend(Architecture& map, MapFile own) {
   map.serves = std::move(own.serves);
   map.serves_whole = std::move(own.serves_whole);
   map.serves_when = std::move(own.serves_when);
+  map.serves_folder_when = std::move(own.serves_folder_when);
   replace(map.config, std::move(own.config));
   replace(map.weights, std::move(own.weights));
   replace(map.draft_head, own.draft_head);
   replace(map.dspark, own.dspark);
   replace(map.dense_modules, own.dense_modules);
   replace(map.fused_experts, own.fused_experts);
+  replace(map.fused_qkv, own.fused_qkv);
   if (own.adapters) map.adapters = std::move(own.adapters);
   if (own.adapter_names) map.adapter_names = std::move(own.adapter_names);
   replace(map.layers, std::move(own.layers));
@@ -83,6 +89,7 @@ void extend(Architecture& map, MapFile own) {
   replace(map.tokenizer, std::move(own.tokenizer));
   append(map.further_weights, std::move(own.further_weights));
   append(map.refuses, std::move(own.refuses));
+  append(map.shards, std::move(own.shards));
   append(map.other_maps, std::move(own.other_maps));
   replace(map.target_tokenizer, own.target_tokenizer);
   for (auto& [name, rule] : own.values) map.values[name] = std::move(rule);
@@ -121,13 +128,23 @@ std::string_view family_of(std::string_view name) {
   return name.substr(0, std::min(name.find("For"), name.find("Model")));
 }
 
-// Returns the error for a class that convert_hf_to_gguf.py converts but no map serves; nullopt for any other class.
+// Returns the error for a class that a row of the table of unserved classes describes.
+Error unserved_error(std::string_view name, std::span<const std::string_view> row, const std::string& where) {
+  return input_error(where, fmt::format("'{}' is {}, which is not supported", name, row[1]), std::string(row[2]));
+}
+
+// Returns true for the class itself, and if it ends with *, for any that begins like it, ignoring case.
+bool describes(std::string_view row_class, std::string_view checkpoint_class) {
+  if (!row_class.ends_with('*')) return row_class == checkpoint_class;
+  row_class.remove_suffix(1);
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(row_class, checkpoint_class.substr(0, row_class.size()), {}, lower, lower);
+}
+
+// Returns the error for a class that the table of unserved classes describes; nullopt for any other class.
 std::optional<Error> unserved(std::string_view checkpoint_class, const std::string& where) {
-  for (const auto& row : table_rows(unserved_class_table())) {
-    if (row[0] != checkpoint_class) continue;
-    return input_error(where, fmt::format("'{}' is {}, which is not supported", row[0], row[1]),
-                       "convert_hf_to_gguf.py converts it");
-  }
+  for (const auto& row : table_rows(unserved_class_table()))
+    if (describes(row[0], checkpoint_class)) return unserved_error(checkpoint_class, row, where);
   return {};
 }
 
@@ -207,6 +224,31 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
       "start from a built-in map: `ggufmill architectures show llama > mine.yaml`, then set `architecture: "
       "./mine.yaml` in the source";
   return error;
+}
+
+Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder) {
+  for (const BuiltInArchitecture& each : built_in_architectures()) {
+    if (each.text.find("serves_folder_when") == std::string_view::npos) continue;
+    BOOST_OUTCOME_TRY(Architecture architecture, read_built_in(each));
+    if (!architecture.serves_folder_when || architecture.serves.empty()) continue;
+    const Facts facts(folder, {}, architecture.values);
+    BOOST_OUTCOME_TRY(const bool holds, facts.holds(architecture.serves_folder_when));
+    if (holds) return MarkedFolder{architecture.serves.front(), architecture.config};
+  }
+  for (const auto& row : table_rows(unserved_class_table())) {
+    bool all = !row[3].empty();
+    for (std::string_view files = row[3]; all && !files.empty();) {
+      const std::string_view name = files.substr(0, files.find(' '));
+      const std::string path = (folder / name).string();
+      all = is_file(path);
+      if (all) {
+        BOOST_OUTCOME_TRY(open_source(path));  // a server that does not respond is an error
+      }
+      files.remove_prefix(std::min(files.size(), name.size() + 1));
+    }
+    if (all) return unserved_error(row[0], row, folder.string());
+  }
+  return std::nullopt;
 }
 
 Result<std::string> class_to_convert(const boost::json::object& config) {

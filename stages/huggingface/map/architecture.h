@@ -26,6 +26,7 @@ struct MetadataRule {
   MetadataType type = MetadataType::kUint32;
   ValueRule value;
   bool optional = false;  // if set, a missing value yields no entry instead of an error
+  bool by_member = false;  // the value is an object, each of whose members is an entry: KEY.NAME
   std::optional<ValueRule> when;
 };
 
@@ -73,8 +74,12 @@ struct CheckpointRule {
   bool early = false;                 // written before all other tensors
   bool by_layer = false;              // with `early`: in the order of rules and layers
   bool last = false;                  // written after all other tensors
-  bool zero = false;                  // the tensor is dropped; any nonzero value is an error
-  bool required = false;              // every layer must have such a tensor; a missing one is an error
+  bool only_first = false;  // of the tensors that match, the checkpoint's first is used, and others are dropped
+  bool zero = false;        // the tensor is dropped; any nonzero value is an error
+  bool required = false;    // every layer must have such a tensor; a missing one is an error
+  // A list with a flag for each layer: those with a true one must have such a tensor, the others must not. If the value
+  // is missing, nothing is checked.
+  std::optional<ValueRule> required_in;
   std::optional<ValueRule> when;
   std::string place;
 };
@@ -97,6 +102,14 @@ struct TypeRule {
   std::optional<ValueRule> from_layer;  // applies only from this layer on
   std::string stored;                   // applies only to tensors of this type in the checkpoint, "FP8" to those that
                                         // were decoded from 8-bit floats; empty: to all
+  std::optional<ValueRule> when;
+};
+
+// Weights of 8-bit floats whose rows were distributed over ranks, see ShardedRows.
+struct ShardRule {
+  NamePattern from;
+  std::vector<ValueRule> parts;  // rows of each part: a number, or a list of it for each layer
+  ValueRule ranks;               // a list of possible numbers of ranks, in the order of preference
 };
 
 struct SpecialTokenData {
@@ -109,6 +122,7 @@ struct TokenizerRules {
     TokenizerChoice choice;
     std::optional<ValueRule> when;
   };
+  std::string folder;  // below the checkpoint's; empty: the same
   std::vector<Reader> readers;
   std::optional<ValueRule> vocabulary_size;
   std::optional<ValueRule> token_types;
@@ -116,6 +130,7 @@ struct TokenizerRules {
   std::vector<std::string> omitted_roles;
   std::vector<std::string> user_tokens;
   std::vector<std::string> control_tokens;
+  std::vector<std::string> space_marks;
   std::vector<SpecialTokenData> special_tokens;
   std::string chat_template;              // used if the files have no template
   std::vector<std::string> second_roles;  // roles for a second pass over the special tokens; empty: no second pass
@@ -160,9 +175,14 @@ struct Architecture {
   std::vector<std::string> serves_whole;  // subset of `serves` that applies even if the text model names another class
   std::string config = "config.json";     // name of the file that describes the model
   std::optional<ValueRule> serves_when;   // for a file without `architectures`: condition that the map's models satisfy
+  // Condition on the files of the folder alone. If it is true, the checkpoint has the first class in `serves`,
+  // whichever class config.json names.
+  std::optional<ValueRule> serves_folder_when;
   std::string weights;                    // prefix of the weight files' names; empty: any name
-  std::vector<std::string> further_weights;  // files below the folder; their tensors are named FOLDER/NAME
+  // Files in the folder or below it: the tensors of A.safetensors are named A/NAME, those of A/B.safetensors also.
+  std::vector<std::string> further_weights;
   std::vector<Refusal> refuses;
+  std::vector<ShardRule> shards;
   ModelPart part = ModelPart::kText;
   bool partial = false;        // only for other maps to extend
   bool draft_head = false;     // has layers that predict further tokens; these can be skipped or written alone
@@ -172,6 +192,7 @@ struct Architecture {
   // describes the model that they are for.
   std::optional<ValueRule> adapters, adapter_names;
   bool fused_experts = false;  // llama.cpp has a combined tensor for the experts' gate and up weights
+  bool fused_qkv = false;      // llama.cpp has a combined tensor for queries, keys, and values, besides separate ones
   std::map<std::string, ValueRule> values;
   ValueRule layers;
   std::vector<MetadataRule> metadata_early;       // written right after general.architecture
@@ -203,11 +224,12 @@ struct MapFile {
   std::optional<TargetTokenizer> target_tokenizer{};
   std::optional<ModelPart> part{};
   bool partial = false;
-  std::optional<bool> draft_head{}, dspark{}, dense_modules{}, fused_experts{};
+  std::optional<bool> draft_head{}, dspark{}, dense_modules{}, fused_experts{}, fused_qkv{};
   std::vector<std::string> serves{}, serves_whole{}, further_weights{};
   std::optional<std::string> config{}, weights{};
-  std::optional<ValueRule> serves_when{}, layers{}, adapters{}, adapter_names{};
+  std::optional<ValueRule> serves_when{}, serves_folder_when{}, layers{}, adapters{}, adapter_names{};
   std::vector<Refusal> refuses{};
+  std::vector<ShardRule> shards{};
   NamedValues<ValueRule> values{};
   std::vector<MetadataRule> metadata_early{}, metadata_of_tensors{}, metadata_first{}, metadata{};
   std::vector<MetadataRule> metadata_before_tokenizer{}, metadata_after_tokenizer{};
@@ -222,6 +244,7 @@ const Form<MapFile>& map_form();
 Form<ValueRule> value_form();
 Form<std::vector<CheckpointRule>> tensor_rules_form();
 Form<std::vector<ComputedRule>> computed_rules_form();
+Form<std::vector<ShardRule>> shard_rules_form();
 // A condition, which every rule can have.
 template <class Options>
 Field<Options> when_field(std::optional<ValueRule> Options::*member) {
@@ -242,6 +265,15 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
 // Returns the class in config.json that decides how to convert the checkpoint: the text model's, unless a built-in map
 // claims the class of the whole model. Returns an empty string if config.json names no class. Exit code 2.
 Result<std::string> class_to_convert(const boost::json::object& config);
+
+// A checkpoint that is recognized by the files in its folder.
+struct MarkedFolder {
+  std::string checkpoint_class;
+  std::string config;  // name of the file that describes the model
+};
+// Finds the built-in map whose `serves_folder_when` is true for the folder; nullopt if there is none. Exit code 4: the
+// files are those of a class that no map serves.
+Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder);
 
 // Returns the class in config.json that decides how to convert the projector: the vision model's, or that of the whole
 // model. Returns an empty string if config.json names no class.

@@ -30,6 +30,8 @@ Form<std::vector<MetadataRule>> metadata_form() {
                     "Type of the value; for lists, of their elements."),
               field("value", &Rule::value, value_form(), "Value.").required(),
               field("optional", &Rule::optional, "Allow it to be missing."),
+              field("by_member", &Rule::by_member,
+                    "The value is an object: write an entry for each member, with its name after the key and a dot."),
               when_field(&Rule::when),
           })
           .doc("Metadata entry."));
@@ -98,6 +100,7 @@ Form<std::vector<TypeRule>> types_form() {
                            field("stored", &TypeRule::stored,
                                  word<std::string>({{"F32", "F32"}, {"F16", "F16"}, {"BF16", "BF16"}, {"FP8", "FP8"}}),
                                  "Only tensors of this type in the checkpoint; FP8: decoded from 8-bit floats."),
+                           when_field(&TypeRule::when),
                        })
           .doc("Rule."));
 }
@@ -159,6 +162,8 @@ Form<TokenizerRules> tokenizer_form() {
   using Rules = TokenizerRules;
   const std::string special = "Special tokens set by the architecture.";
   return map_of<Rules>({
+      field("folder", &Rules::folder,
+            "Folder of its files below the checkpoint's, if they are not beside config.json."),
       field("readers", &Rules::readers, readers_form(), "Readers to try; the first whose files exist is used."),
       field("vocabulary_size", &Rules::vocabulary_size, value_form(), "Pad the tokens to this number."),
       field("token_types", &Rules::token_types, value_form(), "Number of token types."),
@@ -170,6 +175,10 @@ Form<TokenizerRules> tokenizer_form() {
             "Tokens to mark as user-defined, overriding the files."),
       field("control_tokens", &Rules::control_tokens, texts("String."),
             "Tokens to mark as control tokens, overriding the files."),
+      field(
+          "space_marks", &Rules::space_marks, texts("Pre-tokenizer."),
+          "Pre-tokenizers for which user-defined tokens of spaces alone become normal tokens, of as many marks of the "
+          "beginning of a word."),
       field("special_tokens", &Rules::special_tokens, tokens_form(), special),
       field("second_roles", &Rules::second_roles, texts("Role."), "Roles of special tokens to write a second time."),
       field("chat_template", &Rules::chat_template,
@@ -250,16 +259,24 @@ Fields<MapFile> map_fields() {
       field("fused_experts", &Map::fused_experts,
             "Whether llama.cpp supports the fused gate and up experts that the source's `fuse_gate_up_experts` "
             "creates."),
+      field("fused_qkv", &Map::fused_qkv,
+            "Whether llama.cpp supports the fused queries, keys, and values that the source's `fuse_qkv` creates."),
       field("serves", &Map::serves, texts("Class."), "Values of `architectures` in config.json that it serves."),
       field("serves_whole", &Map::serves_whole, texts("Class."),
             "Those of `serves` that apply even if config.json names another class for the text model."),
       field("config", &Map::config, "File that describes the model, if not config.json."),
       field("serves_when", &Map::serves_when, value_form(),
             "For a file without `architectures`: condition for the models that it serves."),
+      field("serves_folder_when", &Map::serves_folder_when, value_form(),
+            "Condition on the files in the folder alone, with `has_file`, for checkpoints that config.json does not "
+            "tell apart: if it is true, they have the first class in `serves`."),
       field("weights", &Map::weights, "Weights file, without .safetensors; if omitted, all in the folder."),
       field("further_weights", &Map::further_weights, texts("Path in the folder: 1_Dense/model.safetensors."),
-            "Further weights files, if the folder has them; the name of a tensor in 1_Dense is 1_Dense/linear.weight."),
+            "Further weights files, if the folder has them; the name of a tensor in 1_Dense is 1_Dense/linear.weight, "
+            "and in head.safetensors head/linear.weight."),
       field("refuses", &Map::refuses, refusals_form(), "Checkpoints of a served class that cannot be converted."),
+      field("shards", &Map::shards, shard_rules_form(),
+            "Weights of 8-bit floats whose rows were distributed over ranks; the first match applies."),
       field("values", &Map::values, dictionary_of(value_form().doc("A value.")),
             "Named values; they override those of the same name in config.json."),
       field("layers", &Map::layers, value_form(), "Number of layers."),

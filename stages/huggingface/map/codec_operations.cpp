@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "pipeline/core/sleef.h"
+#include "pipeline/core/rounded.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/map/operation_arguments.h"
@@ -54,13 +54,13 @@ Result<ExpressionRef> each_value(const Expression& input, const auto& function) 
 
 // exp(x) of every value.
 Result<ExpressionRef> exp_of(ExpressionRef input, Arguments) {
-  return each_value(*input, [](float x) { return sleef::exp(x); });
+  return each_value(*input, [](float x) { return rounded::exp(x); });
 }
 
 // 1 / (exp(x) + a) of every value; the argument is a.
 Result<ExpressionRef> reciprocal_exp(ExpressionRef input, Arguments arguments) {
   const auto added = static_cast<float>(number_value(arguments[0]).value_or(0));
-  return each_value(*input, [&](float x) { return 1.0f / (sleef::exp(x) + added); });
+  return each_value(*input, [&](float x) { return 1.0f / (rounded::exp(x) + added); });
 }
 
 // Divides rows by one number each. `input`: one dimension, all rows followed by their divisors. Arguments: the number

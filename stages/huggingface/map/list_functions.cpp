@@ -62,6 +62,14 @@ Result<json::value> pad(Arguments a, const Facts&) {
   return json::value(std::move(result));
 }
 
+Result<json::value> repeated(Arguments a, const Facts&) {
+  if (any_missing(a) || a[0].is_array()) return a[0];
+  BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[1]));
+  json::array result;
+  result.resize(static_cast<std::size_t>(items), a[0]);
+  return json::value(std::move(result));
+}
+
 Result<json::value> of_length(Arguments a, const Facts&) {
   if (a[0].is_null()) return json::value();
   BOOST_OUTCOME_TRY(const json::array* from, array_of(a[0]));
@@ -142,6 +150,12 @@ Result<json::value> element(Arguments a, const Facts&) {
   const json::array* from = a[0].if_array();
   if (!from || index < 0 || static_cast<std::size_t>(index) >= from->size()) return json::value();
   return (*from)[static_cast<std::size_t>(index)];
+}
+
+Result<json::value> last(Arguments a, const Facts&) {
+  const json::array* const list = a[0].if_array();
+  if (!list) return a[0];
+  return list->empty() ? json::value() : list->back();
 }
 
 Result<json::value> from_end(Arguments a, const Facts&) {
@@ -266,6 +280,7 @@ constexpr ValueFunction kListFunctions[] = {
     {"from_index", 2, 2, "A list of this many flags: true from an index on.", from_index},
     {"indices", 1, 1, "A list of the numbers from 0 to this, exclusive.", indices},
     {"joined", 1, kManyArguments, "The elements of these lists, in one.", joined},
+    {"last", 1, 1, "The last element of a list; any other value as is.", last},
     {"leading", 2, kManyArguments, "The number of elements at the beginning of a list that are one of the others.",
      leading},
     {"length", 1, 1, "The number of elements of a list, or of members of an object.", length},
@@ -276,6 +291,7 @@ constexpr ValueFunction kListFunctions[] = {
     {"numbered", 2, 2, "A list of this many strings: the first followed by the index.", numbered},
     {"of_length", 2, 2, "A list, which must have this many elements.", of_length},
     {"pad", 3, 3, "A list padded to a length with the third value.", pad},
+    {"repeated", 2, 2, "A list as is; any other value as a list of this many copies.", repeated},
     {"sorted_by", 2, 2, "The elements of a list in the order of the integers at their places in the second.",
      sorted_by},
     {"window_pattern", 2, 2, "Which of this many layers have a sliding window, given by letters or a period.",

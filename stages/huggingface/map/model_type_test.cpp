@@ -154,3 +154,23 @@ TEST_CASE("config.json is read as is, with a warning, if its class rejects a val
   }
   CHECK_FALSE(is_unchanged(R"({"model_type": "olmo", "rope_scaling": {"type": "linear", "factor": 2.0}})"));
 }
+
+TEST_CASE("the text model of Gemma 3n has a width of its feed forward for each layer") {
+  const std::string given =
+      R"({"model_type": "gemma3n", "text_config": {"num_hidden_layers": 3, "intermediate_size": )";
+  CHECK(value_in(given + "8}}", "text_config.intermediate_size") == "[8,8,8]");
+  CHECK(value_in(given + "[8, 9, 10]}}", "text_config.intermediate_size") == "[8,9,10]");
+  CHECK(is_refused(given + "[8, 9]}}"));
+  CHECK(value_in(given + "8}}", "text_config.activation_sparsity_pattern") == "[0E0,0E0,0E0]");
+  CHECK(value_in(R"({"model_type": "gemma3n_text", "num_hidden_layers": 6})", "layer_types") ==
+        R"(["sliding_attention","sliding_attention","sliding_attention","sliding_attention","full_attention",)"
+        R"("sliding_attention"])");
+}
+
+TEST_CASE("the encoders of Idefics 3 and SmolVLM get the defaults of their own classes") {
+  for (const std::string type : {"idefics3", "smolvlm"}) {
+    const std::string given = R"({"model_type": ")" + type + R"(", "vision_config": {"image_size": 8}})";
+    CHECK(value_in(given, "vision_config.layer_norm_eps") == "1E-6");
+    CHECK(value_in(given, "vision_config.image_size") == "8");
+  }
+}

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <utility>
 
+#include "pipeline/core/rounded.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/map/value_functions.h"
 
@@ -104,6 +104,23 @@ Result<json::value> largest(Arguments a, const Facts&) {
   return result;
 }
 
+Result<json::value> smallest(Arguments a, const Facts&) {
+  json::value result;
+  double least = INFINITY;
+  for (const json::value& each : a) {
+    if (each.is_null()) continue;
+    BOOST_OUTCOME_TRY(const double x, number_of(each));
+    if (x < least) least = x, result = each;
+  }
+  return result;
+}
+
+Result<json::value> exponential(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  BOOST_OUTCOME_TRY(const double x, number_of(a[0]));
+  return json::value(std::exp(x));
+}
+
 Result<json::value> largest_in(Arguments a, const Facts& facts) {
   if (a[0].is_null()) return json::value();
   BOOST_OUTCOME_TRY(const json::array* list, array_of(a[0]));
@@ -125,34 +142,10 @@ Result<json::value> divisible(Arguments a, const Facts&) {
 
 Result<json::value> real(Arguments a, const Facts&) { return json::value(a[0].is_double()); }
 
-// Inverse of the error function: a rational approximation, refined by two steps of Newton's method. Source: the
-// coefficients in calc_erfinv of PyTorch (BSD), aten/src/ATen/native/Math.h.
-float inverse_erf(float y) {
-  constexpr float kCentral = 0.7f;
-  const float size = std::abs(y);
-  if (!(size <= 1)) return std::numeric_limits<float>::quiet_NaN();
-  if (size == 1) return std::copysign(std::numeric_limits<float>::infinity(), y);
-  float x = 0;
-  if (size <= kCentral) {
-    const float z = y * y;
-    const float above = ((-0.140543331f * z + 0.914624893f) * z - 1.645349621f) * z + 0.886226899f;
-    const float below = (((0.012229801f * z - 0.329097515f) * z + 1.442710462f) * z - 2.118377725f) * z + 1.0f;
-    x = y * above / below;
-  } else {
-    const float z = std::sqrt(-std::log((1.0f - size) / 2.0f));
-    const float above = ((1.641345311f * z + 3.429567803f) * z - 1.624906493f) * z - 1.970840454f;
-    const float below = (1.637067800f * z + 3.543889200f) * z + 1.0f;
-    x = std::copysign(above, y) / below;
-  }
-  const float slope = 2.0f / static_cast<float>(std::sqrt(std::numbers::pi));
-  for (int step = 0; step < 2; ++step) x -= (std::erf(x) - y) / (slope * std::exp(-x * x));
-  return x;
-}
-
 // Returns the value below which a standard normal variable lies with this probability, in single precision with the
 // steps of torch.distributions.Normal.icdf; infinite for 0 and 1.
 float normal_quantile(float probability) {
-  return inverse_erf(2.0f * probability - 1.0f) * static_cast<float>(std::numbers::sqrt2);
+  return rounded::inverse_erf(2.0f * probability - 1.0f) * static_cast<float>(std::numbers::sqrt2);
 }
 
 // Returns the quantile of the standard normal distribution for every probability of a list.
@@ -176,6 +169,7 @@ constexpr ValueFunction kNumberFunctions[] = {
      divisible, true},
     {"each_normal_quantile", 1, 1, "For every probability in a list: the quantile of the standard normal distribution.",
      each_normal_quantile},
+    {"exp", 1, 1, "e to the power of a number; for lists by element.", exponential, true},
     {"int", 1, 1, "The integer part; for lists by element.", truncated, true},
     {"largest", 1, kManyArguments, "The largest of those that exist; for lists by element.", largest, true},
     {"largest_in", 1, 1, "The largest number in a list.", largest_in},
@@ -185,6 +179,7 @@ constexpr ValueFunction kNumberFunctions[] = {
     {"quotient", 2, 2, "The integer quotient of two integers; for lists by element.", quotient, true},
     {"ratio", 2, 2, "The quotient of two numbers; for lists by element.", ratio, true},
     {"real", 1, 1, "Whether it is a number written with a decimal point or an exponent.", real},
+    {"smallest", 1, kManyArguments, "The smallest of those that exist; for lists by element.", smallest, true},
     {"sum", 2, kManyArguments, "The sum; for lists by element.", sum, true},
 };
 

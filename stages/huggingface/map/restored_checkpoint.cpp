@@ -82,8 +82,8 @@ class Restorer {
     std::vector<ActiveOutput> outputs;
   };
 
-  // Uses config.json with the class defaults; if that fails, uses it unchanged, for a model that was converted with
-  // `defaults: none`.
+  // Uses config.json with the class defaults; if that fails, uses it unchanged, for a model that was converted
+  // without them.
   Status read_map() {
     BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(origin_.config));
     if (!config.is_object()) return input_error(origin_.config, "is not a JSON object");

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "pipeline/core/sleef.h"
+#include "pipeline/core/rounded.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 
 namespace ggufmill::huggingface {
@@ -22,17 +22,14 @@ Result<ExpressionRef> sinusoids(std::span<const boost::json::value> arguments) {
   const auto half = static_cast<std::size_t>(values / 2);
   const auto step = static_cast<float>(-std::log(10000.0) / static_cast<double>(half - 1));
   const auto count = static_cast<std::size_t>(positions) * half;
-  std::vector<float> sines(count), table(2 * count);
+  std::vector<float> table(2 * count);
   for (std::size_t i = 0; i < half; ++i) {
-    const float frequency = sleef::exp(step * static_cast<float>(i));
-    for (std::size_t at = i; at < count; at += half) sines[at] = static_cast<float>(at / half) * frequency;
-  }
-  std::vector<float> cosines = sines;
-  sleef::sin(sines);
-  sleef::cos(cosines);
-  for (std::size_t at = 0; at < count; ++at) {
-    table[at + at / half * half] = sines[at];
-    table[at + (at / half + 1) * half] = cosines[at];
+    const float frequency = rounded::exp(step * static_cast<float>(i));
+    for (std::size_t at = i; at < count; at += half) {
+      const float angle = static_cast<float>(at / half) * frequency;
+      table[at + at / half * half] = rounded::sin(angle);
+      table[at + (at / half + 1) * half] = rounded::cos(angle);
+    }
   }
   return expressions::constant(Shape{2, {2 * half, static_cast<std::uint64_t>(positions), 1, 1}}, std::move(table));
 }

@@ -10,8 +10,8 @@
 namespace ggufmill::huggingface {
 
 // Makes {values, positions} of F32: for every position t, the sines, then the cosines, of t times the frequencies,
-// which decrease from 1 to 1/10000. Computed in single precision with Sleef's functions, as torch does on processors
-// with AVX2. `arguments`: positions, values of each. Errors carry no tensor name. Source: conversion/qwenvl.py of
+// which decrease from 1 to 1/10000. Computed in single precision with correctly rounded functions, which torch's come
+// closest to. `arguments`: positions, values of each. Errors carry no tensor name. Source: conversion/qwenvl.py of
 // llama.cpp (MIT).
 Result<ExpressionRef> sinusoids(std::span<const boost::json::value> arguments);
 

@@ -51,7 +51,9 @@ class TensorMapper {
     std::vector<const TensorOutput*> outputs;
     std::vector<CountByLayer> counts;  // per output: the number of tensors in its stack
     std::set<std::uint32_t> layers;    // layers seen by a required rule
+    std::vector<bool> required_in;     // by layer; empty: the rule has no such list
     bool met = false;
+    std::set<std::optional<std::uint32_t>> taken;  // layers of which a rule for the first tensor only has one
     std::map<std::pair<std::uint32_t, std::string>, Group> groups;  // by layer and ending
   };
 
@@ -68,6 +70,9 @@ class TensorMapper {
       if (!holds) continue;
       ActiveRule active;
       active.rule = &rule;
+      if (rule.required_in) {
+        BOOST_OUTCOME_TRY(active.required_in, facts_.flags(*rule.required_in));
+      }
       for (const TensorOutput& output : rule.outputs) {
         BOOST_OUTCOME_TRY(const bool wanted, facts_.holds(output.when));
         if (!wanted) continue;
@@ -104,7 +109,7 @@ class TensorMapper {
   // A requirement is satisfied even if an earlier rule takes the tensor.
   void mark_required(const NamedTensor& tensor) {
     for (ActiveRule& active : rules_) {
-      if (!active.rule->required) continue;
+      if (!active.rule->required && active.required_in.empty()) continue;
       for (const NamePattern& from : active.rule->from)
         if (const auto match = from.match(tensor.name)) {
           active.met = true;
@@ -124,8 +129,10 @@ class TensorMapper {
         continue;
       }
       for (const NamePattern& from : active.rule->from)
-        if (const auto match = from.match(tensor.name); match && is_layer(*match))
+        if (const auto match = from.match(tensor.name); match && is_layer(*match)) {
+          if (active.rule->only_first && !active.taken.insert(match->numbers.layer).second) return ok();
           return convert(active, *match, tensor);
+        }
     }
     return no_rule(tensor);
   }
@@ -195,7 +202,8 @@ class TensorMapper {
       return;
     }
     auto& into = list_for(active, match, tensor);
-    into.push_back({whole, std::move(values), tensor.was_fp8, false, tensor.stored});
+    const bool is_whole = active.outputs.size() == 1 && !active.rule->from.empty();
+    into.push_back({whole, std::move(values), tensor.was_fp8, false, tensor.stored, tensor.weights_only, is_whole});
     for (const auto& [ending, numbers] : tensor.beside) {
       const auto is_one = [](float value) { return std::abs(value - 1.0f) <= 1.1e-5f; };
       if (numbers->values.size() == 1 ? std::abs(numbers->values[0] - 1.0f) < 1e-6f
@@ -228,7 +236,7 @@ class TensorMapper {
     for (std::size_t i = 0; i < active.outputs.size(); ++i) {
       const TensorOutput& output = *active.outputs[i];
       std::vector<ExpressionRef> parts;
-      NamedTensor whole{tensor.name, nullptr, tensor.was_fp8, tensor.first, tensor.stored};
+      NamedTensor whole{tensor.name, nullptr, tensor.was_fp8, tensor.first, tensor.stored, {}, tensor.weights_only};
       for (const std::string& name :
            names_of(output, active.counts[i].in(match.numbers.layer), match.numbers.layer, match.suffix)) {
         const auto found = group.parts.find(name);
@@ -346,6 +354,7 @@ class TensorMapper {
             break;
           }
       if (active.rule->required && !active.rule->from.empty()) report_required(active);
+      if (!active.required_in.empty()) report_required_in(active);
     }
   }
 
@@ -364,6 +373,23 @@ class TensorMapper {
     }
     for (std::uint32_t layer = 0; layer < layers_; ++layer)
       if (!active.layers.contains(layer)) return fault(from.name().with({layer, {}}).value_or(from.name().text()));
+  }
+
+  // Reports the first layer that does not have the tensor but must, or has it but must not.
+  void report_required_in(const ActiveRule& active) {
+    const NameTemplate& from = active.rule->from.front().name();
+    for (std::uint32_t layer = 0; layer < layers_; ++layer) {
+      const bool is_there = active.layers.contains(layer);
+      if (is_there == (layer < active.required_in.size() && active.required_in[layer])) continue;
+      if (faults_.errors().size() < kMaxFaults)
+        add_fault(
+            input_error(where_,
+                        fmt::format("tensor '{}' {}", from.with({layer, {}}).value_or(from.text()),
+                                    is_there ? "exists, but config.json says that its layer has none" : "is missing"),
+                        fmt::format("config.json says which layers have it, see {}", active.rule->place)),
+            "");
+      return;
+    }
   }
 
   const Architecture& architecture_;

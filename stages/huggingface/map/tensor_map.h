@@ -2,6 +2,7 @@
 // Converts the tensors of a checkpoint according to an architecture's map: to other names, shapes and values, in the
 // order in which the reference writes them.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,18 @@ struct MappedTensor {
   bool was_fp8 = false;  // refers to the checkpoint tensor that completed it
   bool computed = false;
   const TypeInfo* stored = nullptr;  // of the checkpoint tensor that completed it
+  bool weights_only = false;         // see NamedTensor; of that tensor
+  bool is_whole = false;             // made from all of one checkpoint tensor, from which nothing else is made
 };
 
 // Renames the checkpoint's tensors to the names that the map's rules see; removes the tensors that the map drops. Exit
 // code 4 if two tensors get the same name.
 Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture, const Facts& facts,
                                                 std::vector<NamedTensor> tensors);
+
+// Returns the name that the map's rules see for a module, or nullopt if the map drops its weights.
+Result<std::optional<std::string>> rename_module(const Architecture& architecture, const Facts& facts,
+                                                 const std::string& module);
 
 // The inverse: converts the names that the rules see to the checkpoint's. Prefixes that mark a model as part of a
 // larger one are not restored. Exit code 2 if the result would not be converted to the same name again.

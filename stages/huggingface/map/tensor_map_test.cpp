@@ -221,6 +221,23 @@ TEST_CASE("a tensor that a map requires may be taken by an earlier rule") {
             .find("error") == std::string::npos);
 }
 
+TEST_CASE("a tensor is required in the layers that a list names, and in no others") {
+  const std::string map = "tensors: [{from: 'l.{layer}', to: 'l.{layer}', required_in: has}]";
+  const auto fault = [&](const std::string& has, const std::vector<std::string>& names) {
+    const std::string text = mapped(map, R"({"layers": 3, "has": )" + has + "}", names);
+    return text.find("error") == std::string::npos
+               ? ""
+               : text.substr(text.find("tensor "), text.find('\n') - text.find("tensor "));
+  };
+  CHECK(fault("[true, false, true]", {"l.0", "l.2"}).empty());
+  CHECK(fault("[true, false, true]", {"l.0"}) == "tensor 'l.2' is missing");
+  CHECK(fault("[true, false]", {"l.0", "l.1"}) == "tensor 'l.1' exists, but config.json says that its layer has none");
+  CHECK(fault("[true, false]", {"l.0", "l.2"}) == "tensor 'l.2' exists, but config.json says that its layer has none");
+  CHECK(fault("null", {"l.1"}).empty());
+  CHECK(mapped(map, R"({"layers": 1, "has": 3})", {})
+            .starts_with("folder/config.json: error: '3' is not a list of flags"));
+}
+
 TEST_CASE("all mismatches with the map are reported together") {
   const std::string layer = "tensors: [{from: 'l.{layer}.q', to: 'q.{layer}'}]";
   const std::string unknown = mapped(layer, R"({"layers": 1})", {"l.1.q.weight", "y"});
@@ -280,4 +297,25 @@ TEST_CASE("a tensor dropped because it is zero is checked") {
           .starts_with(
               "folder: error: tensor 'a.bias': value 1 is not 0, and llama.cpp does not support this tensor in 'm'\n"));
   CHECK(result(tensor("I8", std::string_view("\x80", 1), 1)).find("value 0 is not 0") != std::string::npos);
+}
+
+TEST_CASE("of tensors with the same contents the first in the checkpoint is used") {
+  const std::string map = "tensors: [{from: [shared, a.embed, b.embed], to: e, only_first: true}]\n";
+  CHECK(mapped(map, R"({"layers": 1})", {"shared.weight", "b.embed.weight", "a.embed.weight"}) ==
+        "e.weight[2 x 1]=0,1\n");
+  CHECK(mapped(map, R"({"layers": 1})", {"b.embed.weight", "a.embed.weight"}) == "e.weight[2 x 1]=0,1\n");
+  const std::string layers =
+      "tensors: [{from: ['l.{layer}.x', 'l.{layer}.y'], to: 'blk.{layer}.z', only_first: true}]\n";
+  CHECK(mapped(layers, R"({"layers": 2})", {"l.0.x", "l.1.y", "l.0.y"}) == "blk.0.z[2 x 1]=0,1\nblk.1.z[2 x 1]=2,3\n");
+}
+
+TEST_CASE("a tensor is whole if nothing else is made from the checkpoint's") {
+  const auto whole = [](const std::string& rule) {
+    const auto mapped = Case("tensors: [" + rule + "]\n", R"({"layers": 1})", {"a.weight"}).map();
+    REQUIRE(mapped);
+    return mapped.value()[0].is_whole;
+  };
+  CHECK(whole("{from: a, to: b, do: [{add: 1}]}"));
+  CHECK(!whole("{from: a, outputs: [{to: b}, {to: c}]}"));
+  CHECK(!whole("{together: [{to: b, concat: [a]}]}"));
 }

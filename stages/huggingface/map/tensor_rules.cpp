@@ -203,7 +203,7 @@ Result<CheckpointRule> tensor_rule(TensorSettings given, const ConfigNode& node)
       (given.from && given.to.has_value() + given.outputs.has_value() + given.drop != 1))
     return error_at(node, "expected `from` with one of `to`, `outputs`, and `drop`, or `together`");
   if (given.from && given.from->empty()) return error_at(given.from_origin, "`from` must name at least one tensor");
-  if (given.together && rule.required)
+  if (given.together && (rule.required || rule.required_in))
     return error_at(node,
                     "`required` is only for rules with `from`; missing parts are always an error if others exist");
   if (given.from) rule.from = std::move(*given.from);
@@ -248,11 +248,16 @@ Form<std::vector<CheckpointRule>> tensor_rules_form() {
   };
   const Fields<Rule> rest{
       field("zero", &Rule::zero, "With `drop`: report a value that is not 0 as an error."),
+      field("only_first", &Rule::only_first,
+            "Use the checkpoint's first tensor that matches, of each layer if the name has one; drop the others."),
       field("early", &Rule::early, "Write it before all others."),
       field("by_layer", &Rule::by_layer,
             "With `early`: in the order of the rules and layers, not of the checkpoint; before other early tensors."),
       field("last", &Rule::last, "Write it after all others."),
       field("required", &Rule::required, "Report an error if the checkpoint does not have it."),
+      field("required_in", &Rule::required_in, value_form(),
+            "A list with a flag for each layer: report an error if the checkpoint does not have it in a layer with a "
+            "true one, or has it in another."),
       when_field(&Rule::when),
   };
   return list_of(
@@ -275,6 +280,20 @@ Form<std::vector<ComputedRule>> computed_rules_form() {
           fields_within(&Settings::rule, when))
           .doc("Tensor."),
       computed_rule));
+}
+
+Form<std::vector<ShardRule>> shard_rules_form() {
+  return list_of(
+      map_of<ShardRule>({
+                            field("from", &ShardRule::from, pattern_form(), "Name of the weight.").required(),
+                            field("parts", &ShardRule::parts, list_of(value_form().doc("Number of rows.")),
+                                  "Rows of each part in all ranks together: a number, or a list for the layers.")
+                                .required(),
+                            field("ranks", &ShardRule::ranks, value_form(),
+                                  "A list of possible numbers of ranks; the first that the scales fit is used.")
+                                .required(),
+                        })
+          .doc("Weight."));
 }
 
 }  // namespace ggufmill::huggingface

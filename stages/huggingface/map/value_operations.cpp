@@ -7,6 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/core/json.h"
+#include "pipeline/core/rounded.h"
+#include "pipeline/core/sleef.h"
+#include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/checkpoint/ternary.h"
 #include "stages/huggingface/map/batch_norm.h"
@@ -38,7 +42,20 @@ Result<ExpressionRef> multiply(ExpressionRef input, Arguments a) {
 
 Result<ExpressionRef> negate_exp(ExpressionRef input, Arguments) { return mapped(std::move(input), "negate_exp", 0); }
 
-Result<ExpressionRef> softplus(ExpressionRef input, Arguments) { return mapped(std::move(input), "softplus", 0); }
+// For small tensors. torch computes groups of 32 values with the functions of SLEEF, in every build, and those that
+// remain with the C library's, whose results are nearly always the nearest float. Above its threshold, it returns x.
+Result<ExpressionRef> softplus(ExpressionRef input, Arguments) {
+  constexpr std::size_t kGroup = 32;
+  constexpr float kThreshold = 20;
+  std::vector<float> values = input->values;
+  if (input->operation != Operation::kConstant) {
+    BOOST_OUTCOME_TRY(values, read_small_values(*input));
+  }
+  const std::size_t in_groups = values.size() / kGroup * kGroup;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (float& x = values[i]; x <= kThreshold) x = i < in_groups ? sleef::log1p(sleef::exp(x)) : rounded::softplus(x);
+  return expressions::constant(input->shape, std::move(values));
+}
 
 // For small tensors. Uses double precision; torch adds in single precision, in an order that depends on the processor,
 // so the last bit of the mean may differ.
@@ -133,6 +150,18 @@ Result<ExpressionRef> fill(ExpressionRef, Arguments a) {
   return expressions::constant(Shape{1, {count, 1, 1, 1}}, std::vector<float>(count, value));
 }
 
+// Makes a tensor of numbers that the map computes, in the place of one that they are computed from.
+Result<ExpressionRef> numbers_instead(ExpressionRef, Arguments a) {
+  const boost::json::array* const list = a[0].if_array();
+  if (!list || list->empty()) return input_error({}, fmt::format("{} is not a list of numbers", shown(a[0])));
+  std::vector<float> values;
+  for (const boost::json::value& each : *list) {
+    BOOST_OUTCOME_TRY(values.emplace_back(), float_argument(each));
+  }
+  const Shape shape{1, {values.size(), 1, 1, 1}};
+  return expressions::constant(shape, std::move(values));
+}
+
 constexpr TensorOperation kValueOperations[] = {
     {"absolute_ids", 1, 1,
      "Add its index to every value of a small I64 tensor, and keep that type: the results must be different and "
@@ -150,10 +179,11 @@ constexpr TensorOperation kValueOperations[] = {
     {"fill", 2, 2, "Replace it with a tensor of one dimension: this many values, all equal to the number.", fill},
     {"multiply", 1, 1, "Multiply every value by a number.", multiply},
     {"negate_exp", 0, 1, "-exp of every value.", negate_exp},
+    {"numbers", 1, 1, "Replace it with a tensor of one dimension: the numbers of a list.", numbers_instead},
     {"product_of_rows", 0, 1, "The product of two rows, value by value, as a tensor of one dimension.",
      product_of_rows},
     {"resize_grid", 1, 1, "Resize a square of positions, one per row: the new side.", resize_grid},
-    {"softplus", 0, 1, "log(1 + exp(x)) of every value.", softplus},
+    {"softplus", 0, 1, "log(1 + exp(x)) of every value of a small tensor.", softplus},
     {"subtract_mean", 0, 1, "Subtract the mean from every value of a small tensor.", subtract_mean},
     {"ternary", 0, 0, "Round every value to -1, 0, or 1 times the mean of the magnitudes in the whole tensor.",
      [](ExpressionRef input, Arguments) { return ternary(std::move(input)); }},

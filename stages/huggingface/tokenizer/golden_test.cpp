@@ -125,7 +125,7 @@ std::string listed(const std::vector<std::string>& lines) {
 }  // namespace
 
 TEST_CASE("check texts yield the ids and hashes of the reference") {
-  const auto shared = august_data();
+  const auto shared = shared_data();
   if (!shared || !fs::exists(*shared / "hf")) GGUFMILL_SKIP("no ../shared/hf");
   const fs::path hf = *shared / "hf";
   const Tsv table = read_tsv(hf / "tokenizers.tsv");
@@ -149,7 +149,7 @@ TEST_CASE("check texts yield the ids and hashes of the reference") {
 }
 
 TEST_CASE("checkpoints yield the reference's tokenizer keys") {
-  const auto shared = august_data();
+  const auto shared = shared_data();
   if (!shared || !fs::exists(*shared / "hf")) GGUFMILL_SKIP("no ../shared/hf");
   const fs::path hf = *shared / "hf";
   std::map<std::string, std::vector<fs::path>> expected;  // by case
@@ -202,7 +202,7 @@ TEST_CASE("checkpoints yield the reference's tokenizer keys") {
 }
 
 TEST_CASE("checkpoints whose tokenizer the reference rejects are rejected with a helpful message") {
-  const auto shared = august_data();
+  const auto shared = shared_data();
   if (!shared || !fs::exists(*shared / "hf")) GGUFMILL_SKIP("no ../shared/hf");
   const fs::path hf = *shared / "hf";
   const std::pair<std::string, std::string> kCases[] = {

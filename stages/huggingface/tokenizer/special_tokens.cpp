@@ -136,13 +136,19 @@ void SpecialTokens::read_normalizer(const json::value& normalizer) {
 }
 
 void SpecialTokens::set_added(std::string_view role, bool value) {
-  for (auto& [known, added] : added_) {
-    if (known == role) {
-      added = value;
-      return;
-    }
-  }
-  added_.emplace_back(role, value);
+  if (bool* const known = find_added(role))
+    *known = value;
+  else
+    added_.emplace_back(role, value);
+}
+
+void SpecialTokens::set_added_if_unset(std::string_view role, bool value) {
+  if (!find_added(role)) added_.emplace_back(role, value);
+}
+
+bool* SpecialTokens::find_added(std::string_view role) {
+  const auto found = std::ranges::find(added_, role, &std::pair<std::string, bool>::first);
+  return found == added_.end() ? nullptr : &found->second;
 }
 
 void SpecialTokens::read_post_processor(const json::value& step, json::value& config) {
@@ -152,6 +158,8 @@ void SpecialTokens::read_post_processor(const json::value& step, json::value& co
     const auto type = json_string(processor, "type");
     if (!type) continue;
     if (*type == "TemplateProcessing") read_template_step(processor, config);
+    if (*type == "ByteLevel")
+      for (const std::string_view role : {"bos", "eos"}) set_added_if_unset(role, false);
     if (*type != "RobertaProcessing") continue;
     for (const std::string_view role : {"bos", "eos", "sep"}) set_added(role, true);
     if (!given(config)) continue;
@@ -314,7 +322,7 @@ Status SpecialTokens::read_ids(const TokenizerFiles& files, const json::value& c
   };
   for (const std::string& role : given(config) ? roles_ : std::vector<std::string>()) {
     const json::value* add = json_member(config, "add_" + role + "_token");
-    if (add && add->is_bool()) set_added(role, add->get_bool());
+    if (add && add->is_bool()) set_added_if_unset(role, add->get_bool());  // the post-processor takes precedence
     const json::value* entry = json_member(config, role + "_token");
     const auto content = !entry               ? std::nullopt
                          : entry->is_object() ? json_string(*entry, "content")

@@ -50,6 +50,8 @@ class SpecialTokens {
   Status read_ids(const TokenizerFiles& files, const Json& config);
   Status set_json(const std::string& where, std::string_view role, const Json* id);
   void set_added(std::string_view role, bool value);
+  void set_added_if_unset(std::string_view role, bool value);
+  bool* find_added(std::string_view role);  // nullptr: not set
 
   std::vector<std::string> roles_;
   std::optional<std::uint64_t> tokens_;

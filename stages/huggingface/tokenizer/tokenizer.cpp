@@ -44,6 +44,13 @@ constexpr ReaderName kReaders[] = {
 
 constexpr std::string_view kRwkvFile = "rwkv_vocab_v20230424.txt";
 
+// Returns the mark of the beginning of a word, so many times.
+std::string marks_of_words(std::size_t count) {
+  std::string text;
+  while (count-- > 0) text += "\u2581";
+  return text;
+}
+
 // Appends the encoded elements of an array individually, so that a large array is in memory only once.
 class ArrayMaker {
  public:
@@ -191,7 +198,11 @@ class TokenizerMaker {
       vocabulary.merges = &files_.tokenizer->merges;
       vocabulary.special_beyond = true;
     }
+    const bool marks_spaces = std::ranges::count(options_.space_marks, vocabulary.pre) > 0;
     for (Token& token : vocabulary.tokens) {
+      if (marks_spaces && token.type == PieceType::kUserDefined && !token.text.empty() &&
+          token.text.find_first_not_of(' ') == std::string::npos)
+        token = {marks_of_words(token.text.size())};
       if (std::ranges::count(options_.user_tokens, token.text) > 0) token.type = PieceType::kUserDefined;
       if (std::ranges::count(options_.control_tokens, token.text) > 0) token.type = PieceType::kControl;
     }

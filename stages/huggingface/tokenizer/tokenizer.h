@@ -88,6 +88,9 @@ struct TokenizerOptions {
       omitted_roles{};                     // special tokens of these roles are ignored if config.json has a negative id
   std::vector<std::string> user_tokens{};  // texts of tokens that are user-defined, regardless of the files
   std::vector<std::string> control_tokens{};  // texts of control tokens, regardless of the files
+  // Pre-tokenizers that never match a user-defined token of spaces alone: such a token becomes a normal one, with as
+  // many marks of a word's beginning.
+  std::vector<std::string> space_marks{};
   std::vector<SpecialTokenRule> special_tokens{};
   std::string chat_template{};  // used if the files have none; a text, or the name of a template that llama.cpp knows
   std::optional<SpecialTokenPass> second_pass{};

@@ -113,8 +113,23 @@ TEST_CASE("BPE of tokenizer.json, with added tokens as they decode") {
         "ggml.bos_token_id = 4\n"
         "ggml.eos_token_id = 3\n"
         "ggml.unknown_token_id = 7\n"
-        "ggml.add_bos_token = false\n"
+        "ggml.add_bos_token = true\n"
         "chat_template = \"hello\"\n");
+}
+
+TEST_CASE("user-defined tokens of spaces become marks for the pre-tokenizers that never match them") {
+  Folder folder;
+  folder.put("tokenizer.json", R"({
+      "added_tokens": [{"id": 1, "content": "  ", "special": false, "normalized": true},
+                       {"id": 2, "content": " a", "special": false, "normalized": true}],
+      "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
+  TokenizerOptions options;
+  options.pre = "spaced";
+  options.space_marks = {"spaced"};
+  CHECK(has(lines(folder.read(Reader::kBpe, options)),
+            "ggml.tokens = \"a\" \"\u2581\u2581\" \" a\"\nggml.token_type = 1 1 4\n"));
+  options.pre = "other";
+  CHECK(has(lines(folder.read(Reader::kBpe, options)), "ggml.tokens = \"a\" \"  \" \" a\"\nggml.token_type = 1 4 4\n"));
 }
 
 TEST_CASE("BPE of tokenizer.json, with added tokens verbatim and of the kind given by their flags") {
@@ -541,6 +556,30 @@ std::string special(const Folder& folder, std::vector<std::string> roles = {"bos
 }
 
 }  // namespace
+
+TEST_CASE("a ByteLevel step adds neither BOS nor EOS unless another step decides, and beats tokenizer_config.json") {
+  const auto special_of = [](const std::string& post_processor, const std::string& config) {
+    Folder folder;
+    folder.put("tokenizer_config.json", config)
+        .put("tokenizer.json",
+             R"({"added_tokens": [{"id": 1, "content": "<s>"}], "post_processor": )" + post_processor + "}");
+    return special(folder);
+  };
+  const std::string bos = R"({"type": "TemplateProcessing",
+      "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}]})";
+  const std::string bytes = R"({"type": "ByteLevel"})", ids = "ggml.bos_token_id = 1\n";
+  const auto sequence = [](const std::string& first, const std::string& second) {
+    return R"({"type": "Sequence", "processors": [)" + first + ", " + second + "]}";
+  };
+  const std::string config = R"({"bos_token": "<s>", "add_bos_token": true, "add_eos_token": true})";
+  CHECK(special_of(bytes, config) == ids + "ggml.add_bos_token = false\nggml.add_eos_token = false\n");
+  CHECK(special_of(sequence(bytes, bos), config) == ids + "ggml.add_bos_token = true\nggml.add_eos_token = false\n");
+  CHECK(special_of(sequence(bos, bytes), config) == ids + "ggml.add_bos_token = true\nggml.add_eos_token = false\n");
+  CHECK(special_of(bos, R"({"bos_token": "<s>", "add_bos_token": false, "add_eos_token": true})") ==
+        ids + "ggml.add_bos_token = true\nggml.add_eos_token = true\n");
+  CHECK(special_of(bytes, "{}") == "ggml.add_bos_token = false\nggml.add_eos_token = false\n");
+  CHECK(special_of("null", config) == ids + "ggml.add_bos_token = true\nggml.add_eos_token = true\n");
+}
 
 TEST_CASE("whether BOS, EOS, and SEP are added is determined from the post-processor") {
   Folder folder;

@@ -1,0 +1,19 @@
+#pragma once
+// What a map says about the decoding of quantized weights.
+
+#include <vector>
+
+#include "pipeline/core/error.h"
+#include "stages/huggingface/checkpoint/named_tensor.h"
+#include "stages/huggingface/checkpoint/quantized_checkpoint.h"
+#include "stages/huggingface/map/architecture.h"
+#include "stages/huggingface/map/values.h"
+
+namespace ggufmill::huggingface {
+
+// Returns the options for these tensors, which have the names that the map's rules see. The result refers to
+// `architecture` and `facts`. Exit code 4 for numbers of rows or ranks that the configuration does not have.
+Result<DecodeOptions> decode_options(const Architecture& architecture, const Facts& facts,
+                                     const std::vector<NamedTensor>& tensors, Blocks blocks);
+
+}  // namespace ggufmill::huggingface
