@@ -179,23 +179,31 @@ TEST_CASE("a batch writes the report that it asks for") {
   CHECK(read_text(folder.path("report.html")) == batch_html(report));
 }
 
-TEST_CASE("the report of a batch never replaces what the batch reads or writes") {
+TEST_CASE("a report of a batch that would replace a source is refused before anything is written") {
   const BatchFolder folder;
-  const std::string path = folder.path(GENERATE("b-F32.gguf", "out/b-Q4_0.gguf"));
-  const std::string source = read_text(folder.path("b-F32.gguf"));
+  const std::string path = folder.path("b-F32.gguf"), source = read_text(path);
+  const BatchReport report = run_batch(context(), folder.batch(fmt::format("report: {{json: '{}'}}\n", path)), {});
+  CHECK(states_of(report) == States(6, CellState::kNotRun));
+  REQUIRE(report.unreported);
+  CHECK(report.unreported->code == ExitCode::kUsage);
+  CHECK(read_text(path) == source);
+}
+
+TEST_CASE("the report of a batch never replaces an output of the batch") {
+  const BatchFolder folder;
+  const std::string path = folder.path("out/b-Q4_0.gguf");
   const BatchReport report = run_batch(context(), folder.batch(fmt::format("report: {{json: '{}'}}\n", path)), {});
   CHECK(states_of(report) == States(6, kWritten));
   REQUIRE(report.unreported);
   CHECK(report.unreported->code == ExitCode::kUsage);
   CHECK(read_text(path).starts_with("GGUF"));
-  CHECK(read_text(folder.path("b-F32.gguf")) == source);
 }
 
-TEST_CASE("a report of a batch that cannot be written is an error beside those of its outputs") {
+TEST_CASE("a report of a batch that cannot be written is refused before anything is written") {
   const BatchFolder folder;
   const BatchReport report = run_batch(
       context(), folder.batch(fmt::format("report: {{json: '{}'}}\n", folder.path("a-F32.gguf/report.json"))), {});
-  CHECK(states_of(report) == States(6, kWritten));
+  CHECK(states_of(report) == States(6, CellState::kNotRun));
   REQUIRE(report.unreported);
   CHECK(report.unreported->code == ExitCode::kUsage);
 }
