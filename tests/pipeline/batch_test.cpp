@@ -183,7 +183,7 @@ TEST_CASE("a report of a batch that would replace a source is refused before any
   const BatchFolder folder;
   const std::string path = folder.path("b-F32.gguf"), source = read_text(path);
   const BatchReport report = run_batch(context(), folder.batch(fmt::format("report: {{json: '{}'}}\n", path)), {});
-  CHECK(states_of(report) == States(6, CellState::kNotRun));
+  CHECK(states_of(report) == States(6, kNotRun));
   REQUIRE(report.unreported);
   CHECK(report.unreported->code == ExitCode::kUsage);
   CHECK(read_text(path) == source);
@@ -203,7 +203,7 @@ TEST_CASE("a report of a batch that cannot be written is refused before anything
   const BatchFolder folder;
   const BatchReport report = run_batch(
       context(), folder.batch(fmt::format("report: {{json: '{}'}}\n", folder.path("a-F32.gguf/report.json"))), {});
-  CHECK(states_of(report) == States(6, CellState::kNotRun));
+  CHECK(states_of(report) == States(6, kNotRun));
   REQUIRE(report.unreported);
   CHECK(report.unreported->code == ExitCode::kUsage);
 }

@@ -182,8 +182,8 @@ RandomSource random_checkpoint(Random& random, const Kernels& kernels, const std
   if (!random.percent(15) || checkpoint_with_parts().empty())
     return CheckpointMaker(random, kernels, folder + "/checkpoint").make();
   RandomSource source;
-  source.text = fmt::format("{{huggingface: {{path: '{}', outtype: {}, pre: default}}}}",
-                            checkpoint_with_parts(), random.pick({"bf16", "f16", "f32"}));
+  source.text = fmt::format("{{huggingface: {{path: '{}', outtype: {}, pre: default}}}}", checkpoint_with_parts(),
+                            random.pick({"bf16", "f16", "f32"}));
   source.is_checkpoint = true;
   source.parts = {"text", "projector", "draft"};
   return source;
