@@ -111,7 +111,7 @@ Result<std::optional<std::string>> Pattern::replace(std::string_view name, const
       return replaced;
     return usage_error(fmt::format("replacing {} in {} makes it longer than {} bytes", quoted_name(text_),
                                    quoted_name(name), kMaxReplaced),
-                       "use each group only once in the replacement");
+                       "shorten the replacement; it may use each group only once");
   } catch (const std::runtime_error&) {
     return too_slow(name);
   }

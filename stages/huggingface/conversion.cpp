@@ -62,7 +62,10 @@ class Conversion {
     return chosen_.architecture.part == ModelPart::kText && !adapter_ && !chosen_.architecture.adapters;
   }
 
-  fs::path tokenizer_folder() { return chosen_.tokenizer_facts().folder() / chosen_.tokenizer_map().tokenizer.folder; }
+  fs::path tokenizer_folder() {
+    const std::string& within = chosen_.tokenizer_map().tokenizer.folder;
+    return within.empty() ? chosen_.tokenizer_facts().folder() : chosen_.tokenizer_facts().folder() / within;
+  }
 
   // Runs first because some maps truncate the embedding to the number of tokens.
   Status read_vocabulary() {
