@@ -27,12 +27,19 @@ Status ChosenMap::choose(std::vector<std::string>& warnings) {
     BOOST_OUTCOME_TRY(architecture, named_architecture(options.architecture, options.origin));
   }
   if (!options.config.empty()) architecture.config = options.config;
+  if (options.architecture.empty() && options.config.empty()) {
+    BOOST_OUTCOME_TRY(const std::optional<MarkedFolder> marked, marked_folder(options.folder));
+    if (marked) {
+      folder_class = marked->checkpoint_class;
+      architecture.config = marked->config;
+    }
+  }
   BOOST_OUTCOME_TRY(read_config());
   json::object config = stored_config;
   if (!options.class_defaults)
     warnings.emplace_back(
         "'defaults: none' has no effect: the keys missing in config.json always get the defaults of their class");
-  if (architecture.config == "config.json") {
+  if (fs::path(architecture.config).filename() == "config.json") {
     BOOST_OUTCOME_TRY(CompletedConfig completed, with_class_defaults(options.folder, stored_config));
     if (completed.is_refused)
       warnings.push_back(
@@ -41,7 +48,9 @@ Status ChosenMap::choose(std::vector<std::string>& warnings) {
                       config_file().string(), std::string_view(stored_config.at("model_type").as_string())));
     config = std::move(completed.config);
   }
-  if (options.part == ModelPart::kProjector) {
+  if (!folder_class.empty()) {
+    class_name = folder_class;
+  } else if (options.part == ModelPart::kProjector) {
     class_name = projector_class(config);
   } else {
     BOOST_OUTCOME_TRY(class_name, class_to_convert(config));

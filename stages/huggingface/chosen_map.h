@@ -41,6 +41,7 @@ class ChosenMap {
   std::string config_path;            // of the file that was read
   boost::json::object stored_config;  // as in the file
   std::string class_name;             // that decided how to convert the checkpoint; may be empty
+  std::string folder_class;           // the class that the files in the folder mark; empty: that in config.json counts
   Architecture architecture;
   std::optional<Facts> facts;  // has a value once the map is chosen
 

@@ -62,12 +62,14 @@ class Conversion {
     return chosen_.architecture.part == ModelPart::kText && !adapter_ && !chosen_.architecture.adapters;
   }
 
+  fs::path tokenizer_folder() { return chosen_.tokenizer_facts().folder() / chosen_.tokenizer_map().tokenizer.folder; }
+
   // Runs first because some maps truncate the embedding to the number of tokens.
   Status read_vocabulary() {
     BOOST_OUTCOME_TRY(TokenizerOptions options,
                       tokenizer_options(chosen_.tokenizer_map().tokenizer, chosen_.tokenizer_facts()));
     if (chosen_.options.pre) options.pre = *chosen_.options.pre;
-    BOOST_OUTCOME_TRY(tokenizer_, read_tokenizer(chosen_.tokenizer_facts().folder(), options));
+    BOOST_OUTCOME_TRY(tokenizer_, read_tokenizer(tokenizer_folder(), options));
     for (Facts* const facts : {&*chosen_.facts, &chosen_.tokenizer_facts()}) {
       facts->set("tokenizer_entries", tokenizer_.entries);
       facts->set_tokens([this](std::string_view text) { return token_named(text); });
@@ -100,7 +102,8 @@ class Conversion {
     for (const std::string& name : chosen_.architecture.further_weights)
       if (const fs::path path = chosen_.file(name); is_file(path)) {
         BOOST_OUTCOME_TRY(Checkpoint more, files_.safetensors(path.string()));
-        add_tensors(std::move(more), fs::path(name).parent_path().string() + "/", further);
+        const fs::path inside = fs::path(name).parent_path();
+        add_tensors(std::move(more), (inside.empty() ? fs::path(name).stem() : inside).string() + "/", further);
       }
     std::vector<std::string> names;
     std::unordered_map<std::string, ExpressionRef> values;
@@ -118,7 +121,13 @@ class Conversion {
           if (!read) read.error().what = fmt::format("tensor {}: {}", quoted_name(name), read.error().what);
           return read;
         },
-        [values](const std::string& name) { return values.at(name)->shape.rows(); });
+        [values](const std::string& name) { return values.at(name)->shape.rows(); },
+        [values](const std::string& name) { return values.at(name)->shape.columns(); },
+        [values](const std::string& name) {
+          auto read = read_small_integers(*values.at(name));
+          if (!read) read.error().what = fmt::format("tensor {}: {}", quoted_name(name), read.error().what);
+          return read;
+        });
     BOOST_OUTCOME_TRY(tensors, rename_tensors(chosen_.architecture, *chosen_.facts, std::move(tensors)));
     BOOST_OUTCOME_TRY(further, rename_tensors(chosen_.architecture, *chosen_.facts, std::move(further)));
     if (out_type_ == OutType::kAuto) out_type_ = guess_type(tensors);
@@ -353,10 +362,10 @@ class Conversion {
           "tekken.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer_config.json",
           "added_tokens.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json", "vocab.json",
           "merges.txt", "rwkv_vocab_v20230424.txt", "tokenizer.jsonl"})
-      for (const fs::path& folder : {fs::path(chosen_.options.folder), chosen_.tokenizer_facts().folder()})
+      for (const fs::path& folder : {fs::path(chosen_.options.folder), tokenizer_folder()})
         paths.push_back(folder / name);
     for (const TokenizerRules::Reader& reader : chosen_.tokenizer_map().tokenizer.readers)
-      if (!reader.choice.file.empty()) paths.push_back(chosen_.tokenizer_facts().folder() / reader.choice.file);
+      if (!reader.choice.file.empty()) paths.push_back(tokenizer_folder() / reader.choice.file);
     if (const std::string templates = chosen_.file("additional_chat_templates"); is_folder(templates)) {
       BOOST_OUTCOME_TRY(const std::vector<std::string> further, paths_in(templates));
       for (const std::string& path : further)
@@ -411,11 +420,13 @@ class Conversion {
     const std::string config_file = chosen_.config_file().string();
     std::optional<Architecture> text;
     if (!is_projector) text = chosen_.architecture;
-    if (const auto name = class_to_convert(chosen_.facts->config()); is_projector && name)
+    const std::string& marked = chosen_.folder_class;
+    if (const auto name = marked.empty() ? class_to_convert(chosen_.facts->config()) : marked; is_projector && name)
       if (auto found = find_architecture(name.value(), config_file)) text = std::move(found).value();
     std::vector<ModelPart> parts;
     if (text) parts.push_back(ModelPart::kText);
-    if (is_projector || find_architecture(projector_class(chosen_.stored_config), config_file, ModelPart::kProjector))
+    if (is_projector || find_architecture(marked.empty() ? projector_class(chosen_.stored_config) : marked, config_file,
+                                          ModelPart::kProjector))
       parts.push_back(ModelPart::kProjector);
     if (text && text->draft_head && describes_draft(*text)) parts.push_back(ModelPart::kDraft);
     set_parts(result_.model, parts);

@@ -55,6 +55,8 @@ Result<const TypeInfo*> type_of(const MappedTensor& tensor, const TensorTypes& t
       BOOST_OUTCOME_TRY(const std::uint64_t from, facts.count(*rule.from_layer, "a number of layers"));
       if (layer_of(tensor.name) < from) continue;
     }
+    BOOST_OUTCOME_TRY(const bool holds, facts.holds(rule.when));
+    if (!holds) continue;
     type = rule.type ? rule.type : &type_named(file_type_of(types.out_type).tensor_type);
     break;
   }

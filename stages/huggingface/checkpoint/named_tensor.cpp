@@ -50,6 +50,14 @@ Result<std::vector<float>> read_small_values(const Expression& tensor) {
   return values;
 }
 
+Result<std::vector<std::int64_t>> read_small_integers(const Expression& tensor) {
+  if (tensor.type->name != "I64") return input_error({}, fmt::format("is {}, not I64", tensor.type->name));
+  BOOST_OUTCOME_TRY(const auto bytes, read_small_tensor(tensor));
+  std::vector<std::int64_t> values(bytes.size() / sizeof(std::int64_t));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(std::int64_t));
+  return values;
+}
+
 Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type) {
   return expressions::cast(std::move(input), type_named(type));
 }

@@ -33,6 +33,9 @@ Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor);
 Result<std::vector<float>> read_small_values(const Expression& tensor);
 Result<std::vector<float>> read_small_values(const Expression& tensor, std::uint64_t first, std::uint64_t count);
 
+// Reads the values of an I64 tensor in the file, with the same limit. Errors carry no tensor name.
+Result<std::vector<std::int64_t>> read_small_integers(const Expression& tensor);
+
 // Like `cast`, but also accepts an input that already has the type.
 Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type);
 

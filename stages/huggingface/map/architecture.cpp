@@ -7,10 +7,13 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <span>
+#include <string_view>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
+#include "pipeline/io/source_path.h"
 #include "stages/huggingface/tokenizer/tables.h"
 
 namespace ggufmill::huggingface {
@@ -71,6 +74,7 @@ void extend(Architecture& map, MapFile own) {
   map.serves = std::move(own.serves);
   map.serves_whole = std::move(own.serves_whole);
   map.serves_when = std::move(own.serves_when);
+  map.serves_folder_when = std::move(own.serves_folder_when);
   replace(map.config, std::move(own.config));
   replace(map.weights, std::move(own.weights));
   replace(map.draft_head, own.draft_head);
@@ -129,12 +133,15 @@ std::string_view family_of(std::string_view name) {
   return name.substr(0, std::min(name.find("For"), name.find("Model")));
 }
 
+// Returns the error for a row of the table of unserved classes.
+Error unserved_error(std::span<const std::string_view> row, const std::string& where) {
+  return input_error(where, fmt::format("'{}' is {}, which is not supported", row[0], row[1]), std::string(row[2]));
+}
+
 // Returns the error for a class that convert_hf_to_gguf.py converts but no map serves; nullopt for any other class.
 std::optional<Error> unserved(std::string_view checkpoint_class, const std::string& where) {
   for (const auto& row : table_rows(unserved_class_table())) {
-    if (row[0] != checkpoint_class) continue;
-    return input_error(where, fmt::format("'{}' is {}, which is not supported", row[0], row[1]),
-                       "convert_hf_to_gguf.py converts it");
+    if (row[0] == checkpoint_class) return unserved_error(row, where);
   }
   return {};
 }
@@ -216,6 +223,28 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
       "start from a built-in map: `ggufmill architectures show llama > mine.yaml`, then set `architecture: "
       "./mine.yaml` in the source";
   return error;
+}
+
+Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder) {
+  for (const BuiltInArchitecture& each : built_in_architectures()) {
+    if (each.text.find("serves_folder_when") == std::string_view::npos) continue;
+    BOOST_OUTCOME_TRY(Architecture architecture, read_built_in(each));
+    if (!architecture.serves_folder_when || architecture.serves.empty()) continue;
+    const Facts facts(folder, {}, architecture.values);
+    BOOST_OUTCOME_TRY(const bool holds, facts.holds(architecture.serves_folder_when));
+    if (holds) return MarkedFolder{architecture.serves.front(), architecture.config};
+  }
+  for (const auto& row : table_rows(unserved_class_table())) {
+    const auto is_there = [&](std::string_view name) { return is_file((folder / name).string()); };
+    bool all = !row[3].empty();
+    for (std::string_view files = row[3]; all && !files.empty();) {
+      const std::string_view name = files.substr(0, files.find(' '));
+      all = is_there(name);
+      files.remove_prefix(std::min(files.size(), name.size() + 1));
+    }
+    if (all) return unserved_error(row, folder.string());
+  }
+  return std::nullopt;
 }
 
 Result<std::string> class_to_convert(const boost::json::object& config) {

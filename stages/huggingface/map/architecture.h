@@ -76,6 +76,9 @@ struct CheckpointRule {
   bool only_first = false;  // of the tensors that match, the checkpoint's first is used, and others are dropped
   bool zero = false;        // the tensor is dropped; any nonzero value is an error
   bool required = false;    // every layer must have such a tensor; a missing one is an error
+  // A list with a flag for each layer: those with a true one must have such a tensor, the others must not. If the value
+  // is missing, nothing is checked.
+  std::optional<ValueRule> required_in;
   std::optional<ValueRule> when;
   std::string place;
 };
@@ -98,6 +101,7 @@ struct TypeRule {
   std::optional<ValueRule> from_layer;  // applies only from this layer on
   std::string stored;                   // applies only to tensors of this type in the checkpoint, "FP8" to those that
                                         // were decoded from 8-bit floats; empty: to all
+  std::optional<ValueRule> when;
 };
 
 // Weights of 8-bit floats whose rows were distributed over ranks, see ShardedRows.
@@ -117,6 +121,7 @@ struct TokenizerRules {
     TokenizerChoice choice;
     std::optional<ValueRule> when;
   };
+  std::string folder;  // below the checkpoint's; empty: the same
   std::vector<Reader> readers;
   std::optional<ValueRule> vocabulary_size;
   std::optional<ValueRule> token_types;
@@ -169,8 +174,12 @@ struct Architecture {
   std::vector<std::string> serves_whole;  // subset of `serves` that applies even if the text model names another class
   std::string config = "config.json";     // name of the file that describes the model
   std::optional<ValueRule> serves_when;   // for a file without `architectures`: condition that the map's models satisfy
+  // Condition on the files of the folder alone. If it is true, the checkpoint has the first class in `serves`,
+  // whichever class config.json names.
+  std::optional<ValueRule> serves_folder_when;
   std::string weights;                    // prefix of the weight files' names; empty: any name
-  std::vector<std::string> further_weights;  // files below the folder; their tensors are named FOLDER/NAME
+  // Files in the folder or below it: the tensors of A.safetensors are named A/NAME, those of A/B.safetensors also.
+  std::vector<std::string> further_weights;
   std::vector<Refusal> refuses;
   std::vector<ShardRule> shards;
   ModelPart part = ModelPart::kText;
@@ -217,7 +226,7 @@ struct MapFile {
   std::optional<bool> draft_head{}, dspark{}, dense_modules{}, fused_experts{}, fused_qkv{};
   std::vector<std::string> serves{}, serves_whole{}, further_weights{};
   std::optional<std::string> config{}, weights{};
-  std::optional<ValueRule> serves_when{}, layers{}, adapters{}, adapter_names{};
+  std::optional<ValueRule> serves_when{}, serves_folder_when{}, layers{}, adapters{}, adapter_names{};
   std::vector<Refusal> refuses{};
   std::vector<ShardRule> shards{};
   NamedValues<ValueRule> values{};
@@ -255,6 +264,15 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
 // Returns the class in config.json that decides how to convert the checkpoint: the text model's, unless a built-in map
 // claims the class of the whole model. Returns an empty string if config.json names no class. Exit code 2.
 Result<std::string> class_to_convert(const boost::json::object& config);
+
+// A checkpoint that is recognized by the files in its folder.
+struct MarkedFolder {
+  std::string checkpoint_class;
+  std::string config;  // name of the file that describes the model
+};
+// Finds the built-in map whose `serves_folder_when` is true for the folder; nullopt if there is none. Exit code 4: the
+// files are those of a class that no map serves.
+Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder);
 
 // Returns the class in config.json that decides how to convert the projector: the vision model's, or that of the whole
 // model. Returns an empty string if config.json names no class.

@@ -28,7 +28,9 @@ Form<std::vector<MetadataRule>> metadata_form() {
                   .required(),
               field("type", &Rule::type, word<MetadataType>(std::move(types)),
                     "Type of the value; for lists, of their elements."),
-              field("value", &Rule::value, value_form(), "Value.").required(),
+              field("value", &Rule::value, value_form(),
+                    "Value; an object becomes one entry for each member, with its name after the key and a dot.")
+                  .required(),
               field("optional", &Rule::optional, "Allow it to be missing."),
               when_field(&Rule::when),
           })
@@ -98,6 +100,7 @@ Form<std::vector<TypeRule>> types_form() {
                            field("stored", &TypeRule::stored,
                                  word<std::string>({{"F32", "F32"}, {"F16", "F16"}, {"BF16", "BF16"}, {"FP8", "FP8"}}),
                                  "Only tensors of this type in the checkpoint; FP8: decoded from 8-bit floats."),
+                           when_field(&TypeRule::when),
                        })
           .doc("Rule."));
 }
@@ -159,6 +162,7 @@ Form<TokenizerRules> tokenizer_form() {
   using Rules = TokenizerRules;
   const std::string special = "Special tokens set by the architecture.";
   return map_of<Rules>({
+      field("folder", &Rules::folder, "Folder of its files below the checkpoint's, if they are not beside config.json."),
       field("readers", &Rules::readers, readers_form(), "Readers to try; the first whose files exist is used."),
       field("vocabulary_size", &Rules::vocabulary_size, value_form(), "Pad the tokens to this number."),
       field("token_types", &Rules::token_types, value_form(), "Number of token types."),
@@ -262,9 +266,13 @@ Fields<MapFile> map_fields() {
       field("config", &Map::config, "File that describes the model, if not config.json."),
       field("serves_when", &Map::serves_when, value_form(),
             "For a file without `architectures`: condition for the models that it serves."),
+      field("serves_folder_when", &Map::serves_folder_when, value_form(),
+            "Condition on the files in the folder alone, with `has_file`, for checkpoints that config.json does not "
+            "tell apart: if it is true, they have the first class in `serves`."),
       field("weights", &Map::weights, "Weights file, without .safetensors; if omitted, all in the folder."),
       field("further_weights", &Map::further_weights, texts("Path in the folder: 1_Dense/model.safetensors."),
-            "Further weights files, if the folder has them; the name of a tensor in 1_Dense is 1_Dense/linear.weight."),
+            "Further weights files, if the folder has them; the name of a tensor in 1_Dense is 1_Dense/linear.weight, "
+            "and in head.safetensors head/linear.weight."),
       field("refuses", &Map::refuses, refusals_form(), "Checkpoints of a served class that cannot be converted."),
       field("shards", &Map::shards, shard_rules_form(),
             "Weights of 8-bit floats whose rows were distributed over ranks; the first match applies."),

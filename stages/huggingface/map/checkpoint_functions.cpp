@@ -76,6 +76,11 @@ Result<json::value> file_contains(Arguments a, const Facts& facts) {
   return json::value(false);
 }
 
+Result<json::value> has_file(Arguments a, const Facts& facts) {
+  BOOST_OUTCOME_TRY(const auto path, file_in_folder(a[0], facts));
+  return json::value(path.has_value());
+}
+
 Result<json::value> token_id(Arguments a, const Facts& facts) {
   const auto text = json_text(a[0]);
   if (!text) return input_error({}, fmt::format("{} is not a token", shown(a[0])));
@@ -108,14 +113,31 @@ Status for_each_tensor(const json::value& pattern, const Facts& facts, const aut
   }
 }
 
-Result<json::value> tensor_rows(Arguments a, const Facts& facts) {
-  json::array rows;
-  BOOST_OUTCOME_TRY(for_each_tensor(a[0], facts, [&](const std::string& name) -> Status {
-    rows.emplace_back(facts.rows_of_tensor(name));
+// Returns the count of a tensor, or a list of those of all layers.
+Result<json::value> counts_of(const json::value& pattern, const Facts& facts, const auto& count) {
+  json::array counts;
+  BOOST_OUTCOME_TRY(for_each_tensor(pattern, facts, [&](const std::string& name) -> Status {
+    counts.emplace_back(count(name));
     return ok();
   }));
-  if (rows.empty()) return json::value();
-  return json_text(a[0])->find(kLayer) == std::string_view::npos ? rows[0] : json::value(std::move(rows));
+  if (counts.empty()) return json::value();
+  return json_text(pattern)->find(kLayer) == std::string_view::npos ? counts[0] : json::value(std::move(counts));
+}
+
+Result<json::value> tensor_rows(Arguments a, const Facts& facts) {
+  return counts_of(a[0], facts, [&](const std::string& name) { return facts.rows_of_tensor(name); });
+}
+
+Result<json::value> tensor_columns(Arguments a, const Facts& facts) {
+  return counts_of(a[0], facts, [&](const std::string& name) { return facts.columns_of_tensor(name); });
+}
+
+// Returns the values of an I64 tensor, exactly.
+Result<json::value> tensor_integers(Arguments a, const Facts& facts) {
+  BOOST_OUTCOME_TRY(const json::value is_there, has_tensor(a, facts));
+  if (!is_there.get_bool()) return json::value();
+  BOOST_OUTCOME_TRY(const std::vector<std::int64_t> values, facts.integers_of_tensor(std::string(*json_text(a[0]))));
+  return json::value(json::array(values.begin(), values.end()));
 }
 
 // Returns the numbers of the rows from the second argument on that consist of zeros.
@@ -229,9 +251,16 @@ constexpr ValueFunction kCheckpointFunctions[] = {
     {"file_text", 1, 1, "The text of a file in the folder.", file_text},
     {"file_value", 2, 8, "A member of another JSON file in the folder: its name, then the names on the path.",
      file_value},
+    {"has_file", 1, 1, "Whether the folder has a file of this name.", has_file},
     {"has_tensor", 1, 1, "Whether the checkpoint has a tensor of this name.", has_tensor},
     {"layers_of", 1, 1, "One more than the largest number after this text in the checkpoint's names.", layers_of},
     {"pooling_type", 0, 1, "How sentence embeddings are pooled, according to modules.json.", pooling_type},
+    {"tensor_columns", 1, 1,
+     "The number of values in the rows of a tensor of this name; with {layer} in it, a list of those in all layers; "
+     "null if there is none.",
+     tensor_columns},
+    {"tensor_integers", 1, 1, "The values of a small I64 tensor of this name; null if there is none.",
+     tensor_integers},
     {"tensor_rows", 1, 1,
      "The number of rows of a tensor of this name; with {layer} in it, a list of those in all layers; null if there is "
      "none.",

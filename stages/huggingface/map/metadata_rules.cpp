@@ -49,14 +49,14 @@ MetadataType element_type(const json::value& value) {
   return MetadataType::kInt32;
 }
 
-// The elements of a list have the type of the first, as in the reference, unless `type` is float32: Python also writes
-// 1.0 as 1.
+// The elements of a list have the type of the first, as in the reference, unless `type` is float32 (Python also writes
+// 1.0 as 1) or uint64.
 std::optional<MetadataValue> as_list(MetadataType type, const json::array& list) {
-  const bool is_float = type == MetadataType::kFloat32;
-  const MetadataType element = is_float ? type : element_type(list.front());
+  const bool is_own = type == MetadataType::kFloat32 || type == MetadataType::kUint64;
+  const MetadataType element = is_own ? type : element_type(list.front());
   std::vector<MetadataValue> items;
   for (const json::value& each : list) {
-    if (!is_float && element_type(each) != element) return {};
+    if (!is_own && element_type(each) != element) return {};
     auto item = as_type(element, each);
     if (!item) return {};
     items.push_back(std::move(*item));
@@ -85,13 +85,21 @@ Status set_entry(const MetadataRule& rule, const Architecture& architecture, con
     return input_error(facts.file_behind(rule.value, where).string(), fmt::format("the list for {} is empty", key),
                        fmt::format("the value is computed at {}", rule.value.place));
   }
-  auto made = list ? as_list(rule.type, *list) : as_type(rule.type, value);
-  if (!made)
-    return input_error(facts.file_behind(rule.value, where).string(),
-                       fmt::format("{} is not a valid {} for {}", shown(value),
-                                   list ? "list of a single type" : metadata_type_name(rule.type), key),
-                       fmt::format("the value is computed at {}", rule.value.place));
-  into.set(key, std::move(*made));
+  const auto set = [&](const std::string& name, const json::value& one) -> Status {
+    auto made = list ? as_list(rule.type, *list) : as_type(rule.type, one);
+    if (!made)
+      return input_error(facts.file_behind(rule.value, where).string(),
+                         fmt::format("{} is not a valid {} for {}", shown(one),
+                                     list ? "list of a single type" : metadata_type_name(rule.type), name),
+                         fmt::format("the value is computed at {}", rule.value.place));
+    into.set(name, std::move(*made));
+    return ok();
+  };
+  const json::object* const members = value.if_object();
+  if (!members) return set(key, value);
+  for (const auto& member : *members) {
+    BOOST_OUTCOME_TRY(set(fmt::format("{}.{}", key, std::string_view(member.key())), member.value()));
+  }
   return ok();
 }
 

@@ -104,6 +104,23 @@ Result<json::value> largest(Arguments a, const Facts&) {
   return result;
 }
 
+Result<json::value> smallest(Arguments a, const Facts&) {
+  json::value result;
+  double least = INFINITY;
+  for (const json::value& each : a) {
+    if (each.is_null()) continue;
+    BOOST_OUTCOME_TRY(const double x, number_of(each));
+    if (x < least) least = x, result = each;
+  }
+  return result;
+}
+
+Result<json::value> exponential(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  BOOST_OUTCOME_TRY(const double x, number_of(a[0]));
+  return json::value(std::exp(x));
+}
+
 Result<json::value> largest_in(Arguments a, const Facts& facts) {
   if (a[0].is_null()) return json::value();
   BOOST_OUTCOME_TRY(const json::array* list, array_of(a[0]));
@@ -152,6 +169,7 @@ constexpr ValueFunction kNumberFunctions[] = {
      divisible, true},
     {"each_normal_quantile", 1, 1, "For every probability in a list: the quantile of the standard normal distribution.",
      each_normal_quantile},
+    {"exp", 1, 1, "e to the power of a number; for lists by element.", exponential, true},
     {"int", 1, 1, "The integer part; for lists by element.", truncated, true},
     {"largest", 1, kManyArguments, "The largest of those that exist; for lists by element.", largest, true},
     {"largest_in", 1, 1, "The largest number in a list.", largest_in},
@@ -161,6 +179,7 @@ constexpr ValueFunction kNumberFunctions[] = {
     {"quotient", 2, 2, "The integer quotient of two integers; for lists by element.", quotient, true},
     {"ratio", 2, 2, "The quotient of two numbers; for lists by element.", ratio, true},
     {"real", 1, 1, "Whether it is a number written with a decimal point or an exponent.", real},
+    {"smallest", 1, kManyArguments, "The smallest of those that exist; for lists by element.", smallest, true},
     {"sum", 2, kManyArguments, "The sum; for lists by element.", sum, true},
 };
 

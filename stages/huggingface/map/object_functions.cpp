@@ -53,6 +53,43 @@ Result<json::value> member_instead(Arguments a, const Facts&) {
   return json::value(std::move(result));
 }
 
+// Returns the text with every occurrence of `from`, which is not empty, replaced.
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
+  return text;
+}
+
+Result<json::value> members_renamed(Arguments a, const Facts&) {
+  if (a[0].is_null()) return json::value();
+  BOOST_OUTCOME_TRY(const json::object* from, object_of(a[0]));
+  json::object result;
+  for (const auto& member : *from) {
+    std::string name(member.key());
+    for (std::size_t i = 1; i + 1 < a.size(); i += 2) {
+      const auto part = json_text(a[i]), instead = json_text(a[i + 1]);
+      if (!part || part->empty() || !instead)
+        return input_error({}, fmt::format("{} cannot be replaced with {}", shown(a[i]), shown(a[i + 1])));
+      name = replaced(std::move(name), *part, *instead);
+    }
+    result[name] = member.value();
+  }
+  return json::value(std::move(result));
+}
+
+// Returns an object with the names and values at the same places of two lists, up to the end of the shorter one.
+Result<json::value> named_values(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  BOOST_OUTCOME_TRY(const json::array* names, array_of(a[0]));
+  BOOST_OUTCOME_TRY(const json::array* values, array_of(a[1]));
+  json::object result;
+  for (std::size_t i = 0; i < std::min(names->size(), values->size()); ++i) {
+    const auto name = json_text((*names)[i]);
+    if (!name) return input_error({}, fmt::format("{} is not a name", shown((*names)[i])));
+    result[*name] = (*values)[i];
+  }
+  return json::value(std::move(result));
+}
+
 Result<json::value> values_by_number(Arguments a, const Facts&) {
   if (a[0].is_null() || a[0].is_array()) return a[0];
   BOOST_OUTCOME_TRY(const json::object* from, object_of(a[0]));
@@ -122,6 +159,10 @@ constexpr ValueFunction kObjectFunctions[] = {
     {"member", 2, 2, "The member of an object with a name; null if there is none.", member},
     {"member_instead", 4, 4, "An object in which the member named by the second is the fourth if it is the third.",
      member_instead},
+    {"members_renamed", 3, kManyArguments,
+     "An object in whose members' names texts are replaced: each text, then its replacement.", members_renamed},
+    {"named_values", 2, 2, "An object with the names in a list and the values in another, up to the shorter one's end.",
+     named_values},
     {"object", 2, kManyArguments, "An object of alternating names and values.", object},
     {"sorted_values", 1, 1, "The values of an object in the order of their names; a list as is.", sorted_values},
     {"values_by_number", 1, 1, "The values of an object in numeric order of its names; a list as is.",

@@ -290,6 +290,11 @@ Result<ExpressionRef> of_columns(ExpressionRef input, std::uint64_t count) {
   return input_error({}, fmt::format("it has rows of {} values, expected {}", input->shape.columns(), count));
 }
 
+Result<ExpressionRef> of_rows(ExpressionRef input, std::uint64_t count) {
+  if (input->shape.rows() == count) return input;
+  return input_error({}, fmt::format("it has {} rows, expected {}", input->shape.rows(), count));
+}
+
 // The operation `function`, which takes one integer.
 template <Result<ExpressionRef> (*function)(ExpressionRef, std::uint64_t)>
 Result<ExpressionRef> with_count(ExpressionRef input, Arguments a) {
@@ -310,6 +315,7 @@ constexpr TensorOperation kShapeOperations[] = {
     {"grid", 1, 3, "Arrange the rows as a grid of these factors, the fastest first.", grid},
     {"int32", 0, 1, "I64 as I32.", int32},
     {"of_columns", 1, 1, "The tensor as it is, whose rows must have this many values.", with_count<of_columns>},
+    {"of_rows", 1, 1, "The tensor as it is, which must have this many rows.", with_count<of_rows>},
     {"pad_rows", 1, 1, "Append rows of zeros up to this number.", with_count<pad_rows>},
     {"pair_halves", 1, 2,
      "Interleave the halves of every head's rows: number of heads, and of the rows that they have together (default: "

@@ -51,6 +51,7 @@ class TensorMapper {
     std::vector<const TensorOutput*> outputs;
     std::vector<CountByLayer> counts;  // per output: the number of tensors in its stack
     std::set<std::uint32_t> layers;    // layers seen by a required rule
+    std::vector<bool> required_in;     // by layer; empty: the rule has no such list
     bool met = false;
     std::set<std::optional<std::uint32_t>> taken;  // layers of which a rule for the first tensor only has one
     std::map<std::pair<std::uint32_t, std::string>, Group> groups;  // by layer and ending
@@ -69,6 +70,9 @@ class TensorMapper {
       if (!holds) continue;
       ActiveRule active;
       active.rule = &rule;
+      if (rule.required_in) {
+        BOOST_OUTCOME_TRY(active.required_in, facts_.flags(*rule.required_in));
+      }
       for (const TensorOutput& output : rule.outputs) {
         BOOST_OUTCOME_TRY(const bool wanted, facts_.holds(output.when));
         if (!wanted) continue;
@@ -105,7 +109,7 @@ class TensorMapper {
   // A requirement is satisfied even if an earlier rule takes the tensor.
   void mark_required(const NamedTensor& tensor) {
     for (ActiveRule& active : rules_) {
-      if (!active.rule->required) continue;
+      if (!active.rule->required && active.required_in.empty()) continue;
       for (const NamePattern& from : active.rule->from)
         if (const auto match = from.match(tensor.name)) {
           active.met = true;
@@ -350,6 +354,7 @@ class TensorMapper {
             break;
           }
       if (active.rule->required && !active.rule->from.empty()) report_required(active);
+      if (!active.required_in.empty()) report_required_in(active);
     }
   }
 
@@ -368,6 +373,23 @@ class TensorMapper {
     }
     for (std::uint32_t layer = 0; layer < layers_; ++layer)
       if (!active.layers.contains(layer)) return fault(from.name().with({layer, {}}).value_or(from.name().text()));
+  }
+
+  // Reports the first layer that does not have the tensor but must, or has it but must not.
+  void report_required_in(const ActiveRule& active) {
+    const NameTemplate& from = active.rule->from.front().name();
+    for (std::uint32_t layer = 0; layer < layers_; ++layer) {
+      const bool is_there = active.layers.contains(layer);
+      if (is_there == (layer < active.required_in.size() && active.required_in[layer])) continue;
+      if (faults_.errors().size() < kMaxFaults)
+        add_fault(input_error(where_,
+                              fmt::format("tensor '{}' {}", from.with({layer, {}}).value_or(from.text()),
+                                          is_there ? "exists, but config.json says that its layer has none"
+                                                   : "is missing"),
+                              fmt::format("config.json says which layers have it, see {}", active.rule->place)),
+                  "");
+      return;
+    }
   }
 
   const Architecture& architecture_;

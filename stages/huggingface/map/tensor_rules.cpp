@@ -203,7 +203,7 @@ Result<CheckpointRule> tensor_rule(TensorSettings given, const ConfigNode& node)
       (given.from && given.to.has_value() + given.outputs.has_value() + given.drop != 1))
     return error_at(node, "expected `from` with one of `to`, `outputs`, and `drop`, or `together`");
   if (given.from && given.from->empty()) return error_at(given.from_origin, "`from` must name at least one tensor");
-  if (given.together && rule.required)
+  if (given.together && (rule.required || rule.required_in))
     return error_at(node,
                     "`required` is only for rules with `from`; missing parts are always an error if others exist");
   if (given.from) rule.from = std::move(*given.from);
@@ -255,6 +255,9 @@ Form<std::vector<CheckpointRule>> tensor_rules_form() {
             "With `early`: in the order of the rules and layers, not of the checkpoint; before other early tensors."),
       field("last", &Rule::last, "Write it after all others."),
       field("required", &Rule::required, "Report an error if the checkpoint does not have it."),
+      field("required_in", &Rule::required_in, value_form(),
+            "A list with a flag for each layer: report an error if the checkpoint does not have it in a layer with a "
+            "true one, or has it in another."),
       when_field(&Rule::when),
   };
   return list_of(

@@ -64,11 +64,23 @@ Result<json::value> number_in(Arguments a, const Facts&) {
   return json::value();
 }
 
+Result<json::value> text(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  std::string result;
+  for (const json::value& each : a) {
+    const auto part = json_text(each);
+    if (!part) return input_error({}, fmt::format("{} is not a string", shown(each)));
+    result += *part;
+  }
+  return json::value(result);
+}
+
 constexpr ValueFunction kTextFunctions[] = {
     {"least_listed", 1, 1, "The smallest integer in a string such as \"3,4,5\".", least_listed},
     {"letters", 1, 1, "The letters of a string, each as a string.", letters},
     {"lower", 1, 1, "A string in lower case.", lower},
     {"number_in", 2, 2, "The integer in a string such as \"4/8\" at an index; null if there is none.", number_in},
+    {"text", 1, kManyArguments, "These strings, joined.", text},
 };
 
 }  // namespace

@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/core/json.h"
 #include "pipeline/core/rounded.h"
 #include "pipeline/core/sleef.h"
+#include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/checkpoint/ternary.h"
 #include "stages/huggingface/map/batch_norm.h"
@@ -148,6 +150,18 @@ Result<ExpressionRef> fill(ExpressionRef, Arguments a) {
   return expressions::constant(Shape{1, {count, 1, 1, 1}}, std::vector<float>(count, value));
 }
 
+// Makes a tensor of numbers that the map computes, in the place of one that they are computed from.
+Result<ExpressionRef> numbers_instead(ExpressionRef, Arguments a) {
+  const boost::json::array* const list = a[0].if_array();
+  if (!list || list->empty()) return input_error({}, fmt::format("{} is not a list of numbers", shown(a[0])));
+  std::vector<float> values;
+  for (const boost::json::value& each : *list) {
+    BOOST_OUTCOME_TRY(values.emplace_back(), float_argument(each));
+  }
+  const Shape shape{1, {values.size(), 1, 1, 1}};
+  return expressions::constant(shape, std::move(values));
+}
+
 constexpr TensorOperation kValueOperations[] = {
     {"absolute_ids", 1, 1,
      "Add its index to every value of a small I64 tensor, and keep that type: the results must be different and "
@@ -165,6 +179,7 @@ constexpr TensorOperation kValueOperations[] = {
     {"fill", 2, 2, "Replace it with a tensor of one dimension: this many values, all equal to the number.", fill},
     {"multiply", 1, 1, "Multiply every value by a number.", multiply},
     {"negate_exp", 0, 1, "-exp of every value.", negate_exp},
+    {"numbers", 1, 1, "Replace it with a tensor of one dimension: the numbers of a list.", numbers_instead},
     {"product_of_rows", 0, 1, "The product of two rows, value by value, as a tensor of one dimension.",
      product_of_rows},
     {"resize_grid", 1, 1, "Resize a square of positions, one per row: the new side.", resize_grid},

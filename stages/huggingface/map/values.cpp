@@ -234,8 +234,11 @@ std::optional<fs::path> Facts::file(std::string_view name) const {
   return path;
 }
 
-void Facts::set_tensors(std::vector<std::string> names, TensorReader read, RowCounter rows) {
+void Facts::set_tensors(std::vector<std::string> names, TensorReader read, RowCounter rows, RowCounter columns,
+                        IntegerReader integers) {
   count_rows_ = std::move(rows);
+  count_columns_ = std::move(columns);
+  read_integers_ = std::move(integers);
   tensors_ = std::move(names);
   read_tensor_ = std::move(read);
 }
@@ -380,6 +383,18 @@ Result<CountByLayer> Facts::count_by_layer(const ValueRule& rule, std::string_vi
     BOOST_OUTCOME_TRY(result.counts.emplace_back(), as_count(each, rule, what));
   }
   return result;
+}
+
+Result<std::vector<bool>> Facts::flags(const ValueRule& rule) const {
+  BOOST_OUTCOME_TRY(const json::value value, evaluate(rule));
+  std::vector<bool> flags;
+  if (value.is_null()) return flags;
+  const json::array* const list = value.if_array();
+  if (!list)
+    return input_error((folder_ / "config.json").string(), fmt::format("{} is not a list of flags", shown(value)),
+                       fmt::format("required by the map at {}", rule.place));
+  for (const json::value& each : *list) flags.push_back(is_true(each));
+  return flags;
 }
 
 }  // namespace ggufmill::huggingface

@@ -73,17 +73,25 @@ class Facts {
   void set(std::string name, boost::json::value value, fs::path file);
   // Adds a key as if config.json contained it.
   void add_to_config(std::string_view key, boost::json::value value);
-  // Sets the checkpoint's tensors, for `has_tensor`, `layers_of`, `tensor_values`, `tensor_rows` and
-  // `zero_rows`. `read` returns the values of a small tensor that exists, or of one of its rows; `rows` returns the
-  // number of rows of a tensor.
+  // Sets the checkpoint's tensors, for `has_tensor`, `layers_of`, `tensor_values`, `tensor_integers`, `tensor_rows`,
+  // `tensor_columns` and `zero_rows`. `read` returns the values of a small tensor that exists, or of one of its rows;
+  // `rows` and `columns` return the number of rows of a tensor, and of values in each of them; `integers` returns the
+  // values of a small I64 tensor. Without the last two, their functions find no tensor.
   using TensorReader =
       std::function<Result<std::vector<float>>(const std::string& name, std::optional<std::uint64_t> row)>;
   using RowCounter = std::function<std::uint64_t(const std::string& name)>;
-  void set_tensors(std::vector<std::string> names, TensorReader read, RowCounter rows);
+  using IntegerReader = std::function<Result<std::vector<std::int64_t>>(const std::string& name)>;
+  void set_tensors(std::vector<std::string> names, TensorReader read, RowCounter rows, RowCounter columns = {},
+                   IntegerReader integers = {});
   const std::vector<std::string>& tensors() const { return tensors_; }
   std::uint64_t rows_of_tensor(const std::string& name) const { return count_rows_(name); }
   Result<std::vector<float>> values_of_tensor(const std::string& name, std::optional<std::uint64_t> row = {}) const {
     return read_tensor_(name, row);
+  }
+  // 0 and an empty list if set_tensors() was not given a function for them.
+  std::uint64_t columns_of_tensor(const std::string& name) const { return count_columns_ ? count_columns_(name) : 0; }
+  Result<std::vector<std::int64_t>> integers_of_tensor(const std::string& name) const {
+    return read_integers_ ? read_integers_(name) : std::vector<std::int64_t>();
   }
   // Sets the tokenizer's tokens, for `token_id`. `find` returns the id of a token.
   using TokenFinder = std::function<std::optional<std::uint64_t>(std::string_view text)>;
@@ -116,6 +124,9 @@ class Facts {
   Result<std::uint64_t> count(const ValueRule& rule, std::string_view what) const;
   // The same for a value that may also be a list of counts, one for each layer.
   Result<CountByLayer> count_by_layer(const ValueRule& rule, std::string_view what) const;
+  // Returns whether Python treats the elements of a list as true; empty if the value is missing. Exit code 4 if it is
+  // not a list.
+  Result<std::vector<bool>> flags(const ValueRule& rule) const;
 
  private:
   using Busy = std::set<std::string, std::less<>>;  // values of the map that are being looked up
@@ -140,7 +151,8 @@ class Facts {
   const std::map<std::string, ValueRule>& values_;
   std::vector<std::string> tensors_;
   TensorReader read_tensor_;
-  RowCounter count_rows_;
+  RowCounter count_rows_, count_columns_;
+  IntegerReader read_integers_;
   TokenFinder find_token_;
   mutable std::set<fs::path> files_read_;
 };
