@@ -133,16 +133,23 @@ std::string_view family_of(std::string_view name) {
   return name.substr(0, std::min(name.find("For"), name.find("Model")));
 }
 
-// Returns the error for a row of the table of unserved classes.
-Error unserved_error(std::span<const std::string_view> row, const std::string& where) {
-  return input_error(where, fmt::format("'{}' is {}, which is not supported", row[0], row[1]), std::string(row[2]));
+// Returns the error for a class that a row of the table of unserved classes describes.
+Error unserved_error(std::string_view name, std::span<const std::string_view> row, const std::string& where) {
+  return input_error(where, fmt::format("'{}' is {}, which is not supported", name, row[1]), std::string(row[2]));
 }
 
-// Returns the error for a class that convert_hf_to_gguf.py converts but no map serves; nullopt for any other class.
+// Returns true for the class itself, and if it ends with *, for any that begins like it, ignoring case.
+bool describes(std::string_view row_class, std::string_view checkpoint_class) {
+  if (!row_class.ends_with('*')) return row_class == checkpoint_class;
+  row_class.remove_suffix(1);
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(row_class, checkpoint_class.substr(0, row_class.size()), {}, lower, lower);
+}
+
+// Returns the error for a class that the table of unserved classes describes; nullopt for any other class.
 std::optional<Error> unserved(std::string_view checkpoint_class, const std::string& where) {
-  for (const auto& row : table_rows(unserved_class_table())) {
-    if (row[0] == checkpoint_class) return unserved_error(row, where);
-  }
+  for (const auto& row : table_rows(unserved_class_table()))
+    if (describes(row[0], checkpoint_class)) return unserved_error(checkpoint_class, row, where);
   return {};
 }
 
@@ -242,7 +249,7 @@ Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder) {
       all = is_there(name);
       files.remove_prefix(std::min(files.size(), name.size() + 1));
     }
-    if (all) return unserved_error(row, folder.string());
+    if (all) return unserved_error(row[0], row, folder.string());
   }
   return std::nullopt;
 }

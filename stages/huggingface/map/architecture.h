@@ -26,6 +26,7 @@ struct MetadataRule {
   MetadataType type = MetadataType::kUint32;
   ValueRule value;
   bool optional = false;  // if set, a missing value yields no entry instead of an error
+  bool by_member = false;  // the value is an object, each of whose members is an entry: KEY.NAME
   std::optional<ValueRule> when;
 };
 

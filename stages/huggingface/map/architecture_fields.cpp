@@ -28,10 +28,10 @@ Form<std::vector<MetadataRule>> metadata_form() {
                   .required(),
               field("type", &Rule::type, word<MetadataType>(std::move(types)),
                     "Type of the value; for lists, of their elements."),
-              field("value", &Rule::value, value_form(),
-                    "Value; an object becomes one entry for each member, with its name after the key and a dot.")
-                  .required(),
+              field("value", &Rule::value, value_form(), "Value.").required(),
               field("optional", &Rule::optional, "Allow it to be missing."),
+              field("by_member", &Rule::by_member,
+                    "The value is an object: write an entry for each member, with its name after the key and a dot."),
               when_field(&Rule::when),
           })
           .doc("Metadata entry."));

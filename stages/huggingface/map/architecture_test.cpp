@@ -98,7 +98,30 @@ TEST_CASE("a class that only convert_hf_to_gguf.py converts is refused, and the 
     ++rows;
   }
   CHECK(rows > 0);
+  CHECK(find_architecture("VLLMDecision2Model", "").error().what ==
+        "'VLLMDecision2Model' is of an architecture of llama.cpp that is too new, vllm-decision2, which is not supported");
   CHECK(find_architecture("Qwen3TTSForConditionalGeneration", "").error().help == "convert_hf_to_gguf.py converts it");
+}
+
+TEST_CASE("checkpoints that config.json does not tell apart are recognized by the files in their folder") {
+  const auto marked = [](const std::vector<std::string>& files) -> std::string {
+    const TempDir folder;
+    for (const std::string& file : files) {
+      fs::create_directories(fs::path(folder.file(file)).parent_path());
+      write_text(folder.file(file), "{}");
+    }
+    const auto found = marked_folder(folder.path());
+    if (!found) return found.error().what + "; " + found.error().help;
+    return found.value() ? found.value()->checkpoint_class + " " + found.value()->config : "";
+  };
+  CHECK(marked({"config.json"}).empty());
+  CHECK(marked({"config.json", "helper/shim.py"}) == "OpenJevModel config.json");
+  CHECK(marked({"helper/shim.py"}).empty());
+  CHECK(marked({"encoder/config.json", "julia_config.json"}) == "ModernBertDecisionModel encoder/config.json");
+  CHECK(marked({"adapter_config.json", "schema_config.json"}) ==
+        "'NimbleModel' is an adapter whose base model is not in the folder, which is not supported; "
+        "convert_hf_to_gguf.py downloads the base model and merges them");
+  CHECK(marked({"adapter_config.json"}).empty());
 }
 
 TEST_CASE("a class that is only a projector is converted as one") {

@@ -143,6 +143,12 @@ Result<json::value> element(Arguments a, const Facts&) {
   return (*from)[static_cast<std::size_t>(index)];
 }
 
+Result<json::value> last(Arguments a, const Facts&) {
+  const json::array* const list = a[0].if_array();
+  if (!list) return a[0];
+  return list->empty() ? json::value() : list->back();
+}
+
 Result<json::value> from_end(Arguments a, const Facts&) {
   if (any_missing(a)) return json::value();
   BOOST_OUTCOME_TRY(const json::array* from, array_of(a[0]));
@@ -264,6 +270,7 @@ constexpr ValueFunction kListFunctions[] = {
     {"from_index", 2, 2, "A list of this many flags: true from an index on.", from_index},
     {"indices", 1, 1, "A list of the numbers from 0 to this, exclusive.", indices},
     {"joined", 1, kManyArguments, "The elements of these lists, in one.", joined},
+    {"last", 1, 1, "The last element of a list; any other value as is.", last},
     {"leading", 2, kManyArguments, "The number of elements at the beginning of a list that are one of the others.",
      leading},
     {"length", 1, 1, "The number of elements of a list, or of members of an object.", length},

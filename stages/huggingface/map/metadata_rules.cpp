@@ -95,7 +95,7 @@ Status set_entry(const MetadataRule& rule, const Architecture& architecture, con
     into.set(name, std::move(*made));
     return ok();
   };
-  const json::object* const members = value.if_object();
+  const json::object* const members = rule.by_member ? value.if_object() : nullptr;
   if (!members) return set(key, value);
   for (const auto& member : *members) {
     BOOST_OUTCOME_TRY(set(fmt::format("{}.{}", key, std::string_view(member.key())), member.value()));

@@ -83,6 +83,20 @@ TEST_CASE("the numbers of a list of float32 may be written as integers") {
   CHECK(made("{key: a, type: float32, value: x}", R"({"x": [1, 0.5]})") == "m.a array array of 2 float32: 1, 0.5");
 }
 
+TEST_CASE("the numbers of a list of uint64 are") {
+  CHECK(made("{key: a, type: uint64, value: x}", R"({"x": [23456789012345, 1]})") ==
+        "m.a array array of 2 uint64: 23456789012345, 1");
+  CHECK(made("{key: a, type: uint64, value: x}", R"({"x": [-1]})") ==
+        "'[-1]' is not a valid list of a single type for m.a");
+}
+
+TEST_CASE("each member of an object is an entry, in its order") {
+  const std::string rule = "{key: a, type: float32, value: x, by_member: true}";
+  CHECK(made(rule, R"({"x": {"d.e": 1, "b": 0.5}})") == "m.a.d.e float32 1m.a.b float32 0.5");
+  CHECK(made(rule, R"({"x": {}})").empty());
+  CHECK(made(rule, R"({"x": {"b": "c"}})") == "'\"c\"' is not a valid float32 for m.a.b");
+}
+
 TEST_CASE("NaN is not written") {
   CHECK(made("{key: a, type: float32, value: nan}", "{}") == "'NaN' is not a valid float32 for m.a");
   CHECK(made("{key: a, type: float32, value: {list: [1, nan]}}", "{}") ==

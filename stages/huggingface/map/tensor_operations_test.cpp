@@ -75,6 +75,19 @@ const From kSame = [](auto x, auto, auto, auto) { return x; };
 
 }  // namespace
 
+TEST_CASE("a number of rows is checked") {
+  const ExpressionRef input = counted({4, 3});
+  CHECK(apply("of_rows", input, "[3]").value() == input);
+  CHECK(fault("of_rows", input, "[4]") == "it has 3 rows, expected 4");
+}
+
+TEST_CASE("numbers take the place of a tensor") {
+  CHECK(expression_values(*apply("numbers", counted({2}), "[[1, 0.5, -2]]").value()) ==
+        std::vector<float>{1, 0.5, -2});
+  CHECK(fault("numbers", counted({2}), "[[]]") == "'[]' is not a list of numbers");
+  CHECK(fault("numbers", counted({2}), "[3]") == "'3' is not a list of numbers");
+}
+
 TEST_CASE("a number of columns is checked") {
   const ExpressionRef input = counted({4, 3});
   CHECK(apply("of_columns", input, "[4]").value() == input);

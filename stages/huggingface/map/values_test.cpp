@@ -45,7 +45,11 @@ std::string found(const std::string& yaml, const std::string& config,
         if (name.ends_with(".many")) return std::vector<float>(1 << 20);
         return std::vector<float>{static_cast<float>(name[2] - '0'), 0.5f};
       },
-      [](const std::string& name) { return name.size(); });
+      [](const std::string& name) { return name.size(); }, [](const std::string& name) { return 2 * name.size(); },
+      [](const std::string& name) -> Result<std::vector<std::int64_t>> {
+        if (name.ends_with(".big")) return input_error({}, "too large");
+        return std::vector<std::int64_t>{23456789012345, -1};
+      });
   facts.set_tokens(
       [](std::string_view text) { return text == "yes" ? std::optional<std::uint64_t>(9693) : std::nullopt; });
   const auto value = facts.evaluate(rule.value(), nullptr, 7);
@@ -148,6 +152,18 @@ TEST_CASE("every value function works as documented") {
       {"{listed: [2, a, 0]}", "{}", "null"},
       {"{list: [a, 2]}", R"({"a": 1})", "[1,2]"},
       {"{log: 1}", "{}", "0E0"},
+      {"{exp: [a]}", R"({"a": [0, 1]})", "[1E0,2.718281828459045E0]"},
+      {"{exp: a}", "{}", "null"},
+      {"{smallest: [a, 2, b]}", R"({"a": 3})", "2"},
+      {"{last: a}", R"({"a": [1, 2]})", "2"},
+      {"{last: a}", R"({"a": 5})", "5"},
+      {"{last: a}", R"({"a": []})", "null"},
+      {"{text: [a, \"-\", b]}", R"({"a": "x", "b": "y"})", R"("x-y")"},
+      {"{text: [a, \"-\"]}", "{}", "null"},
+      {"{members_renamed: [a, \":\", \".\", \"+\", \"\"]}", R"({"a": {"c:3:5": 1, "d+": 2}})", R"({"c.3.5":1,"d":2})"},
+      {"{members_renamed: [a, \":\", \".\"]}", "{}", "null"},
+      {"{named_values: [a, b]}", R"({"a": ["x", "y", "z"], "b": [1, 2]})", R"({"x":1,"y":2})"},
+      {"{named_values: [a, b]}", R"({"a": ["x"]})", "null"},
       {"{lower: a}", R"({"a": "YaRN"})", "\"yarn\""},
       {"{not: a}", R"({"a": 0})", "true"},
       {"{of_length: [a, 2]}", R"({"a": [4, 5]})", "[4,5]"},
@@ -164,6 +180,11 @@ TEST_CASE("every value function works as documented") {
       {"{sum: [a, 1, 1]}", R"({"a": 7})", "9"},
       {"{sum: [a, 1]}", R"({"a": [7, null, 1.5]})", "[8,null,2.5E0]"},
       {"{product: [a, b]}", R"({"a": [2, 3], "b": [4, 5]})", "[8,15]"},
+      {"{tensor_columns: \"x.11.w\"}", "{}", "12"},
+      {"{tensor_columns: \"z\"}", "{}", "null"},
+      {"{tensor_columns: \"x.{layer}.n\"}", "{}", "[10,10]"},
+      {"{tensor_integers: \"x.1.w\"}", "{}", "[23456789012345,-1]"},
+      {"{tensor_integers: \"z\"}", "{}", "null"},
       {"{tensor_rows: \"x.11.w\"}", "{}", "6"},
       {"{tensor_rows: \"z\"}", "{}", "null"},
       {"{tensor_rows: \"x.{layer}.n\"}", "{}", "[5,5]"},
@@ -181,8 +202,8 @@ TEST_CASE("every value function works as documented") {
       {"{zero_rows: [\"x.11.w\", 5]}", "{}", "[]"},
       {"{zero_rows: [\"z\", 2]}", "{}", "null"},
   };
-  std::set<std::string_view> met{"added_token", "file_contains", "file_text", "file_value",
-                                 "pooling_type"};  // tested below
+  std::set<std::string_view> met{"added_token", "file_contains", "file_text",
+                                 "file_value",  "has_file",      "pooling_type"};  // tested below
   for (const auto& [yaml, config, value] : kExamples) {
     CAPTURE(yaml, config);
     CHECK(found(yaml, config, {}, {"x.1.w", "x.11.w", "x.y", "x.0.n", "x.1.n"}) == value);
@@ -241,6 +262,9 @@ TEST_CASE("other files of the folder can be read, and no others") {
   CHECK(value("{file_contains: [\"modules.json\", \"POOLING\"]}") == "true");
   CHECK(value("{file_contains: [\"modules.json\", \"dense\"]}") == "false");
   CHECK(value("{file_contains: [\"README.md\", \"a\"]}") == "false");
+  CHECK(value("{has_file: \"1_Pooling/config.json\"}") == "true");
+  CHECK(value("{has_file: \"1_Pooling\"}") == "false");
+  CHECK(value("{has_file: \"../a\"}") == "'\"../a\"' is not a file name");
   write_text(folder.file("modules.json"), R"([{"type": "x.Pooling", "path": "2_Pooling"}])");
   CHECK(value("{pooling_type: [1]}") == "modules.json names the folder '2_Pooling', which has no config.json");
   for (const std::string path : {"../x", "/etc"}) {
@@ -297,6 +321,11 @@ TEST_CASE("a value that cannot be computed is an error with the value and its lo
       {"{of_length: [l, 3]}", "'[1,2]' has 2 elements, expected 3"},
       {"{token_id: \"no\"}", "the tokenizer has no token 'no'"},
       {"{tensor_values: \"x.big\"}", "too large"},
+      {"{tensor_integers: \"x.big\"}", "too large"},
+      {"{text: [t, a]}", "'8' is not a string"},
+      {"{members_renamed: [t, \"a\", \"b\"]}", "'\"x\"' is not an object"},
+      {"{members_renamed: [{object: [\"a\", 1]}, \"\", \"b\"]}", "'\"\"' cannot be replaced with '\"b\"'"},
+      {"{named_values: [l, l]}", "'1' is not a name"},
       {"{zero_rows: [\"x.big\", t]}", "'\"x\"' is not a number of rows"},
       {"{tensor_values: \"{layer}.many\"}", "'{layer}.many' has more than 1048576 values"},
   };
