@@ -104,7 +104,10 @@ Result<std::vector<MappedTensor>> map_adapter(const Adapter& adapter, Architectu
       [](const std::string&) { return 0; });
   map.computed.clear();
   map.types.clear();
-  for (CheckpointRule& rule : map.tensors) rule.required = rule.early = rule.by_layer = false;
+  for (CheckpointRule& rule : map.tensors) {
+    rule.required = rule.early = rule.by_layer = false;
+    rule.required_in.reset();
+  }
   BOOST_OUTCOME_TRY(auto tensors, rename_tensors(map, facts, adapter.tensors));
   auto mapped = map_tensors(map, facts, tensors, adapter.folder);
   if (!mapped) {
