@@ -162,7 +162,8 @@ Form<TokenizerRules> tokenizer_form() {
   using Rules = TokenizerRules;
   const std::string special = "Special tokens set by the architecture.";
   return map_of<Rules>({
-      field("folder", &Rules::folder, "Folder of its files below the checkpoint's, if they are not beside config.json."),
+      field("folder", &Rules::folder,
+            "Folder of its files below the checkpoint's, if they are not beside config.json."),
       field("readers", &Rules::readers, readers_form(), "Readers to try; the first whose files exist is used."),
       field("vocabulary_size", &Rules::vocabulary_size, value_form(), "Pad the tokens to this number."),
       field("token_types", &Rules::token_types, value_form(), "Number of token types."),

@@ -99,7 +99,8 @@ TEST_CASE("a class that only convert_hf_to_gguf.py converts is refused, and the 
   }
   CHECK(rows > 0);
   CHECK(find_architecture("VLLMDecision2Model", "").error().what ==
-        "'VLLMDecision2Model' is of an architecture of llama.cpp that is too new, vllm-decision2, which is not supported");
+        "'VLLMDecision2Model' is of an architecture of llama.cpp that is too new, vllm-decision2, which is not "
+        "supported");
   CHECK(find_architecture("Qwen3TTSForConditionalGeneration", "").error().help == "convert_hf_to_gguf.py converts it");
 }
 

@@ -259,8 +259,7 @@ constexpr ValueFunction kCheckpointFunctions[] = {
      "The number of values in the rows of a tensor of this name; with {layer} in it, a list of those in all layers; "
      "null if there is none.",
      tensor_columns},
-    {"tensor_integers", 1, 1, "The values of a small I64 tensor of this name; null if there is none.",
-     tensor_integers},
+    {"tensor_integers", 1, 1, "The values of a small I64 tensor of this name; null if there is none.", tensor_integers},
     {"tensor_rows", 1, 1,
      "The number of rows of a tensor of this name; with {layer} in it, a list of those in all layers; null if there is "
      "none.",

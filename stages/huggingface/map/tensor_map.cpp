@@ -382,12 +382,12 @@ class TensorMapper {
       const bool is_there = active.layers.contains(layer);
       if (is_there == (layer < active.required_in.size() && active.required_in[layer])) continue;
       if (faults_.errors().size() < kMaxFaults)
-        add_fault(input_error(where_,
-                              fmt::format("tensor '{}' {}", from.with({layer, {}}).value_or(from.text()),
-                                          is_there ? "exists, but config.json says that its layer has none"
-                                                   : "is missing"),
-                              fmt::format("config.json says which layers have it, see {}", active.rule->place)),
-                  "");
+        add_fault(
+            input_error(where_,
+                        fmt::format("tensor '{}' {}", from.with({layer, {}}).value_or(from.text()),
+                                    is_there ? "exists, but config.json says that its layer has none" : "is missing"),
+                        fmt::format("config.json says which layers have it, see {}", active.rule->place)),
+            "");
       return;
     }
   }

@@ -225,14 +225,17 @@ TEST_CASE("a tensor is required in the layers that a list names, and in no other
   const std::string map = "tensors: [{from: 'l.{layer}', to: 'l.{layer}', required_in: has}]";
   const auto fault = [&](const std::string& has, const std::vector<std::string>& names) {
     const std::string text = mapped(map, R"({"layers": 3, "has": )" + has + "}", names);
-    return text.find("error") == std::string::npos ? "" : text.substr(text.find("tensor "), text.find('\n') - text.find("tensor "));
+    return text.find("error") == std::string::npos
+               ? ""
+               : text.substr(text.find("tensor "), text.find('\n') - text.find("tensor "));
   };
   CHECK(fault("[true, false, true]", {"l.0", "l.2"}).empty());
   CHECK(fault("[true, false, true]", {"l.0"}) == "tensor 'l.2' is missing");
   CHECK(fault("[true, false]", {"l.0", "l.1"}) == "tensor 'l.1' exists, but config.json says that its layer has none");
   CHECK(fault("[true, false]", {"l.0", "l.2"}) == "tensor 'l.2' exists, but config.json says that its layer has none");
   CHECK(fault("null", {"l.1"}).empty());
-  CHECK(mapped(map, R"({"layers": 1, "has": 3})", {}).starts_with("folder/config.json: error: '3' is not a list of flags"));
+  CHECK(mapped(map, R"({"layers": 1, "has": 3})", {})
+            .starts_with("folder/config.json: error: '3' is not a list of flags"));
 }
 
 TEST_CASE("all mismatches with the map are reported together") {

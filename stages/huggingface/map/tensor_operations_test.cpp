@@ -82,8 +82,7 @@ TEST_CASE("a number of rows is checked") {
 }
 
 TEST_CASE("numbers take the place of a tensor") {
-  CHECK(expression_values(*apply("numbers", counted({2}), "[[1, 0.5, -2]]").value()) ==
-        std::vector<float>{1, 0.5, -2});
+  CHECK(expression_values(*apply("numbers", counted({2}), "[[1, 0.5, -2]]").value()) == std::vector<float>{1, 0.5, -2});
   CHECK(fault("numbers", counted({2}), "[[]]") == "'[]' is not a list of numbers");
   CHECK(fault("numbers", counted({2}), "[3]") == "'3' is not a list of numbers");
 }
