@@ -242,11 +242,14 @@ Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder) {
     if (holds) return MarkedFolder{architecture.serves.front(), architecture.config};
   }
   for (const auto& row : table_rows(unserved_class_table())) {
-    const auto is_there = [&](std::string_view name) { return is_file((folder / name).string()); };
     bool all = !row[3].empty();
     for (std::string_view files = row[3]; all && !files.empty();) {
       const std::string_view name = files.substr(0, files.find(' '));
-      all = is_there(name);
+      const std::string path = (folder / name).string();
+      all = is_file(path);
+      if (all) {
+        BOOST_OUTCOME_TRY(open_source(path));  // a server that does not respond is an error
+      }
       files.remove_prefix(std::min(files.size(), name.size() + 1));
     }
     if (all) return unserved_error(row[0], row, folder.string());

@@ -76,9 +76,12 @@ Result<json::value> file_contains(Arguments a, const Facts& facts) {
   return json::value(false);
 }
 
+// Opens the file, so that a server that does not respond is an error: otherwise, all files would seem to be there.
 Result<json::value> has_file(Arguments a, const Facts& facts) {
   BOOST_OUTCOME_TRY(const auto path, file_in_folder(a[0], facts));
-  return json::value(path.has_value());
+  if (!path) return json::value(false);
+  BOOST_OUTCOME_TRY(open_source(path->string()));
+  return json::value(true);
 }
 
 Result<json::value> token_id(Arguments a, const Facts& facts) {
