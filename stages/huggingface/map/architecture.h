@@ -25,7 +25,7 @@ struct MetadataRule {
   std::string key;  // full key
   MetadataType type = MetadataType::kUint32;
   ValueRule value;
-  bool optional = false;  // if set, a missing value yields no entry instead of an error
+  bool optional = false;   // if set, a missing value yields no entry instead of an error
   bool by_member = false;  // the value is an object, each of whose members is an entry: KEY.NAME
   std::optional<ValueRule> when;
 };
@@ -178,7 +178,7 @@ struct Architecture {
   // Condition on the files of the folder alone. If it is true, the checkpoint has the first class in `serves`,
   // whichever class config.json names.
   std::optional<ValueRule> serves_folder_when;
-  std::string weights;                    // prefix of the weight files' names; empty: any name
+  std::string weights;  // prefix of the weight files' names; empty: any name
   // Files in the folder or below it: the tensors of A.safetensors are named A/NAME, those of A/B.safetensors also.
   std::vector<std::string> further_weights;
   std::vector<Refusal> refuses;
