@@ -9,6 +9,7 @@
 #include <set>
 
 #include "pipeline/core/text.h"
+#include "pipeline/core/upstream.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/tokenizer/tables.h"
@@ -131,8 +132,10 @@ std::string_view family_of(std::string_view name) {
 std::optional<Error> unserved(std::string_view checkpoint_class, const std::string& where) {
   for (const auto& row : table_rows(unserved_class_table())) {
     if (row[0] != checkpoint_class) continue;
-    return input_error(where, fmt::format("'{}' is {}, which is not supported", row[0], row[1]),
-                       "convert_hf_to_gguf.py converts it");
+    Error error = input_error(where, fmt::format("'{}' is {}, which is not supported", row[0], row[1]),
+                              "convert_hf_to_gguf.py converts it");
+    error.detail = fmt::format("this ggufmill follows llama.cpp {} of {}", upstream_version(), upstream_date());
+    return error;
   }
   return {};
 }
@@ -208,8 +211,10 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
   }
   std::ranges::sort(family);
   Error error = input_error(where, fmt::format("no architecture is known for '{}'", checkpoint_class));
-  error.detail = fmt::format("convert_hf_to_gguf.py does not support it either{}{}",
-                             family.empty() ? "" : "; known in the same family: ", fmt::join(family, ", "));
+  error.detail = fmt::format(
+      "convert_hf_to_gguf.py of llama.cpp {}, which this ggufmill follows, does not support it "
+      "either; a later version may{}{}",
+      upstream_version(), family.empty() ? "" : "; known in the same family: ", fmt::join(family, ", "));
   error.help =
       "start from a built-in map: `ggufmill architectures show llama > mine.yaml`, then set `architecture: "
       "./mine.yaml` in the source";
