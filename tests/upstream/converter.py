@@ -13,6 +13,9 @@ import pin
 import versions
 
 
+TOOLS = ("convert", "convert-lora")
+
+
 def specs(data, pattern):
     """[(set, file)] of all specs whose case matches."""
     found, names = [], set()
@@ -20,7 +23,7 @@ def specs(data, pattern):
     folders += [("repository", pin.ROOT / "tests/golden" / folder) for folder in ("checkpoints", "projectors")]
     for name, folder in folders:
         for path in sorted(folder.glob("*.json")):
-            if path.stem not in names and pattern.search(f"{name}/{path.stem}"):
+            if path.stem not in names and any(pattern.search(f"{tool} {name}/{path.stem}") for tool in TOOLS):
                 found.append((name, path))
             names.add(path.stem)
     return found
@@ -97,13 +100,13 @@ def keep_text(version, case, items):
     path.write_bytes(lzma.compress(json.dumps(items, ensure_ascii=False).encode(), preset=0))
 
 
-def text_of(version, case, recorded_texts):
-    """The description of an output, from this run or from the golden data; None if there is none."""
+def text_of(version, case, digest, recorded_texts):
+    """The description of an output with that digest, from a run or from the golden data; None if there is none."""
     path = text_file(version, case)
     if path.exists():
         return json.loads(lzma.decompress(path.read_bytes()))
     record = recorded_texts.get(case)
-    return gguf_text.from_record(record) if record and record.exists() else None
+    return gguf_text.from_record(record, digest) if record and record.exists() else None
 
 
 def run_all(version, python, data, type_names, pattern, table, save, say):

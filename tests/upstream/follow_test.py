@@ -131,6 +131,10 @@ class Descriptions(unittest.TestCase):
     def test_a_key_that_is_gone(self):
         self.assertEqual(self.difference([("a", 1), ("b", 2)], [("a", 1)]), "key b: gone: u32 2")
 
+    def test_all_that_differs(self):
+        one, other = ([["key", "a", "u32", n], ["tensor", f"blk.{n}.q", "F32", [1], "x"]] for n in (1, 2))
+        self.assertEqual(gguf_text.differing(one, other), ["key a: changed", "tensor blk.N.q: gone", "tensor blk.N.q: new"])
+
     def test_another_order(self):
         self.assertEqual(self.difference([("a", 1), ("b", 2)], [("b", 2), ("a", 1)]), "order, from key a")
 

@@ -5,6 +5,7 @@ import hashlib
 import json
 import lzma
 import mmap
+import re
 import struct
 
 SCALARS = {0: ("u8", "B"), 1: ("i8", "b"), 2: ("u16", "H"), 3: ("i16", "h"), 4: ("u32", "I"), 5: ("i32", "i"),
@@ -73,9 +74,13 @@ def describe(path, type_names):
     return items
 
 
-def from_record(path):
-    """The description in a recorded file (expected/*.json.xz of the golden data)."""
-    record = json.loads(lzma.open(path, "rt", encoding="utf-8").read())
+def from_record(path, digest):
+    """The description in a recorded file (expected/*.json.xz of the golden data); None if it is of another output than that
+    with the digest."""
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        record = json.load(file)
+    if record["sha256"] != digest:
+        return None
     items = []
     for name, kind, content in record["kv"]:
         if isinstance(content, dict) and "count" in content:
@@ -96,6 +101,13 @@ def brief(item):
     return f"{item[2]} {content}"[:90]
 
 
+
+
+def differing(old, new):
+    """["key NAME: new", "tensor NAME: changed", ...], layer numbers as N: all keys and tensors that differ."""
+    a, b = ({(i[0], i[1]): i for i in items} for items in (old, new))
+    found = [(k, "new" if k not in a else "gone" if k not in b else "changed") for k in {**a, **b} if a.get(k) != b.get(k)]
+    return list(dict.fromkeys(re.sub(r"\.\d+\.", ".N.", f"{kind} {name}: {how}") for (kind, name), how in found))
 
 
 def first_difference(old, new):

@@ -93,10 +93,12 @@ def run_kernels(version, python, data, pattern, table, save, say):
                               env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"})
     worker.stdin.write(json.dumps(request))
     worker.stdin.close()
-    for row, line in zip(todo, worker.stdout):
+    for count, (row, line) in enumerate(zip(todo, worker.stdout)):
         codes, decoded = line.split()
         table[kernel_case(row)] = (0, codes)
         table[kernel_case(row) + " > decoded"] = (0, decoded)
+        if count % 50 == 49:
+            save()
     if worker.wait():
         say(f"{version.name}: the kernels stopped with status {worker.returncode}: {kernel_case(todo[0])} and later cases")
     save()

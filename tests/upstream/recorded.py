@@ -54,7 +54,8 @@ def converted(data):
                 name = converter.case_name(sets[case], case, row.get("tool", "convert"), run) + " > " + row["file"]
                 table[name] = (0, row["sha256"])
                 tail = f".{number}" if len(files) > 1 else ""
-                texts[name] = folder / "expected" / f"{case}.{run}{tail}.json.xz"
+                text = folder / "expected" / f"{case}.{run}{tail}.json.xz"
+                texts[name] = text if text.exists() else texts.get(name, text)
         for row in rows(folder / "refused.tsv"):
             for run in runs.get(row["case"], []):
                 tool = run.get("tool", "convert")

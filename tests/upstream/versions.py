@@ -55,6 +55,9 @@ def find(argument, cache, say):
     if "==" not in argument:
         raise SystemExit(f"follow: {argument}: neither a folder, nor an archive, nor PACKAGE==VERSION")
     package, _, version = argument.partition("==")
+    name = build_number(version) or argument.replace("==", "-")
+    if (cache / name / "source").exists():
+        return Version(name, cache / name / "source", cache / name)
     found = sorted((cache / "download").glob(f"{package.replace('-', '_')}-{version}.tar.gz"))
     if not found:
         say(f"downloading {argument}")
@@ -68,6 +71,8 @@ def find(argument, cache, say):
 
 def named_folder(source, cache):
     """A checkout is named after its tag or commit, an unpacked package after its version."""
+    if source.parent.parent == cache.resolve():
+        return Version(source.parent.name, source, source.parent)
     name = next((build_number(p.rpartition("-")[2]) for p in reversed(source.parts) if "-" in p and
                  build_number(p.rpartition("-")[2])), None)
     if (source / ".git").exists():
