@@ -34,8 +34,8 @@ def case_name(set_name, case, tool, run):
 
 
 class Converter:
-    def __init__(self, version, python, data, type_names, say):
-        self.version, self.python, self.data, self.type_names, self.say = version, python, data, type_names, say
+    def __init__(self, version, python, data, types, say):
+        self.version, self.python, self.data, self.types, self.say = version, python, data, types, say
         self.work = version.cache / "convert"
         self.work.mkdir(exist_ok=True)
         log = open(self.work / "server.log", "w", encoding="utf-8")
@@ -83,7 +83,7 @@ class Converter:
             for file in sorted(out.rglob("*.gguf")):
                 case = f"{name} > {file.relative_to(out)}"
                 table[case] = (0, hashlib.sha256(file.read_bytes()).hexdigest())
-                keep_text(self.version, case, gguf_text.describe(file, self.type_names))
+                keep_text(self.version, case, gguf_text.describe(file, self.types))
 
     def close(self):
         self.server.stdin.close()
@@ -109,14 +109,14 @@ def text_of(version, case, digest, recorded_texts):
     return gguf_text.from_record(record, digest) if record and record.exists() else None
 
 
-def run_all(version, python, data, type_names, pattern, table, save, say):
+def run_all(version, python, data, types, pattern, table, save, say):
     """Runs what the table does not have yet."""
     messages, begin, count = {}, time.time(), 0
     done = {case.partition(" > ")[0].split(" ")[1] for case in table if case.startswith("convert")}
     todo = [(name, path) for name, path in specs(data, pattern) if f"{name}/{path.stem}" not in done]
     if not todo:
         return messages
-    converter = Converter(version, python, data, type_names, say)
+    converter = Converter(version, python, data, types, say)
     for name, path in todo:
         converter.run(name, path, table, messages)
         count += 1

@@ -79,7 +79,7 @@ def gguf(path, keys, data):
     body += text("weight") + struct.pack("<IQIQ", 1, 4, 0, 0)
     head = b"GGUF" + struct.pack("<IQQ", 3, 1, len(keys) + 1) + body
     path.write_bytes(head + b"\0" * (-len(head) % 32) + struct.pack("<4f", *data))
-    return gguf_text.describe(path, {0: "F32"})
+    return gguf_text.describe(path, {0: ("F32", 1, 4)})
 
 
 class Tables(unittest.TestCase):
@@ -141,6 +141,13 @@ class Descriptions(unittest.TestCase):
     def test_the_data_of_a_tensor(self):
         self.assertRegex(self.difference([], [], ((1, 2, 3, 4), (1, 2, 3, 5))), r"^tensor weight: F32 \[4\] \w{8} -> F32 \[4\] \w{8}$")
 
+    def test_padding_is_no_data(self):
+        one = gguf(self.path, [], (1, 2, 3, 4))
+        with self.path.open("ab") as file:
+            file.write(b"\0" * 16)
+        other = gguf_text.describe(self.path, {0: ("F32", 1, 4)})
+        self.assertEqual(one, other)
+
     def test_an_array(self):
         items = gguf(self.path, [], (1, 2, 3, 4))
         self.assertEqual((items[0][2], items[0][3]["count"], items[0][3]["first"]), ("arr[i32]", 2, [1, -1]))
@@ -175,7 +182,10 @@ class Static(unittest.TestCase):
         self.assertEqual(found["MapleForCausalLM", "projector"]["inherits"], [])
 
     def test_the_architecture_with_the_most_tensors_in_common(self):
-        self.assertEqual(static.nearest({"q", "k", "s"}, {"a": {"q"}, "b": {"q", "k"}}), ("b", 2 / 3))
+        self.assertEqual(static.nearest({"q", "k", "s"}, {"a": {"q"}, "b": {"q", "k"}}), (["b"], 2 / 3))
+
+    def test_architectures_that_are_equally_near(self):
+        self.assertEqual(static.nearest({"q"}, {"b": {"q"}, "a": {"q"}}), (["a", "b"], 1))
 
     def test_files_to_read(self):
         self.assertEqual(static.changed_files(self.old, self.new)[-1], (1, "convert_hf_to_gguf.py"))

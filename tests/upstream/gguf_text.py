@@ -4,6 +4,7 @@ of its encoded elements, with its first elements. Offsets are not part of it."""
 import hashlib
 import json
 import lzma
+import math
 import mmap
 import re
 import struct
@@ -49,8 +50,8 @@ def value(reader, kind):
         "count": count, "sha256": digest, "first": first}
 
 
-def describe(path, type_names):
-    """The description of a file; type_names: {number: name} of tensor types."""
+def describe(path, types):
+    """The description of a file; types: {number: (name, elements of a block, its bytes)} of tensor types."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         reader = Reader(data)
         reader.at = 8
@@ -68,9 +69,13 @@ def describe(path, type_names):
         start = (reader.at + alignment - 1) // alignment * alignment
         ends = sorted({info[3] for info in infos}) + [len(data) - start]
         for name, kind, shape, offset in infos:
-            end = next(e for e in ends if e > offset or e == ends[-1])
+            text, block, size = types.get(kind, (str(kind), 0, 0))
+            if block:
+                end = offset + math.prod(shape) // block * size
+            else:  # up to the next tensor
+                end = next(e for e in ends if e > offset or e == ends[-1])
             digest = hashlib.sha256(data[start + offset:start + end]).hexdigest()
-            items.append(["tensor", name, type_names.get(kind, str(kind)), shape, digest])
+            items.append(["tensor", name, text, shape, digest])
     return items
 
 

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import gguf_text
+import versions
 from converter import keep_text
 
 
@@ -34,6 +35,11 @@ def constants(source):
 
 def type_numbers(source):
     return {kind.name: kind.value for kind in constants(source).GGMLQuantizationType}
+
+
+def tensor_types(source):
+    """{number: (name, elements of a block, its bytes)}, as gguf_text.describe takes them."""
+    return {kind.value: (kind.name, *size) for kind, size in constants(source).GGML_QUANT_SIZES.items()}
 
 
 # ---- kernels ----
@@ -85,23 +91,32 @@ def run_kernels(version, python, data, pattern, table, save, say):
     for row in [r for r in todo if r["type"] not in numbers]:
         table[kernel_case(row)] = (1, "-")
     todo = [r for r in todo if r["type"] in numbers]
-    if not todo:
-        return
+    while todo:
+        todo = kernels_until_it_aborts(version, python, data, numbers, todo, table, save)
+        if todo:
+            say(f"{version.name}: aborts in {kernel_case(todo[0])}")
+            table[kernel_case(todo.pop(0))] = (-1, "-")
+    save()
+
+
+def kernels_until_it_aborts(version, python, data, numbers, todo, table, save):
+    """Adds results to the table; returns the rows that are left: none, or the one in which the library aborts and the rest."""
     request = {"library": str(version.library()), "synth": str(data / "golden/synth.py"), "numbers": numbers,
                "cases": [[r[k] for k in ("type", "distribution", "importance", "rows", "cols", "seed")] for r in todo]}
     worker = subprocess.Popen([str(python), __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                               env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"})
     worker.stdin.write(json.dumps(request))
     worker.stdin.close()
-    for count, (row, line) in enumerate(zip(todo, worker.stdout)):
+    count = 0
+    for count, (row, line) in enumerate(zip(todo, worker.stdout), 1):
         codes, decoded = line.split()
         table[kernel_case(row)] = (0, codes)
         table[kernel_case(row) + " > decoded"] = (0, decoded)
-        if count % 50 == 49:
+        if count % 50 == 0:
             save()
-    if worker.wait():
-        say(f"{version.name}: the kernels stopped with status {worker.returncode}: {kernel_case(todo[0])} and later cases")
-    save()
+    if worker.wait() > 0:  # a signal is negative
+        raise versions.Unavailable(f"the library's functions cannot be called by {python}, see above")
+    return todo[count:]
 
 
 # ---- files and plans ----
@@ -131,7 +146,7 @@ def file_case(row):
 
 
 def run_files(version, python, data, pattern, table, save, say):
-    type_names = {number: name for name, number in type_numbers(version.source).items()}
+    types = tensor_types(version.source)
     work = version.cache / "files"
     todo = {}
     for row in rows(data / "golden/files.tsv"):
@@ -159,7 +174,7 @@ def run_files(version, python, data, pattern, table, save, say):
                 table[case] = (status or 1, "-")
             for path in outputs if not status else []:
                 table[f"{case} > {path.name}"] = (0, hashlib.sha256(path.read_bytes()).hexdigest())
-                keep_text(version, f"{case} > {path.name}", gguf_text.describe(path, type_names))
+                keep_text(version, f"{case} > {path.name}", gguf_text.describe(path, types))
         save()
     shutil.rmtree(work, ignore_errors=True)
 

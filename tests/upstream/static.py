@@ -146,17 +146,14 @@ def changed_files(old, new):
 # ---- new classes and the maps nearest to them ----
 
 def maps(folder):
-    """{class in config.json: [maps]}, {map: architecture} of configs/architectures, without a YAML library: `serves` and
-    `architecture` are one line or a list in brackets."""
-    served, arch = {}, {}
+    """{class in config.json: [maps]}, [map] of configs/architectures, without a YAML library: `serves` is a list in brackets."""
+    served, names = {}, []
     for path in sorted(Path(folder).glob("*.yaml")):
-        content = path.read_text(encoding="utf-8")
-        listed = re.search(r"^serves(?:_whole)?: \[(.*?)\]", content, re.M | re.S)
+        listed = re.search(r"^serves(?:_whole)?: \[(.*?)\]", path.read_text(encoding="utf-8"), re.M | re.S)
         for name in re.findall(r"\w+", listed[1]) if listed else []:
             served.setdefault(name, []).append(path.stem)
-        named = re.search(r"^architecture: ([\w.-]+)", content, re.M)
-        arch[path.stem] = named[1] if named else path.stem
-    return served, arch
+        names.append(path.stem)
+    return served, names
 
 
 def ancestors(name, found):
@@ -175,19 +172,20 @@ def is_projector(name, found):
 
 
 def nearest(kind, known):
-    """(architecture, share) of the known one with the most tensors in common: size of the intersection over the union."""
-    scores = [(len(kind & other) / len(kind | other), name) for name, other in known.items() if kind | other]
-    share, name = max(scores, default=(0, ""), key=lambda s: (s[0], s[1]))
-    return name, share
+    """([architecture], share) of the known ones with the most tensors in common, by the size of the intersection over that of
+    the union; at most three."""
+    scores = {name: len(kind & other) / len(kind | other) for name, other in known.items() if kind | other}
+    share = max(scores.values(), default=0)
+    return sorted(name for name, score in scores.items() if score == share)[:3], share
 
 
 def new_classes(old, new, maps_folder):
     """[(class in config.json, file, "projector" or architecture, maps by inheritance, nearest architecture, share)] of
     classes that NEW serves, OLD does not, and no map serves."""
     before, after = classes(old), classes(new)
-    served, _ = maps(maps_folder)
+    served, names = maps(maps_folder)
     constants_new = constants(new)
-    known = tensors(constants(old))
+    known = {arch: kinds for arch, kinds in tensors(constants(old)).items() if arch in names}
     arch_of = {member.name: constants_new.MODEL_ARCH_NAMES[member] for member in constants_new.MODEL_ARCH}
     kinds = tensors(constants_new)
     seen = {(s, is_projector(c.name, before)) for c in before.values() for s in c.serves}
@@ -202,7 +200,7 @@ def new_classes(old, new, maps_folder):
             inherited = []
             for base in line:
                 inherited += [m for s in after[base].serves for m in served.get(s, []) if m.startswith("clip") == projector]
-            closest, share = nearest(kinds.get(arch, set()), known) if arch and not projector else ("", 0)
+            closest, share = nearest(kinds.get(arch, set()), known) if arch and not projector else ([], 0)
             found.append({"class": name, "file": each.file, "what": "projector" if projector else arch,
                           "has_map": [m for m in served.get(name, []) if m.startswith("clip") == projector],
                           "inherits": list(dict.fromkeys(inherited))[:2], "base": line[1] if len(line) > 1 else "",
