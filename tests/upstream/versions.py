@@ -21,10 +21,11 @@ class Unavailable(Exception):
 
 
 class Version:
-    """name: as in the tables; source: folder with convert_hf_to_gguf.py; cache: folder for what is made of it."""
+    """name: as in the tables; source: folder with convert_hf_to_gguf.py, None if only golden data of the version is there, in
+    the folder `recorded`; cache: folder for what is made of it."""
 
-    def __init__(self, name, source, cache):
-        self.name, self.source, self.cache = name, Path(source), Path(cache)
+    def __init__(self, name, source, cache, recorded=None):
+        self.name, self.source, self.cache, self.recorded = name, source and Path(source), Path(cache), recorded
         self.cache.mkdir(parents=True, exist_ok=True)
         self.build = self.cache / "build"
 
@@ -43,6 +44,12 @@ def build_number(text):
 
 def find(argument, cache, say):
     """The version that the user names: a folder, an archive of a source distribution, or PACKAGE==VERSION."""
+    kind, _, folder = argument.partition(":")
+    if kind == "recorded":
+        if not sorted(Path(folder).glob("*/*.tsv")):
+            raise SystemExit(f"follow: {argument}: no golden data (golden/*.tsv, hf*/*.tsv) in {folder}")
+        name = "recorded-" + Path(folder).resolve().name
+        return Version(name, None, cache / name, Path(folder))
     path = Path(argument)
     if path.is_dir():
         for source in (path, path / "llama.cpp"):
