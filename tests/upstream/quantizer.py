@@ -162,13 +162,15 @@ def run_files(version, python, data, pattern, table, save, say):
         if first:  # the model is what the quantizer makes of another
             quantize(version, work, [], first, version.cache / "files.log")
             (work / "out.gguf").rename(work / "model.gguf")
+        matrix = []
         if imatrix != "none":
+            matrix = ["--imatrix", f"imatrix.{imatrix}"]
             synth(python, data, "imatrix", spec, 70, work / f"imatrix.{imatrix}")
         for case, arguments in cases:
             for old in work.glob("out*"):
                 old.unlink()
             options, kind = split_arguments(arguments)
-            status = quantize(version, work, options, kind, version.cache / "files.log")
+            status = quantize(version, work, [*matrix, *options], kind, version.cache / "files.log")
             outputs = sorted(work.glob("out*"))
             if status or not outputs:
                 table[case] = (status or 1, "-")
