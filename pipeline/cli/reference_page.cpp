@@ -107,9 +107,10 @@ std::string pipeline_reference() {
   for (FieldSpec& field : field_named(job, "stages")->item.front().fields) field = closed(std::move(field));
   std::erase_if(field_named(job, "outputs")->item.front().fields,
                 [](const FieldSpec& field) { return is_stage(field.name); });
-  std::string page =
-      fmt::format("# Pipeline files\nPrinted by `ggufmill schema pipeline --reference`. Example: `{}`.\n\n{}",
-                  job.example, field_reference_markdown(job));
+  std::string page = fmt::format(
+      "# Pipeline files\nPrinted by `ggufmill schema pipeline --reference`. `ggufmill --version --verbose` "
+      "prints the version of llama.cpp that is meant here. Example: `{}`.\n\n{}",
+      job.example, field_reference_markdown(job));
   for (const StageSpec& stage : make_registry().stages) page += stage_section(stage);
   page += objectives_section() + exclusions_section() + families_section();
   return page + section("Files of the source `arrays`", "Format of the files that `source: {arrays: FILE.yaml}` names.",

@@ -18,6 +18,7 @@
 #include "pipeline/cli/table.h"
 #include "pipeline/core/installation.h"
 #include "pipeline/core/text.h"
+#include "pipeline/core/upstream.h"
 #include "pipeline/graph/engine.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/remote/http.h"
@@ -64,6 +65,14 @@ void add_libraries(std::vector<Row>& rows) {
   add(rows, "fmt", version_text(FMT_VERSION));
 }
 
+// What the bytes of outputs follow.
+std::string followed_versions() {
+  std::vector<Row> rows{{"llama.cpp", fmt::format("{} of {}", upstream_version(), upstream_date())}};
+  for (const UpstreamLibrary& library : upstream_libraries())
+    rows.push_back({std::string(library.name), std::string(library.version)});
+  return "\n" + render_table({{"followed"}, {"version"}}, rows);
+}
+
 // The packages whose libraries are in an archive; empty elsewhere.
 std::string bundled_packages() {
   std::ifstream file(stream_path(own_data_folder() + "/packages.tsv"));
@@ -83,8 +92,8 @@ std::string verbose_version() {
   add(rows, "program", own_program());
   add(rows, "modules", own_data_folder());
   add(rows, "certificates", remote::certificate_file());
-  return fmt::format("ggufmill {}\n\n{}{}", GGUFMILL_VERSION, render_table({{"library"}, {"version"}}, rows),
-                     bundled_packages());
+  return fmt::format("ggufmill {}\n\n{}{}{}", GGUFMILL_VERSION, render_table({{"library"}, {"version"}}, rows),
+                     followed_versions(), bundled_packages());
 }
 
 }  // namespace ggufmill

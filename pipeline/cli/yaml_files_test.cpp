@@ -61,7 +61,9 @@ std::vector<std::string> files_in(const std::string& folder) {
 TEST_CASE("the pipeline files in configs/ pass the lint") {
   const std::vector<std::string> paths = files_in("configs");
   REQUIRE_FALSE(paths.empty());
-  for (const std::string& path : paths) CHECK(faults_in_job(read_text(path), path) == kNothing);
+  for (const std::string& path : paths)
+    if (path != "configs/upstream.yaml")  // no pipeline file, see pipeline/core/CMakeLists.txt
+      CHECK(faults_in_job(read_text(path), path) == kNothing);
 }
 
 TEST_CASE("the recipes in configs/recipes pass the lint") {

@@ -12,6 +12,7 @@
 
 #include "pipeline/config/extended_files.h"
 #include "pipeline/core/text.h"
+#include "pipeline/core/upstream.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
@@ -130,7 +131,10 @@ std::string_view family_of(std::string_view name) {
 
 // Returns the error for a class that a row of the table of unserved classes describes.
 Error unserved_error(std::string_view name, std::span<const std::string_view> row, const std::string& where) {
-  return input_error(where, fmt::format("'{}' is {}, which is not supported", name, row[1]), std::string(row[2]));
+  Error error =
+      input_error(where, fmt::format("'{}' is {}, which is not supported", name, row[1]), std::string(row[2]));
+  error.detail = fmt::format("this ggufmill follows llama.cpp {} of {}", upstream_version(), upstream_date());
+  return error;
 }
 
 // Returns true for the class itself, and if it ends with *, for any that begins like it, ignoring case.
@@ -218,8 +222,10 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
   }
   std::ranges::sort(family);
   Error error = input_error(where, fmt::format("no architecture is known for '{}'", checkpoint_class));
-  error.detail = fmt::format("convert_hf_to_gguf.py does not support it either{}{}",
-                             family.empty() ? "" : "; known in the same family: ", fmt::join(family, ", "));
+  error.detail = fmt::format(
+      "convert_hf_to_gguf.py of llama.cpp {}, which this ggufmill follows, does not support it "
+      "either; a later version may{}{}",
+      upstream_version(), family.empty() ? "" : "; known in the same family: ", fmt::join(family, ", "));
   error.help =
       "start from a built-in map: `ggufmill architectures show llama > mine.yaml`, then set `architecture: "
       "./mine.yaml` in the source";

@@ -4,6 +4,7 @@
 
 #include <boost/json/parse.hpp>
 
+#include "pipeline/core/upstream.h"
 #include "stages/huggingface/tokenizer/tables.h"
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
@@ -80,11 +81,12 @@ TEST_CASE("an unknown class: known classes of its family, and how to write a map
   CHECK(error.code == ExitCode::kBadInput);
   CHECK(error.where == "m/config.json");
   CHECK(error.what == "no architecture is known for 'Qwen2ForTokenClassification'");
-  CHECK(error.detail ==
-        "convert_hf_to_gguf.py does not support it either; known in the same family: 'Qwen2ForCausalLM', 'Qwen2Model'");
+  const std::string followed = "convert_hf_to_gguf.py of llama.cpp " + std::string(upstream_version()) +
+                               ", which this ggufmill follows, does not support it either; a later version may";
+  CHECK(error.detail == followed + "; known in the same family: 'Qwen2ForCausalLM', 'Qwen2Model'");
   CHECK(error.help.find("`ggufmill architectures show llama > mine.yaml`") != std::string::npos);
   // No served class belongs to this family.
-  CHECK(find_architecture("Qwen9ForCausalLM", "").error().detail == "convert_hf_to_gguf.py does not support it either");
+  CHECK(find_architecture("Qwen9ForCausalLM", "").error().detail == followed);
 }
 
 TEST_CASE("a class that only convert_hf_to_gguf.py converts is refused, and the error describes it") {
@@ -95,6 +97,7 @@ TEST_CASE("a class that only convert_hf_to_gguf.py converts is refused, and the 
     CAPTURE(row[0]);
     REQUIRE(!found);
     CHECK(found.error().what == "'" + std::string(row[0]) + "' is " + std::string(row[1]) + ", which is not supported");
+    CHECK(found.error().detail.find("follows llama.cpp " + std::string(upstream_version())) != std::string::npos);
     ++rows;
   }
   CHECK(rows > 0);
