@@ -176,7 +176,8 @@ class Conversion {
     if (chosen_.options.fuse_qkv) {
       const std::size_t before = mapped.size();
       if (chosen_.architecture.fused_qkv) {
-        BOOST_OUTCOME_TRY(fuse_qkv(mapped));
+        BOOST_OUTCOME_TRY(const std::uint64_t layers, fusable_layers());
+        BOOST_OUTCOME_TRY(fuse_qkv(mapped, layers));
       }
       if (mapped.size() == before)
         warn(chosen_.architecture.fused_qkv
@@ -192,6 +193,14 @@ class Conversion {
       BOOST_OUTCOME_TRY(add_tensor(std::move(tensor)));
     }
     return ok();
+  }
+
+  // Returns the number of layers, from the first, whose queries, keys, and values can be fused.
+  Result<std::uint64_t> fusable_layers() const {
+    const auto& values = chosen_.architecture.values;
+    const auto limit = values.find(std::string(kFusableLayers));
+    return chosen_.facts->count(limit == values.end() ? chosen_.architecture.layers : limit->second,
+                                "the number of layers");
   }
 
   Status add_tensor(MappedTensor mapped) {

@@ -115,7 +115,7 @@ Status fuse_experts(std::vector<MappedTensor>& tensors, const Architecture& arch
   return ok();
 }
 
-Status fuse_qkv(std::vector<MappedTensor>& tensors) {
+Status fuse_qkv(std::vector<MappedTensor>& tensors, std::uint64_t count_of_layers) {
   constexpr std::string_view kParts[] = {"attn_q", "attn_k", "attn_v"};
   using Places = std::array<std::optional<std::size_t>, std::size(kParts)>;
   std::map<std::uint64_t, std::array<Places, 2>> layers;  // places of the weights, then of the biases
@@ -126,6 +126,7 @@ Status fuse_qkv(std::vector<MappedTensor>& tensors) {
     const MappedTensor& tensor = tensors[i];
     if (!tensor.is_whole || tensor.values->type->is_quantized()) continue;
     const std::uint64_t layer = layer_of(tensor.name);
+    if (layer >= count_of_layers) continue;
     for (std::size_t part = 0; part < std::size(kParts); ++part)
       for (const bool bias : {false, true})
         if (tensor.name == name_of(layer, kParts[part], bias)) layers[layer][bias][part] = i;

@@ -33,8 +33,10 @@ Status fuse_experts(std::vector<MappedTensor>& tensors, const Architecture& arch
 
 // Merges the queries, keys, and values of every layer that has all three, each made from a tensor of its own, into one
 // tensor of their rows in this order, at the position of the last of them; likewise their biases. Layers with some of
-// the biases stay as they are.
-Status fuse_qkv(std::vector<MappedTensor>& tensors);
+// the biases, and those from `layers` on, stay as they are.
+Status fuse_qkv(std::vector<MappedTensor>& tensors, std::uint64_t layers);
+// The value of a map that limits the layers; by default, all are fused.
+inline constexpr std::string_view kFusableLayers = "fusable_layers";
 
 // The inputs of the choice of a tensor's type.
 struct TensorTypes {

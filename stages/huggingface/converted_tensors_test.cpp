@@ -18,7 +18,7 @@ MappedTensor tensor(std::string name, std::uint64_t rows, float value, bool is_w
 }
 
 std::vector<std::string> names_after(std::vector<MappedTensor> tensors) {
-  REQUIRE(fuse_qkv(tensors));
+  REQUIRE(fuse_qkv(tensors, 8));
   std::vector<std::string> names;
   for (const MappedTensor& each : tensors) names.push_back(each.name);
   return names;
@@ -32,7 +32,7 @@ TEST_CASE("queries, keys, and values are joined in this order at the position of
   std::vector<MappedTensor> tensors{tensor("blk.0.attn_k.weight", 1, 2), tensor("blk.0.attn_norm.weight", 1, 9),
                                     tensor("blk.0.attn_v.weight", 1, 3), tensor("blk.0.attn_q.weight", 2, 1),
                                     tensor("output.weight", 1, 8)};
-  REQUIRE(fuse_qkv(tensors));
+  REQUIRE(fuse_qkv(tensors, 8));
   REQUIRE(tensors.size() == 3);
   CHECK(tensors[1].name == "blk.0.attn_qkv.weight");
   CHECK(tensors[2].name == "output.weight");
@@ -60,4 +60,13 @@ TEST_CASE("layers without all three, and parts of a tensor, stay as they are") {
   CHECK(names_after({tensor("blk.0.attn_q.weight", 1, 1), tensor("blk.1.attn_k.weight", 1, 1),
                      tensor("blk.0.attn_v.weight", 1, 1)})
             .size() == 3);
+}
+
+TEST_CASE("layers behind the last that can be fused stay as they are") {
+  std::vector<MappedTensor> tensors;
+  for (const char* part : {"q", "k", "v"})
+    for (const char* layer : {"7", "8"})
+      tensors.push_back(tensor(std::string("blk.") + layer + ".attn_" + part + ".weight", 1, 1));
+  CHECK(names_after(std::move(tensors)) ==
+        Names{"blk.8.attn_q.weight", "blk.8.attn_k.weight", "blk.7.attn_qkv.weight", "blk.8.attn_v.weight"});
 }

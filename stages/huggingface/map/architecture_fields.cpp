@@ -260,7 +260,8 @@ Fields<MapFile> map_fields() {
             "Whether llama.cpp supports the fused gate and up experts that the source's `fuse_gate_up_experts` "
             "creates."),
       field("fused_qkv", &Map::fused_qkv,
-            "Whether llama.cpp supports the fused queries, keys, and values that the source's `fuse_qkv` creates."),
+            "Whether llama.cpp supports the fused queries, keys, and values that the source's `fuse_qkv` creates. The "
+            "value `fusable_layers`, if there is one, is the number of layers, from the first, to which it applies."),
       field("serves", &Map::serves, texts("Class."), "Values of `architectures` in config.json that it serves."),
       field("serves_whole", &Map::serves_whole, texts("Class."),
             "Those of `serves` that apply even if config.json names another class for the text model."),
