@@ -49,11 +49,11 @@ Matching match(const Model& a, const Model& b, const Kernels& kernels) {
   for (const Tensor& tensor : a.tensors) {
     const auto found = left.find(tensor.name);
     if (found == left.end()) {
-      matching.unmatched.push_back({tensor.name, "only in A"});
+      matching.unmatched.push_back({tensor.name, std::string(kOnlyInA)});
       continue;
     }
     if (const std::string why = why_not(tensor, *found->second, kernels); !why.empty())
-      matching.unmatched.push_back({tensor.name, why});
+      matching.unmatched.push_back({tensor.name, why, true});
     else
       matching.pairs.push_back({&tensor, found->second});
     left.erase(found);

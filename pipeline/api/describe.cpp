@@ -240,7 +240,8 @@ json::object describe_verification(const Verification& verification) {
           {"tensors", verification.tensors},
           {"bytes", verification.bytes},
           {"manifest", verification.manifest},
-          {"compared", verification.compared}};
+          {"compared", verification.compared},
+          {"skipped", verification.skipped}};
 }
 
 json::object describe_findings(const std::string& path, const std::vector<gguf::Finding>& findings) {

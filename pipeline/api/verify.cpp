@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "pipeline/api/context.h"
 #include "pipeline/core/text.h"
@@ -131,15 +132,29 @@ std::string fault_of(const ReportTensor& tensor) {
   const bool is_lossless = is_kept || (tensor.type->is_f32() && !tensor.source_type->is_quantized());
   const ErrorSums& sums = tensor.sums;
   if (tensor.state == ErrorState::kNotMeasured) return is_kept ? "is kept, but its bytes differ" : "";
-  if (is_lossless && (is_kept || sums.difference != 0))
+  // Values that are not finite may be replaced: `nonfinite`.
+  if (is_lossless && (sums.difference != 0 || (is_kept && sums.not_finite == 0)))
     return fmt::format("is {}, but its values differ by up to {:.3g}",
                        is_kept ? "kept" : fmt::format("{} as F32", tensor.source_type->name), sums.largest);
-  if (sums.difference > sums.reference) return "is farther from the source than zeros would be";
+  if (!(sums.difference <= sums.reference)) return "is farther from the source than zeros would be";
   return "";
 }
 
-// Compares the tensors with those of the same name in the model they were made from. Returns how many were compared.
-Result<std::uint64_t> check_against(const Context& context, const std::string& path, const VerifyOptions& options) {
+// Returns true if the source has layers of which the file has nothing. The layers behind them have other numbers in the
+// file, so tensors of layers cannot be matched by name.
+bool has_fewer_layers(const ReportOutput& output) {
+  std::set<std::uint64_t> of_file;
+  for (const ReportTensor& tensor : output.tensors)
+    if (const auto layer = layer_of(tensor.name)) of_file.insert(*layer);
+  return std::ranges::any_of(output.unmatched, [&](const UnmatchedTensor& tensor) {
+    const auto layer = layer_of(tensor.name);
+    return !tensor.is_in_both && tensor.what == kOnlyInA && layer && !of_file.contains(*layer);
+  });
+}
+
+// Compares the tensors of a file with those of the same name in the model that it was made from.
+Status check_against(const Context& context, const std::string& path, const VerifyOptions& options,
+                     Verification& result) {
   constexpr std::size_t kMaxErrors = 20;
   ComparisonOptions how;
   how.memory = options.memory;
@@ -147,23 +162,28 @@ Result<std::uint64_t> check_against(const Context& context, const std::string& p
   how.stop = options.stop;
   BOOST_OUTCOME_TRY(const Comparison comparison, context.compare(options.against, path, how));
   const ReportOutput& output = comparison.report.outputs.front();
-  if (output.tensors.empty())
-    return usage_error(fmt::format("{} and {} have no tensor in common", path, options.against),
-                       "give the model that the file was made from; tensors are matched by name");
+  const bool skips_layers = has_fewer_layers(output);
+  const auto is_skipped = [&](const std::string& name) { return skips_layers && layer_of(name); };
   std::string list;
   std::size_t wrong = 0;
-  for (const ReportTensor& tensor : output.tensors) {
-    const std::string fault = fault_of(tensor);
-    if (fault.empty() || ++wrong > kMaxErrors) continue;
-    list += fmt::format("{}tensor {} {}", list.empty() ? "" : "\n", quoted_name(tensor.name), fault);
-  }
-  if (wrong != 0)
-    return Error{ExitCode::kVerification, path,
-                 fmt::format("{} the values of {}",
-                             wrong == 1 ? "1 tensor does not have" : fmt::format("{} tensors do not have", wrong),
-                             options.against),
-                 list, "make the file again; it is right to differ only if a stage changed these values"};
-  return output.tensors.size();
+  const auto check = [&](const std::string& name, const std::string& fault) {
+    ++result.compared;
+    if (fault.empty() || ++wrong > kMaxErrors) return;
+    list += fmt::format("{}tensor {}: {}", list.empty() ? "" : "\n", quoted_name(name), fault);
+  };
+  for (const ReportTensor& tensor : output.tensors)
+    if (!is_skipped(tensor.name)) check(tensor.name, fault_of(tensor));
+  for (const UnmatchedTensor& tensor : output.unmatched)
+    if (tensor.is_in_both && !is_skipped(tensor.name)) check(tensor.name, tensor.what);
+  if (result.compared == 0)
+    return usage_error(fmt::format("{} and {} have no tensor in common that could be compared", path, options.against),
+                       "give the model that the file was made from; tensors are matched by name");
+  result.skipped = result.tensors - std::min(result.tensors, result.compared);
+  if (wrong == 0) return ok();
+  return Error{ExitCode::kVerification, path,
+               fmt::format("{} {} not agree with {}, the source", counted(wrong, "tensor"), wrong == 1 ? "does" : "do",
+                           options.against),
+               list, "make the file again; it is right to differ only if a stage changed these values"};
 }
 
 }  // namespace
@@ -237,7 +257,7 @@ Result<Verification> Context::verify(const std::string& path, const VerifyOption
     BOOST_OUTCOME_TRY(check_sums(*manifest, manifest_path, threads_for(options.threads), options, meter));
   }
   if (!options.against.empty()) {
-    BOOST_OUTCOME_TRY(result.compared, check_against(*this, model_path, options));
+    BOOST_OUTCOME_TRY(check_against(*this, model_path, options, result));
   }
   return result;
 }

@@ -29,11 +29,10 @@ CommandSpec verify_command() {
       "manifest. If there is a manifest (`manifest: true` in a pipeline file writes one), sizes and checksums are "
       "compared as well. Exit code 4: malformed or not finite; 3: does not match the manifest. With several files, the "
       "exit code is the first that is not 0.\n\nWith --against, tensors are also compared with those of the same name "
-      "in "
-      "the model that FILE was made from: a kept tensor must have the same values, and an encoded one must be closer "
-      "to "
-      "the source than zeros would be. Tensors that stages renamed are skipped. The exit code is 3 if a tensor "
-      "differs.\n\nWith --spec, only the header is read and compared with the GGUF "
+      "in the model that FILE was made from: a kept tensor must have the same values, and an encoded one must be "
+      "closer to the source than zeros would be. Tensors that stages renamed are skipped, and if layers were pruned, "
+      "which renumbers the others, all tensors of layers. The exit code is 3 if a tensor differs.\n\nWith --spec, only "
+      "the header is read and compared with the GGUF "
       "specification: keys that an architecture needs, types and ranges of values, and names and shapes of tensors. "
       "The exit code is 3 if a rule is broken; advice alone does not count.";
   spec.examples =
@@ -49,8 +48,8 @@ CommandSpec verify_command() {
   add("threads", po::value<std::string>(), "number of threads, or auto");
   add("spec", "compare the header with the GGUF specification without reading weights");
   add("json",
-      "print one JSON object: {files, tensors, bytes, manifest, compared}; with --spec {file, findings: [{level, "
-      "where, what, "
+      "print one JSON object: {files, tensors, bytes, manifest, compared, skipped}; with --spec {file, findings: "
+      "[{level, where, what, "
       "rule}]}; for several files, a list");
   add("quiet,q", "print no progress, and nothing if all files are valid");
   add_kernel_options(spec.options);
@@ -95,9 +94,9 @@ int verify_values(const Context& context, const std::string& path, VerifyOptions
     print_note(fmt::format(
         "{}: ok: {} tensors, {}{}{}", path, result.tensors, human_bytes(result.bytes),
         result.manifest.empty() ? "; no manifest to compare with" : "; all checksums match " + result.manifest,
-        options.against.empty()
-            ? ""
-            : fmt::format("; {} compared with {}", counted(result.compared, "tensor"), options.against)));
+        options.against.empty() ? ""
+                                : fmt::format("; {} compared with {}, {} skipped", counted(result.compared, "tensor"),
+                                              options.against, result.skipped)));
   return 0;
 }
 

@@ -25,6 +25,10 @@ ExpressionRef values_of(const Tensor& tensor) {
 using PlaceKey = std::tuple<std::uint32_t, std::uint32_t, std::size_t, std::uint64_t>;
 PlaceKey key_of(const Place& place) { return {place.output, place.file, place.tensor, place.offset}; }
 
+std::string fingerprint_of(const Encoding& encoding) {
+  return encoding.importance ? encoding.importance->fingerprint : "";
+}
+
 Error wrong_step(const std::string& tensor, const std::string& what) {
   return {
       ExitCode::kInternal, "", fmt::format("tensor {}: the plan {}", quoted_name(tensor), what), "nothing was written",
@@ -45,14 +49,14 @@ StepMaker::StepMaker(std::span<const Model> source) {
 void StepMaker::add(const Tensor& tensor, const Place& place, std::uint64_t bytes, bool big_endian) {
   if (tensor.expression->bytes() == 0) return;
   const ExpressionRef values = values_of(tensor);
-  wanted_.push_back({place, bytes, tensor.name, values, tensor.type, big_endian});
   Step& step = steps_[step_of(tensor.name, values)];
   const bool encodes = values->type != tensor.type && !tensor.type->is_f32();
   const std::string weights = encodes && tensor.importance ? tensor.importance->fingerprint : "";
   const Encoder encoder = encodes ? used_encoder(tensor) : reference_encoder();
+  wanted_.push_back({place, bytes, tensor.name, values, tensor.type, big_endian, encoder, weights});
   for (Encoding& encoding : step.encodings)
     if (encoding.type == tensor.type && encoding.big_endian == big_endian && encoding.encoder == encoder &&
-        (encoding.importance ? encoding.importance->fingerprint : "") == weights)
+        fingerprint_of(encoding) == weights)
       return encoding.places.push_back(place);
   step.encodings.push_back(
       {tensor.type, weights.empty() ? nullptr : tensor.importance, {place}, big_endian, {}, encoder});
@@ -95,6 +99,8 @@ Status prove_steps(std::span<const Step> steps, std::span<const WantedPlace> wan
         if (encoding.type != its.type || encoding.big_endian != its.big_endian)
           return wrong_step(its.tensor,
                             fmt::format("would write it as {}, not as {}", encoding.type->name, its.type->name));
+        if (encoding.encoder != its.encoder || fingerprint_of(encoding) != its.importance)
+          return wrong_step(its.tensor, "would encode it with another encoder or importance");
         const Result<std::uint64_t> bytes = bytes_of(*encoding.type, step.expression->shape);
         if (!bytes || bytes.value() != its.bytes)
           return wrong_step(its.tensor, fmt::format("reserves {} bytes for it, which is not its size", its.bytes));

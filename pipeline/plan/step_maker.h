@@ -24,6 +24,8 @@ struct WantedPlace {
   ExpressionRef values;     // from which it is written; never null
   const TypeInfo* type = nullptr;
   bool big_endian = false;
+  Encoder encoder = {};    // the reference, if nothing is encoded
+  std::string importance;  // fingerprint of the importance that is used; empty: none
 };
 
 // Makes the steps of a plan: equal expressions share a step, and equal encodings of a step are merged. Not thread-safe.
@@ -51,8 +53,8 @@ class StepMaker {
 };
 
 // Checks that each wanted place is written exactly once, from the values of its own tensor (the same extents of the
-// same sources, in the same way), in its type, byte order and size, and that nothing else is written. Fails with an
-// internal error: only a bug can be the reason.
+// same sources, in the same way), in its type, byte order and size, with its encoder and importance, and that nothing
+// else is written. Fails with an internal error: only a bug can be the reason.
 Status prove_steps(std::span<const Step> steps, std::span<const WantedPlace> wanted);
 
 }  // namespace ggufmill

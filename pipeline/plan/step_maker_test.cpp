@@ -97,6 +97,12 @@ TEST_CASE("the proof finds another byte order") {
   CHECK_FALSE(norms.fault().empty());
 }
 
+TEST_CASE("the proof finds another encoder") {
+  TwoNorms norms;
+  norms.steps[0].encodings[0].encoder.gain = Gain::kRow;
+  CHECK(norms.fault() == "tensor 'a': the plan would encode it with another encoder or importance");
+}
+
 TEST_CASE("the proof finds a place of another size") {
   StepMaker maker{std::span<const Model>()};
   maker.add(norm("a", 0), place_in(0, 0), kRow + 1, false);

@@ -41,9 +41,13 @@ struct ReportFile {
 };
 
 // A tensor of a comparison that has no counterpart to compare with.
+// UnmatchedTensor::what of a tensor that only the first of two compared models has.
+inline constexpr std::string_view kOnlyInA = "only in A";
+
 struct UnmatchedTensor {
   std::string name;
-  std::string what;  // "only in A", "shape 4096 x 2 in A, 4096 x 4 in B"
+  std::string what;         // "only in A", "its shape is 4096 x 2 in A and 4096 x 4 in B"
+  bool is_in_both = false;  // with shapes or types that cannot be compared
 };
 
 struct ReportOutput {

@@ -4,8 +4,9 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
-#include <cstdlib>
+#include <charconv>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/platform/files.h"
 #include "pipeline/io/platform/filesystem.h"
+#include "pipeline/io/platform/machine.h"
 #include "pipeline/io/platform/process.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/store_scheme.h"
@@ -46,16 +48,26 @@ std::string key_of(const std::string& path) {
   return result_key(parts);
 }
 
-// Removes the folders that processes which no longer run left in `parent`: their names are `start`, the number of the
-// process, and random letters.
+// Returns the beginning of the names of folders that processes of this machine make for `path`. What follows is the
+// number of the process, "-", and random letters. Processes of other machines may still run.
+std::string unfinished_start(const fs::path& path) {
+  return fmt::format("{}.unfinished-{}-", path.filename().string(), host_name().substr(0, 40));
+}
+
+// Removes the folders that processes which no longer run left in `parent`. Their names begin with `start`.
 void remove_leftovers(const fs::path& parent, const std::string& start) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(parent, error)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(start)) continue;
-    const int owner = std::atoi(name.c_str() + start.size());
+    std::uint64_t owner = 0;
+    const char* const end = name.data() + name.size();
+    const auto [after, fault] = std::from_chars(name.data() + start.size(), end, owner);
+    const bool is_ours =
+        fault == std::errc() && after != end && *after == '-' && end - after > 1 && owner != 0 &&
+        std::all_of(after + 1, end, [](char c) { return std::isalnum(static_cast<unsigned char>(c)); });
     FileStatus info;
-    if (owner <= 0 || is_process(static_cast<std::uint64_t>(owner))) continue;
+    if (!is_ours || is_process(owner)) continue;
     if (get_status(kCurrentFolder, entry.path().string(), Links::kNoFollow, info) && info.is_folder() &&
         info.owner == own_user())
       fs::remove_all(entry.path(), error);
@@ -67,7 +79,7 @@ void remove_leftovers(const fs::path& parent, const std::string& start) {
 Result<ProgramFile> ProgramFile::create(std::string path, const std::string& ending) {
   const fs::path target(path);
   const fs::path parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
-  const std::string start = target.filename().string() + ".unfinished-";
+  const std::string start = unfinished_start(target);
   remove_leftovers(parent, start);
   BOOST_OUTCOME_TRY(std::string folder,
                     make_private_folder((parent / fmt::format("{}{}-", start, process_id())).string()));
