@@ -63,9 +63,9 @@ RequestBody body_of_text(std::string text) {
 
 std::vector<std::string> HubAction::lines(const std::vector<std::string>& own) const {
   std::vector<std::string> lines;
-  for (const auto& [name, value] : headers)
-    if (std::ranges::none_of(own, [&](const std::string& line) { return same_word(name_of(line), name); }))
-      lines.push_back(fmt::format("{}: {}", name, value));
+  for (const auto& header : headers)
+    if (std::ranges::none_of(own, [&](const std::string& line) { return same_word(name_of(line), header.first); }))
+      lines.push_back(fmt::format("{}: {}", header.first, header.second));
   return lines;
 }
 
