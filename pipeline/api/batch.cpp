@@ -9,6 +9,7 @@
 #include "pipeline/api/context.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/remote/address.h"
 #include "pipeline/plan/problems.h"
 #include "pipeline/report/json_text.h"
 #include "pipeline/report/pages.h"
@@ -220,8 +221,9 @@ std::vector<Error> failures_of(const std::vector<BatchCell>& cells) {
         while (text.ends_with('\n')) text.pop_back();
         if (!text.empty() && std::ranges::count(list, text) == 0) list.push_back(std::move(text));
       };
-      std::string of = cell.output.empty() ? fmt::format("for the outputs of {}", cell.source)
-                                           : fmt::format("for {}, of {}", cell.output, cell.source);
+      std::string of = cell.output.empty() ? fmt::format("for the outputs of {}", remote::without_secrets(cell.source))
+                                           : fmt::format("for {}, of {}", remote::without_secrets(cell.output),
+                                                         remote::without_secrets(cell.source));
       const bool is_of_cell =
           error.where.empty() && !error.detail.empty() && error.detail.find('\n') == error.detail.npos;
       if (is_of_cell) of += ": " + error.detail;
@@ -250,7 +252,7 @@ std::vector<Error> of_source(const std::vector<Error>& errors, const std::string
   if (source.empty()) return named;
   for (Error& error : named) {
     if (!error.detail.empty() && !error.detail.ends_with('\n')) error.detail += '\n';
-    error.detail += "for the outputs of " + source;
+    error.detail += "for the outputs of " + remote::without_secrets(source);
   }
   return named;
 }
