@@ -337,8 +337,8 @@ BatchReport run_batch(const Context& context, const Batch& batch, const BatchOpt
 std::string batch_json(const BatchReport& report) {
   json::array cells;
   for (const BatchCell& cell : report.cells) {
-    json::object one{{"source", text_json(cell.source)},
-                     {"output", text_json(cell.output)},
+    json::object one{{"source", text_json(remote::without_secrets(cell.source))},
+                     {"output", text_json(remote::without_secrets(cell.output))},
                      {"recipe", text_json(cell.recipe)},
                      {"state", name_of(cell.state)},
                      {"bytes", cell.bytes},
@@ -376,8 +376,8 @@ std::string rows_of(const BatchCell& cell) {
   return fmt::format(
       "<tr{}><td>{}<td class=recipe>{}<td class=number>{}<td class=number>{:.2f}<td class=number>{:.1f}"
       "<td class=\"state {}\">{}\n{}",
-      why.empty() ? "" : " class=has-why", html_text(cell.output), html_text(cell.recipe), human_bytes(cell.bytes),
-      bits_per_weight(cell), cell.seconds, style, state,
+      why.empty() ? "" : " class=has-why", html_text(remote::without_secrets(cell.output)), html_text(cell.recipe),
+      human_bytes(cell.bytes), bits_per_weight(cell), cell.seconds, style, state,
       why.empty() ? "" : fmt::format("<tr class=why><td colspan=6>{}\n", why));
 }
 
@@ -391,7 +391,8 @@ std::string batch_html(const BatchReport& report) {
   const std::string* source = nullptr;
   for (const BatchCell& cell : report.cells) {
     if (!source || *source != cell.source)
-      rows += fmt::format("<tr class=source><th colspan=6 scope=rowgroup>{}\n", html_text(cell.source));
+      rows += fmt::format("<tr class=source><th colspan=6 scope=rowgroup>{}\n",
+                          html_text(remote::without_secrets(cell.source)));
     source = &cell.source;
     rows += rows_of(cell);
   }
