@@ -28,7 +28,7 @@ class Web final : public RemoteScheme {
 Result<Address> Web::parse_address(std::string_view text) const {
   const std::string_view rest = without_scheme(text);
   const std::string_view host = rest.substr(0, rest.find('/'));
-  if (host.find('@') != host.npos)
+  if (without_secrets(text) != text.substr(0, text.find_first_of("?#")))
     return bad_address(text, "contains a user or a password",
                        "remove them: addresses are written to plans and reports");
   if (text.find('?') != text.npos)
