@@ -9,6 +9,7 @@
 #include "pipeline/api/context.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/remote/address.h"
 #include "pipeline/plan/problems.h"
 #include "pipeline/report/json_text.h"
 #include "pipeline/report/pages.h"
@@ -220,8 +221,9 @@ std::vector<Error> failures_of(const std::vector<BatchCell>& cells) {
         while (text.ends_with('\n')) text.pop_back();
         if (!text.empty() && std::ranges::count(list, text) == 0) list.push_back(std::move(text));
       };
-      std::string of = cell.output.empty() ? fmt::format("for the outputs of {}", cell.source)
-                                           : fmt::format("for {}, of {}", cell.output, cell.source);
+      std::string of = cell.output.empty() ? fmt::format("for the outputs of {}", remote::without_secrets(cell.source))
+                                           : fmt::format("for {}, of {}", remote::without_secrets(cell.output),
+                                                         remote::without_secrets(cell.source));
       const bool is_of_cell =
           error.where.empty() && !error.detail.empty() && error.detail.find('\n') == error.detail.npos;
       if (is_of_cell) of += ": " + error.detail;
@@ -250,7 +252,7 @@ std::vector<Error> of_source(const std::vector<Error>& errors, const std::string
   if (source.empty()) return named;
   for (Error& error : named) {
     if (!error.detail.empty() && !error.detail.ends_with('\n')) error.detail += '\n';
-    error.detail += "for the outputs of " + source;
+    error.detail += "for the outputs of " + remote::without_secrets(source);
   }
   return named;
 }
@@ -335,8 +337,8 @@ BatchReport run_batch(const Context& context, const Batch& batch, const BatchOpt
 std::string batch_json(const BatchReport& report) {
   json::array cells;
   for (const BatchCell& cell : report.cells) {
-    json::object one{{"source", text_json(cell.source)},
-                     {"output", text_json(cell.output)},
+    json::object one{{"source", text_json(remote::without_secrets(cell.source))},
+                     {"output", text_json(remote::without_secrets(cell.output))},
                      {"recipe", text_json(cell.recipe)},
                      {"state", name_of(cell.state)},
                      {"bytes", cell.bytes},
@@ -374,8 +376,8 @@ std::string rows_of(const BatchCell& cell) {
   return fmt::format(
       "<tr{}><td>{}<td class=recipe>{}<td class=number>{}<td class=number>{:.2f}<td class=number>{:.1f}"
       "<td class=\"state {}\">{}\n{}",
-      why.empty() ? "" : " class=has-why", html_text(cell.output), html_text(cell.recipe), human_bytes(cell.bytes),
-      bits_per_weight(cell), cell.seconds, style, state,
+      why.empty() ? "" : " class=has-why", html_text(remote::without_secrets(cell.output)), html_text(cell.recipe),
+      human_bytes(cell.bytes), bits_per_weight(cell), cell.seconds, style, state,
       why.empty() ? "" : fmt::format("<tr class=why><td colspan=6>{}\n", why));
 }
 
@@ -389,7 +391,8 @@ std::string batch_html(const BatchReport& report) {
   const std::string* source = nullptr;
   for (const BatchCell& cell : report.cells) {
     if (!source || *source != cell.source)
-      rows += fmt::format("<tr class=source><th colspan=6 scope=rowgroup>{}\n", html_text(cell.source));
+      rows += fmt::format("<tr class=source><th colspan=6 scope=rowgroup>{}\n",
+                          html_text(remote::without_secrets(cell.source)));
     source = &cell.source;
     rows += rows_of(cell);
   }

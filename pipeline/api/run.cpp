@@ -80,6 +80,13 @@ void finish(Journal& journal, const RunOptions& options, RunReport& report) {
   for (const std::string& warning : journal.warnings()) report.warnings.push_back(warning);
 }
 
+// Writes the manifests of outputs that have their final names. Their checksums are those of the bytes that can be read
+// now, so these must be the bytes that were written.
+Status add_later_manifests(const Plan& plan, const RunReport* run, Journal& journal, const std::atomic<bool>* stop) {
+  BOOST_OUTCOME_TRY(journal.check(published_files(plan), true, threads_for(plan.limits.threads), stop));
+  return add_manifests(plan, run, stop);
+}
+
 // An earlier run was killed after everything was written, while the files were being renamed to their final names.
 Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOptions& options) {
   const std::vector<StoredFile> files = stored_files(plan);
@@ -89,8 +96,7 @@ Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOption
   BOOST_OUTCOME_TRY(const StoreScheme* const scheme, find_store_scheme(files));
   BOOST_OUTCOME_TRY(scheme->finish_publishing(files, journal.half_published(), store));
   if (plan.manifest) {
-    BOOST_OUTCOME_TRY(journal.check(published_files(plan), true, threads_for(plan.limits.threads), options.stop));
-    BOOST_OUTCOME_TRY(add_manifests(plan, nullptr, options.stop));
+    BOOST_OUTCOME_TRY(add_later_manifests(plan, nullptr, journal, options.stop));
   }
   RunReport report;
   finish(journal, options, report);
@@ -209,7 +215,7 @@ Result<RunReport> run_resumably(const Plan& plan, const Kernels& kernels, const 
   if (!run) return journal->was_kept() ? with_hint(run.error(), plan, *journal) : run.error();
   BOOST_OUTCOME_TRY(manifests.publish());
   if (!has_manifests)
-    if (const Status added = add_manifests(plan, &run.value(), options.stop); !added)
+    if (const Status added = add_later_manifests(plan, &run.value(), *journal, options.stop); !added)
       return without_manifests(added.error());
   for (std::string& warning : manifests.warnings()) run.value().warnings.push_back(std::move(warning));
   finish(*journal, options, run.value());

@@ -1,5 +1,7 @@
 // The verbs that measure, and those of cluster jobs.
 
+#include <cstdlib>
+
 #include "pipeline/cli/test_program.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -53,6 +55,15 @@ TEST_CASE("a part that is done is not run again") {
   const SubmittedJob folder;
   CHECK(folder.run_part("0") == 0);
   CHECK(folder.run_part("0") == 0);
+}
+
+TEST_CASE("a variable that does not contain the number of a part is not shown, since it may be a token") {
+  const SubmittedJob folder;
+  REQUIRE(::setenv("GGUFMILL_TEST_VARIABLE", "hf_SECRET", 1) == 0);
+  const Printed printed = run_verb({"part", "--plan", folder.job(), "--part-env", "GGUFMILL_TEST_VARIABLE"});
+  CHECK(printed.exit_code == kUsage);
+  CHECK(has(printed.err, "GGUFMILL_TEST_VARIABLE does not contain the number of a part"));
+  CHECK_FALSE(has(printed.err, "SECRET"));
 }
 
 TEST_CASE("seal waits for no part that is not done unless it is asked to") {

@@ -46,7 +46,12 @@ Result<std::size_t> which_part(const po::variables_map& values) {
   if (name) {
     const char* value = std::getenv(name->c_str());
     if (!value) return usage_error(fmt::format("the environment variable {} is not set", *name), "give --part K");
-    text = value;
+    const auto part = parse_part(value);
+    // Whatever the variable holds instead may be secret.
+    if (!part)
+      return usage_error(fmt::format("the environment variable {} does not contain the number of a part", *name),
+                         "name the variable in which the engine counts, or give --part K");
+    return part;
   }
   return parse_part(*text);
 }

@@ -10,6 +10,7 @@
 #include "pipeline/cli/table.h"
 #include "pipeline/core/text.h"
 #include "pipeline/graph/profile.h"
+#include "pipeline/io/remote/address.h"
 
 namespace ggufmill {
 namespace {
@@ -206,7 +207,7 @@ int discard_batch(const Loaded& loaded, const po::variables_map& values) {
 }  // namespace
 
 void print_cell(const BatchCell& cell) {
-  const std::string path = cell.output.empty() ? cell.source : cell.output;
+  const std::string path = remote::without_secrets(cell.output.empty() ? cell.source : cell.output);
   if (cell.state == CellState::kFailed)
     print_note(fmt::format("{}  failed", path));
   else
@@ -265,7 +266,7 @@ Result<BatchOptions> batch_options(const Loaded& loaded, const po::variables_map
   options.progress = [&meter](const Plan& plan, const Progress& now) { meter.show(plan, now); };
   if (quiet) return options;
   options.begun = [](const std::string& source, std::size_t index, std::size_t count) {
-    print_note(fmt::format("[{}/{}] {}", index + 1, count, source));
+    print_note(fmt::format("[{}/{}] {}", index + 1, count, remote::without_secrets(source)));
   };
   options.ended = [&meter](const BatchCell& cell) {
     meter.finish();

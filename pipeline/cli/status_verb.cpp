@@ -13,6 +13,7 @@
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/cluster/cluster_array.h"
+#include "pipeline/io/remote/address.h"
 
 namespace ggufmill {
 namespace {
@@ -77,7 +78,7 @@ void print_status(const Planned& planned) {
                                 : *exists                  ? "exists"
                                 : sent.contains(file.path) ? "sent"
                                                            : "missing";
-      rows.push_back({file.path, is_measured(output) ? human_bytes(file.bytes) : "-", state});
+      rows.push_back({remote::without_secrets(file.path), is_measured(output) ? human_bytes(file.bytes) : "-", state});
     }
   }
   std::fputs(render_table({name_column("output"), {"size", Align::kRight}, {"state"}}, rows).c_str(), stdout);

@@ -164,10 +164,22 @@ class Sealing {
     }
     BOOST_OUTCOME_TRY(manifests.publish());
     if (plan_.manifest && !store.is_readable()) {
-      const RunReport measured = measured_by_parts();
-      BOOST_OUTCOME_TRY(add_manifests(with_inode_times(), &measured, options_.stop));
+      BOOST_OUTCOME_TRY(add_later_manifests());
     }
     return finish(marker, outcome);
+  }
+
+  // Writes the manifests of outputs that have their final names, if the bytes that can be read now are those that the
+  // parts have written.
+  Status add_later_manifests() {
+    const FileReader read = published_files(plan_);
+    if (uploads_of(plan_)) {
+      const DoneParts done_parts(job_, plan_);
+      BOOST_OUTCOME_TRY(check_units(plan_, read, records_of(done_parts), store_options_.threads, options_.stop));
+      BOOST_OUTCOME_TRY(check_frames(plan_, read, options_.stop));
+    }
+    const RunReport measured = measured_by_parts();
+    return add_manifests(with_inode_times(), &measured, options_.stop);
   }
 
   // Returns the results of the parts, as far as they were measured.
@@ -265,14 +277,19 @@ class Sealing {
     return ok();
   }
 
+  // Returns the records of all units that the parts have written.
+  std::vector<JournalText::Record> records_of(const DoneParts& done_parts) const {
+    std::vector<JournalText::Record> records;
+    for (std::size_t part = 0; part < job_.parts(); ++part)
+      if (const auto& marker = done_parts.marker(part))
+        records.insert(records.end(), marker->units.begin(), marker->units.end());
+    return records;
+  }
+
   // Compares the bytes with the checksums of the parts. For uploads, the server's tags have been compared.
   Status check(const OutputStore& store, const DoneParts& done_parts) {
     if (!store.is_readable()) return ok();
-    std::vector<JournalText::Record> records;
-    for (std::size_t part = 0; part < job_.parts(); ++part) {
-      const std::vector<JournalText::Record>& units = done_parts.marker(part)->units;
-      records.insert(records.end(), units.begin(), units.end());
-    }
+    const std::vector<JournalText::Record> records = records_of(done_parts);
     const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
       return store.read(i, at, into);
     };
@@ -311,8 +328,7 @@ class Sealing {
     BOOST_OUTCOME_TRY(const StoreScheme* const scheme, find_store_scheme(files_));
     BOOST_OUTCOME_TRY(scheme->finish_publishing(files_, ids, store_options_));
     if (plan_.manifest) {
-      const RunReport measured = measured_by_parts();
-      BOOST_OUTCOME_TRY(add_manifests(with_inode_times(), &measured, options_.stop));
+      BOOST_OUTCOME_TRY(add_later_manifests());
     }
     return finish(marker, outcome);
   }

@@ -38,11 +38,10 @@ bool SourceScheme::is_named(std::string_view scheme) const { return std::ranges:
 
 Result<const SourceScheme*> find_source_scheme(const std::string& path) {
   if (!is_address(path)) return &local_files();
-  const std::string shown = remote::without_secrets(path);
   const std::string name = path.substr(0, path.find("://"));
   for (const SourceScheme* scheme : source_schemes())
     if (scheme->is_named(name)) return scheme;
-  return remote::bad_address(shown, fmt::format("has the unknown scheme {}", quoted_name(name)),
+  return remote::bad_address(path, fmt::format("has the unknown scheme {}", quoted_name(name)),
                              name == "file" ? "write only the path" : "supported schemes: " + supported_schemes());
 }
 

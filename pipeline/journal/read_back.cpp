@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/source_path.h"
 #include "pipeline/io/threads.h"
 #include "pipeline/plan/slabs.h"
 
@@ -42,6 +43,10 @@ Result<bool> is_held(const Plan& plan, const FileReader& read, const JournalText
 }
 
 Error changed_since(const std::string& path, std::string what) {
+  if (is_address(path))
+    return {ExitCode::kIo, path, "what the server returns is not what was written", std::move(what),
+            "run the same command again to compare once more; or find out what changes the object, and write it again "
+            "with --discard and then --overwrite"};
   return {ExitCode::kIo, path, "another program changed the file while it was being written", std::move(what),
           "find out what else writes in this folder, and run the job again"};
 }

@@ -102,6 +102,22 @@ TEST_CASE("a source that fails does not stop the others, unless it is to") {
   CHECK(states_of(folder.run()) == States{kUnchanged, kUnchanged, kFailed, kFailed, kWritten, kWritten});
 }
 
+TEST_CASE("the failures of a batch name the address of a source without its password") {
+  const std::string source = "https://u:SECRET@host/a.gguf", output = "https://u:SECRET@host/b.gguf";
+  BatchCell failed{source, output};
+  failed.error = Error{ExitCode::kIo, "", "cannot be read", "", ""};
+  BatchCell unknown{source, ""};
+  unknown.error = failed.error;
+  for (const std::vector<Error>& errors : {failures_of({failed, unknown}), of_source({failed.error.value()}, source)}) {
+    REQUIRE(errors.size() == 1);
+    CHECK(errors.front().detail.find("https://...@host/a.gguf") != std::string::npos);
+    CHECK(errors.front().detail.find("SECRET") == std::string::npos);
+  }
+  const BatchReport report{{failed, unknown}};
+  CHECK(batch_json(report).find("SECRET") == std::string::npos);
+  CHECK(batch_html(report).find("SECRET") == std::string::npos);
+}
+
 TEST_CASE("an output that cannot be made does not stop the others of its source") {
   const BatchFolder folder;
   fs::create_directory(folder.path("out"));

@@ -32,15 +32,19 @@ class Faults:
     # Successes that are none, after which nothing is done: empty, page (a web page), hidden (an error with a prefix),
     # strange (an error without a code), spaced (an error after 9 MiB of spaces), cut (a result without its end).
     # wordless, foreign: done, but the answer has nothing, or a prefix and a namespace. endless: a list of parts that
-    # always has one more page; backwards: one that returns to its beginning.
+    # always has one more page; backwards: one that returns to its beginning. bare: a result without an ETag; other: one
+    # that names another object; elsewhere: done, but the answer names another object. short: an object without its last
+    # byte appears, and the answer has nothing; rotten: the object has another last byte.
     NAMES = ("500", "503", "lost", "reset", "half", "damaged", "late", "expired", "forgotten", "denied", "full", "skew",
              "nolist", "empty", "page", "hidden", "strange", "spaced", "cut", "wordless", "foreign", "endless",
-             "backwards")
+             "backwards", "bare", "other", "elsewhere", "short", "rotten")
     NO_SUCCESS = {
         "empty": b"", "page": b"<html>Please log in<br></html>", "strange": b"<Error><Message>no</Message></Error>",
         "hidden": b'<s3:Error xmlns:s3="http://s3.example/"><s3:Code>AccessDenied</s3:Code></s3:Error>',
         "spaced": b" " * (9 << 20) + b"<Error><Code>AccessDenied</Code></Error>",
-        "cut": b"<CompleteMultipartUploadResult><ETag>x"}
+        "cut": b"<CompleteMultipartUploadResult><ETag>x",
+        "bare": b"<CompleteMultipartUploadResult/>",
+        "other": b"<CompleteMultipartUploadResult><Key>other</Key><ETag>x</ETag></CompleteMultipartUploadResult>"}
 
     def __init__(self, root):
         self.path = os.path.join(root, "fault")
@@ -126,7 +130,9 @@ class BucketRequests:
 
     def reply(self, status, body=b"", headers=None):
         half = self.fault == "half"
-        if self.fault == "wordless":
+        if self.fault == "elsewhere":
+            body = re.sub(rb"<Key>[^<]*</Key>", b"<Key>other</Key>", body)
+        if self.fault in ("wordless", "short"):
             body, headers = b"", {}
         if self.fault == "foreign":
             body = re.sub(rb"<(/?)", rb"<\1s3:", body).replace(b">", b' xmlns:s3="http://s3.example/">', 1)
@@ -268,7 +274,8 @@ class BucketRequests:
             number = after + 1 if self.fault == "endless" else 1
             return self.reply(200, b"<ListPartsResult><IsTruncated>true</IsTruncated><Part><PartNumber>%d</PartNumber>"
                                    b"<ETag>x</ETag><Size>1</Size></Part></ListPartsResult>" % number)
-        body = f"<ListPartsResult><IsTruncated>{'true' if len(numbers) > most else 'false'}</IsTruncated>"
+        body = (f"<ListPartsResult><Key>{escape(upload['key'])}</Key>"
+                f"<IsTruncated>{'true' if len(numbers) > most else 'false'}</IsTruncated>")
         for number in numbers[:most]:
             etag, part = upload["parts"][number]
             body += (f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(etag, {chr(34): '&quot;'})}</ETag>"
@@ -306,8 +313,10 @@ class BucketRequests:
             pieces.append(piece)
             digests += binascii.unhexlify(etag.strip('"'))
         etag = '"%s-%d"' % (hashlib.md5(digests).hexdigest(), len(wanted))
+        if self.fault in ("short", "rotten"):
+            pieces[-1] = pieces[-1][:-1] + (b"" if self.fault == "short" else bytes([pieces[-1][-1] ^ 1]))
         self.store.put(bucket, key, pieces, etag, upload["meta"])
         del self.store.uploads[name]
         self.store.note()
-        self.reply(200, f"<CompleteMultipartUploadResult><ETag>{escape(etag)}</ETag></CompleteMultipartUploadResult>"
-                   .encode())
+        self.reply(200, f"<CompleteMultipartUploadResult><Bucket>{bucket}</Bucket><Key>{escape(key)}</Key>"
+                        f"<ETag>{escape(etag)}</ETag></CompleteMultipartUploadResult>".encode())

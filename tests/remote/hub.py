@@ -36,6 +36,7 @@ class HubRequests:
     """Mixed into the handler of server.py."""
     is_lost = False  # the answer to the request
     is_wordless = False  # the answer is a success without content
+    is_ignored = False  # the files that are asked about
     wrong = ""  # what is wrong with the answer, a key of WRONG or the name of a list that does not end
 
     def hub_upload(self):
@@ -136,8 +137,9 @@ class HubRequests:
         elif fault == "echo":
             self.json({"error": "not with " + self.headers.get("Authorization", "")}, status=403)
         self.is_wordless = fault == "wordless"
+        self.is_ignored = fault == "ignored"
         self.wrong = fault if fault in WRONG else ""
-        return bool(fault) and not self.is_lost and not self.is_wordless and not self.wrong
+        return bool(fault) and not self.is_lost and not self.is_wordless and not self.is_ignored and not self.wrong
 
     def may_write(self):
         if self.headers.get("Authorization", "").startswith("Bearer hf_"):
@@ -200,7 +202,7 @@ class HubRequests:
         for file in json.loads(self.body)["files"]:
             base64.b64decode(file["sample"], validate=True)
             large = file["size"] > REGULAR or file["path"].endswith(".gguf")
-            answer.append({"path": file["path"], "uploadMode": "lfs" if large else "regular", "shouldIgnore": False})
+            answer.append({"path": file["path"], "uploadMode": "lfs" if large else "regular", "shouldIgnore": self.is_ignored})
         self.json({"files": answer})
 
     def batch(self, name):

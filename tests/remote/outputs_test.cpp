@@ -326,7 +326,7 @@ TEST_CASE("what a server refuses is one clear error, and nothing is left") {
 TEST_CASE("a success that is not one of a bucket is an error, whichever request it answers") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const std::string kind = GENERATE("start", "part", "complete", "put");
-  const std::string fault = GENERATE("empty", "page", "hidden", "strange", "spaced", "cut");
+  const std::string fault = GENERATE("empty", "page", "hidden", "strange", "spaced", "cut", "bare", "other");
   CAPTURE(kind, fault);
   Uploads uploads;
   uploads.set_fault(fmt::format("{} 1 1000 {}", fault, kind));
@@ -340,10 +340,42 @@ TEST_CASE("a success that is not one of a bucket is an error, whichever request 
 TEST_CASE("a completion without a result counts if the object is there") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   Uploads uploads;
-  uploads.set_fault(GENERATE("wordless 1 1000 complete", "wordless 1 1000 put", "foreign 1 1000 complete"));
+  uploads.set_fault(GENERATE("wordless 1 1000 complete", "wordless 1 1000 put", "foreign 1 1000 complete",
+                             "elsewhere 1 1000 complete"));
   uploads.place().run_job(Uploads::job("s3://models/a"));
   uploads.check_same("a");
   uploads.check_clean();
+}
+
+TEST_CASE("an object with the token of the run, but another size, is not its output") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  uploads.set_fault("short 1 1000 complete");
+  const std::string job = "version: 1\nsource: {gguf: model.gguf}\noutputs: [{gguf: 's3://models/a.gguf'}]\n";
+  CHECK(has(uploads.place().run_job(job, 6), "cannot complete the upload"));
+  CHECK(fs::exists(uploads.bucket() + "/a.gguf"));
+  SECTION("nor when the run is resumed") { uploads.place().run_job(job, 2); }
+}
+
+TEST_CASE("an upload that is started for another object is an error") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  uploads.set_fault("elsewhere 1 1000 start");
+  CHECK(has(uploads.place().run_job(Uploads::job("s3://models/a"), 6), "the answer names the key 'other'"));
+  CHECK(uploads.requests("PUT", "") == 0);
+}
+
+TEST_CASE("a manifest does not vouch for bytes of the server that were not written") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  uploads.set_fault("rotten 1 1000 complete");
+  const std::string job =
+      "version: 1\nmanifest: true\nsource: {gguf: model.gguf}\noutputs: [{gguf: 's3://models/a.gguf'}]\n";
+  for (int run = 0; run < 2; ++run) {
+    CAPTURE(run);
+    CHECK(has(uploads.place().run_job(job, 6), "what the server returns is not what was written"));
+    CHECK_FALSE(fs::exists(uploads.bucket() + "/a.gguf.manifest.json"));
+  }
 }
 
 TEST_CASE("a list of parts that does not end, or returns to its beginning, ends the run") {
@@ -351,7 +383,8 @@ TEST_CASE("a list of parts that does not end, or returns to its beginning, ends 
   Uploads uploads;
   uploads.set_fault("full 3 1000 part");
   uploads.place().run_job(Uploads::job("s3://models/a"), 6);
-  uploads.set_fault(GENERATE("endless 1 100000 list", "backwards 1 100000 list", "page 1 1000 list"));
+  uploads.set_fault(
+      GENERATE("endless 1 100000 list", "backwards 1 100000 list", "page 1 1000 list", "elsewhere 1 1000 list"));
   CHECK(has(uploads.place().run_job(Uploads::job("s3://models/a"), 6), "the answer is not that of a bucket"));
   CHECK(uploads.requests("GET", "uploadId") <= 400);  // of three files; one is tried again
   CHECK(fs::is_empty(uploads.bucket()));

@@ -104,6 +104,14 @@ TEST_CASE("a card that the hub does not accept is refused before anything is sen
   CHECK(hub.commits() == 0);
 }
 
+TEST_CASE("a file that the repository ignores is an error, and nothing is committed") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  hub.set_fault("ignored 1 1000 hub");
+  CHECK(has(hub.place_.run_job(hub.job(), 6), "the hub ignores the file"));
+  CHECK(hub.commits() == 0);
+}
+
 TEST_CASE("a token that may not write is refused, and nothing is committed") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const Hub hub("other_token");

@@ -24,16 +24,22 @@ bool is_plain(char c) {
 }
 
 Error bad_address(std::string_view text, std::string_view why, std::string_view help) {
-  return usage_error(fmt::format("the address {} {}", quoted_name(text), why), std::string(help));
+  return usage_error(fmt::format("the address {} {}", quoted_name(without_secrets(text)), why), std::string(help));
 }
 
 std::string without_secrets(std::string_view text) {
-  text = text.substr(0, text.find_first_of("?#"));
-  const std::size_t begin = text.find("://") + 3;
-  const std::string_view authority = text.substr(begin, text.find('/', begin) - begin);
-  const std::size_t user = authority.rfind('@');
-  if (user == authority.npos) return std::string(text);
-  return fmt::format("{}...{}", text.substr(0, begin), text.substr(begin + user));
+  const std::size_t scheme = text.find("://");
+  if (scheme == text.npos) return std::string(text);
+  const std::string_view start = text.substr(0, scheme + 3);
+  std::string_view rest = text.substr(start.size());
+  const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
+  const std::string_view after_colon = authority.substr(std::min(authority.size(), authority.find(':')));
+  // What is no port may be the beginning of a password, in which any character can follow.
+  const bool is_port = authority.starts_with('[') || after_colon.find_first_not_of(":0123456789") == after_colon.npos;
+  const std::size_t user = is_port ? authority.rfind('@') : rest.rfind('@');
+  const std::string_view masked = user == rest.npos ? "" : "...";
+  if (user != rest.npos) rest.remove_prefix(user);
+  return fmt::format("{}{}{}", start, masked, rest.substr(0, rest.find_first_of("?#")));
 }
 
 std::string_view without_scheme(std::string_view text) {

@@ -29,9 +29,10 @@ struct Address {
 
 inline constexpr std::size_t kMaxAddressLength = 4096;  // bytes
 
-// Returns the address as it may be printed: without user, password and query, which may be secret.
+// Returns an address, or a path, as it may be printed: an address without user, password and query, which may be
+// secret. A path and the revision in an address of the hub stay.
 std::string without_secrets(std::string_view text);
-// Error (exit code 2): "the address '...' has a fragment".
+// Error (exit code 2): "the address '...' has a fragment". Shows `text` without_secrets().
 Error bad_address(std::string_view text, std::string_view why, std::string_view help);
 // Returns the text without white space at its ends, as a view into it.
 std::string_view trimmed(std::string_view text);

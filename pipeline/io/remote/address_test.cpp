@@ -59,7 +59,9 @@ TEST_CASE("addresses are parsed and shown in a form that parses again") {
 TEST_CASE("invalid addresses and addresses with secrets are refused without showing the secret") {
   for (const std::string_view text :
        {"https://user:SECRET@host/a.gguf", "https://SECRET@host/a.gguf", "https://host/a.gguf?token=SECRET",
-        "https://host/a.gguf#SECRET", "ftp://user:SECRET@host/a"}) {
+        "https://host/a.gguf#SECRET", "ftp://user:SECRET@host/a", "hf://user:SECRET@org/name",
+        "s3://user:SECRET@bucket/a", "hf://org:SECRET@x@y/name", "https://user:SECRET/x@host/a",
+        "https://user:a?SECRET@host/a", "https://user:a#SECRET@host/a"}) {
     const auto address = parse_address(text);
     REQUIRE_FALSE(address);
     CHECK(address.error().code == ExitCode::kUsage);
@@ -92,6 +94,14 @@ TEST_CASE("invalid addresses and addresses with secrets are refused without show
     CHECK_FALSE(parse_address(text));
   }
   CHECK_FALSE(parse_address("https://host/" + std::string(5000, 'a')));
+}
+
+TEST_CASE("an address is shown without what may be secret, and a path as it is") {
+  CHECK(without_secrets("out/a?b@c.gguf") == "out/a?b@c.gguf");
+  CHECK(without_secrets("hf://org/name@main/a.gguf") == "hf://org/name@main/a.gguf");
+  CHECK(without_secrets("https://host:80/a@b") == "https://host:80/a@b");
+  CHECK(without_secrets("https://[::1]:80/a@b") == "https://[::1]:80/a@b");
+  CHECK(without_secrets("https://u:p@host/a?k=v") == "https://...@host/a");
 }
 
 TEST_CASE("the origin of a URL has its port") {

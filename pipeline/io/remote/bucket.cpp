@@ -132,6 +132,33 @@ bool is_one_of(std::string_view code, std::initializer_list<std::string_view> co
   return std::ranges::count(codes, code) != 0;
 }
 
+// Returns the size of an object, from the answer to a request for its first byte; nullopt if the server does not say.
+std::optional<std::uint64_t> size_of(const Answer& answer) {
+  const std::string_view range = answer.header("content-range");
+  if (answer.status == 416 && range.empty()) return 0;  // the object has no first byte
+  const std::string_view size = answer.status == 200 ? answer.header("content-length")
+                                                     : range.substr(std::min(range.size(), range.rfind('/') + 1));
+  const auto number = number_of<std::uint64_t>(size);
+  return number != 0 || size == "0" ? std::optional(number) : std::nullopt;
+}
+
+// Returns what a document names instead of the bucket, the key or the upload of the request; empty: nothing. Documents
+// need not name them.
+std::string other_name(const XmlElement& document, const Address& address, std::string_view upload) {
+  const std::string_view bucket = trimmed(document.text_of("Bucket")), key = trimmed(document.text_of("Key")),
+                         id = trimmed(document.text_of("UploadId"));
+  const auto other = [](std::string_view what, std::string_view name) {
+    return fmt::format("the answer names the {} {}", what, quoted_answer(name));
+  };
+  // Ceph writes TENANT:BUCKET. For the alias of an access point, S3 names the bucket behind it.
+  if (!bucket.empty() && bucket != address.place && !bucket.ends_with(":" + address.place) &&
+      !address.place.ends_with("-s3alias"))
+    return other("bucket", bucket);
+  if (!key.empty() && key != trimmed(address.path) && key != percent_encoded(address.path)) return other("key", key);
+  if (!id.empty() && !upload.empty() && id != upload) return other("upload", id);
+  return {};
+}
+
 // Returns true for an error that an earlier attempt, which succeeded, may have caused.
 bool is_unsure(long status) { return status == 404 || status == 409 || status == 412; }
 
@@ -163,7 +190,8 @@ struct Bucket::Call {
   const RequestBody* body = nullptr;
   // The root of the document that a success consists of; empty: a success has no document.
   std::string_view result{};
-  bool has_etag = false;         // a success has an ETag
+  std::string upload{};          // that the document must name, if it names one; empty: any
+  bool has_etag = false;         // a success has an ETag, in its document or else in a header
   bool is_download = false;      // a success is the object, or a range of it
   bool is_about_bucket = false;  // not about the object
   bool is_once = false;          // as in Request
@@ -176,6 +204,7 @@ struct Bucket::Reply {
   std::optional<XmlElement> document{};  // the body, if it is XML
   std::string code{};                    // S3's error code; empty: none
   bool is_expected = false;              // as Call says that a success is
+  std::string flaw{};                    // of a document that has the right root; empty: none
   unsigned attempts = 1;
 
   bool is_answered() const { return answer.outcome == Answer::Outcome::kAnswered; }
@@ -183,7 +212,7 @@ struct Bucket::Reply {
   // A status alone is no success: whatever stands between may answer 200, and a bucket answers 200 before it knows the
   // result of a request that takes long.
   bool is_ok() const { return has_success_status() && is_expected; }
-  void read_body(const Call& call);
+  void read_body(const Call& call, const Address& address);
   // A reply to a request that may be repeated.
   bool may_pass() const {
     if (!is_answered()) return remote::may_pass(answer);
@@ -195,7 +224,7 @@ struct Bucket::Reply {
   }
 };
 
-void Bucket::Reply::read_body(const Call& call) {
+void Bucket::Reply::read_body(const Call& call, const Address& address) {
   if (has_success_status() && call.is_download) {
     is_expected = answer.status == 200 || answer.status == 206;
     return;
@@ -205,8 +234,16 @@ void Bucket::Reply::read_body(const Call& call) {
                                   : document->name == "Error" ? &*document
                                                               : document->child("Error");
   if (error) code = plain_code(error->text_of("Code"));
-  if (error || (call.has_etag && !is_usable_name(answer.header("etag")))) return;
-  is_expected = call.result.empty() ? trimmed(text).empty() : document && document->name == call.result;
+  if (error) return;
+  if (call.result.empty()) {
+    is_expected = trimmed(text).empty() && (!call.has_etag || is_usable_name(answer.header("etag")));
+    return;
+  }
+  if (!document || document->name != call.result) return;
+  flaw = other_name(*document, address, call.upload);
+  if (flaw.empty() && call.has_etag && !is_usable_name(trimmed(document->text_of("ETag"))))
+    flaw = "the answer has no valid ETag";
+  is_expected = flaw.empty();
 }
 
 Result<Bucket> Bucket::open(const std::string& path) {
@@ -238,7 +275,7 @@ Bucket::Reply Bucket::ask_once(const Call& call, const Settings& settings) const
   reply.answer = send(request, take);
   if (!reply.is_answered()) return reply;
   if (const std::string date(reply.answer.header("date")); !date.empty()) *server_time_ = seconds_of_http_date(date);
-  reply.read_body(call);
+  reply.read_body(call, address_);
   return reply;
 }
 
@@ -262,6 +299,7 @@ Result<Bucket::Reply> Bucket::ask(const Call& call, const Settings& settings) co
 }
 
 Error Bucket::malformed(const Call& call, const Reply& reply, std::string why) const {
+  if (why.empty()) why = reply.flaw;
   const std::string expected = !call.result.empty() ? fmt::format("a complete <{}>", call.result)
                                : call.has_etag      ? "an ETag and no content"
                                : call.is_download   ? "the object"
@@ -335,6 +373,7 @@ Result<std::optional<StoredObject>> Bucket::find(const Settings& settings) const
   StoredObject found;
   found.etag = answer.header("etag");
   found.token = ObjectToken::parse(answer.header(kTokenHeader));
+  found.bytes = size_of(answer);
   found.modified = answer.modified;
   return std::optional(found);
 }
@@ -374,7 +413,8 @@ Result<std::optional<std::vector<StoredPart>>> Bucket::list_parts(const std::str
     const Call call{
         .what = "cannot list the parts of the upload",
         .query = fmt::format("max-parts=1000&part-number-marker={}&uploadId={}", after, query_encoded(upload)),
-        .result = "ListPartsResult"};
+        .result = "ListPartsResult",
+        .upload = upload};
     BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
     if (reply.is_answered() && reply.answer.status == 404 && reply.code != "NoSuchBucket") return std::nullopt;
     if (!reply.is_ok()) return refused(call, reply);
@@ -397,7 +437,8 @@ Result<std::optional<std::vector<StoredPart>>> Bucket::list_parts(const std::str
 }
 
 // Sends the request that makes the object visible.
-Status Bucket::send_last(Call call, const ObjectToken& token, bool overwrite, const Settings& settings) const {
+Status Bucket::send_last(Call call, const ObjectToken& token, std::uint64_t bytes, bool overwrite,
+                         const Settings& settings) const {
   if (!overwrite) call.headers.emplace_back("If-None-Match: *");
   BOOST_OUTCOME_TRY(Reply reply, ask(call, settings));
   if (!overwrite && (reply.answer.status == 501 || reply.code == "NotImplemented")) {
@@ -405,9 +446,9 @@ Status Bucket::send_last(Call call, const ObjectToken& token, bool overwrite, co
     BOOST_OUTCOME_TRY(reply, ask(call, settings));
   }
   if (reply.is_ok()) return ok();
-  // This attempt, or an earlier one whose answer was lost, may have succeeded: the object shows it by its token.
+  // This attempt, or an earlier one whose answer was lost, may have succeeded: the object shows it.
   if (reply.has_success_status() || (reply.is_answered() && is_unsure(reply.answer.status)))
-    if (const auto there = find(settings); there && there.value() && there.value()->token == token) return ok();
+    if (const auto there = find(settings); there && there.value() && there.value()->is(token, bytes)) return ok();
   if (reply.answer.status == 412) {
     Error error = target_exists(address_.text);
     error.detail = "another program wrote it during the run";
@@ -417,7 +458,7 @@ Status Bucket::send_last(Call call, const ObjectToken& token, bool overwrite, co
 }
 
 Status Bucket::complete(const std::string& upload, std::span<const std::string> etags, const ObjectToken& token,
-                        bool overwrite, const Settings& settings) const {
+                        std::uint64_t bytes, bool overwrite, const Settings& settings) const {
   std::string xml = "<CompleteMultipartUpload>";
   for (std::size_t i = 0; i < etags.size(); ++i)
     xml += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag></Part>", i + 1, escaped(etags[i]));
@@ -429,8 +470,9 @@ Status Bucket::complete(const std::string& upload, std::span<const std::string> 
                     .headers = {},
                     .body = &body,
                     .result = "CompleteMultipartUploadResult",
+                    .has_etag = true,
                     .stall = kCompletionStall},
-                   token, overwrite, settings);
+                   token, bytes, overwrite, settings);
 }
 
 Status Bucket::put(std::string_view text, const ObjectToken& token, bool overwrite, const Settings& settings) const {
@@ -440,7 +482,7 @@ Status Bucket::put(std::string_view text, const ObjectToken& token, bool overwri
                     .headers = {fmt::format("{}: {}", kTokenHeader, token.text()), "Content-MD5: " + md5_of(text)},
                     .body = &body,
                     .has_etag = true},
-                   token, overwrite, settings);
+                   token, text.size(), overwrite, settings);
 }
 
 Status Bucket::abort(const std::string& upload, const Settings& settings) const {

@@ -41,14 +41,21 @@ struct StoredPart {
 // An object as a bucket describes it.
 struct StoredObject {
   std::string etag;
-  std::optional<ObjectToken> token;  // none: it was not written by ggufmill
-  std::int64_t modified = 0;         // seconds since 1970; 0: unknown
+  std::optional<ObjectToken> token;    // none: it was not written by ggufmill
+  std::optional<std::uint64_t> bytes;  // none: the server does not say
+  std::int64_t modified = 0;           // seconds since 1970; 0: unknown
+
+  // Returns true if it is the complete object that a run writes with this token. Metadata alone prove nothing about the
+  // content.
+  bool is(const ObjectToken& its_token, std::uint64_t its_bytes) const {
+    return token == its_token && bytes == its_bytes;
+  }
 };
 
 // The place of an object that exists or is to be written. Every request is repeated after temporary failures, like
 // those for sources; exit code 75 after the last attempt. A success counts only with the document, or the ETag, that S3
-// sends with it. Permanent failures: exit code 2 if the object exists and may
-// not be replaced, else 6. Thread-safe.
+// sends with it, and a document only if it does not name another object. Permanent failures: exit code 2 if the object
+// exists and may not be replaced, else 6. Thread-safe.
 class Bucket {
  public:
   // Exit code 2 if `path` is not an address of an object, if credentials or settings are malformed, or if the program
@@ -77,10 +84,10 @@ class Bucket {
                                const std::string& md5, const Settings& settings) const;
   // Returns nullopt if the upload does not exist. The numbers are from 1 to kMaxParts, and ascend.
   Result<std::optional<std::vector<StoredPart>>> list_parts(const std::string& upload, const Settings& settings) const;
-  // Makes the object visible. If the answer is not a clear success, the object's token decides. `etags` has those of
-  // all parts, in order.
+  // Makes the object of `bytes` bytes visible. If the answer is not a clear success, one that names this object and its
+  // ETag, the object that is there decides (StoredObject::is). `etags` has those of all parts, in order.
   Status complete(const std::string& upload, std::span<const std::string> etags, const ObjectToken& token,
-                  bool overwrite, const Settings& settings) const;
+                  std::uint64_t bytes, bool overwrite, const Settings& settings) const;
   // Uploads a whole object in one request; otherwise like complete().
   Status put(std::string_view text, const ObjectToken& token, bool overwrite, const Settings& settings) const;
   // Removes an upload and its parts; not an error if it does not exist.
@@ -101,7 +108,8 @@ class Bucket {
   Error refused(const Call& call, const Reply& reply) const;
   // `why` says what is wrong with the document; empty: it is another one, or missing.
   Error malformed(const Call& call, const Reply& reply, std::string why = {}) const;
-  Status send_last(Call call, const ObjectToken& token, bool overwrite, const Settings& settings) const;
+  Status send_last(Call call, const ObjectToken& token, std::uint64_t bytes, bool overwrite,
+                   const Settings& settings) const;
 
   Address address_;
   Access access_;

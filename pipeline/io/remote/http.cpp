@@ -13,7 +13,9 @@
 
 #include "pipeline/core/digest.h"
 #include "pipeline/core/installation.h"
+#include "pipeline/core/text.h"
 #include "pipeline/io/platform/files.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/remote/address.h"
 #include "pipeline/io/remote/credentials.h"
 #include "pipeline/io/remote/header.h"
@@ -260,7 +262,14 @@ void set_method(CURL* handle, Exchange& exchange) {
 
 // Returns why a request may not be sent; empty if it may.
 std::string why_refused(const Request& request) {
-  if (!place_of_url(request.url)) return "the address is not a complete URL";
+  const auto place = place_of_url(request.url);
+  if (!place) return "the address is not a complete URL";
+  if (place->scheme == "https") {  // libcurl would wait for the other end of a pipe
+    const std::string file = environment({"CURL_CA_BUNDLE", "SSL_CERT_FILE"});
+    std::error_code error;
+    if (!file.empty() && fs::exists(file, error) && !fs::is_regular_file(file, error))
+      return fmt::format("the certificates in {} are not a regular file", quoted_name(file));
+  }
   for (const std::string& header : request.headers)
     if (std::string why = why_not_sent(std::string_view(header)); !why.empty()) return why;
   return "";
@@ -270,8 +279,9 @@ std::string why_refused(const Request& request) {
 bool is_token_in_clear(const Request& request) {
   const auto place = place_of_url(request.url);
   return place && place->scheme == "http" && is_this_machine(*place) &&
-         std::ranges::any_of(request.headers,
-                             [](const std::string& header) { return header.starts_with("Authorization:"); });
+         std::ranges::any_of(request.headers, [](const std::string& header) {
+           return same_word(std::string_view(header).substr(0, header.find(':')), "Authorization");
+         });
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 #include <deque>
-#include <fstream>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -64,28 +63,24 @@ bool is_private(const std::string& url) {
   return place && (place->scheme == "https" || (place->scheme == "http" && is_this_machine(*place)));
 }
 
+constexpr const char* kTokenPathVariable = "HF_TOKEN_PATH";
+
 // Returns the path of the file that `hf auth login` writes.
 std::string token_file() {
-  if (std::string path = environment("HF_TOKEN_PATH"); !path.empty()) return path;
+  if (std::string path = environment(kTokenPathVariable); !path.empty()) return path;
   if (const std::string home = environment("HF_HOME"); !home.empty()) return home + "/token";
   if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty()) return cache + "/huggingface/token";
   const std::string home = home_folder();
   return home.empty() ? "" : home + "/.cache/huggingface/token";
 }
 
-std::string first_line(const std::string& path) {
-  std::ifstream file(stream_path(path));
-  std::string line(kMaxSecretLength, '\0');
-  file.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  return std::string(trimmed(std::string_view(line).substr(0, line.find('\n'))));
-}
-
 Result<std::string> hub_token() {
   if (std::string token(trimmed(environment({kHubTokenVariable, kOldHubTokenVariable}))); !token.empty())
     return checked_secret(std::move(token), "HF_TOKEN");
   const std::string file = token_file();
-  return checked_secret(first_line(file), fmt::format("'{}'", file));
+  BOOST_OUTCOME_TRY(const std::string text, text_of_file(file, kTokenPathVariable));
+  return checked_secret(std::string(trimmed(std::string_view(text).substr(0, text.find('\n')))),
+                        fmt::format("'{}'", file));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 #include <charconv>
 #include <map>
+#include <set>
 
 #include "pipeline/core/digest.h"
 #include "pipeline/core/json.h"
@@ -161,15 +162,22 @@ class Upload {
         const json::value answer,
         client_.post(client_.api("preupload"), json::serialize(json::object{{"files", std::move(described)}})));
     std::map<std::string, std::string, std::less<>> modes;
+    std::set<std::string, std::less<>> is_ignored;
     if (const json::array* each = json_array(answer, "files"))
       for (const json::value& one : *each)
-        if (const auto name = json_string(one, "path"), mode = json_string(one, "uploadMode"); name && mode)
+        if (const auto name = json_string(one, "path"), mode = json_string(one, "uploadMode"); name && mode) {
           modes[std::string(*name)] = *mode;
+          const json::value* const ignored = json_member(one, "shouldIgnore");
+          if (ignored && (!ignored->is_bool() || ignored->get_bool())) is_ignored.insert(std::string(*name));
+        }
     for (const HubFile* file : files) {
       if (file->is_sent) continue;
       const auto mode = modes.find(file->name);
       if (mode == modes.end() || (mode->second != "lfs" && mode->second != "regular"))
         return client_.not_understood(fmt::format("how to send {}", quoted_name(file->name)));
+      if (is_ignored.contains(file->name))
+        return Error{ExitCode::kIo, file->path, "the hub ignores the file", "a .gitignore of the repository names it",
+                     "change the .gitignore of the repository, or the name of the file"};
       const bool is_large = mode->second == "lfs" || file->bytes > kMostRegular;
       (is_large ? large : small).push_back(file);
     }

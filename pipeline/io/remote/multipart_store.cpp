@@ -450,10 +450,11 @@ Status MultipartStore::leave() {
 Status MultipartStore::publish() {
   Settings settings = settings_;
   if (!overwrite_)
-    for (const Target& target : targets_) {
+    for (std::size_t file = 0; file < files_.size(); ++file) {
+      const Target& target = targets_[file];
       const auto there = target.bucket.find(settings);
       if (!there && !Bucket::is_unreadable(there.error())) return there.error();
-      if (there && there.value() && there.value()->token != target.token) {
+      if (there && there.value() && !there.value()->is(target.token, files_[file].bytes)) {
         Error error = target_exists(target.bucket.path());
         error.detail = "another program wrote it during the run";
         return error;
@@ -464,7 +465,8 @@ Status MultipartStore::publish() {
     Target& target = targets_[file];
     const Status status = target.upload.empty()
                               ? target.bucket.put(files_[file].header, target.token, overwrite_, settings)
-                              : target.bucket.complete(target.upload, etags_[file], target.token, overwrite_, settings);
+                              : target.bucket.complete(target.upload, etags_[file], target.token, files_[file].bytes,
+                                                       overwrite_, settings);
     if (status) {
       visible.push_back(quoted_name(target.bucket.path()));
       is_published_ = true;  // from here on, a failed run is completed by the next

@@ -21,7 +21,7 @@ Result<Address> readable(const RemoteScheme& scheme, const std::string& text) {
 
 Result<Address> RemoteScheme::parse(std::string_view text) const {
   if (text.size() > kMaxAddressLength)
-    return bad_address(without_secrets(text), fmt::format("is longer than {} bytes", kMaxAddressLength), "");
+    return bad_address(text, fmt::format("is longer than {} bytes", kMaxAddressLength), "");
   return parse_address(text);
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <map>
 
 #include "pipeline/core/text.h"
@@ -15,15 +14,15 @@
 namespace ggufmill::remote {
 namespace {
 
-// Returns the values of one section of an AWS configuration file ("[default]", "key = value").
-std::map<std::string, std::string> section_of(const std::string& path, std::string_view section) {
+constexpr const char *kConfigVariable = "AWS_CONFIG_FILE", *kCredentialsVariable = "AWS_SHARED_CREDENTIALS_FILE";
+
+// Returns the values of one section of the text of an AWS configuration file ("[default]", "key = value").
+std::map<std::string, std::string> section_of(std::string_view text, std::string_view section) {
   std::map<std::string, std::string> values;
-  std::ifstream file(stream_path(path));
   bool is_inside = false;
-  file.exceptions(std::ios::badbit);  // propagates std::bad_alloc
-  std::size_t lines = 0;
-  for (std::string line; ++lines < 10'000 && std::getline(file, line);) {
-    line = std::string(trimmed(line));
+  while (!text.empty()) {
+    const std::string_view line = trimmed(text.substr(0, text.find('\n')));
+    text.remove_prefix(std::min(text.size(), std::min(text.size(), text.find('\n')) + 1));
     if (line.starts_with('[')) is_inside = line == fmt::format("[{}]", section);
     const std::size_t equals = line.find('=');
     if (is_inside && equals != line.npos && !line.starts_with('#'))
@@ -42,22 +41,22 @@ std::string profile() {
   return name.empty() ? "default" : name;
 }
 
-std::string region() {
+Result<std::string> region() {
   if (std::string name = environment({"AWS_REGION", "AWS_DEFAULT_REGION"}); !name.empty()) return name;
   const std::string own = profile();
-  const auto values =
-      section_of(aws_file("AWS_CONFIG_FILE", "config"), own == "default" ? own : fmt::format("profile {}", own));
+  BOOST_OUTCOME_TRY(const std::string text, text_of_file(aws_file(kConfigVariable, "config"), kConfigVariable));
+  const auto values = section_of(text, own == "default" ? own : fmt::format("profile {}", own));
   const auto named = values.find("region");
-  return named == values.end() ? "us-east-1" : named->second;
+  return named == values.end() ? std::string("us-east-1") : named->second;
 }
 
-Result<std::optional<SigningKey>> signing_key() {
-  SigningKey key{environment(kAwsKeyIdVariable), environment(kAwsKeyVariable), environment(kAwsSessionVariable),
-                 region()};
+Result<std::optional<SigningKey>> signing_key(const std::string& where) {
+  SigningKey key{environment(kAwsKeyIdVariable), environment(kAwsKeyVariable), environment(kAwsSessionVariable), where};
   std::string from = "the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)";
   if (key.id.empty() && key.secret.empty()) {
-    const std::string file = aws_file("AWS_SHARED_CREDENTIALS_FILE", "credentials");
-    auto values = section_of(file, profile());
+    const std::string file = aws_file(kCredentialsVariable, "credentials");
+    BOOST_OUTCOME_TRY(const std::string text, text_of_file(file, kCredentialsVariable));
+    auto values = section_of(text, profile());
     key.id = values["aws_access_key_id"];
     key.secret = values["aws_secret_access_key"];
     key.token = values["aws_session_token"];
@@ -100,7 +99,7 @@ Result<Address> S3::parse_address(std::string_view text) const {
 
 Result<Access> S3::access_to(const Address& address) const {
   Access access;
-  const std::string where = region();
+  BOOST_OUTCOME_TRY(const std::string where, region());
   if (where.empty() || where.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") != where.npos)
     return usage_error(fmt::format("{} is not a valid region", quoted_name(where)),
                        "set AWS_REGION, for example us-east-1");
@@ -113,7 +112,7 @@ Result<Access> S3::access_to(const Address& address) const {
     access.url = fmt::format("https://{}.s3.{}.amazonaws.com/{}", address.place, where, key);
   else  // certificates do not cover names with dots
     access.url = fmt::format("https://s3.{}.amazonaws.com/{}/{}", where, address.place, key);
-  BOOST_OUTCOME_TRY(access.key, signing_key());
+  BOOST_OUTCOME_TRY(access.key, signing_key(where));
   access.is_anonymous = !access.key;
   return access;
 }

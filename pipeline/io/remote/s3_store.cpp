@@ -132,7 +132,7 @@ SealedFile S3Store::find_sealed(const StoredFile& file, const std::string& ident
   const auto bucket = Bucket::open(file.path);
   if (!bucket) return SealedFile::kMissing;
   const auto found = bucket.value().find({});
-  if (found && found.value() && found.value()->token && found.value()->token->id() == id) return SealedFile::kPublished;
+  if (found && found.value() && found.value()->is({id.device, id.inode}, file.bytes)) return SealedFile::kPublished;
   if (is_one_request(file)) return SealedFile::kUnfinished;
   const auto record = load_record(record_path(bucket.value(), identity));
   return record && record->token.id() == id ? SealedFile::kUnfinished : SealedFile::kMissing;
@@ -156,7 +156,8 @@ Status S3Store::finish_publishing(std::span<const StoredFile> files, std::span<c
       BOOST_OUTCOME_TRY(const auto parts, held_parts(bucket, record->text(), settings_of(options)));
       std::vector<std::string> etags;
       for (const StoredPart& part : parts.value_or(std::vector<StoredPart>())) etags.push_back(part.etag);
-      BOOST_OUTCOME_TRY(bucket.complete(record->text().upload, etags, token, options.overwrite, settings_of(options)));
+      BOOST_OUTCOME_TRY(bucket.complete(record->text().upload, etags, token, files[i].bytes, options.overwrite,
+                                        settings_of(options)));
     }
     record->remove();
   }

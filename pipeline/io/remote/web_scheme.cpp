@@ -26,19 +26,18 @@ class Web final : public RemoteScheme {
 };
 
 Result<Address> Web::parse_address(std::string_view text) const {
-  const std::string shown = without_secrets(text);
   const std::string_view rest = without_scheme(text);
   const std::string_view host = rest.substr(0, rest.find('/'));
-  if (host.find('@') != host.npos)
-    return bad_address(shown, "contains a user or a password",
+  if (without_secrets(text) != text.substr(0, text.find_first_of("?#")))
+    return bad_address(text, "contains a user or a password",
                        "remove them: addresses are written to plans and reports");
   if (text.find('?') != text.npos)
-    return bad_address(shown, "has a query, which may contain a key",
+    return bad_address(text, "has a query, which may contain a key",
                        "give the plain address: hf:// for the hub, s3:// for a bucket, with keys from the environment");
-  if (text.find('#') != text.npos) return bad_address(shown, "has a fragment", "remove '#' and what follows");
-  if (host.empty()) return bad_address(shown, "does not name a host", "write https://HOST/FILE");
+  if (text.find('#') != text.npos) return bad_address(text, "has a fragment", "remove '#' and what follows");
+  if (host.empty()) return bad_address(text, "does not name a host", "write https://HOST/FILE");
   if (std::ranges::any_of(text, [](char c) { return c <= 0x20 || c >= 0x7f || c == '\\' || c == '"'; }))
-    return bad_address(shown, "contains characters that are not valid in a URL", "write them as %XX");
+    return bad_address(text, "contains characters that are not valid in a URL", "write them as %XX");
   Address address{.scheme = this, .text = std::string(text), .path = std::string(text)};
   return address;
 }
