@@ -68,6 +68,7 @@ TEST_CASE("every argument has its place") {
   all.no_tensor_first_split = all.bigendian = all.mtp = all.fuse_gate_up_exps = all.fp8_as_q8 = all.mistral_format =
       all.sentence_transformers_dense_modules = true;
   all.class_defaults = false;
+  all.architectures = {"maps", "it's.yaml"};
   CHECK(
       conversion.pipeline(all) ==
       "version: 1\n"
@@ -82,6 +83,7 @@ TEST_CASE("every argument has its place") {
       "    fuse_gate_up_experts: true\n"
       "    fp8_as_q8_0: true\n"
       "    dense_modules: true\n"
+      "    architectures: ['maps', 'it''s.yaml']\n"
       "    defaults: none\n"
       "outputs:\n"
       "  - gguf: {path: 'out.gguf', shard_size: 5000000, shard_tensors: 7, metadata_shard: true, shard_rule: convert, "

@@ -34,7 +34,8 @@ struct QuantizeOptions {
   std::string encoder;        // as in a pipeline file: "search"; empty: the reference
   std::vector<std::string> include_weights, exclude_weights;  // substrings of tensor names
   std::string prune_layers;                                   // "6,7"
-  std::vector<std::string> override_kv;                       // "KEY=TYPE:VALUE"
+  std::vector<std::string> architectures;  // of a checkpoint: folders and files of maps added to the built-in ones
+  std::vector<std::string> override_kv;    // "KEY=TYPE:VALUE"
 };
 
 // Parses all of `word` as a decimal number; returns none if that fails.

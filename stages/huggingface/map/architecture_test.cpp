@@ -82,7 +82,7 @@ TEST_CASE("an unknown class: known classes of its family, and how to write a map
   CHECK(error.what == "no architecture is known for 'Qwen2ForTokenClassification'");
   CHECK(error.detail ==
         "convert_hf_to_gguf.py does not support it either; known in the same family: 'Qwen2ForCausalLM', 'Qwen2Model'");
-  CHECK(error.help.find("`ggufmill architectures show llama > mine.yaml`") != std::string::npos);
+  CHECK(error.help.find("`ggufmill architectures new FOLDER --like llama -o mine.yaml`") != std::string::npos);
   // No served class belongs to this family.
   CHECK(find_architecture("Qwen9ForCausalLM", "").error().detail == "convert_hf_to_gguf.py does not support it either");
 }
