@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <boost/json/serialize.hpp>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -14,7 +15,6 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/checkpoint/checkpoint_files.h"
-#include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/checkpoint/quantized_checkpoint.h"
 #include "stages/huggingface/chosen_map.h"
 #include "stages/huggingface/general.h"
@@ -60,6 +60,11 @@ struct Alike {
   }
 };
 using Patterns = std::map<std::string, Alike>;
+
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kMost = 80;
+  return text.size() <= kMost ? text : text.substr(0, kMost - 3) + "...";
+}
 
 std::string describe_error(const Error& error) {
   std::string text = error.what;
@@ -256,7 +261,7 @@ class FirstMap {
     const auto add = [&](const std::string& prefix, const json::object& members) {
       for (const auto& member : members)
         if (const std::string key(member.key()); !chosen_.facts->was_read(key))
-          lines.push_back(fmt::format("{}{}: {}", prefix, key, shown(member.value())));
+          lines.push_back(fmt::format("{}{}: {}", prefix, key, shortened(json::serialize(member.value()))));
     };
     json::object top = chosen_.stored_config;
     for (const std::string_view key : text_model_keys())
