@@ -13,7 +13,7 @@ using namespace ggufmill::huggingface;
 
 namespace {
 
-CheckpointTensor tensor(std::string name, const std::vector<std::uint64_t>& dims) {
+CheckpointTensor ones(std::string name, const std::vector<std::uint64_t>& dims) {
   Shape shape;
   for (const std::uint64_t dim : dims) shape.dims[shape.rank++] = dim;
   return {std::move(name),
@@ -37,10 +37,10 @@ class NewModel {
     write_text(checkpoint_.file("model.safetensors"), "");
   }
 
-  std::vector<CheckpointTensor> tensors{tensor("model.embed_tokens.weight", {4, 5}), tensor("model.norm.weight", {4}),
-                                        tensor("model.layers.0.input_layernorm.weight", {4}),
-                                        tensor("model.layers.0.post_attention_layernorm.weight", {4}),
-                                        tensor("model.layers.0.self_attn.q_proj.weight", {4, 4})};
+  std::vector<CheckpointTensor> tensors{ones("model.embed_tokens.weight", {4, 5}), ones("model.norm.weight", {4}),
+                                        ones("model.layers.0.input_layernorm.weight", {4}),
+                                        ones("model.layers.0.post_attention_layernorm.weight", {4}),
+                                        ones("model.layers.0.self_attn.q_proj.weight", {4, 4})};
 
   CheckpointOpener opener() const {
     return [this](const std::string&) -> Result<Checkpoint> { return Checkpoint{{}, tensors}; };
@@ -123,8 +123,8 @@ TEST_CASE("a first map lists tensors that match, with their number") {
 
 TEST_CASE("a first map has rules to complete for tensors that match none") {
   NewModel model;
-  model.tensors.push_back(tensor("model.layers.0.mlp.new.weight", {4, 2}));
-  model.tensors.push_back(tensor("new.3.part.7.scale", {2}));
+  model.tensors.push_back(ones("model.layers.0.mlp.new.weight", {4, 2}));
+  model.tensors.push_back(ones("new.3.part.7.scale", {2}));
   const std::string map = model.first();
   CHECK(has(map,
             "# tensors:\n#   - {from: 'model.layers.{layer}.mlp.new.weight', to: NAME}   # 1 tensor: F32 of 4 x 2\n"
@@ -133,7 +133,7 @@ TEST_CASE("a first map has rules to complete for tensors that match none") {
 
 TEST_CASE("a first map lists tensors beyond the last layer") {
   NewModel model;
-  model.tensors.push_back(tensor("model.layers.1.self_attn.q_proj.weight", {4, 4}));
+  model.tensors.push_back(ones("model.layers.1.self_attn.q_proj.weight", {4, 4}));
   CHECK(has(model.first(), "in layers beyond the 1 of the model:\n#   model.layers.{layer}.self_attn.q_proj.weight "));
 }
 
