@@ -86,7 +86,7 @@ struct VerifyOptions {
 struct Verification {
   std::vector<std::string> files;
   std::uint64_t tensors = 0, bytes = 0;
-  std::string manifest;  // path of the manifest used; empty: there was none
+  std::string manifest;        // path of the manifest used; empty: there was none
   std::uint64_t compared = 0;  // tensors whose values were compared with those of VerifyOptions::against
   std::vector<std::string> warnings;
 };

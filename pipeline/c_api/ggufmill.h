@@ -458,10 +458,10 @@ GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* conte
                                                    ggufmill_error** error);
 
 /* Reads a model, or all files of a manifest, from end to end and checks it: {files, tensors, bytes, manifest,
- * compared, warnings}. Options: manifest (path, if not FILE.manifest.json), against (path of the model that the file was
- * made from: tensors that it keeps must have the same values; `compared` is the number of tensors that were compared),
- * threads (number). With the option `spec` (true), reads only the header and compares it with the GGUF specification:
- * {file, findings: [{level, where, what, rule}]}; not an error, whatever it finds. */
+ * compared, warnings}. Options: manifest (path, if not FILE.manifest.json), against (path of the model that the file
+ * was made from: tensors that it keeps must have the same values; `compared` is the number of tensors that were
+ * compared), threads (number). With the option `spec` (true), reads only the header and compares it with the GGUF
+ * specification: {file, findings: [{level, where, what, rule}]}; not an error, whatever it finds. */
 GGUFMILL_API ggufmill_status ggufmill_verify(const ggufmill_context* context, const char* path, const char* options,
                                              ggufmill_control* control, char** json, ggufmill_error** error);
 
