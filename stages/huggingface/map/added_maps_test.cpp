@@ -220,7 +220,7 @@ TEST_CASE("an added map can recognize a checkpoint by the files in its folder, b
   }
   const Folder folder = Folder().put("mine.yaml",
                                      "name: m\nlayers: 1\nserves: [Mine]\nconfig: mine.json\n"
-                                     "serves_folder_when: {has_file: mine.json}\n");
+                                     "serves_folder_when: {has_file: \"mine.json\"}\n");
   const auto found = marked_folder(checkpoint.path(), folder.maps());
   REQUIRE(found);
   REQUIRE(found.value());
