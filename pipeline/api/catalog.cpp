@@ -9,7 +9,9 @@
 #include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/schema.h"
+#include "pipeline/io/json_file.h"
 #include "stages/gguf/file_name.h"
+#include "stages/huggingface/map/added_maps.h"
 #include "stages/huggingface/map/architecture.h"
 #include "stages/huggingface/model_id.h"
 #include "stages/quantize/exclusion.h"
@@ -67,10 +69,15 @@ std::string names_of(const huggingface::Architecture& architecture) {
   return names;
 }
 
-Result<json::array> architectures() {
+Result<json::array> architectures(const std::vector<std::string>& maps) {
+  BOOST_OUTCOME_TRY(const auto added, huggingface::AddedMaps::read(huggingface::map_places(maps)));
+  std::vector<std::string> names;  // or paths
+  for (const huggingface::AddedMaps::Map& each : added.maps()) names.push_back(each.path);
+  for (const huggingface::BuiltInArchitecture& built_in : huggingface::built_in_architectures())
+    if (!added.named(built_in.name)) names.emplace_back(built_in.name);
   json::array list;
-  for (const huggingface::BuiltInArchitecture& built_in : huggingface::built_in_architectures()) {
-    BOOST_OUTCOME_TRY(const auto architecture, huggingface::read_architecture(std::string(built_in.name)));
+  for (const std::string& name : names) {
+    BOOST_OUTCOME_TRY(const auto architecture, huggingface::read_architecture(name, {}, added));
     json::array tokenizers;
     for (const auto& each : architecture.tokenizer.readers)
       tokenizers.emplace_back(tokenizer_reader_name(each.choice.reader));
@@ -118,7 +125,8 @@ Result<std::string> text_of_found(const BuiltIns& built_ins, const std::string& 
 
 }  // namespace
 
-Result<json::array> describe_catalog(CatalogKind kind, const RecipeCatalog& catalog) {
+Result<json::array> describe_catalog(CatalogKind kind, const RecipeCatalog& catalog,
+                                     const std::vector<std::string>& maps) {
   switch (kind) {
     case CatalogKind::kRecipes:
       return recipes(catalog);
@@ -127,14 +135,14 @@ Result<json::array> describe_catalog(CatalogKind kind, const RecipeCatalog& cata
     case CatalogKind::kExclusions:
       return exclusions();
     case CatalogKind::kArchitectures:
-      return architectures();
+      return architectures(maps);
     case CatalogKind::kFunctions:
       break;
   }
   return functions();
 }
 
-Result<std::string> catalog_text(CatalogKind kind, const std::string& name) {
+Result<std::string> catalog_text(CatalogKind kind, const std::string& name, const std::vector<std::string>& maps) {
   if (kind == CatalogKind::kRecipes) {
     if (const BuiltInRecipe* built_in = find_built_in_recipe(name)) return std::string(built_in->text);
     BOOST_OUTCOME_TRY(const Recipe recipe, RecipeCatalog().find(name));
@@ -142,6 +150,9 @@ Result<std::string> catalog_text(CatalogKind kind, const std::string& name) {
                          "`ggufmill recipe list` lists the built-in recipes");
   }
   if (kind == CatalogKind::kArchitectures) {
+    BOOST_OUTCOME_TRY(const auto added, huggingface::AddedMaps::read(huggingface::map_places(maps)));
+    if (const huggingface::AddedMaps::Map* const map = added.named(name))
+      return read_text_file(map->path, huggingface::kMaxMapBytes);
     BOOST_OUTCOME_TRY(huggingface::read_architecture(name));
     return text_of_found(huggingface::built_in_architectures(), name, name, "map",
                          "`ggufmill architectures` lists the built-in maps");

@@ -5,6 +5,7 @@
 #include <boost/json/object.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pipeline/core/model.h"
 #include "stages/quantize/recipe.h"
@@ -16,17 +17,19 @@ enum class CatalogKind { kRecipes, kObjectives, kExclusions, kArchitectures, kFu
 inline constexpr std::string_view kCatalogNames[] = {"recipes", "objectives", "exclusions", "architectures",
                                                      "functions"};
 
-// Returns the built-in files of a kind, of recipes those that `catalog` offers:
+// Returns the built-in files of a kind, of recipes those that `catalog` offers, and of architectures also the added
+// maps in the folders and files `maps`, whose `map` is their path:
 //   recipes        [{name, aliases, file_type (or null), type (or null), description}]
 //   objectives     [{name, formula}]
 //   exclusions     [{name, types, modules}]
 //   architectures  [{map, architecture, description, classes, tokenizers, partial}]
 //   functions      [{name, kind, least, most, description}]: of values, on tensors, and of computed tensors
-Result<boost::json::array> describe_catalog(CatalogKind kind, const RecipeCatalog& catalog = RecipeCatalog());
+Result<boost::json::array> describe_catalog(CatalogKind kind, const RecipeCatalog& catalog = RecipeCatalog(),
+                                            const std::vector<std::string>& maps = {});
 
-// Returns the text of a built-in file: a YAML file to copy and change. Recipes are also found by their aliases. Fails
-// with exit code 2 if there is none with this name.
-Result<std::string> catalog_text(CatalogKind kind, const std::string& name);
+// Returns the text of a built-in file, or of an added map: a YAML file to copy and change. Recipes are also found by
+// their aliases. Fails with exit code 2 if there is none with this name.
+Result<std::string> catalog_text(CatalogKind kind, const std::string& name, const std::vector<std::string>& maps = {});
 
 // The size of a model with two recipes, and the tensors to which they give different types: [{tensor, a, b, why}].
 struct RecipeDifference {

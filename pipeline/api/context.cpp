@@ -51,13 +51,15 @@ Status refuse_model(const std::string& path) {
 
 }  // namespace
 
-Result<Context> Context::create(const KernelOptions& options) {
+Result<Context> Context::create(const KernelOptions& options, std::vector<std::string> maps) {
   BOOST_OUTCOME_TRY(auto kernels, Kernels::load(options));
-  return Context(std::move(kernels));
+  return Context(std::move(kernels), std::move(maps));
 }
 
-Context::Context(std::shared_ptr<const Kernels> kernels)
-    : kernels_(std::move(kernels)), registry_(std::make_shared<const Registry>(make_registry(kernels_->types()))) {}
+Context::Context(std::shared_ptr<const Kernels> kernels, std::vector<std::string> maps)
+    : maps_(std::move(maps)),
+      kernels_(std::move(kernels)),
+      registry_(std::make_shared<const Registry>(make_registry(kernels_->types(), maps_))) {}
 
 Result<Model> Context::inspect(const std::string& path, OutType out_type) const {
   return open_model(path, {{"outtype", std::string(out_type_name(out_type))}}, registry());

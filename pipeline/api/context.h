@@ -148,11 +148,14 @@ Status measure_if_needed(const Context& context, Job& job, bool overwrite, const
 class Context {
  public:
   // Loads the kernel modules found next to the library and in options.directories. See kernels.h for details and
-  // errors.
-  static Result<Context> create(const KernelOptions& options = {});
+  // errors. `maps`: folders and files of architecture maps that are added to the built-in ones; they are read when a
+  // checkpoint is opened.
+  static Result<Context> create(const KernelOptions& options = {}, std::vector<std::string> maps = {});
 
   const Kernels& kernels() const { return *kernels_; }
   const Registry& registry() const { return *registry_; }
+  // The folders and files of architecture maps given to create().
+  const std::vector<std::string>& maps() const GGUFMILL_OUTLIVES_RESULT { return maps_; }
 
   // Reads the headers of a model: a GGUF file, or the first shard of one; a checkpoint folder (one with config.json),
   // as the model that the source `huggingface` makes from it; or any other folder of safetensors files or a single one,
@@ -237,8 +240,9 @@ class Context {
   Result<Comparison> compare(const std::string& a, const std::string& b, const ComparisonOptions& options = {}) const;
 
  private:
-  explicit Context(std::shared_ptr<const Kernels> kernels);
+  Context(std::shared_ptr<const Kernels> kernels, std::vector<std::string> maps);
 
+  std::vector<std::string> maps_;
   std::shared_ptr<const Kernels> kernels_;
   std::shared_ptr<const Registry> registry_;  // refers to the kernels' types
 };

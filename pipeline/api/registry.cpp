@@ -21,8 +21,8 @@ namespace ggufmill {
 namespace {
 
 // Returns a function that opens adapters: folders in the format of PEFT, and GGUF files.
-AdapterOpener adapter_opener(const Types& types) {
-  return [types](const std::string& path, const AdapterBase& base) -> Result<Model> {
+AdapterOpener adapter_opener(const Types& types, const std::vector<std::string>& maps) {
+  return [types, maps](const std::string& path, const AdapterBase& base) -> Result<Model> {
     if (!is_folder(path) && !is_address(path)) return read_gguf(path, types);
     if (base.folder.empty())
       return input_error(path, "is a PEFT adapter, and the source is not a checkpoint with a config.json",
@@ -32,21 +32,34 @@ AdapterOpener adapter_opener(const Types& types) {
     options.adapter = path;
     options.base = base.folder;
     options.architecture = base.architecture;
+    options.architectures = huggingface::map_places(maps);
+    for (huggingface::MapPlace& place : huggingface::map_places(base.maps))
+      options.architectures.push_back(std::move(place));
     options.use = huggingface::PairUse::kMerged;
     BOOST_OUTCOME_TRY(huggingface::ConvertedCheckpoint converted, read_huggingface_adapter(options, read_safetensors));
     return std::move(converted.model);
   };
 }
 
+// Returns the function that restores checkpoints, also by maps that are added to the built-in ones.
+CheckpointRestorer checkpoint_restorer(const std::vector<std::string>& maps) {
+  return [maps](Model model, const CheckpointOrigin& origin) {
+    CheckpointOrigin with_maps = origin;
+    with_maps.maps.insert(with_maps.maps.begin(), maps.begin(), maps.end());
+    return huggingface::restore_checkpoint(std::move(model), with_maps);
+  };
+}
+
 }  // namespace
 
-Registry make_registry(const Types& types) {
-  return {types,
-          {gguf_source(types), safetensors_source(), huggingface_source(read_safetensors),
-           diffusion_source(read_safetensors), adapter_source(read_safetensors), arrays_source(types), ggml_source()},
-          {importance_stage(gguf_opener(types)), prune_stage(), rename_stage(), lora_stage(adapter_opener(types)),
-           metadata_stage(), quantize_stage(types)},
-          {gguf_sink(), safetensors_sink(huggingface::restore_checkpoint), npy_sink()}};
+Registry make_registry(const Types& types, const std::vector<std::string>& maps) {
+  return {
+      types,
+      {gguf_source(types), safetensors_source(), huggingface_source(read_safetensors, maps),
+       diffusion_source(read_safetensors), adapter_source(read_safetensors, maps), arrays_source(types), ggml_source()},
+      {importance_stage(gguf_opener(types)), prune_stage(), rename_stage(), lora_stage(adapter_opener(types, maps)),
+       metadata_stage(), quantize_stage(types)},
+      {gguf_sink(), safetensors_sink(checkpoint_restorer(maps)), npy_sink()}};
 }
 
 }  // namespace ggufmill

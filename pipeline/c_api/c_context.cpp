@@ -13,11 +13,13 @@ ggufmill_status ggufmill_context_create(const char* options, ggufmill_context** 
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"context", context}}));
     KernelOptions kernels;
+    std::vector<std::string> maps;
     Options given(options);
     given.read("isa", kernels.isa);
     given.read("kernel_dirs", kernels.directories);
+    given.read("architectures", maps);
     BOOST_OUTCOME_TRY(given.finish());
-    BOOST_OUTCOME_TRY(Context made, Context::create(kernels));
+    BOOST_OUTCOME_TRY(Context made, Context::create(kernels, std::move(maps)));
     *context = new ggufmill_context{std::make_shared<const Context>(std::move(made))};
     return ok();
   });

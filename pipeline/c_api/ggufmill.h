@@ -134,8 +134,9 @@ GGUFMILL_API void ggufmill_control_free(ggufmill_control* control);
 typedef struct ggufmill_context ggufmill_context;
 
 /* Loads the kernel modules from the library's own folder and from other folders. Options:
- *   isa          use only kernels for this ISA (string)
- *   kernel_dirs  folders with additional modules (list of strings)
+ *   isa            use only kernels for this ISA (string)
+ *   kernel_dirs    folders with additional modules (list of strings)
+ *   architectures  folders of architecture maps and map files to add to the built-in ones (list of strings)
  * GGUFMILL_ERROR_KERNEL if the ISA or a folder is not usable. */
 GGUFMILL_API ggufmill_status ggufmill_context_create(const char* options, ggufmill_context** context,
                                                      ggufmill_error** error);
@@ -178,16 +179,18 @@ GGUFMILL_API void ggufmill_job_free(ggufmill_job* job);
  *       allow-requantize, leave-output-tensor, pure, keep-split, hide-imatrix, repack: true or false
  *       imatrix, encoder, output-tensor-type, token-embedding-type, prune-layers, max-buffer-size: string
  *       include-weights, exclude-weights, tensor-type, tensor-type-file, override-kv, custom-q,
- *       repack-pattern: list of strings
+ *       repack-pattern, architectures: list of strings
  *   "convert_hf_to_gguf.py"
  *       folder, outfile, outtype, model-name, metadata, split-max-size, target-model-dir: string
  *       split-max-tensors: number
  *       no-tensor-first-split, bigendian, vocab-only, mmproj, mtp, no-mtp, dspark, fuse-gate-up-exps, fuse-qkv, fp8-as-q8,
  *       mistral-format, sentence-transformers-dense-modules: true or false
+ *       architectures: list of strings
  *       defaults: "transformers" or "none"; has no effect
  *   "convert_lora_to_gguf.py"
  *       adapter, base, outfile, outtype: string
  *       bigendian: true or false
+ *       architectures: list of strings
  *       defaults: "transformers" or "none"; has no effect
  *   "llama-gguf-split"
  *       input, output: string; without `merge`, `output` is the name of the shards without -00001-of-0000N.gguf

@@ -91,15 +91,15 @@ Result<ConvertOptions> read_options(const po::variables_map& values) {
   return options;
 }
 
-int print_supported_models() {
-  const auto classes = convertible_classes();
+int print_supported_models(const po::variables_map& values) {
+  const auto classes = convertible_classes(value_or<Strings>(values, "architectures", {}));
   if (!classes) return fail(classes.error());
   for (const std::string& name : classes.value()) std::puts(name.c_str());
   return 0;
 }
 
 int convert_verb(const Parsed& parsed) {
-  if (parsed.values.count("print-supported-models")) return print_supported_models();
+  if (parsed.values.count("print-supported-models")) return print_supported_models(parsed.values);
   if (!parsed.values.count("folder"))
     return fail(usage_error("no folder given", "usage: ggufmill convert [options] FOLDER; see `--help`"));
   return run_conversion(read_options(parsed.values), parsed.values);

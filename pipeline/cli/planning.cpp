@@ -42,14 +42,20 @@ void add_type_modules_option(po::options_description& options) {
 
 Result<Context> open_context(const po::variables_map& values) {
   auto context =
-      Context::create({value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})});
+      Context::create({value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})},
+                      value_or<Strings>(values, "architectures", {}));
   if (context) print_warnings(context.value().kernels().warnings());
   return context;
+}
+
+void add_architectures_option(po::options_description& options) {
+  options.add_options()("architectures", po::value<Strings>()->composing(), kArchitecturesHelp);
 }
 
 void add_out_type_option(po::options_description& options) {
   options.add_options()("outtype", po::value<std::string>()->default_value("auto"),
                         "read a checkpoint folder as `ggufmill convert --outtype` would write it");
+  add_architectures_option(options);
 }
 
 Result<OutType> read_out_type(const po::variables_map& values) {
@@ -59,6 +65,7 @@ Result<OutType> read_out_type(const po::variables_map& values) {
 void add_job_options(po::options_description& options) {
   options.add_options()("set", po::value<Strings>()->composing(), "override a value: outputs.0.gguf=out/a.gguf");
   options.add_options()("param", po::value<Strings>()->composing(), "set a declared parameter: NAME=value");
+  add_architectures_option(options);
   add_kernel_options(options);
 }
 

@@ -18,12 +18,15 @@ Result<Context> open_context(const boost::program_options::variables_map& values
 // Adds only --kernel-dir, for verbs that read types but run no kernels.
 void add_type_modules_option(boost::program_options::options_description& options);
 
-// Adds --outtype, for verbs that read models including checkpoint folders. read_out_type() fails with exit code 2 for
-// an unknown type.
+// Adds --architectures, whose maps open_context() adds to the built-in ones.
+void add_architectures_option(boost::program_options::options_description& options);
+
+// Adds --outtype and --architectures, for verbs that read models including checkpoint folders. read_out_type() fails
+// with exit code 2 for an unknown type.
 void add_out_type_option(boost::program_options::options_description& options);
 Result<OutType> read_out_type(const boost::program_options::variables_map& values);
 
-// Adds --set, --param, --kernel-dir and --isa.
+// Adds --set, --param, --architectures, --kernel-dir and --isa.
 void add_job_options(boost::program_options::options_description& options);
 // Adds --report and --errors. read_report_options() adds their values to what the pipeline file requests; it fails with
 // exit code 2 for a file that is neither .json nor .html.

@@ -62,6 +62,12 @@ std::string yaml_quoted(std::string_view raw) {
   return printable(text) == text ? single_quoted(text) : double_quoted(text);
 }
 
+std::string yaml_quoted_list(const std::vector<std::string>& texts) {
+  std::string list;
+  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + yaml_quoted(text);
+  return "[" + list + "]";
+}
+
 std::string yaml_scalar(std::string_view text) {
   if (can_be_plain(text)) return std::string(text);
   return printable(text) == text ? single_quoted(text) : double_quoted(text);

@@ -10,6 +10,8 @@ namespace ggufmill {
 // Quotes `raw`, which may contain any bytes; uses single quotes if those are sufficient. A `${` is escaped, so that it
 // is not read as a parameter.
 std::string yaml_quoted(std::string_view raw);
+// Returns the texts, each quoted, as a list: ['a', 'b'].
+std::string yaml_quoted_list(const std::vector<std::string>& texts);
 
 // Returns `text`, which must be UTF-8, as a scalar that every YAML 1.1 and 1.2 reader reads as this text: plain if it
 // looks like nothing else, otherwise quoted. For files in which `${` has no meaning, such as model cards.

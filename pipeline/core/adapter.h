@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pipeline/core/model.h"
 
@@ -17,8 +18,9 @@ inline constexpr std::string_view kLoraAlpha = "adapter.lora.alpha";
 
 // The checkpoint that an adapter was trained for.
 struct AdapterBase {
-  std::string folder{};        // with its config.json; empty if unknown
-  std::string architecture{};  // name of a built-in map, or a file; empty: taken from config.json
+  std::string folder{};             // with its config.json; empty if unknown
+  std::string architecture{};       // name of a map, or a file; empty: taken from config.json
+  std::vector<std::string> maps{};  // folders and files of maps that are added to the built-in ones
 };
 
 // Opens an adapter: a folder or a file. `base` is for formats that need it.

@@ -39,13 +39,29 @@ namespace notes {
 // Path of config.json and the architecture with which the source was read, if the source is a checkpoint.
 inline constexpr Note<std::string> kCheckpointConfig{"checkpoint_config"};
 inline constexpr Note<std::string> kCheckpointArchitecture{"checkpoint_architecture"};
+// Folders and files of architecture maps that were added to the built-in ones, each followed by a NUL.
+inline constexpr Note<std::string> kCheckpointMaps{"checkpoint_maps"};
 }  // namespace notes
+
+inline void note_checkpoint_maps(const std::vector<std::string>& paths, Notes& notes) {
+  std::string all;
+  for (const std::string& path : paths) all += path + '\0';
+  notes.set(notes::kCheckpointMaps, std::move(all));
+}
+inline std::vector<std::string> noted_checkpoint_maps(const Notes& notes) {
+  const std::string all = notes.get(notes::kCheckpointMaps);
+  std::vector<std::string> paths;
+  for (std::size_t begin = 0, end; (end = all.find('\0', begin)) != all.npos; begin = end + 1)
+    paths.push_back(all.substr(begin, end - begin));
+  return paths;
+}
 
 // The checkpoint from which a model was read.
 struct CheckpointOrigin {
-  std::string config;        // path of its config.json
-  std::string architecture;  // name of a built-in map, or a file; empty: taken from config.json
-  Origin asked;              // place in the pipeline file that asks for it
+  std::string config;               // path of its config.json
+  std::string architecture;         // name of a map, or a file; empty: taken from config.json
+  Origin asked;                     // place in the pipeline file that asks for it
+  std::vector<std::string> maps{};  // folders and files of maps that are added to the built-in ones
 };
 // The reverse conversion: returns a model's tensors under the names and in the form that they had in the checkpoint.
 // Lets a sink use the knowledge of another folder.

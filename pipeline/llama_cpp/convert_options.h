@@ -25,7 +25,8 @@ struct ConvertOptions {
   bool no_tensor_first_split = false, bigendian = false, vocab_only = false;
   bool mmproj = false, mtp = false, no_mtp = false, dspark = false, fuse_gate_up_exps = false, fuse_qkv = false,
        fp8_as_q8 = false, mistral_format = false, sentence_transformers_dense_modules = false;
-  std::string target_model_dir{};  // of the model for which the checkpoint is a draft
+  std::string target_model_dir{};            // of the model for which the checkpoint is a draft
+  std::vector<std::string> architectures{};  // folders and files of maps that are added to the built-in ones
 };
 
 struct ConvertLoraOptions {
@@ -34,14 +35,16 @@ struct ConvertLoraOptions {
   std::string outfile{};        // file or folder; empty: `adapter`. In a folder: the reference's default name
   std::string outtype = "f32";  // f32, f16, bf16, q8_0, auto
   bool bigendian = false;
+  std::vector<std::string> architectures{};  // see ConvertOptions
 };
 
 // Return the arguments of `ggufmill convert` and `ggufmill convert-lora` that set members of the options.
 std::span<const Argument<ConvertOptions>> convert_arguments();
 std::span<const Argument<ConvertLoraOptions>> convert_lora_arguments();
 
-// Returns the sorted class names that config.json may list under `architectures`.
-Result<std::vector<std::string>> convertible_classes();
+// Returns the sorted class names that config.json may list under `architectures`, each once. `maps`: folders and files
+// of maps that are added to the built-in ones.
+Result<std::vector<std::string>> convertible_classes(const std::vector<std::string>& maps = {});
 
 // Parses "20G", "300M" or "1000": only decimal K, M and G, as in the reference. 0: no limit.
 Result<std::uint64_t> parse_split_size(const std::string& word);

@@ -69,6 +69,11 @@ Status check(const ConvertOptions& options, std::uint64_t split_max_size) {
   return ok();
 }
 
+// Returns the option of a source that adds maps to the built-in ones; empty if there are none.
+std::string architectures_text(const std::vector<std::string>& maps) {
+  return maps.empty() ? "" : fmt::format("    architectures: {}\n", yaml_quoted_list(maps));
+}
+
 std::string source_text(const ConvertOptions& options) {
   std::string text = fmt::format("source:\n  huggingface:\n    path: {}\n    outtype: {}\n",
                                  yaml_quoted(options.folder), options.outtype);
@@ -85,6 +90,7 @@ std::string source_text(const ConvertOptions& options) {
   if (options.fuse_qkv) text += "    fuse_qkv: true\n";
   if (options.fp8_as_q8) text += "    fp8_as_q8_0: true\n";
   if (options.sentence_transformers_dense_modules) text += "    dense_modules: true\n";
+  text += architectures_text(options.architectures);
   return text;
 }
 
@@ -157,6 +163,7 @@ huggingface::AdapterOptions source_of(const ConvertLoraOptions& options, const s
   source.adapter = options.adapter;
   source.base = base;
   source.out_type = out_type_named(options.outtype).value_or(source.out_type);
+  source.architectures = huggingface::map_places(options.architectures);
   return source;
 }
 
@@ -181,6 +188,7 @@ const Argument<Convert> kConvertArguments[] = {
     {"fp8-as-q8", &Convert::fp8_as_q8, "write FP8 tensors as Q8_0"},
     {"sentence-transformers-dense-modules", &Convert::sentence_transformers_dense_modules,
      "include the Dense modules of an embedding model"},
+    {"architectures", &Convert::architectures, kArchitecturesHelp},
     {"mistral-format", &Convert::mistral_format, "read params.json and consolidated.safetensors, Mistral's own format"},
 };
 
@@ -190,6 +198,7 @@ const Argument<Lora> kConvertLoraArguments[] = {
     {"outtype", &Lora::outtype, "f32, f16, bf16, q8_0, or auto (like the adapter)"},
     {"base", &Lora::base, "folder or address of the base model's config.json"},
     {"bigendian", &Lora::bigendian, "write for big-endian machines"},
+    {"architectures", &Lora::architectures, kArchitecturesHelp},
 };
 
 }  // namespace
@@ -197,14 +206,21 @@ const Argument<Lora> kConvertLoraArguments[] = {
 std::span<const Argument<ConvertOptions>> convert_arguments() { return kConvertArguments; }
 std::span<const Argument<ConvertLoraOptions>> convert_lora_arguments() { return kConvertLoraArguments; }
 
-Result<std::vector<std::string>> convertible_classes() {
+Result<std::vector<std::string>> convertible_classes(const std::vector<std::string>& maps) {
   std::vector<std::string> classes;
+  BOOST_OUTCOME_TRY(const auto added, huggingface::AddedMaps::read(huggingface::map_places(maps)));
+  for (const huggingface::AddedMaps::Map& each : added.maps()) {
+    BOOST_OUTCOME_TRY(const auto architecture, huggingface::read_architecture(each.path, {}, added));
+    if (architecture.part != ModelPart::kText) continue;
+    classes.insert(classes.end(), architecture.serves.begin(), architecture.serves.end());
+  }
   for (const huggingface::BuiltInArchitecture& built_in : huggingface::built_in_architectures()) {
     BOOST_OUTCOME_TRY(const auto architecture, huggingface::read_architecture(std::string(built_in.name)));
     if (architecture.part != ModelPart::kText) continue;
     classes.insert(classes.end(), architecture.serves.begin(), architecture.serves.end());
   }
   std::ranges::sort(classes);
+  classes.erase(std::ranges::unique(classes).begin(), classes.end());
   return classes;
 }
 
@@ -235,6 +251,7 @@ huggingface::SourceOptions source_of(const ConvertOptions& options) {
   source.fuse_qkv = options.fuse_qkv;
   source.fp8_as_q8_0 = options.fp8_as_q8;
   source.dense_modules = options.sentence_transformers_dense_modules;
+  source.architectures = huggingface::map_places(options.architectures);
   if (options.mtp) source.part = ModelPart::kDraft;
   if (options.no_mtp) source.draft_head = huggingface::DraftHead::kLeaveOut;
   return source;
@@ -268,6 +285,7 @@ Result<std::string> pipeline_of(const ConvertLoraOptions& options, const Adapter
       fmt::format("source:\n  lora:\n    adapter: {}\n    base: {}\n", yaml_quoted(options.adapter), yaml_quoted(base));
   if (options.outtype != out_type_name(huggingface::AdapterOptions().out_type))
     source += fmt::format("    outtype: {}\n", options.outtype);
+  source += architectures_text(options.architectures);
   return fmt::format("version: 1\n{}{}", source, output_text(path, options.bigendian ? ", byte_order: big" : ""));
 }
 

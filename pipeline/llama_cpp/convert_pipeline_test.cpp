@@ -67,6 +67,7 @@ TEST_CASE("every argument has its place") {
   all.split_max_tensors = 7;
   all.no_tensor_first_split = all.bigendian = all.mtp = all.fuse_gate_up_exps = all.fuse_qkv = all.fp8_as_q8 =
       all.mistral_format = all.sentence_transformers_dense_modules = true;
+  all.architectures = {"maps", "it's.yaml"};
   CHECK(
       conversion.pipeline(all) ==
       "version: 1\n"
@@ -82,6 +83,7 @@ TEST_CASE("every argument has its place") {
       "    fuse_qkv: true\n"
       "    fp8_as_q8_0: true\n"
       "    dense_modules: true\n"
+      "    architectures: ['maps', 'it''s.yaml']\n"
       "outputs:\n"
       "  - gguf: {path: 'out.gguf', shard_size: 5000000, shard_tensors: 7, metadata_shard: true, shard_rule: convert, "
       "byte_order: big}\n");

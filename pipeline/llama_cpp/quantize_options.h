@@ -34,7 +34,9 @@ struct QuantizeOptions {
   std::string encoder;        // as in a pipeline file: "search"; empty: the reference
   std::vector<std::string> include_weights, exclude_weights;  // substrings of tensor names
   std::string prune_layers;                                   // "6,7"
-  std::vector<std::string> override_kv;                       // "KEY=TYPE:VALUE"
+  // Of a checkpoint: folders and files of maps that are added to the built-in ones.
+  std::vector<std::string> architectures;
+  std::vector<std::string> override_kv;        // "KEY=TYPE:VALUE"
   std::optional<std::string> max_buffer_size;  // in MiB; only checked: the memory of every job is bounded
 };
 

@@ -22,12 +22,6 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-std::string quoted_list(const Strings& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + yaml_quoted(word);
-  return "[" + text + "]";
-}
-
 Result<std::string> type_name(const std::string& word, const Types& types) {
   if (const TypeInfo* type = types.find_choice(word)) return std::string(type->name);
   return unknown_type(word, types);
@@ -65,7 +59,8 @@ Result<Pruning> pruning(const QuantizeOptions& options, const Types& types, std:
   if (options.prune_layers.empty()) return Pruning{};
   LayerSet asked;
   BOOST_OUTCOME_TRY(asked.add(options.prune_layers));
-  BOOST_OUTCOME_TRY(const Model model, open_model(options.input, {}, make_registry(types), FileForm::kConverted));
+  BOOST_OUTCOME_TRY(const Model model,
+                    open_model(options.input, {}, make_registry(types, options.architectures), FileForm::kConverted));
   BOOST_OUTCOME_TRY(LayerCount count, count_layers(model));
   Pruning found;
   for (std::uint64_t layer = 0; layer < std::min(count.layers, asked.last() + 1); ++layer)
@@ -201,9 +196,9 @@ std::string stages_text(const QuantizeOptions& options, const std::string& facts
     text += fmt::format("  - importance:\n      file: {}\n      any_model: true\n      record: false\n",
                         yaml_quoted(options.imatrix));
     if (!options.include_weights.empty())
-      text += fmt::format("      include: {}\n", quoted_list(regex_literals(options.include_weights)));
+      text += fmt::format("      include: {}\n", yaml_quoted_list(regex_literals(options.include_weights)));
     if (!options.exclude_weights.empty())
-      text += fmt::format("      exclude: {}\n", quoted_list(regex_literals(options.exclude_weights)));
+      text += fmt::format("      exclude: {}\n", yaml_quoted_list(regex_literals(options.exclude_weights)));
   }
   if (!pruned.empty()) text += fmt::format("  - prune: {{layers: {}}}\n", yaml_quoted(pruned));
   return text.empty() ? text : "stages:\n" + text;
@@ -228,6 +223,18 @@ std::string_view source_of(const std::string& input) {
   return is_diffusion_file(input) ? "diffusion" : kGgufSource;
 }
 
+// Returns the section `source:`.
+Result<std::string> source_text(const QuantizeOptions& options, std::string_view source) {
+  const std::string path = yaml_quoted(options.input);
+  if (options.architectures.empty()) return fmt::format("source: {{{}: {}}}\n", source, path);
+  if (source != "huggingface")
+    return usage_error(
+        fmt::format("--architectures has no effect: {} is not a checkpoint folder", quoted_name(options.input)),
+        "omit it");
+  return fmt::format("source: {{huggingface: {{path: {}, architectures: {}}}}}\n", path,
+                     yaml_quoted_list(options.architectures));
+}
+
 }  // namespace
 
 Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std::string>& warnings,
@@ -248,7 +255,8 @@ Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std:
         "set `shard_size` in the pipeline file that --emit-pipeline prints");
   BOOST_OUTCOME_TRY(const auto facts, fact_text(options));
   BOOST_OUTCOME_TRY(const auto pruned, pruning(options, catalog.types(), warnings));
-  std::string text = fmt::format("version: 1\nsource: {{{}: {}}}\n", source, yaml_quoted(options.input));
+  BOOST_OUTCOME_TRY(std::string text, source_text(options, source));
+  text.insert(0, "version: 1\n");
   text += stages_text(options, facts, pruned.layers) + "outputs:\n";
   for (const QuantizedOutput& output : options.outputs) {
     const std::string path = yaml_quoted(output.path);

@@ -41,7 +41,9 @@ Form<AdapterOptions> adapter_form() {
                  field("outtype", &Options::out_type, adapter_type_form(),
                        "Type of the matrices; auto: BF16 or F16, like the adapter."),
                  field("architecture", &Options::architecture,
-                       "Built-in map or file; chosen by the base's config.json if omitted."),
+                       "Name of a map, or a file; chosen by the base's config.json if omitted."),
+                 field("architectures", &Options::architectures, map_places_form(), kArchitecturesDoc)
+                     .example("./maps"),
                  field("defaults", &Options::class_defaults, class_defaults_form(), "No effect: see `huggingface`."),
              })
       .at(&Options::origin)
@@ -58,12 +60,14 @@ std::vector<std::string> adapter_type_names() {
   return names;
 }
 
-SourceSpec adapter_source(CheckpointOpener open) {
+SourceSpec adapter_source(CheckpointOpener open, std::vector<std::string> maps) {
   using Options = huggingface::AdapterOptions;
-  return source_spec("lora", huggingface::adapter_form(),
-                     [open = std::move(open)](Options options) -> std::unique_ptr<Source> {
-                       return std::make_unique<huggingface::AdapterSource>(std::move(options), open);
-                     });
+  return source_spec(
+      "lora", huggingface::adapter_form(),
+      [open = std::move(open), maps = huggingface::map_places(maps)](Options options) -> std::unique_ptr<Source> {
+        options.architectures.insert(options.architectures.begin(), maps.begin(), maps.end());
+        return std::make_unique<huggingface::AdapterSource>(std::move(options), open);
+      });
 }
 
 }  // namespace ggufmill

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
+#include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
@@ -23,12 +25,13 @@ namespace json = boost::json;
 Status ChosenMap::choose(std::vector<std::string>& warnings) {
   const std::string asked = options.folder;
   BOOST_OUTCOME_TRY(options.folder, pinned(asked));
+  BOOST_OUTCOME_TRY(added_, AddedMaps::read(options.architectures));
   if (!options.architecture.empty()) {
-    BOOST_OUTCOME_TRY(architecture, named_architecture(options.architecture, options.origin));
+    BOOST_OUTCOME_TRY(architecture, named_architecture(options.architecture, options.origin, added_));
   }
   if (!options.config.empty()) architecture.config = options.config;
   if (options.architecture.empty() && options.config.empty()) {
-    BOOST_OUTCOME_TRY(const std::optional<MarkedFolder> marked, marked_folder(options.folder));
+    BOOST_OUTCOME_TRY(const std::optional<MarkedFolder> marked, marked_folder(options.folder, added_));
     if (marked) {
       folder_class = marked->checkpoint_class;
       architecture.config = marked->config;
@@ -53,11 +56,12 @@ Status ChosenMap::choose(std::vector<std::string>& warnings) {
   } else if (options.part == ModelPart::kProjector) {
     class_name = projector_class(config);
   } else {
-    BOOST_OUTCOME_TRY(class_name, class_to_convert(config));
+    BOOST_OUTCOME_TRY(class_name, class_to_convert(config, added_));
   }
   if (options.architecture.empty()) {
     BOOST_OUTCOME_TRY(architecture, architecture_of_config());
     BOOST_OUTCOME_TRY(choose_other_map(config));
+    BOOST_OUTCOME_TRY(note_replaced(warnings));
   }
   BOOST_OUTCOME_TRY(check_part());
   BOOST_OUTCOME_TRY(check_options());
@@ -112,8 +116,8 @@ Error ChosenMap::no_config(const std::string& name) const {
 }
 
 Result<Architecture> ChosenMap::architecture_of_config() const {
-  if (!class_name.empty()) return find_architecture(class_name, config_file().string(), options.part);
-  return find_architecture_without_class(options.folder, architecture.config, stored_config);
+  if (!class_name.empty()) return find_architecture(class_name, config_file().string(), options.part, added_);
+  return find_architecture_without_class(options.folder, architecture.config, stored_config, added_);
 }
 
 Status ChosenMap::choose_other_map(const json::object& config) {
@@ -122,7 +126,8 @@ Status ChosenMap::choose_other_map(const json::object& config) {
   for (const OtherMap& other : architecture.other_maps) {
     BOOST_OUTCOME_TRY(const bool holds, known.holds(other.when));
     if (!holds) continue;
-    BOOST_OUTCOME_TRY(Architecture chosen, read_architecture(other.map));
+    const bool is_added = names_file(architecture.file);
+    BOOST_OUTCOME_TRY(Architecture chosen, read_architecture(other.map, {}, is_added ? added_ : no_added_maps()));
     architecture = std::move(chosen);
     return ok();
   }
@@ -200,9 +205,9 @@ Status ChosenMap::read_target() {
   if (!is_file(path)) return input_error(target_folder, "has no config.json");
   BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(path));
   if (!config.is_object()) return input_error(path, "is not a JSON object");
-  BOOST_OUTCOME_TRY(const std::string target_class, class_to_convert(config.get_object()));
+  BOOST_OUTCOME_TRY(const std::string target_class, class_to_convert(config.get_object(), added_));
   if (architecture.target_tokenizer == TargetTokenizer::kModel) {
-    BOOST_OUTCOME_TRY(target_map, find_architecture(target_class, path));
+    BOOST_OUTCOME_TRY(target_map, find_architecture(target_class, path, ModelPart::kText, added_));
   }
   // The tokenizer's rules see the draft's config.json, as in convert_hf_to_gguf.py.
   target_facts.emplace(target_folder, facts->config(), tokenizer_map().values);
@@ -247,6 +252,99 @@ Status ChosenMap::check_refusals() const {
     if (holds) return input_error(facts->file_behind(refusal.when, config_file()).string(), refusal.what, refusal.help);
   }
   return ok();
+}
+
+namespace {
+
+// Moves the tensors, with `prefix` prepended to their names.
+void add_tensors(Checkpoint checkpoint, const std::string& prefix, std::vector<NamedTensor>& into,
+                 std::vector<SourceRef>& files) {
+  for (const CheckpointFile& each : checkpoint.files) files.push_back(each.source);
+  for (CheckpointTensor& tensor : checkpoint.tensors)
+    into.push_back({prefix + tensor.name, tensor.values, false, false, tensor.values->type});
+}
+
+// Returns the id of the first token with the given text, as the tokenizer defines it.
+std::optional<std::uint64_t> token_named(std::string_view text, const TokenizerMetadata& tokenizer) {
+  const MetadataValue* tokens = tokenizer.metadata.find("tokenizer.ggml.tokens");
+  const MetadataValue wanted = metadata_string(text);
+  std::optional<std::uint64_t> found;
+  if (!tokens) return found;
+  std::uint64_t id = 0;
+  for_each_item(*tokens, [&](const MetadataValue& token) {
+    if (token == wanted) found = id;
+    ++id;
+    return !found;
+  });
+  return found;
+}
+
+}  // namespace
+
+Result<OpenedTensors> ChosenMap::open_tensors(CheckpointFiles& files) {
+  OpenedTensors opened;
+  BOOST_OUTCOME_TRY(Checkpoint checkpoint, files.weights(options.folder, architecture.weights));
+  add_tensors(std::move(checkpoint), "", opened.own, opened.files);
+  for (const std::string& name : architecture.further_weights)
+    if (const fs::path path = file(name); is_file(path)) {
+      BOOST_OUTCOME_TRY(Checkpoint more, files.safetensors(path.string()));
+      const fs::path inside = fs::path(name).parent_path();
+      add_tensors(std::move(more), (inside.empty() ? fs::path(name).stem() : inside).string() + "/", opened.further,
+                  opened.files);
+    }
+  std::vector<std::string> names;
+  std::unordered_map<std::string, ExpressionRef> values;
+  for (const auto* part : {&opened.own, &opened.further})
+    for (const NamedTensor& tensor : *part) {
+      names.push_back(tensor.name);
+      values.emplace(tensor.name, tensor.values);
+    }
+  facts->set_tensors(
+      std::move(names),
+      [values](const std::string& name, std::optional<std::uint64_t> row) {
+        const Expression& tensor = *values.at(name);
+        const std::uint64_t columns = tensor.shape.dims[0];
+        auto read = row ? read_small_values(tensor, *row * columns, columns) : read_small_values(tensor);
+        if (!read) read.error().what = fmt::format("tensor {}: {}", quoted_name(name), read.error().what);
+        return read;
+      },
+      [values](const std::string& name) { return values.at(name)->shape.rows(); },
+      [values](const std::string& name) { return values.at(name)->shape.columns(); },
+      [values](const std::string& name) {
+        auto read = read_small_integers(*values.at(name));
+        if (!read) read.error().what = fmt::format("tensor {}: {}", quoted_name(name), read.error().what);
+        return read;
+      });
+  return opened;
+}
+
+fs::path ChosenMap::tokenizer_folder() {
+  const std::string& within = tokenizer_map().tokenizer.folder;
+  return within.empty() ? tokenizer_facts().folder() : tokenizer_facts().folder() / within;
+}
+
+void ChosenMap::set_tokenizer(const TokenizerMetadata& tokenizer) {
+  for (Facts* const each : {&*facts, &tokenizer_facts()}) {
+    each->set("tokenizer_entries", tokenizer.entries);
+    each->set_tokens([&tokenizer](std::string_view text) { return token_named(text, tokenizer); });
+    each->set("tokenizer_reader", json::string(tokenizer_reader_name(tokenizer.reader)));
+  }
+}
+
+// Reports that an added map is used for a class that a built-in one serves.
+Status ChosenMap::note_replaced(std::vector<std::string>& warnings) const {
+  if (class_name.empty() || !names_file(architecture.file)) return ok();
+  BOOST_OUTCOME_TRY(const std::string replaced, built_in_map_for(class_name, options.part));
+  if (!replaced.empty())
+    warnings.push_back(
+        fmt::format("{}: used for '{}' instead of the built-in map '{}'", architecture.file, class_name, replaced));
+  return ok();
+}
+
+PreTokenizers ChosenMap::pre_tokenizers() const {
+  PreTokenizers names = tokenizer_map().pre_tokenizers;
+  names.insert(added_.pre_tokenizers().begin(), added_.pre_tokenizers().end());
+  return names;
 }
 
 std::vector<std::string> quoted_names(const json::array& names) {

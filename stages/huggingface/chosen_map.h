@@ -12,11 +12,21 @@
 
 #include "pipeline/core/error.h"
 #include "pipeline/io/platform/filesystem.h"
+#include "stages/huggingface/checkpoint/checkpoint_files.h"
+#include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/conversion.h"
+#include "stages/huggingface/map/added_maps.h"
 #include "stages/huggingface/map/architecture.h"
 #include "stages/huggingface/map/values.h"
 
 namespace ggufmill::huggingface {
+
+// The tensors of a checkpoint under their own names.
+struct OpenedTensors {
+  std::vector<NamedTensor> own;
+  std::vector<NamedTensor> further;  // of the map's further weights, named FOLDER/NAME
+  std::vector<SourceRef> files;
+};
 
 // Not movable: the facts refer to the values of the maps.
 class ChosenMap {
@@ -29,13 +39,23 @@ class ChosenMap {
   // options fit the map.
   Status choose(std::vector<std::string>& warnings);
 
+  // Opens the tensors, and sets them in the facts.
+  Result<OpenedTensors> open_tensors(CheckpointFiles& files);
+  // Sets the facts that follow from the tokenizer, which must outlive this.
+  void set_tokenizer(const TokenizerMetadata& tokenizer);
+
   fs::path file(std::string_view name) const { return fs::path(options.folder) / name; }
   fs::path config_file() const { return file(architecture.config); }
   // The map and the facts for the tokenizer: those of the target for a draft that uses the target's map.
   const Architecture& tokenizer_map() const {
     return architecture.target_tokenizer == TargetTokenizer::kModel ? target_map : architecture;
   }
+  // The pre-tokenizers that the tokenizer's map and the added tables name, by hash.
+  PreTokenizers pre_tokenizers() const;
+  const AddedMaps& added_maps() const GGUFMILL_OUTLIVES_RESULT { return added_; }
   Facts& tokenizer_facts() { return target_facts ? *target_facts : *facts; }
+  // The folder of the tokenizer's files, which can lie below that of the checkpoint.
+  fs::path tokenizer_folder();
 
   SourceOptions options;              // the folder is a local one
   std::string config_path;            // of the file that was read
@@ -56,7 +76,9 @@ class ChosenMap {
   Status read_target();
   Status check_options() const;
   Status check_refusals() const;
+  Status note_replaced(std::vector<std::string>& warnings) const;
 
+  AddedMaps added_;
   std::string target_folder;  // of the model that a draft is for; empty: none
   Architecture target_map;
   std::optional<Facts> target_facts;

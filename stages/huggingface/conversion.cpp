@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
-#include <unordered_map>
+#include <utility>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -39,6 +39,9 @@ class Conversion {
     BOOST_OUTCOME_TRY(chosen_.choose(result_.model.warnings));
     result_.model.notes.set(notes::kCheckpointConfig, chosen_.config_path);
     result_.model.notes.set(notes::kCheckpointArchitecture, chosen_.options.architecture);
+    std::vector<std::string> places;
+    for (const MapPlace& place : chosen_.options.architectures) places.push_back(place.path);
+    note_checkpoint_maps(places, result_.model.notes);
     if (has_tokenizer()) {
       BOOST_OUTCOME_TRY(read_vocabulary());
     }
@@ -62,87 +65,27 @@ class Conversion {
     return chosen_.architecture.part == ModelPart::kText && !adapter_ && !chosen_.architecture.adapters;
   }
 
-  fs::path tokenizer_folder() {
-    const std::string& within = chosen_.tokenizer_map().tokenizer.folder;
-    return within.empty() ? chosen_.tokenizer_facts().folder() : chosen_.tokenizer_facts().folder() / within;
-  }
-
   // Runs first because some maps truncate the embedding to the number of tokens.
   Status read_vocabulary() {
     BOOST_OUTCOME_TRY(TokenizerOptions options,
                       tokenizer_options(chosen_.tokenizer_map().tokenizer, chosen_.tokenizer_facts()));
     if (chosen_.options.pre) options.pre = *chosen_.options.pre;
-    BOOST_OUTCOME_TRY(tokenizer_, read_tokenizer(tokenizer_folder(), options));
-    for (Facts* const facts : {&*chosen_.facts, &chosen_.tokenizer_facts()}) {
-      facts->set("tokenizer_entries", tokenizer_.entries);
-      facts->set_tokens([this](std::string_view text) { return token_named(text); });
-      facts->set("tokenizer_reader", json::string(tokenizer_reader_name(tokenizer_.reader)));
-    }
+    options.pre_tokenizers = chosen_.pre_tokenizers();
+    BOOST_OUTCOME_TRY(tokenizer_, read_tokenizer(chosen_.tokenizer_folder(), options));
+    chosen_.set_tokenizer(tokenizer_);
     return ok();
-  }
-
-  // Returns the id of the first token with the given text, as the tokenizer defines it.
-  std::optional<std::uint64_t> token_named(std::string_view text) const {
-    const MetadataValue* tokens = tokenizer_.metadata.find("tokenizer.ggml.tokens");
-    const MetadataValue wanted = metadata_string(text);
-    std::optional<std::uint64_t> found;
-    if (!tokens) return found;
-    std::uint64_t id = 0;
-    for_each_item(*tokens, [&](const MetadataValue& token) {
-      if (token == wanted) found = id;
-      ++id;
-      return !found;
-    });
-    return found;
   }
 
   // Opens the tensors under the names that the map's rules see, and resolves `auto` to a type based on the model's own
   // tensors.
   Result<std::vector<NamedTensor>> open_tensors() {
-    std::vector<NamedTensor> tensors, further;
-    BOOST_OUTCOME_TRY(Checkpoint checkpoint, files_.weights(chosen_.options.folder, chosen_.architecture.weights));
-    add_tensors(std::move(checkpoint), "", tensors);
-    for (const std::string& name : chosen_.architecture.further_weights)
-      if (const fs::path path = chosen_.file(name); is_file(path)) {
-        BOOST_OUTCOME_TRY(Checkpoint more, files_.safetensors(path.string()));
-        const fs::path inside = fs::path(name).parent_path();
-        add_tensors(std::move(more), (inside.empty() ? fs::path(name).stem() : inside).string() + "/", further);
-      }
-    std::vector<std::string> names;
-    std::unordered_map<std::string, ExpressionRef> values;
-    for (const auto* part : {&tensors, &further})
-      for (const NamedTensor& tensor : *part) {
-        names.push_back(tensor.name);
-        values.emplace(tensor.name, tensor.values);
-      }
-    chosen_.facts->set_tensors(
-        std::move(names),
-        [values](const std::string& name, std::optional<std::uint64_t> row) {
-          const Expression& tensor = *values.at(name);
-          const std::uint64_t columns = tensor.shape.dims[0];
-          auto read = row ? read_small_values(tensor, *row * columns, columns) : read_small_values(tensor);
-          if (!read) read.error().what = fmt::format("tensor {}: {}", quoted_name(name), read.error().what);
-          return read;
-        },
-        [values](const std::string& name) { return values.at(name)->shape.rows(); },
-        [values](const std::string& name) { return values.at(name)->shape.columns(); },
-        [values](const std::string& name) {
-          auto read = read_small_integers(*values.at(name));
-          if (!read) read.error().what = fmt::format("tensor {}: {}", quoted_name(name), read.error().what);
-          return read;
-        });
-    BOOST_OUTCOME_TRY(tensors, rename_tensors(chosen_.architecture, *chosen_.facts, std::move(tensors)));
-    BOOST_OUTCOME_TRY(further, rename_tensors(chosen_.architecture, *chosen_.facts, std::move(further)));
+    BOOST_OUTCOME_TRY(OpenedTensors opened, chosen_.open_tensors(files_));
+    std::ranges::move(opened.files, std::back_inserter(result_.model.files));
+    BOOST_OUTCOME_TRY(auto tensors, rename_tensors(chosen_.architecture, *chosen_.facts, std::move(opened.own)));
+    BOOST_OUTCOME_TRY(auto further, rename_tensors(chosen_.architecture, *chosen_.facts, std::move(opened.further)));
     if (out_type_ == OutType::kAuto) out_type_ = guess_type(tensors);
     std::ranges::move(further, std::back_inserter(tensors));
     return tensors;
-  }
-
-  // Appends the tensors, with `prefix` prepended to their names.
-  void add_tensors(Checkpoint checkpoint, const std::string& prefix, std::vector<NamedTensor>& into) {
-    for (const CheckpointFile& each : checkpoint.files) result_.model.files.push_back(each.source);
-    for (CheckpointTensor& tensor : checkpoint.tensors)
-      into.push_back({prefix + tensor.name, tensor.values, false, false, tensor.values->type});
   }
 
   Status read_tensors() {
@@ -374,16 +317,18 @@ class Conversion {
           "tekken.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer_config.json",
           "added_tokens.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json", "vocab.json",
           "merges.txt", "rwkv_vocab_v20230424.txt", "tokenizer.jsonl"})
-      for (const fs::path& folder : {fs::path(chosen_.options.folder), tokenizer_folder()})
+      for (const fs::path& folder : {fs::path(chosen_.options.folder), chosen_.tokenizer_folder()})
         paths.push_back(folder / name);
     for (const TokenizerRules::Reader& reader : chosen_.tokenizer_map().tokenizer.readers)
-      if (!reader.choice.file.empty()) paths.push_back(tokenizer_folder() / reader.choice.file);
+      if (!reader.choice.file.empty()) paths.push_back(chosen_.tokenizer_folder() / reader.choice.file);
     if (const std::string templates = chosen_.file("additional_chat_templates"); is_folder(templates)) {
       BOOST_OUTCOME_TRY(const std::vector<std::string> further, paths_in(templates));
       for (const std::string& path : further)
         if (path.ends_with(".jinja")) paths.emplace_back(path);
     }
-    for (const std::string& path : chosen_.architecture.files) paths.emplace_back(path);
+    for (const Architecture* map : {&std::as_const(chosen_).architecture, &chosen_.tokenizer_map()})
+      for (const std::string& path : map->files) paths.emplace_back(path);
+    for (const std::string& path : chosen_.added_maps().tables()) paths.emplace_back(path);
     if (chosen_.options.metadata_file) paths.emplace_back(*chosen_.options.metadata_file);
     if (adapter_)
       for (const std::string_view name : {"adapter_config.json", "config.json", "generation_config.json", "README.md"})
@@ -430,15 +375,18 @@ class Conversion {
     if (adapter_ || chosen_.architecture.adapters) return;
     const bool is_projector = chosen_.options.part == ModelPart::kProjector;
     const std::string config_file = chosen_.config_file().string();
+    const AddedMaps& added = chosen_.added_maps();
     std::optional<Architecture> text;
     if (!is_projector) text = chosen_.architecture;
     const std::string& marked = chosen_.folder_class;
-    if (const auto name = marked.empty() ? class_to_convert(chosen_.facts->config()) : marked; is_projector && name)
-      if (auto found = find_architecture(name.value(), config_file)) text = std::move(found).value();
+    if (const auto name = marked.empty() ? class_to_convert(chosen_.facts->config(), added) : marked;
+        is_projector && name)
+      if (auto found = find_architecture(name.value(), config_file, ModelPart::kText, added))
+        text = std::move(found).value();
     std::vector<ModelPart> parts;
     if (text) parts.push_back(ModelPart::kText);
     if (is_projector || find_architecture(marked.empty() ? projector_class(chosen_.stored_config) : marked, config_file,
-                                          ModelPart::kProjector))
+                                          ModelPart::kProjector, added))
       parts.push_back(ModelPart::kProjector);
     if (text && text->draft_head && describes_draft(*text)) parts.push_back(ModelPart::kDraft);
     set_parts(result_.model, parts);
@@ -506,6 +454,7 @@ Result<huggingface::ConvertedCheckpoint> read_huggingface_adapter(const huggingf
   base.folder = options.base;
   base.out_type = options.out_type;
   base.architecture = options.architecture;
+  base.architectures = options.architectures;
   base.class_defaults = options.class_defaults;
   base.origin = options.origin;
   huggingface::CheckpointFiles files(open);

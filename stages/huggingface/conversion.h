@@ -11,6 +11,7 @@
 #include "pipeline/core/checkpoint.h"
 #include "pipeline/core/stage.h"
 #include "stages/huggingface/checkpoint/adapter.h"
+#include "stages/huggingface/map/added_maps.h"
 #include "stages/huggingface/model_id.h"
 
 namespace ggufmill::huggingface {
@@ -21,8 +22,9 @@ struct SourceOptions {
   std::string folder{};
   ModelPart part = ModelPart::kText;
   OutType out_type = OutType::kAuto;
-  std::string architecture{};  // name of a built-in map, or a file; empty: according to config.json
-  std::string config{};        // name of the file that describes the model; empty: the map's, or config.json
+  std::string architecture{};             // name of a map, or a file; empty: according to config.json
+  std::vector<MapPlace> architectures{};  // maps to add to the built-in ones; the first take precedence
+  std::string config{};                   // name of the file that describes the model; empty: the map's, or config.json
   std::optional<std::string> model_name{};
   std::optional<std::string> metadata_file{};
   std::optional<std::string> pre{};  // tokenizer.ggml.pre, if it cannot be determined
@@ -50,8 +52,9 @@ struct AdapterOptions {
   std::string adapter{};  // folder
   std::string base{};     // folder with the base's config.json; weights are not needed
   OutType out_type = OutType::kF32;
-  std::string architecture{};  // see SourceOptions
-  bool class_defaults = true;  // see SourceOptions
+  std::string architecture{};             // see SourceOptions
+  std::vector<MapPlace> architectures{};  // see SourceOptions
+  bool class_defaults = true;             // see SourceOptions
   PairUse use = PairUse::kStored;
   Origin origin{};
 };

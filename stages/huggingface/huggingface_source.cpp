@@ -46,7 +46,9 @@ Form<SourceOptions> options_form() {
                      "Type of tensors with two or more dimensions before any quantization; auto: BF16 or F16, like the "
                      "weights."),
                  field("architecture", &Options::architecture,
-                       "Built-in map or file; chosen by config.json if omitted."),
+                       "Name of a map, or a file; chosen by config.json if omitted."),
+                 field("architectures", &Options::architectures, map_places_form(), kArchitecturesDoc)
+                     .example("./maps"),
                  field("config", &Options::config,
                        "File in the folder that describes the model: config.json, or params.json of Mistral's own "
                        "format.")
@@ -84,6 +86,11 @@ Form<SourceOptions> options_form() {
 
 }  // namespace
 
+Form<std::vector<MapPlace>> map_places_form() {
+  return one_or_more(shorthand(&MapPlace::path, path().doc("Folder or file.")).at(&MapPlace::origin),
+                     "Folders and files; the first take precedence.");
+}
+
 Form<bool> class_defaults_form() { return word<bool>({{"none", false}, {"transformers", true}}); }
 
 }  // namespace huggingface
@@ -92,7 +99,7 @@ std::unique_ptr<Source> make_huggingface_source(huggingface::SourceOptions optio
   return std::make_unique<huggingface::HuggingfaceSource>(std::move(options), std::move(open));
 }
 
-SourceSpec huggingface_source(CheckpointOpener open) {
+SourceSpec huggingface_source(CheckpointOpener open, std::vector<std::string> maps) {
   using Options = huggingface::SourceOptions;
   return source_spec(
       "huggingface",
@@ -100,7 +107,10 @@ SourceSpec huggingface_source(CheckpointOpener open) {
           .at(&Options::origin)
           .doc("Hugging Face checkpoint folder, local or on a hub.")
           .example("models/Llama-3-8B"),
-      [open = std::move(open)](Options options) { return make_huggingface_source(std::move(options), open); },
+      [open = std::move(open), maps = huggingface::map_places(maps)](Options options) {
+        options.architectures.insert(options.architectures.begin(), maps.begin(), maps.end());
+        return make_huggingface_source(std::move(options), open);
+      },
       [](const std::string& path) {
         const bool is_checkpoint = is_folder(path) && is_file(fs::path(path) / "config.json");
         return is_checkpoint ? SourceFit::kContents : SourceFit::kNone;

@@ -105,7 +105,7 @@ class LoraStage : public Stage {
     if (!options_.base.empty()) return {options_.base};
     const std::string config = model.notes.get(notes::kCheckpointConfig);
     return {config.substr(0, std::max<std::size_t>(name_begin(config), 1) - 1),
-            model.notes.get(notes::kCheckpointArchitecture)};
+            model.notes.get(notes::kCheckpointArchitecture), noted_checkpoint_maps(model.notes)};
   }
 
   Status check_architecture(const Model& adapter, const Model& model) const {

@@ -42,7 +42,7 @@ class SafetensorsSink final : public Sink {
   Result<Model> adapt(Model model) const override {
     BOOST_OUTCOME_TRY(choose_types(model));
     if (!options_.original_names) return model;
-    CheckpointOrigin origin{config_file(), options_.architecture, options_.origin};
+    CheckpointOrigin origin{config_file(), options_.architecture, options_.origin, noted_checkpoint_maps(model.notes)};
     if (origin.config.empty()) {
       origin.config = model.notes.get(notes::kCheckpointConfig);
       if (origin.architecture.empty()) origin.architecture = model.notes.get(notes::kCheckpointArchitecture);

@@ -244,7 +244,7 @@ TEST_CASE("a new architecture is a file of the user, outside of the tree") {
                               tensor("fancy.0.shift.weight", {4}, 10), tensor("model.norm.weight", {4}, 1)}));
   const std::string unknown = checkpoint.fault();
   CHECK(has(unknown, "DIR/config.json: error: no architecture is known for 'FancyNewForCausalLM'\n"));
-  CHECK(has(unknown, "`ggufmill architectures show llama > mine.yaml`"));
+  CHECK(has(unknown, "`ggufmill architectures new FOLDER --like llama -o mine.yaml`"));
 
   const TempDir folder;
   write_text(folder.file("mine.yaml"), R"(name: fancy
@@ -615,7 +615,7 @@ TEST_CASE("tensors that no rule names, and tensors that are missing") {
   CHECK(has(
       strange,
       "DIR: error: tensor 'model.layers.0.strange.weight': no rule in architecture 'llama' matches it (F32 of 4)\n"));
-  CHECK(has(strange, "`ggufmill architectures show llama > mine.yaml`, add a rule for it"));
+  CHECK(has(strange, "`ggufmill architectures new DIR --like llama -o mine.yaml`, write a rule for it"));
   tensors = llama();
   tensors.erase(tensors.begin() + 2);
   CHECK(has(Folder().put("model.safetensors", safetensors_bytes(tensors)).fault(),

@@ -78,17 +78,21 @@ def _checked_out(out, source):
     return out
 
 
+def _paths(given):
+    """Return one path or several as a list of strings."""
+    return [os.fspath(each) for each in ([given] if isinstance(given, (str, os.PathLike)) else given)]
+
+
 class Context:
     """Kernels and the operations that use them. The functions of the module use a context without options.
 
-    kernel_dirs  folder of additional kernel modules, or several
-    isa          instruction set to use: "x86-64-v3"; empty: the best that this machine supports
+    kernel_dirs    folder of additional kernel modules, or several
+    isa            instruction set to use: "x86-64-v3"; empty: the best that this machine supports
+    architectures  folder of architecture maps, or one map file, to add to the built-in ones, or several
     """
 
-    def __init__(self, *, kernel_dirs=(), isa=""):
-        if isinstance(kernel_dirs, (str, os.PathLike)):
-            kernel_dirs = [kernel_dirs]
-        self._native = _native.Context([os.fspath(each) for each in kernel_dirs], isa)
+    def __init__(self, *, kernel_dirs=(), isa="", architectures=()):
+        self._native = _native.Context(_paths(kernel_dirs), isa, _paths(architectures))
 
     def __repr__(self):
         return f"<ggufmill.Context with kernels for {self.isa}>"

@@ -13,8 +13,9 @@ version = _library.version()
 
 
 class Context:
-    def __init__(self, kernel_dirs, isa):
-        self.handle = _library.Handle("context", "context_create", options(kernel_dirs=kernel_dirs, isa=isa))
+    def __init__(self, kernel_dirs, isa, architectures=()):
+        given = options(kernel_dirs=kernel_dirs, isa=isa, architectures=list(architectures))
+        self.handle = _library.Handle("context", "context_create", given)
         self._types = {}  # by name in lower case, once they are asked for
 
     @property

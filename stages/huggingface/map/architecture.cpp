@@ -16,12 +16,11 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
+#include "stages/huggingface/map/added_maps.h"
 #include "stages/huggingface/tokenizer/tables.h"
 
 namespace ggufmill::huggingface {
 namespace {
-
-constexpr std::uint64_t kMaxMapBytes = 1 << 20;
 
 // Resolves a path in `extends` relative to the file that contains it.
 std::string beside(const std::string& file, const std::string& name) {
@@ -34,8 +33,18 @@ struct ArchitectureText {
   std::string text;
 };
 
-Result<ArchitectureText> text_of(const std::string& name, const Origin& asked) {
+// Returns the path of the added map that `name` means in the file `from`, or `name` for any other map. `from` is empty
+// for what the user asks for.
+std::string resolved(const std::string& name, const std::string& from, const AddedMaps& added) {
+  const bool is_built_in = !from.empty() && !names_file(from);
+  if (is_built_in || names_file(name)) return name;
+  const AddedMaps::Map* const map = added.named(name);
+  return map && map->path != from ? map->path : name;
+}
+
+Result<ArchitectureText> text_of(const std::string& name, const Origin& asked, const AddedMaps& added) {
   std::vector<std::string> names;
+  for (const AddedMaps::Map& each : added.maps()) names.push_back(each.name);
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     if (each.name == name) return ArchitectureText{std::string(each.name) + ".yaml", std::string(each.text)};
     names.emplace_back(each.name);
@@ -88,6 +97,7 @@ void extend(Architecture& map, MapFile own) {
   replace(map.layers, std::move(own.layers));
   replace(map.computed, std::move(own.computed));
   replace(map.tokenizer, std::move(own.tokenizer));
+  for (auto& [hash, name] : own.pre_tokenizers) map.pre_tokenizers.insert_or_assign(hash, std::move(name));
   append(map.further_weights, std::move(own.further_weights));
   append(map.refuses, std::move(own.refuses));
   append(map.shards, std::move(own.shards));
@@ -107,15 +117,17 @@ void extend(Architecture& map, MapFile own) {
 }
 
 // Reads a map and those it extends into `into`.
-Status read(const std::string& name, const Origin& asked, ExtendedFiles& files, Architecture& into) {
+Status read(const std::string& name, const Origin& asked, const AddedMaps& added, ExtendedFiles& files,
+            Architecture& into) {
   BOOST_OUTCOME_TRY(const bool is_new, files.enter(name, asked));
   if (!is_new) return ok();
-  BOOST_OUTCOME_TRY(const ArchitectureText text, text_of(name, asked));
+  BOOST_OUTCOME_TRY(const ArchitectureText text, text_of(name, asked, added));
   BOOST_OUTCOME_TRY(files.count(text.text.size(), asked));
 
   BOOST_OUTCOME_TRY(MapFile file, parse_document(text.text, text.name, map_form()));
   for (const MapParent& parent : file.extends) {
-    BOOST_OUTCOME_TRY(read(beside(name, parent.name), parent.origin, files, into));
+    const std::string extended = resolved(beside(name, parent.name), name, added);
+    BOOST_OUTCOME_TRY(read(extended, parent.origin, added, files, into));
   }
   into.file = names_file(name) ? name : fs::path(text.name).stem().string();
   if (names_file(name)) into.files.push_back(name);
@@ -165,10 +177,10 @@ Error no_projector(const std::string& checkpoint_class, const std::string& where
 
 }  // namespace
 
-Result<Architecture> read_architecture(const std::string& name_or_path, const Origin& asked) {
+Result<Architecture> read_architecture(const std::string& name_or_path, const Origin& asked, const AddedMaps& added) {
   ExtendedFiles files("architecture");
   Architecture architecture;
-  BOOST_OUTCOME_TRY(read(name_or_path, asked, files, architecture));
+  BOOST_OUTCOME_TRY(read(resolved(name_or_path, {}, added), asked, added, files, architecture));
   if (architecture.partial) return architecture;
   const char* missing =
       architecture.name.empty()                                                                          ? "name"
@@ -195,20 +207,74 @@ static Result<Architecture> read_built_in(const BuiltInArchitecture& built_in) {
 
 ModelPart described_part(ModelPart part) { return part == ModelPart::kDraft ? ModelPart::kText : part; }
 
-Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where, ModelPart part) {
-  const ModelPart described = described_part(part);
+// The maps that serve a class: the one that describes the wanted part, and whether one describes the projector.
+struct Serving {
+  std::optional<Architecture> map;
   bool has_projector = false;
+
+  // Returns true if the map describes the wanted part.
+  bool add(Architecture architecture, ModelPart wanted) {
+    has_projector = has_projector || architecture.part == ModelPart::kProjector;
+    if (architecture.part != wanted) return false;
+    map = std::move(architecture);
+    return true;
+  }
+};
+
+// Looks for the first added map that describes the part; another one of the same place is an error.
+static Status find_added(const std::string& checkpoint_class, ModelPart wanted, const AddedMaps& added,
+                         Serving& serving) {
+  const AddedMaps::Map* first = nullptr;
+  for (const AddedMaps::Map& each : added.maps()) {
+    if (first && each.place != first->place) break;
+    if (std::ranges::count(each.own.serves, checkpoint_class) == 0) continue;
+    BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(each.path, {}, added));
+    if (first && architecture.part == wanted)
+      return Error{ExitCode::kUsage, each.path, fmt::format("serves '{}', as {} does", checkpoint_class, first->path),
+                   "", "remove the class from `serves` in one of them"};
+    if (!first && serving.add(std::move(architecture), wanted)) first = &each;
+  }
+  return ok();
+}
+
+static Status find_built_in(const std::string& checkpoint_class, ModelPart wanted, Serving& serving) {
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     // Most files do not contain the class name, so there is no need to parse them.
     if (each.text.find(checkpoint_class) == std::string_view::npos) continue;
     BOOST_OUTCOME_TRY(Architecture architecture, read_built_in(each));
     if (std::ranges::count(architecture.serves, checkpoint_class) == 0) continue;
-    if (architecture.part == described) return architecture;
-    has_projector = has_projector || architecture.part == ModelPart::kProjector;
+    if (serving.add(std::move(architecture), wanted)) break;
   }
+  return ok();
+}
+
+Result<std::string> built_in_map_for(const std::string& checkpoint_class, ModelPart part) {
+  Serving serving;
+  BOOST_OUTCOME_TRY(find_built_in(checkpoint_class, described_part(part), serving));
+  return serving.map ? serving.map->file : std::string();
+}
+
+// Returns the added maps that serve classes, and which, for messages.
+static std::string describe_added(const AddedMaps& added) {
+  std::string text;
+  for (const AddedMaps::Map& each : added.maps())
+    if (!each.own.serves.empty())
+      text += fmt::format("\n{} serves '{}'", each.path, fmt::join(each.own.serves, "', '"));
+  return text;
+}
+
+Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where, ModelPart part,
+                                       const AddedMaps& added) {
+  const ModelPart described = described_part(part);
+  Serving serving;
+  BOOST_OUTCOME_TRY(find_added(checkpoint_class, described, added, serving));
+  if (!serving.map) {
+    BOOST_OUTCOME_TRY(find_built_in(checkpoint_class, described, serving));
+  }
+  if (serving.map) return std::move(*serving.map);
   if (part == ModelPart::kProjector) return no_projector(checkpoint_class, where);
   if (const auto error = unserved(checkpoint_class, where)) return *error;
-  if (has_projector) {
+  if (serving.has_projector) {
     Error error = input_error(where, fmt::format("'{}' is {}", checkpoint_class, kProjectorKind));
     error.help = "convert it as one: `ggufmill convert --mmproj`, or `part: projector` in the source";
     return error;
@@ -226,20 +292,29 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
       "convert_hf_to_gguf.py of llama.cpp {}, which this ggufmill follows, does not support it "
       "either; a later version may{}{}",
       upstream_version(), family.empty() ? "" : "; known in the same family: ", fmt::join(family, ", "));
+  error.detail += describe_added(added);
   error.help =
-      "start from a built-in map: `ggufmill architectures show llama > mine.yaml`, then set `architecture: "
-      "./mine.yaml` in the source";
+      "start from a map of a similar model: `ggufmill architectures new FOLDER --like llama -o mine.yaml` writes one "
+      "for the checkpoint, which --architectures mine.yaml adds to the built-in ones";
   return error;
 }
 
-Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder) {
+Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const AddedMaps& added) {
+  const auto marks = [&](const Architecture& map) -> Result<bool> {
+    if (!map.serves_folder_when || map.serves.empty()) return false;
+    return Facts(folder, {}, map.values).holds(map.serves_folder_when);
+  };
+  for (const AddedMaps::Map& each : added.maps()) {
+    if (!each.own.serves_folder_when) continue;
+    BOOST_OUTCOME_TRY(const Architecture architecture, read_architecture(each.path, {}, added));
+    BOOST_OUTCOME_TRY(const bool is_marked, marks(architecture));
+    if (is_marked) return MarkedFolder{architecture.serves.front(), architecture.config};
+  }
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     if (each.text.find("serves_folder_when") == std::string_view::npos) continue;
-    BOOST_OUTCOME_TRY(Architecture architecture, read_built_in(each));
-    if (!architecture.serves_folder_when || architecture.serves.empty()) continue;
-    const Facts facts(folder, {}, architecture.values);
-    BOOST_OUTCOME_TRY(const bool holds, facts.holds(architecture.serves_folder_when));
-    if (holds) return MarkedFolder{architecture.serves.front(), architecture.config};
+    BOOST_OUTCOME_TRY(const Architecture architecture, read_built_in(each));
+    BOOST_OUTCOME_TRY(const bool is_marked, marks(architecture));
+    if (is_marked) return MarkedFolder{architecture.serves.front(), architecture.config};
   }
   for (const auto& row : table_rows(unserved_class_table())) {
     bool all = !row[3].empty();
@@ -257,10 +332,12 @@ Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder) {
   return std::nullopt;
 }
 
-Result<std::string> class_to_convert(const boost::json::object& config) {
+Result<std::string> class_to_convert(const boost::json::object& config, const AddedMaps& added) {
   std::string name = checkpoint_class(config);
   std::string whole = whole_class(config);
   if (whole.empty() || whole == name) return name;
+  for (const AddedMaps::Map& each : added.maps())
+    if (std::ranges::count(each.own.serves_whole, whole) > 0) return whole;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     if (each.text.find(whole) == std::string_view::npos) continue;
     BOOST_OUTCOME_TRY(const Architecture architecture, read_built_in(each));
@@ -276,13 +353,22 @@ std::string projector_class(const boost::json::object& config) {
 }
 
 Result<Architecture> find_architecture_without_class(const fs::path& folder, const std::string& name,
-                                                     const boost::json::object& config) {
+                                                     const boost::json::object& config, const AddedMaps& added) {
+  const auto serves = [&](const Architecture& map) -> Result<bool> {
+    if (map.config != name || !map.serves_when) return false;
+    return Facts(folder, config, map.values).holds(map.serves_when);
+  };
+  for (const AddedMaps::Map& each : added.maps()) {
+    if (!each.own.serves_when) continue;
+    BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(each.path, {}, added));
+    BOOST_OUTCOME_TRY(const bool is_served, serves(architecture));
+    if (is_served) return architecture;
+  }
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     if (each.text.find("serves_when") == std::string_view::npos) continue;
     BOOST_OUTCOME_TRY(Architecture architecture, read_built_in(each));
-    if (architecture.config != name || !architecture.serves_when) continue;
-    BOOST_OUTCOME_TRY(const bool serves, Facts(folder, config, architecture.values).holds(architecture.serves_when));
-    if (serves) return architecture;
+    BOOST_OUTCOME_TRY(const bool is_served, serves(architecture));
+    if (is_served) return architecture;
   }
   if (name != "config.json")
     return input_error((folder / name).string(), "no architecture is known for this model",
@@ -294,8 +380,8 @@ Result<Architecture> find_architecture_without_class(const fs::path& folder, con
                      "`source: {safetensors: ...}` copies the tensors");
 }
 
-Result<Architecture> named_architecture(const std::string& name_or_path, const Origin& asked) {
-  BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(name_or_path, asked));
+Result<Architecture> named_architecture(const std::string& name_or_path, const Origin& asked, const AddedMaps& added) {
+  BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(name_or_path, asked, added));
   if (architecture.partial)
     return error_at(asked, fmt::format("architecture '{}' can only be extended", name_or_path),
                     "`ggufmill architectures` lists the complete ones");

@@ -1,6 +1,6 @@
 #pragma once
-// The map of an architecture: describes, as data, how a checkpoint of that architecture is converted. The files are
-// configs/architectures/*.yaml; users start from a copy of one of them.
+// The map of an architecture: describes, as data, how a checkpoint of that architecture is converted. The built-in
+// files are configs/architectures/*.yaml; users add their own (added_maps.h).
 
 #include <map>
 #include <optional>
@@ -19,6 +19,16 @@
 #include "stages/huggingface/tokenizer/tokenizer.h"
 
 namespace ggufmill::huggingface {
+
+class AddedMaps;
+const AddedMaps& no_added_maps();
+constexpr std::uint64_t kMaxMapBytes = 1 << 20;  // of a map file
+
+// A folder of maps, or a map file, and the place that names it.
+struct MapPlace {
+  std::string path{};
+  Origin origin{};
+};
 
 // One metadata entry. A key that already exists keeps its position.
 struct MetadataRule {
@@ -146,7 +156,7 @@ struct OtherName {
 
 // Another map to use for checkpoints of the same class.
 struct OtherMap {
-  std::string map;  // name of a built-in map
+  std::string map;
   ValueRule when;
 };
 
@@ -206,6 +216,7 @@ struct Architecture {
   std::vector<ComputedRule> computed;
   std::vector<TypeRule> types;  // the first match wins
   TokenizerRules tokenizer;
+  PreTokenizers pre_tokenizers;
   std::vector<std::string> files;  // files it was read from; empty for a built-in map
 };
 
@@ -238,6 +249,7 @@ struct MapFile {
   std::optional<std::vector<ComputedRule>> computed{};
   std::vector<TypeRule> types{};
   std::optional<TokenizerRules> tokenizer{};
+  NamedValues<std::string> pre_tokenizers{};
 };
 const Form<MapFile>& map_form();
 // Forms of its parts.
@@ -252,39 +264,47 @@ Field<Options> when_field(std::optional<ValueRule> Options::*member) {
 }
 FieldSpec architecture_fields();
 
-// Reads the built-in map with the given name, or the map file at the given path, with everything it extends. Exit code
-// 2.
-Result<Architecture> read_architecture(const std::string& name_or_path, const Origin& asked = {});
+// Reads the map with the given name, added or built-in, or the map file at the given path, with everything it extends.
+// An added map that extends its own name extends the built-in map that it replaces; built-in maps extend only built-in
+// ones. Exit code 2.
+Result<Architecture> read_architecture(const std::string& name_or_path, const Origin& asked = {},
+                                       const AddedMaps& added = no_added_maps());
 // Returns the part whose map describes `part`: the map of a text model also describes its draft.
 ModelPart described_part(ModelPart part);
-// Finds the built-in map that serves a class of config.json. Exit code 4: the error reports whether
-// convert_hf_to_gguf.py converts the class, or which classes of its family are served; `where` is for the message.
+// Finds the map that serves a class of config.json: an added one, or else a built-in one. Exit code 4: the error
+// reports whether convert_hf_to_gguf.py converts the class, or which classes of its family are served; `where` is for
+// the message. Exit code 2 if two added maps of one place serve the class.
 Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where,
-                                       ModelPart part = ModelPart::kText);
+                                       ModelPart part = ModelPart::kText, const AddedMaps& added = no_added_maps());
+// Returns the name of the built-in map that serves a class; empty if none does. Exit code 2.
+Result<std::string> built_in_map_for(const std::string& checkpoint_class, ModelPart part);
 
-// Returns the class in config.json that decides how to convert the checkpoint: the text model's, unless a built-in map
-// claims the class of the whole model. Returns an empty string if config.json names no class. Exit code 2.
-Result<std::string> class_to_convert(const boost::json::object& config);
+// Returns the class in config.json that decides how to convert the checkpoint: the text model's, unless a map claims
+// the class of the whole model. Returns an empty string if config.json names no class. Exit code 2.
+Result<std::string> class_to_convert(const boost::json::object& config, const AddedMaps& added = no_added_maps());
 
 // A checkpoint that is recognized by the files in its folder.
 struct MarkedFolder {
   std::string checkpoint_class;
   std::string config;  // name of the file that describes the model
 };
-// Finds the built-in map whose `serves_folder_when` is true for the folder; nullopt if there is none. Exit code 4: the
-// files are those of a class that no map serves.
-Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder);
+// Finds the map whose `serves_folder_when` is true for the folder, an added one or else a built-in one; nullopt if
+// there is none. Exit code 4: the files are those of a class that no map serves.
+Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const AddedMaps& added = no_added_maps());
 
 // Returns the class in config.json that decides how to convert the projector: the vision model's, or that of the whole
 // model. Returns an empty string if config.json names no class.
 std::string projector_class(const boost::json::object& config);
 
-// Finds the built-in map for a configuration without a class, read from the file `name` in `folder`. Exit code 4.
+// Finds the map for a configuration without a class, read from the file `name` in `folder`: an added one, or else a
+// built-in one. Exit code 4.
 Result<Architecture> find_architecture_without_class(const fs::path& folder, const std::string& name,
-                                                     const boost::json::object& config);
+                                                     const boost::json::object& config,
+                                                     const AddedMaps& added = no_added_maps());
 
 // Reads the map that the user requested by name or path; partial maps are an error. Exit code 2.
-Result<Architecture> named_architecture(const std::string& name_or_path, const Origin& asked);
+Result<Architecture> named_architecture(const std::string& name_or_path, const Origin& asked,
+                                        const AddedMaps& added = no_added_maps());
 
 // A file that is embedded at build time.
 struct BuiltInArchitecture {

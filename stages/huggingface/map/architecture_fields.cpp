@@ -202,7 +202,7 @@ Form<std::vector<OtherName>> other_names_form() {
 Form<std::vector<OtherMap>> other_maps_form() {
   return list_of(
       map_of<OtherMap>({
-                           field("map", &OtherMap::map, "Name of a built-in map.").required(),
+                           field("map", &OtherMap::map, "Name of a map.").required(),
                            field("when", &OtherMap::when, value_form(), "Condition that must be true.").required(),
                        })
           .doc("Map."));
@@ -221,6 +221,19 @@ Form<std::vector<Refusal>> refusals_form() {
 Form<std::vector<MapParent>> parents_form() {
   const auto parent = shorthand(&MapParent::name, text().doc("File.")).at(&MapParent::origin);
   return one_or_more(parent, "Files, in order.");
+}
+
+Form<NamedValues<std::string>> pre_tokenizers_form() {
+  using Names = NamedValues<std::string>;
+  return converted<Names>(
+      dictionary_of(text().doc("tokenizer.ggml.pre.")), [](Names names, const ConfigNode& node) -> Result<Names> {
+        for (const ConfigNode::Entry& entry : node.entries)
+          if (!is_pre_tokenizer_hash(entry.key))
+            return error_at(node.text, entry.position,
+                            fmt::format("'{}' is not a SHA-256 in 64 lowercase hexadecimal digits", entry.key),
+                            "converting the checkpoint without this entry prints its hash");
+        return names;
+      });
 }
 
 Fields<MapFile> map_fields() {
@@ -299,6 +312,9 @@ Fields<MapFile> map_fields() {
       field("types", &Map::types, types_form(),
             "Types of tensors that override the requested type; the first match applies."),
       field("tokenizer", &Map::tokenizer, tokenizer_form(), "How to read the tokenizer."),
+      field("pre_tokenizers", &Map::pre_tokenizers, pre_tokenizers_form(),
+            "Values of tokenizer.ggml.pre, by the hash of what the tokenizer makes of the check text, in addition to "
+            "the built-in ones."),
   };
 }
 

@@ -12,6 +12,7 @@
 #include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
+#include "stages/huggingface/map/added_maps.h"
 #include "stages/huggingface/map/architecture.h"
 #include "stages/huggingface/map/known_values.h"
 #include "stages/huggingface/map/metadata_rules.h"
@@ -96,12 +97,13 @@ class Restorer {
   }
 
   Status use(const json::object& config) {
-    BOOST_OUTCOME_TRY(const std::string own_class, class_to_convert(config));
+    BOOST_OUTCOME_TRY(const AddedMaps added, AddedMaps::read(map_places(origin_.maps)));
+    BOOST_OUTCOME_TRY(const std::string own_class, class_to_convert(config, added));
     const fs::path path = origin_.config;
-    const auto found = !origin_.architecture.empty() ? named_architecture(origin_.architecture, origin_.asked)
-                       : !own_class.empty()
-                           ? find_architecture(own_class, origin_.config)
-                           : find_architecture_without_class(path.parent_path(), path.filename().string(), config);
+    const auto found = !origin_.architecture.empty() ? named_architecture(origin_.architecture, origin_.asked, added)
+                       : !own_class.empty() ? find_architecture(own_class, origin_.config, ModelPart::kText, added)
+                                            : find_architecture_without_class(path.parent_path(),
+                                                                              path.filename().string(), config, added);
     if (!found) return found.error();
     architecture_ = found.value();
     facts_.emplace(path.parent_path(), config, architecture_.values);

@@ -146,9 +146,13 @@ class TensorMapper {
                 fmt::format("no rule in architecture '{}' matches it ({} of {})", architecture_.file,
                             tensor.values->type->name, describe(tensor.values->shape)),
                 "",
-                fmt::format("run `ggufmill architectures show {} > mine.yaml`, add a rule for it to `tensors:` (or "
-                            "drop it with `names: [{{drop: ...}}]`), and set `architecture:` in the source to the file",
-                            architecture_.file)};
+                names_file(architecture_.file)
+                    ? fmt::format("add a rule for it to `tensors:` in {}, or drop it with `names: [{{drop: ...}}]`",
+                                  architecture_.file)
+                    : fmt::format("run `ggufmill architectures new {} --like {} -o mine.yaml`, write a rule for it "
+                                  "there or drop it with `names: [{{drop: ...}}]`, and use the file with "
+                                  "--architectures mine.yaml",
+                                  where_, architecture_.file)};
     for (const ActiveRule& active : rules_)
       for (const NamePattern& from : active.rule->from)
         if (const auto match = from.match(tensor.name))

@@ -243,7 +243,7 @@ TEST_CASE("all mismatches with the map are reported together") {
   const std::string unknown = mapped(layer, R"({"layers": 1})", {"l.1.q.weight", "y"});
   CHECK(unknown.find("tensor 'l.1.q.weight': no rule in architecture 'a.yaml' matches it (F32 of 2 x 1)\n"
                      "  'l.{layer}.q' would match, but the number of layers is 1\n"
-                     "  help: run `ggufmill architectures show a.yaml > mine.yaml`") != std::string::npos);
+                     "  help: add a rule for it to `tensors:` in ") != std::string::npos);
   CHECK(Case(layer, R"({"layers": 1})", {"l.1.q.weight", "y"}).map().error().also.size() == 1);
   CHECK(mapped("tensors: [{from: [a, b], to: c}]", R"({"layers": 0})", {"a", "b"}) ==
         "folder: error: tensor 'b': two tensors become 'c'\n");

@@ -246,6 +246,7 @@ void Facts::set_tensors(std::vector<std::string> names, TensorReader read, RowCo
 
 const json::value* Facts::find(std::string_view name) const {
   const std::string_view top = name.substr(0, name.find('.'));
+  if (!names_read_.contains(top)) names_read_.emplace(top);
   const auto known = set_.find(top);
   const json::value* at = known != set_.end() ? &known->second : config_.if_contains(top);
   for (std::size_t begin = top.size(); at && begin < name.size();) {
@@ -260,6 +261,14 @@ const json::value* Facts::find(std::string_view name) const {
     }
   }
   return at;
+}
+
+bool Facts::was_read(const std::string& key) const {
+  if (names_read_.contains(key)) return true;
+  if (!names_read_.contains("rope") && !names_read_.contains("rope_parameters")) return false;
+  json::object without = config_;
+  without.erase(key);
+  return rope_parameters(without) != rope_parameters(config_);
 }
 
 bool Facts::is_null_key(const ValueRule& rule) const {

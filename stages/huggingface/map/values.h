@@ -106,6 +106,9 @@ class Facts {
   std::optional<fs::path> file(std::string_view name) const;
   const std::set<fs::path>& files_read() const { return files_read_; }
   const boost::json::object& config() const { return config_; }
+  // Returns true if a rule that was evaluated asked for this key of config.json, or for the rotary embedding settings
+  // that are made from it.
+  bool was_read(const std::string& key) const;
 
   // Evaluates a rule; returns null if a name is missing. Adds the missing names to `missing`, if given.
   // `layer` is the value of the name `layer`.
@@ -158,6 +161,7 @@ class Facts {
   IntegerReader read_integers_;
   TokenFinder find_token_;
   mutable std::set<fs::path> files_read_;
+  mutable std::set<std::string, std::less<>> names_read_;  // without members: "rope" for rope.factor
 };
 
 // Returns the keys of config.json under which the text model of a checkpoint of several models may be stored.

@@ -19,6 +19,7 @@ constexpr std::string_view kWordBegin = "\u2581";
 constexpr const char* kNamePre =
     "set it in the pipeline file: `pre: NAME` next to the folder, with a name that llama.cpp knows, such as llama-bpe, "
     "qwen2, or gpt-2";
+constexpr const char* kNameHash = "; or in a map that --architectures adds: `pre_tokenizers: {HASH: NAME}`";
 
 class JsonVocabulary {
  public:
@@ -50,11 +51,13 @@ class JsonVocabulary {
       error.help = kNamePre;
       return error;
     }
+    if (const auto added = options_.pre_tokenizers.find(hash.value()); added != options_.pre_tokenizers.end())
+      return added->second;
     if (const auto name = pre_tokenizer_named(hash.value())) return std::string(*name);
     return input_error(
         file_.path,
         fmt::format("unknown pre-tokenizer; llama.cpp does not know the hash of its check text, {}", hash.value()),
-        kNamePre);
+        std::string(kNamePre) + kNameHash);
   }
 
   // Returns the tokens of all ids up to the size of the vocabulary. Added tokens appear in decoded form, or verbatim
@@ -253,6 +256,19 @@ Token padding_token(std::uint64_t id) { return {fmt::format("[PAD{}]", id), kPad
 Result<Vocabulary> read_json_vocabulary(TokenizerReader reader, const TokenizerFiles& files,
                                         const TokenizerOptions& options) {
   return JsonVocabulary(files, options).read(reader);
+}
+
+bool is_pre_tokenizer_hash(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
+Result<std::string> pre_tokenizer_hash_of(const fs::path& folder) {
+  BOOST_OUTCOME_TRY(const TokenizerFiles files, TokenizerFiles::read(folder));
+  if (!files.tokenizer) return std::string();
+  json::value config = files.tokenizer_config;
+  if (!config.is_object()) config.emplace_object();
+  BOOST_OUTCOME_TRY(const LoadedTokenizer tokenizer, LoadedTokenizer::load(*files.tokenizer, config));
+  return pre_tokenizer_hash(tokenizer);
 }
 
 }  // namespace ggufmill::huggingface

@@ -3,6 +3,8 @@
 // writes: the same keys, in the same order, with the same values.
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -78,11 +80,17 @@ struct SpecialTokenPass {
   std::vector<SpecialTokenRule> rules;
 };
 
+// Names of pre-tokenizers (tokenizer.ggml.pre) by the SHA-256 of the token ids of llama.cpp's check text.
+using PreTokenizers = std::map<std::string, std::string, std::less<>>;
+// Returns true for 64 lowercase hexadecimal digits.
+bool is_pre_tokenizer_hash(std::string_view text);
+
 struct TokenizerOptions {
   std::vector<TokenizerChoice> readers;            // the first one whose files exist is used
   std::optional<std::uint64_t> vocabulary_size{};  // from config.json; the vocabulary is padded to it
   std::optional<std::uint32_t> token_types{};      // type_vocab_size, for tokenizer.ggml.token_type_count
   std::string pre{};                    // tokenizer.ggml.pre; empty: determined by the hash of the check text
+  PreTokenizers pre_tokenizers{};       // looked up before the built-in ones
   bool space_prefix_of_config = false;  // add_prefix_space of tokenizer_config.json is written first
   std::vector<std::string>
       omitted_roles{};                     // special tokens of these roles are ignored if config.json has a negative id
@@ -103,6 +111,10 @@ struct TokenizerMetadata {
   std::uint64_t entries = 0;  // with tokenizer.json: size of its vocabulary plus its added tokens; otherwise `tokens`
   std::vector<std::string> warnings;
 };
+
+// Returns the hash by which the pre-tokenizer of the tokenizer.json in `folder` is recognized; empty without such a
+// file. Errors have the code kBadInput and name the file.
+Result<std::string> pre_tokenizer_hash_of(const fs::path& folder);
 
 // Reads the tokenizer in `folder`. Errors have the code kBadInput and name the file; there is no partial result.
 // Memory: about three times the size of the tokenizer's files. Also reads config.json, for the ids of special tokens.
