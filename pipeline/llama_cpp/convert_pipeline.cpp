@@ -220,7 +220,7 @@ Result<std::vector<std::string>> convertible_classes(const std::vector<std::stri
     classes.insert(classes.end(), architecture.serves.begin(), architecture.serves.end());
   }
   std::ranges::sort(classes);
-  classes.erase(std::ranges::unique(classes).begin(), classes.end());
+  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
   return classes;
 }
 

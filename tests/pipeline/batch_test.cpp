@@ -113,7 +113,8 @@ TEST_CASE("the failures of a batch name the address of a source without its pass
     CHECK(errors.front().detail.find("https://...@host/a.gguf") != std::string::npos);
     CHECK(errors.front().detail.find("SECRET") == std::string::npos);
   }
-  const BatchReport report{{failed, unknown}};
+  BatchReport report;
+  report.cells = {failed, unknown};
   CHECK(batch_json(report).find("SECRET") == std::string::npos);
   CHECK(batch_html(report).find("SECRET") == std::string::npos);
 }
