@@ -2,6 +2,7 @@
 // The Plan: everything about a job except the weights. It depends only on the headers and the job, and contains all
 // that checks, runs, reports and parts on other machines need to know. It can be serialized (written.h).
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -62,7 +63,7 @@ struct Place {
   std::size_t tensor = 0;    // index into PlannedOutput::tensors
   std::uint64_t offset = 0;  // in the file
 
-  bool operator==(const Place&) const = default;
+  auto operator<=>(const Place&) const = default;
 };
 
 // Marks an encoding whose bytes exist in an earlier output; the step's expression is an extent of that output.

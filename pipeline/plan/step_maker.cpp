@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "pipeline/core/importance.h"
@@ -21,9 +20,6 @@ ExpressionRef values_of(const Tensor& tensor) {
   const bool has_same_rows = &plain_type(from) == &plain_type(to);
   return expressions::interleave(tensor.expression, has_same_rows ? to : plain_type(from)).value();
 }
-
-using PlaceKey = std::tuple<std::uint32_t, std::uint32_t, std::size_t, std::uint64_t>;
-PlaceKey key_of(const Place& place) { return {place.output, place.file, place.tensor, place.offset}; }
 
 std::string fingerprint_of(const Encoding& encoding) {
   return encoding.importance ? encoding.importance->fingerprint : "";
@@ -78,20 +74,20 @@ std::vector<Step> StepMaker::take() {
 std::size_t StepMaker::step_of(const std::string& name, const ExpressionRef& values) {
   const auto [known, is_new] = by_node_.emplace(values, steps_.size());
   if (!is_new) return known->second;
-  const auto [equal, is_unequal] = by_key_.emplace(ggufmill::key_of(*values), steps_.size());
+  const auto [equal, is_unequal] = by_key_.emplace(key_of(*values), steps_.size());
   known->second = equal->second;
   if (is_unequal) steps_.push_back({name, values, {}, nullptr, nullptr});
   return known->second;
 }
 
 Status prove_steps(std::span<const Step> steps, std::span<const WantedPlace> wanted) {
-  std::map<PlaceKey, const WantedPlace*> left;
+  std::map<Place, const WantedPlace*> left;
   for (const WantedPlace& each : wanted)
-    if (!left.emplace(key_of(each.place), &each).second) return wrong_step(each.tensor, "has two tensors at its place");
+    if (!left.emplace(each.place, &each).second) return wrong_step(each.tensor, "has two tensors at its place");
   for (const Step& step : steps)
     for (const Encoding& encoding : step.encodings)
       for (const Place& place : encoding.places) {
-        const auto found = left.find(key_of(place));
+        const auto found = left.find(place);
         if (found == left.end()) return wrong_step(step.name, "writes it to a place that is not its own");
         const WantedPlace& its = *found->second;
         if (!has_same_values(*step.expression, *its.values))
