@@ -257,8 +257,9 @@ Status check_trusted(const std::string& folder) {
     return Error{ExitCode::kUsage, path,
                  fmt::format("the {} of a cluster job is not trusted: {}", name == "." ? "folder" : "record", why),
                  "it decides which programs and kernel modules run for you",
-                 fmt::format("if all of it is yours, take the permission from others: chmod -R go-w {}; otherwise run "
-                             "this as the user whose job it is, or submit the job again, to a folder of your own",
+                 fmt::format("if all of it is yours, take the permission to write from others (chmod -R go-w {}, or "
+                             "chmod go-w for a folder above it); otherwise run this as the user whose job it is, or "
+                             "submit the job again, to a folder of your own",
                              shell_word(folder))};
   }
   return ok();
