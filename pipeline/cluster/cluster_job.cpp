@@ -244,8 +244,8 @@ Status write_job(const ClusterJob& job, const Plan& plan) {
 }
 
 Status check_trusted(const std::string& folder) {
-  // The files in a folder among them are not looked at: nobody else can put one there, all are created with kOwnMode,
-  // and every part of a job would examine those of all parts.
+  // Files in the folders among them are not examined: nobody else can put one there, and those that ggufmill reads are
+  // created with kOwnMode. Every part of a job would otherwise examine the files of all parts.
   constexpr const char* kNames[] = {".",       kJobFile,    "plan.json", "matrix.json", "engine.json", "part.sh",
                                     "seal.sh", "seal.json", "parts",     "log",         "uploads"};
   for (const std::string_view name : kNames) {

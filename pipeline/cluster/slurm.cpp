@@ -209,7 +209,7 @@ Result<std::vector<Submission>> read_submissions(const ClusterArray& array) {
   auto read = read_json(path);
   if (!read) {
     Error error = read.error();
-    if (error.help.empty()) error.help = kHelp;
+    error.help = kHelp;
     return error;
   }
   try {
