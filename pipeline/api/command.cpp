@@ -17,16 +17,17 @@ namespace {
 
 constexpr int kKillSignal = 9;  // SIGKILL
 
-// Asks a program to end when `*stop` is set, and ends it if it does not.
+// Asks a program to end when `*stop` is set or its time is over, and ends it if it does not.
 class Stopper {
  public:
-  Stopper(ChildProgram& program, const std::atomic<bool>* stop) : program_(program), stop_(stop) {}
+  Stopper(ChildProgram& program, const CommandOptions& options) : program_(program), options_(options) {}
 
   // Milliseconds to wait before the next look(); -1: look() does nothing, so wait without limit.
-  int pause() const { return stop_ ? 50 : -1; }
+  int pause() const { return options_.stop || options_.time_limit ? 50 : -1; }
   void look() {
-    if (!stop_ || !*stop_) return;
     const auto now = Clock::now();
+    is_late_ = options_.time_limit && now - start_ > *options_.time_limit;
+    if (!is_late_ && !(options_.stop && *options_.stop)) return;
     if (!asked_at_) {
       asked_at_ = now;
       program_.ask_to_end();
@@ -35,12 +36,15 @@ class Stopper {
     }
   }
   bool has_asked() const { return asked_at_.has_value(); }
+  bool is_late() const { return is_late_; }
 
  private:
   using Clock = std::chrono::steady_clock;
   ChildProgram& program_;
-  const std::atomic<bool>* stop_;
+  const CommandOptions& options_;
+  const Clock::time_point start_ = Clock::now();
   std::optional<Clock::time_point> asked_at_;
+  bool is_late_ = false;  // the time limit was over at the last look()
 };
 
 // Keeps both ends of a text of any length.
@@ -93,11 +97,15 @@ Result<CommandResult> run_command(const std::vector<std::string>& words, const C
       ChildProgram::start(words, child_environment(options.environment, options.secrets), problem, action);
   if (!program) return io_error(words[0], action, problem);
   CommandResult result;
-  Stopper stopper(*program, options.stop);
+  Stopper stopper(*program, options);
   read_output(*program, stopper, options, result);
   result.exit_code = program->wait();
   if (result.exit_code < 0) return io_error(words[0], "wait for", errno);
   if (options.stop && *options.stop) return interrupted();
+  if (stopper.is_late())
+    return Error{ExitCode::kTransient, words[0],
+                 fmt::format("did not end within {} s", std::chrono::duration<double>(*options.time_limit).count()), "",
+                 options.help};
   return result;
 }
 

@@ -2,8 +2,10 @@
 // Runs other programs and waits for them to finish.
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,11 +29,13 @@ struct CommandResult {
 struct CommandOptions {
   // When set, the program gets SIGTERM, after five more seconds SIGKILL, and the call ends with kInterrupted.
   const std::atomic<bool>* stop = nullptr;
+  // Longest time that the program may take; then it is ended in the same way, and the call fails with exit code 75.
+  std::optional<std::chrono::milliseconds> time_limit{};
   std::vector<std::pair<std::string, std::string>> environment{};  // added to that of this process
   Secrets secrets = Secrets::kRemove;                              // of the environment of this process
   // Receives what the program prints, on either stream, as it arrives.
   std::function<void(std::string_view text)> printed{};
-  // The advice to the user if the program fails, for the error of run_and_capture().
+  // The advice to the user if the program fails, for the error of run_and_capture(), or exceeds its time limit.
   std::string help{};
 };
 

@@ -47,6 +47,18 @@ TEST_CASE("a program is ended when it is stopped") {
   CHECK(result.error().code == ExitCode::kInterrupted);
 }
 
+TEST_CASE("a program that exceeds its time limit is ended") {
+  const auto begun = std::chrono::steady_clock::now();
+  const auto result =
+      run_command({"sleep", "600"}, {.time_limit = std::chrono::milliseconds(100), .help = "try again later"});
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == ExitCode::kTransient);
+  CHECK(result.error().what == "did not end within 0.1 s");
+  CHECK(result.error().help == "try again later");
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(60));
+  CHECK(run_command({"sh", "-c", "exit 3"}, {.time_limit = std::chrono::minutes(1)}).value().exit_code == 3);
+}
+
 TEST_CASE("a stopped program is not waited for if another that it started holds its output") {
   const TempDir folder;
   std::atomic<bool> stop = false;

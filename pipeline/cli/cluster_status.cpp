@@ -44,6 +44,10 @@ std::string next_step(const ClusterArray& array, const JobStatus& status) {
   }
   if (status.state == JobStatus::State::kRunning)
     return status.seal.empty() ? "" : fmt::format("seal: {}", status.seal);
+  if (status.count(State::kDone) == status.parts.size())
+    return fmt::format(
+        "all parts are done, but the outputs are not sealed: `ggufmill resume {}` continues with the seal",
+        array.folder);
   return fmt::format("the job is not running: `ggufmill resume {}` continues it", array.folder);
 }
 

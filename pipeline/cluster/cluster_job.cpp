@@ -244,8 +244,10 @@ Status write_job(const ClusterJob& job, const Plan& plan) {
 }
 
 Status check_trusted(const std::string& folder) {
-  constexpr const char* kNames[] = {".",           kJobFile,  "plan.json", "matrix.json",
-                                    "engine.json", "part.sh", "seal.sh",   "parts"};
+  // Files in the folders among them are not examined: nobody else can put one there, and those that ggufmill reads are
+  // created with kOwnMode. Every part of a job would otherwise examine the files of all parts.
+  constexpr const char* kNames[] = {".",       kJobFile,    "plan.json", "matrix.json", "engine.json", "part.sh",
+                                    "seal.sh", "seal.json", "parts",     "log",         "uploads"};
   for (const std::string_view name : kNames) {
     const std::string path = name == "." ? folder : fmt::format("{}/{}", folder, name);
     FileStatus info;
@@ -255,8 +257,9 @@ Status check_trusted(const std::string& folder) {
     return Error{ExitCode::kUsage, path,
                  fmt::format("the {} of a cluster job is not trusted: {}", name == "." ? "folder" : "record", why),
                  "it decides which programs and kernel modules run for you",
-                 fmt::format("if all of it is yours, take the permission from others: chmod -R go-w {}; otherwise run "
-                             "this as the user whose job it is, or submit the job again, to a folder of your own",
+                 fmt::format("if all of it is yours, take the permission to write from others (chmod -R go-w {}, or "
+                             "chmod go-w for a folder above it); otherwise run this as the user whose job it is, or "
+                             "submit the job again, to a folder of your own",
                              shell_word(folder))};
   }
   return ok();

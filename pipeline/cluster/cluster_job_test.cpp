@@ -255,7 +255,9 @@ TEST_CASE("the files of a part are in the job's folder") {
 TEST_CASE("a job whose folder, record, or plan others may write to is refused") {
   const Folder folder;
   REQUIRE(write_job(folder.job, folder.plan));
-  const std::string name = GENERATE(".", "job.json", "plan.json", "parts");
+  write_text(folder.job.file("seal.json"), "{}");
+  for (const char* made : {"log", "uploads"}) fs::create_directory(folder.job.file(made));
+  const std::string name = GENERATE(".", "job.json", "plan.json", "parts", "seal.json", "log", "uploads");
   CAPTURE(name);
   REQUIRE(::chmod(folder.job.file(name).c_str(), 0777) == 0);
   const auto loaded = load_job_folder(folder.folder.path());

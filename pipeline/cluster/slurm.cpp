@@ -6,6 +6,7 @@
 #include <array>
 #include <boost/json.hpp>
 #include <charconv>
+#include <chrono>
 #include <sstream>
 
 #include "pipeline/api/command.h"
@@ -13,7 +14,7 @@
 #include "pipeline/cluster/submit.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
-#include "pipeline/io/source_path.h"
+#include "pipeline/io/platform/files.h"
 
 namespace ggufmill {
 namespace {
@@ -23,6 +24,7 @@ namespace json = boost::json;
 constexpr int kMaxRestarts = 20;  // times that a part's script requeues the part
 // Seconds before the time limit at which a part is asked to end, so that it can finish the slabs in progress and flush.
 constexpr int kLeadSeconds = 60;
+constexpr std::chrono::seconds kSlurmPatience{60};  // its own time limit for a message is 10 s by default
 
 // Escapes a path for Slurm, which treats % in file names as the start of a pattern.
 std::string escaped(const std::string& path) {
@@ -76,10 +78,12 @@ bool has_only(std::string_view text, std::string_view characters) {
   return text.find_first_not_of(characters) == text.npos;
 }
 
-// Returns true for the number of a job. Anything else would be an option, or another name, to Slurm's commands.
+// Returns true for the number of a job: from 1, in 32 bits, without leading zeros. Anything else would be an option, or
+// another name, to Slurm's commands.
 bool is_job_id(std::string_view text) {
-  constexpr std::size_t kMostDigits = 20;
-  return !text.empty() && text.size() <= kMostDigits && has_only(text, "0123456789");
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && !text.starts_with('0');
 }
 
 // Reads the number of a job from a record; empty if there is none.
@@ -95,11 +99,23 @@ std::string needed_indices(const json::value& value) {
   throw InvalidJson{fmt::format("'indices' is {}, not a list of parts", quoted_name(indices, 40))};
 }
 
+Submission submission_of(const json::value& value) {
+  Submission read{needed_job_id(value, "parts"), needed_indices(value), needed_job_id(value, "seal")};
+  if (read.parts_id.empty() && read.seal_id.empty()) throw InvalidJson{"a submission has neither 'parts' nor a 'seal'"};
+  return read;
+}
+
 // Parses the output of `sbatch --parsable`: "123" or "123;cluster", followed by a newline.
 Result<std::string> job_id(const std::string& out) {
   const std::string id = out.substr(0, out.find_first_of(";\n"));
   if (is_job_id(id)) return id;
   return Error{ExitCode::kIo, "", fmt::format("sbatch printed '{}', not a job number", id), "", ""};
+}
+
+// Runs a command of Slurm that may be repeated. Neither a controller nor a file system that hangs may hold this
+// program.
+Result<CommandResult> ask_slurm(const std::vector<std::string>& words) {
+  return run_command(words, {.time_limit = kSlurmPatience, .help = "check that Slurm responds: `scontrol ping`"});
 }
 
 struct QueueLine {
@@ -109,7 +125,7 @@ struct QueueLine {
 // Queries squeue for a job. An array has one line per task. Returns no lines if Slurm has forgotten the job.
 Result<std::vector<QueueLine>> look_at_queue(const std::string& id) {
   BOOST_OUTCOME_TRY(const CommandResult result,
-                    run_command({"squeue", "-h", "-r", "-a", "-t", "all", "-o", "%i %T %r", "-j", id}));
+                    ask_slurm({"squeue", "-h", "-r", "-a", "-t", "all", "-o", "%i %T %r", "-j", id}));
   std::vector<QueueLine> lines;
   if (result.exit_code != 0) {
     if (result.err.find("Invalid job id") != result.err.npos) return lines;
@@ -187,14 +203,19 @@ std::vector<std::string> seal_command(const ClusterArray& array, const std::stri
 Result<std::vector<Submission>> read_submissions(const ClusterArray& array) {
   const std::string path = array.file("engine.json");
   std::vector<Submission> submissions;
-  if (!is_file(path)) return submissions;
-  BOOST_OUTCOME_TRY(const json::value read, read_json(path));
+  // Whatever else is there must be readable: nothing submitted means nothing to cancel.
+  if (FileStatus ignored; !get_status(kCurrentFolder, path, Links::kNoFollow, ignored)) return submissions;
+  constexpr const char* kHelp = "remove the file if no part of the job is queued or runs; `squeue` lists them";
+  auto read = read_json(path);
+  if (!read) {
+    Error error = read.error();
+    error.help = kHelp;
+    return error;
+  }
   try {
-    for (const json::value& one : needed_list(read, "submissions"))
-      submissions.push_back({needed_job_id(one, "parts"), needed_indices(one), needed_job_id(one, "seal")});
+    for (const json::value& one : needed_list(read.value(), "submissions")) submissions.push_back(submission_of(one));
   } catch (const InvalidJson& error) {
-    return input_error(path, "not valid: " + error.what,
-                       "remove the file if no part of the job is queued or runs; `squeue` lists them");
+    return input_error(path, "not valid: " + error.what, kHelp);
   }
   return submissions;
 }
@@ -265,7 +286,7 @@ Status cancel_in_slurm(const ClusterArray& array) {
   for (const Submission& one : submissions)
     if (!one.parts_id.empty()) words.push_back(one.parts_id);
   if (words.size() == 1) return ok();
-  BOOST_OUTCOME_TRY(const CommandResult result, run_command(words));
+  BOOST_OUTCOME_TRY(const CommandResult result, ask_slurm(words));
   const bool is_gone = result.err.find("Invalid job id") != result.err.npos;
   if (result.exit_code == 0 || is_gone) return ok();
   return Error{ExitCode::kIo, "", fmt::format("scancel exited with code {}", result.exit_code), result.err, ""};

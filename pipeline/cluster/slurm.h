@@ -43,9 +43,9 @@ struct SlurmView {
   std::optional<SlurmTask> seal;           // of the last submission
   bool is_active() const;
 };
-// Queries squeue. Fails with exit code 6 if squeue is missing or Slurm does not respond.
+// Queries squeue. Fails with exit code 6 if squeue is missing or fails, and with 75 if it does not end within a minute.
 Result<SlurmView> look_at_slurm(const ClusterArray& array);
-// Cancels all submissions of the array.
+// Cancels all submissions of the array. Exit codes as for look_at_slurm(), and 4 as for read_submissions().
 Status cancel_in_slurm(const ClusterArray& array);
 
 }  // namespace ggufmill

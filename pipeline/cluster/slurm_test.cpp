@@ -134,12 +134,29 @@ TEST_CASE("the numbers of submitted jobs are digits") {
   const std::string record = GENERATE(
       R"({"parts":"--user=root","indices":"0-1","seal":"5"})",
       R"({"parts":"4","indices":"0-1","seal":"--state=RUNNING"})", R"({"parts":"4,5","indices":"0-1","seal":"5"})",
-      R"({"parts":"4 ","indices":"0-1","seal":"5"})", R"({"parts":"4","indices":"0-1 --x","seal":"5"})");
+      R"({"parts":"4 ","indices":"0-1","seal":"5"})", R"({"parts":"4","indices":"0-1 --x","seal":"5"})",
+      R"({"parts":"0","indices":"0-1","seal":"5"})", R"({"parts":"04","indices":"0-1","seal":"5"})",
+      R"({"parts":"4294967296","indices":"0-1","seal":"5"})", R"({"parts":"","indices":"","seal":""})");
   CAPTURE(record);
   write_text(folder.file("engine.json"), R"({"engine":"slurm","submissions":[)" + record + "]}");
   const FakeSlurm slurm("");
   const ClusterArray array = array_of(job_in(folder.path()));
   CHECK(read_submissions(array).error().code == ExitCode::kBadInput);
   CHECK(cancel_in_slurm(array).error().code == ExitCode::kBadInput);
+  CHECK_FALSE(fs::exists(slurm.noted_path()));
+}
+
+TEST_CASE("a record of submissions that cannot be read is not one without submissions") {
+  const TempDir folder;
+  const std::string record = folder.file("engine.json");
+  SECTION("a pipe") { REQUIRE(::mkfifo(record.c_str(), 0600) == 0); }
+  SECTION("a folder") { fs::create_directory(record); }
+  SECTION("a broken link") { fs::create_symlink(folder.file("missing"), record); }
+  SECTION("no JSON") { write_text(record, "{"); }
+  SECTION("no list") { write_text(record, "{}"); }
+  const FakeSlurm slurm("");
+  const auto canceled = cancel_in_slurm(array_of(job_in(folder.path())));
+  REQUIRE_FALSE(canceled);
+  CHECK(canceled.error().help.find("remove the file if no part of the job is queued") == 0);
   CHECK_FALSE(fs::exists(slurm.noted_path()));
 }

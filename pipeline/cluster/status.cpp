@@ -19,6 +19,12 @@ std::string describe(const SlurmTask& task) {
   return task.reason.empty() || task.reason == "None" ? task.state : fmt::format("{} ({})", task.state, task.reason);
 }
 
+std::string in_one_line(const Error& error) {
+  std::string text = error.where.empty() ? error.what : fmt::format("{}: {}", error.where, error.what);
+  if (!error.help.empty()) text += "; " + error.help;
+  return text;
+}
+
 }  // namespace
 
 std::size_t JobStatus::count(PartStatus::State one) const {
@@ -73,7 +79,7 @@ JobStatus JobWatch::look(bool patient) {
     if (view)
       slurm = std::move(view).value();
     else
-      status.warnings.push_back("cannot get the state of the job from Slurm: " + view.error().what);
+      status.warnings.push_back("cannot get the state of the job from Slurm: " + in_one_line(view.error()));
   }
   const auto end = Clock::now() + kPatience;
   for (;;) {

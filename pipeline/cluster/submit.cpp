@@ -8,6 +8,7 @@
 
 #include "pipeline/cluster/cut.h"
 #include "pipeline/cluster/done_parts.h"
+#include "pipeline/cluster/edges.h"
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/cluster/seal.h"
 #include "pipeline/core/text.h"
@@ -153,6 +154,9 @@ Status create_job(const ClusterJob& job, const Plan& plan) {
     if (file.is_in_use) return being_written(file.output);
   BOOST_OUTCOME_TRY(make_folder(job.folder));
   BOOST_OUTCOME_TRY(make_folder(job.file("parts")));
+  if (uploads_of(plan)) {
+    BOOST_OUTCOME_TRY(make_folder(job.file("uploads")));
+  }
   BOOST_OUTCOME_TRY(create_outputs(job, plan));
   const Status written = write_job(job, plan);
   if (!written) static_cast<void>(remove_outputs(job, plan));

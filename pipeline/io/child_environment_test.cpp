@@ -1,26 +1,14 @@
 #include "pipeline/io/child_environment.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
 #include "tests/support/catch.h"
+#include "tests/support/environment.h"
 
 using namespace ggufmill;
 
 namespace {
-
-// A variable of this process while it exists.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  ~Variable() { ::unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-};
 
 std::string value_of(const Variables& all, const std::string& name) {
   const auto found = std::ranges::find(all, name, [](const auto& each) { return each.first; });
@@ -53,20 +41,20 @@ TEST_CASE("the address of a proxy is a secret if it has a password") {
 }
 
 TEST_CASE("a program gets no secret of this process") {
-  const Variable token(kHubTokenVariable, "secret"), plain("GGUFMILL_TEST", "plain");
+  const Environment token(kHubTokenVariable, "secret"), plain("GGUFMILL_TEST", "plain");
   const Variables all = child_environment({});
   CHECK(value_of(all, kHubTokenVariable) == "(none)");
   CHECK(value_of(all, "GGUFMILL_TEST") == "plain");
 }
 
 TEST_CASE("a program gets the secrets that it is given or that are kept for it") {
-  const Variable token(kHubTokenVariable, "secret");
+  const Environment token(kHubTokenVariable, "secret");
   CHECK(value_of(child_environment({}, Secrets::kKeep), kHubTokenVariable) == "secret");
   CHECK(value_of(child_environment({{kHubTokenVariable, "other"}}), kHubTokenVariable) == "other");
 }
 
 TEST_CASE("an added variable takes the place of one of this process") {
-  const Variable old("GGUFMILL_TEST", "old");
+  const Environment old("GGUFMILL_TEST", "old");
   const Variables all = child_environment({{"GGUFMILL_TEST", "new"}});
   CHECK(value_of(all, "GGUFMILL_TEST") == "new");
   CHECK(std::ranges::count(all, "GGUFMILL_TEST", [](const auto& each) { return each.first; }) == 1);

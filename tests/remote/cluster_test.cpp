@@ -66,6 +66,16 @@ TEST_CASE("the parts of a cluster job upload the bytes of one run") {
   CHECK(has(job.seal(), "sealed"));
 }
 
+TEST_CASE("nobody else may write to the records of a job's uploads, whatever the umask") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  Uploads uploads;
+  const Workplace& place = uploads.place();
+  write_text(place.file("job.yaml"), Uploads::job("s3://models/out", "cluster: {engine: none, parts: 2}\n"));
+  REQUIRE(place.run_by({"/bin/sh", "-c", "umask 0 && exec \"$0\" \"$@\""}, {"submit", "job.yaml"}).exit_code == 0);
+  const fs::perms mode = fs::status(place.file("job.job/uploads")).permissions();
+  CHECK((mode & (fs::perms::group_write | fs::perms::others_write)) == fs::perms::none);
+}
+
 TEST_CASE("parts and the seal of a cluster job that uploads can be killed at any time") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   UploadingJob job;

@@ -4,8 +4,8 @@ A repository is a folder ROOT/hub/ORG/NAME with a folder for each commit, and re
 is at. ROOT/lfs has the content of large files by their SHA-256. Sources: huggingface_hub (hf_api.py, _commit_api.py,
 lfs.py), and the Git LFS batch API.
 
-Faults are those of buckets, of the kinds "hub", "commit", and "lfs", those in `is_faulty`, and WRONG; what the hub does
-not accept has the name `refused`.
+Faults are those of buckets, of the kinds "hub", "commit", "verify", and "lfs", those in `is_faulty`, and WRONG; what
+the hub does not accept has the name `refused`.
 """
 import base64
 import hashlib
@@ -54,7 +54,7 @@ class HubRequests:
             if match and command == self.command:
                 self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 is_signed = method == self.join_parts and self.query == SIGNED
-                kinds = ("hub", "commit") if method == self.commit else ("hub",)
+                kinds = ("hub",) + {self.commit: ("commit",), self.verify: ("verify",)}.get(method, ())
                 if not self.is_faulty(*kinds) and (is_signed or self.may_write()):
                     method(*match.groups())
                 return True
@@ -128,6 +128,8 @@ class HubRequests:
             self.json({"error": "Cannot create repo: another conflicting operation is in progress"}, status=409)
         elif fault == "empty":
             self.refuse(200, body=b"")
+        elif fault == "gone":
+            self.refuse(404)
         elif fault == "page":
             self.refuse(200)
         elif fault == "error":

@@ -150,6 +150,18 @@ TEST_CASE("a commit counts only if the hub names it or the branch has the files"
   }
 }
 
+TEST_CASE("an address that the hub does not know is the repository only in requests about it") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  const auto [fault, message] =
+      GENERATE(table<const char*, const char*>({{"gone 1 1 commit", "the repository or branch does not exist"},
+                                                {"gone 1 1 verify", "run the same command again"}}));
+  CAPTURE(fault);
+  hub.set_fault(fault);
+  CHECK(has(hub.place_.run_job(outputs_on_hub(), 6), message));
+  CHECK(hub.commits() == 0);
+}
+
 TEST_CASE("a hub that names a header or an address that may not be used gets an error, and nothing is sent there") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const auto [fault, message] = GENERATE(

@@ -104,10 +104,7 @@ std::size_t on_header(char* data, std::size_t, std::size_t bytes, void* user) tr
   if (line.starts_with("HTTP/")) answer.headers.clear();  // discards the headers of an earlier response: 100 Continue
   const std::size_t colon = line.find(':');
   if (colon == line.npos || answer.headers.size() >= kMaxHeaders) return bytes;
-  std::string name(line.substr(0, colon));
-  std::ranges::transform(name, name.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  answer.headers.emplace_back(std::move(name), trimmed(line.substr(colon + 1)));
+  answer.headers.emplace_back(lower_case(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
   return bytes;
 } catch (...) {
   static_cast<Exchange*>(user)->no_memory = true;
@@ -375,11 +372,8 @@ std::optional<UrlPlace> place_of_url(const std::string& url) {
   const auto part = [&](CURLUPart which) -> std::optional<std::string> {
     char* text = nullptr;
     if (curl_url_get(parsed.get(), which, &text, CURLU_DEFAULT_PORT) != CURLUE_OK) return {};
-    std::string copy(text);
-    curl_free(text);
-    std::ranges::transform(copy, copy.begin(),
-                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-    return copy;
+    const std::unique_ptr<char, decltype(&curl_free)> owner(text, curl_free);
+    return lower_case(text);
   };
   const auto scheme = part(CURLUPART_SCHEME), host = part(CURLUPART_HOST), port = part(CURLUPART_PORT);
   if (!scheme || !host || !port) return {};

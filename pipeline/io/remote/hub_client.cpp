@@ -80,6 +80,14 @@ std::string HubClient::api(std::string_view what) const {
   return fmt::format("/api/models/{}/{}/{}", upload_.repository, what, upload_.revision);
 }
 
+std::string HubClient::batch_path() const { return fmt::format("/{}.git/info/lfs/objects/batch", upload_.repository); }
+
+bool HubClient::is_about_repository(const std::string& url) const {
+  const auto models = access_to_hub(fmt::format("/api/models/{}/", upload_.repository)),
+             batch = access_to_hub(batch_path());
+  return models && batch && (url.starts_with(models.value().url) || url == batch.value().url);
+}
+
 Result<Answer> HubClient::send_call(const HubCall& call, const Access& access, std::string& text, long taken) const {
   Attempts attempts(address_, settings_);
   while (true) {
@@ -93,6 +101,7 @@ Result<Answer> HubClient::send_call(const HubCall& call, const Access& access, s
     request.stop = settings_.stop;
     request.abandoned = settings_.abandoned;
     request.is_once = static_cast<bool>(call.took_effect);  // else libcurl may repeat it
+    request.answer_bytes = kMaxHubAnswer;
     if (call.has_body) request.body = &call.body;
     const Answer answer = send(request, [&](const Answer&, std::span<const std::byte> piece) {
       text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
@@ -126,9 +135,15 @@ Error HubClient::refused(const HubCall& call, const Answer& answer, const Access
     error.help = "its addresses are valid for a limited time: run the same command again";
     return error;
   }
-  if (answer.status == 404)
-    error.what = "the repository or branch does not exist, or the token may not see it (404)",
+  if (answer.status == kNotFound && is_about_repository(call.url)) {
+    error.what = "the repository or branch does not exist, or the token may not see it (404)";
     error.help = "create it on the hub, or set `create: true`";
+  } else if (answer.status == kNotFound) {
+    error.what = "the hub does not know the address of a request (404)";
+    error.help =
+        "addresses that the hub names are valid for a limited time: run the same command again; is HF_ENDPOINT the "
+        "endpoint of a hub?";
+  }
   if (answer.status == 401 || answer.status == 403) error.help = "HF_TOKEN must be a token that may write there";
   if (const auto document = parse_json("", text))
     if (const auto reason = json_string(document.value(), "error"))

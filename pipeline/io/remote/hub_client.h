@@ -49,6 +49,8 @@ class HubClient {
   const Address& address() const { return address_; }
   // Returns a path of the hub's API: "/api/models/ORG/NAME/WHAT/BRANCH".
   std::string api(std::string_view what) const;
+  // Returns the path of the batch API of Git LFS.
+  std::string batch_path() const;
 
   // Sends a request until it succeeds. An answer with the status `taken` is returned as well; `text` is empty if the
   // answer was lost.
@@ -80,6 +82,8 @@ class HubClient {
 
  private:
   Error refused(const HubCall& call, const Answer& answer, const Access& access, const std::string& text) const;
+  // Returns true for the URLs of api() and batch_path(), which exist if the repository does.
+  bool is_about_repository(const std::string& url) const;
   Status create() const;
 
   const HubUpload& upload_;

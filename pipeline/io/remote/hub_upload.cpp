@@ -200,8 +200,7 @@ class Upload {
                              {"ref", {{"name", upload_.revision}}},
                              {"objects", std::move(objects)}};
     BOOST_OUTCOME_TRY(const json::value answer,
-                      client_.post(fmt::format("/{}.git/info/lfs/objects/batch", upload_.repository),
-                                   json::serialize(batch), {.type = kLfsType}));
+                      client_.post(client_.batch_path(), json::serialize(batch), {.type = kLfsType}));
     const json::array* answers = json_array(answer, "objects");
     if (!answers) return client_.not_understood("where to send the files");
     Diagnostics errors;

@@ -36,9 +36,9 @@ struct Place {
   bool is_redirected = false;  // the URL comes from a server, and may contain a key
 };
 
-// The rule for every address that a server names: where it redirects to, and where it wants content to be sent. Exit
-// code 4 unless `to` is a complete http or https URL without user and password, and https if `from` is, the address
-// that was asked. `verb` is what the server did, for the message: "redirects".
+// The rule for every address that a server names: where it redirects to, resolved if it is relative, and where it wants
+// content to be sent. Exit code 4 unless `to` is a complete http or https URL without user and password, and https if
+// `from` is, the address that was asked. `verb` is what the server did, for the message: "redirects".
 Status check_named_url(const Address& address, const std::string& from, const std::string& to, std::string_view verb);
 
 // Follows up to 10 redirects, and sets `place` to the location that responded. Credentials are sent to their own origin

@@ -17,8 +17,6 @@ constexpr std::size_t kMaxSecrets = 64;       // forms kept; a process has a few
 constexpr std::string_view kMask = "...";
 constexpr std::string_view kHubToken = "hf_";  // how tokens of the hub begin
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
 bool is_one_of(std::string_view characters, char c) { return characters.find(c) != characters.npos; }
 
 bool is_word(char c) {
@@ -27,12 +25,6 @@ bool is_word(char c) {
 
 // Ends a value in prose, JSON, XML, a header, or a query.
 bool is_end(char c) { return static_cast<unsigned char>(c) <= ' ' || is_one_of("\"'<>,;&)}]\\", c); }
-
-std::string lowered(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), lower);
-  return out;
-}
 
 // The secrets of the process, in lower case.
 class Secrets {
@@ -61,7 +53,7 @@ class Secrets {
 class Masking {
  public:
   explicit Masking(std::string_view text)
-      : text_(text.substr(0, kLongestText)), lower_(lowered(text_)), hidden_(text_.size()) {}
+      : text_(text.substr(0, kLongestText)), lower_(lower_case(text_)), hidden_(text_.size()) {}
 
   void hide_secrets() {
     for (const std::string& secret : Secrets::all().list())
@@ -89,11 +81,11 @@ class Masking {
       else if (text_[at] != '=' && text_[at] != ':' && text_[at] != '>')
         continue;
       std::size_t name_end = at;
-      while (name_end > 0 && std::string_view(" \"'").find(text_[name_end - 1]) != std::string_view::npos) --name_end;
+      while (name_end > 0 && is_one_of(" \"'", text_[name_end - 1])) --name_end;
       const std::string_view before = std::string_view(lower_).substr(0, name_end);
       if (std::ranges::none_of(kNames, [&](std::string_view name) { return before.ends_with(name); })) continue;
       const bool is_assigned = text_[at] != ':' && text_[at] != '>';
-      while (begin < text_.size() && std::string_view(" \"'").find(text_[begin]) != std::string_view::npos) ++begin;
+      while (begin < text_.size() && is_one_of(" \"'", text_[begin])) ++begin;
       hide_value(begin, is_assigned ? 1 : kLeastCredential);
     }
   }
@@ -150,8 +142,8 @@ class Masking {
 }  // namespace
 
 void remember_secret(std::string_view secret) {
-  Secrets::all().add(lowered(secret));
-  Secrets::all().add(lowered(percent_encoded(secret)));
+  Secrets::all().add(lower_case(secret));
+  Secrets::all().add(lower_case(percent_encoded(secret)));
 }
 
 std::string masked(std::string_view text) {
@@ -164,7 +156,7 @@ std::string masked(std::string_view text) {
 }
 
 bool has_secret(std::string_view text) {
-  const std::string lower = lowered(text);
+  const std::string lower = lower_case(text);
   return std::ranges::any_of(Secrets::all().list(), [&](const std::string& secret) {
     return secret.size() >= kTellingPiece && lower.find(secret) != lower.npos;
   });

@@ -27,12 +27,6 @@ Mac hmac(std::span<const unsigned char> key, std::string_view text) {
   return digest;
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return out;
-}
-
 }  // namespace
 
 std::vector<std::string> signing_headers(std::string_view method, std::string_view url,
@@ -53,7 +47,7 @@ std::vector<std::string> signing_headers(std::string_view method, std::string_vi
   for (const std::vector<std::string>* const list : {&headers, &std::as_const(added)})
     for (const std::string& header : *list) {
       const std::size_t colon = header.find(':');
-      sorted[lower(header.substr(0, colon))] = trimmed(std::string_view(header).substr(colon + 1));
+      sorted[lower_case(header.substr(0, colon))] = trimmed(std::string_view(header).substr(colon + 1));
     }
   std::string names, lines;
   for (const auto& [name, value] : sorted) {
