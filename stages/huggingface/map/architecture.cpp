@@ -180,12 +180,17 @@ std::optional<Error> unserved(std::string_view checkpoint_class, const std::stri
 // The kind of checkpoint that has no text model.
 constexpr std::string_view kProjectorKind = "an encoder of images or sound (a projector)";
 
+// Returns how to write a map for a checkpoint, starting from the map `like`.
+std::string how_to_write_one(std::string_view like) {
+  return fmt::format(
+      "`ggufmill architectures new FOLDER --like {} -o mine.yaml` writes one for the checkpoint, which --architectures "
+      "mine.yaml adds to the built-in ones",
+      like);
+}
+
 Error no_projector(const std::string& checkpoint_class, const std::string& where) {
-  Error error = input_error(where, fmt::format("no map describes the projector of '{}'", checkpoint_class));
-  error.help =
-      "if it has one, start from another model's map: `ggufmill architectures show clip-gemma3 > mine.yaml`, then set "
-      "`architecture: ./mine.yaml` in the source";
-  return error;
+  return input_error(where, fmt::format("no map describes the projector of '{}'", checkpoint_class),
+                     "if it has one, start from another model's map: " + how_to_write_one("clip-gemma3"));
 }
 
 }  // namespace
@@ -300,9 +305,7 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
       "either; a later version may{}{}",
       upstream_version(), family.empty() ? "" : "; known in the same family: ", fmt::join(family, ", "));
   error.detail += describe_added(added);
-  error.help =
-      "start from a map of a similar model: `ggufmill architectures new FOLDER --like llama -o mine.yaml` writes one "
-      "for the checkpoint, which --architectures mine.yaml adds to the built-in ones";
+  error.help = "start from a map of a similar model: " + how_to_write_one("llama");
   return error;
 }
 
@@ -383,12 +386,14 @@ Result<Architecture> find_architecture_without_class(const fs::path& folder, con
   }
   if (name != "config.json")
     return input_error((folder / name).string(), "no architecture is known for this model",
-                       "use config.json and its weights if the folder has them, or set `architecture: ./mine.yaml` to "
-                       "a map of your own that sets `config`");
-  return input_error((folder / name).string(), "'architectures', which names the kind of model, is missing",
-                     "set one next to the folder: `architecture: llama`; `ggufmill architectures` lists them. For a "
-                     "model of images or video, use `source: {diffusion: ...}`; for any other model, "
-                     "`source: {safetensors: ...}` copies the tensors");
+                       fmt::format("use config.json and its weights if the folder has them, or add a map of your own "
+                                   "with `config: {}` and `serves_when`: --architectures mine.yaml",
+                                   name));
+  return input_error(
+      (folder / name).string(), "'architectures', which names the kind of model, is missing",
+      "add it to the file, as in {\"architectures\": [\"LlamaForCausalLM\"]}, or name a map in the source of a "
+      "pipeline file: `architecture: llama`; `ggufmill architectures` lists both. For a model of images or video, use "
+      "`source: {diffusion: ...}`; for any other model, `source: {safetensors: ...}` copies the tensors");
 }
 
 Result<Architecture> named_architecture(const std::string& name_or_path, const Origin& asked, const AddedMaps& added) {
