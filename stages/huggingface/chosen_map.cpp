@@ -61,8 +61,8 @@ Status ChosenMap::choose(std::vector<std::string>& warnings) {
   if (options.architecture.empty()) {
     BOOST_OUTCOME_TRY(architecture, architecture_of_config());
     BOOST_OUTCOME_TRY(choose_other_map(config));
-    BOOST_OUTCOME_TRY(note_replaced(warnings));
   }
+  BOOST_OUTCOME_TRY(note_replaced(warnings));
   BOOST_OUTCOME_TRY(check_part());
   BOOST_OUTCOME_TRY(check_options());
   facts.emplace(options.folder, std::move(config), architecture.values);
@@ -331,9 +331,16 @@ void ChosenMap::set_tokenizer(const TokenizerMetadata& tokenizer) {
   }
 }
 
-// Reports that an added map is used for a class that a built-in one serves.
+// Reports that an added map is used for a class that a built-in one serves, or for the name of a built-in one.
 Status ChosenMap::note_replaced(std::vector<std::string>& warnings) const {
-  if (class_name.empty() || !names_file(architecture.file)) return ok();
+  if (!names_file(architecture.file)) return ok();
+  if (!options.architecture.empty()) {
+    if (built_in_named(options.architecture))
+      warnings.push_back(
+          fmt::format("{}: used instead of the built-in map '{}'", architecture.file, options.architecture));
+    return ok();
+  }
+  if (class_name.empty()) return ok();
   BOOST_OUTCOME_TRY(const std::string replaced, built_in_map_for(class_name, options.part));
   if (!replaced.empty())
     warnings.push_back(

@@ -29,16 +29,19 @@ Result<std::vector<std::uint64_t>> ranks_of(const ShardRule& rule, const Facts& 
 Status add_sharded(const ShardRule& rule, const Facts& facts, const std::vector<NamedTensor>& tensors,
                    std::unordered_map<std::string, ShardedRows>& into) {
   std::vector<CountByLayer> parts;
+  std::vector<std::uint64_t> ranks;
   for (const NamedTensor& tensor : tensors) {
     const auto match = rule.from.match(tensor.name);
     if (!match || into.contains(tensor.name)) continue;
-    if (parts.empty())
+    if (ranks.empty()) {
+      BOOST_OUTCOME_TRY(ranks, ranks_of(rule, facts));
       for (const ValueRule& part : rule.parts) {
         BOOST_OUTCOME_TRY(parts.emplace_back(), facts.count_by_layer(part, "the number of rows"));
       }
+    }
     ShardedRows& sharded = into[tensor.name];
+    sharded.ranks = ranks;
     for (const CountByLayer& part : parts) sharded.parts.push_back(part.in(match->numbers.layer));
-    BOOST_OUTCOME_TRY(sharded.ranks, ranks_of(rule, facts));
   }
   return ok();
 }
@@ -52,7 +55,7 @@ Result<DecodeOptions> decode_options(const Architecture& architecture, const Fac
   for (const ShardRule& rule : architecture.shards) {
     BOOST_OUTCOME_TRY(add_sharded(rule, facts, tensors, options.sharded));
   }
-  options.rename = [&](const std::string& module) { return rename_module(architecture, facts, module); };
+  BOOST_OUTCOME_TRY(options.rename, module_renamer(architecture, facts));
   return options;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/lifetime.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/checkpoint/quantized_checkpoint.h"
 #include "stages/huggingface/map/architecture.h"
@@ -12,8 +13,8 @@
 namespace ggufmill::huggingface {
 
 // Returns the options for these tensors, which have the names that the map's rules see. The result refers to
-// `architecture` and `facts`. Exit code 4 for numbers of rows or ranks that the configuration does not have.
-Result<DecodeOptions> decode_options(const Architecture& architecture, const Facts& facts,
+// `architecture`. Exit code 4 for numbers of rows or ranks that the configuration does not have.
+Result<DecodeOptions> decode_options(GGUFMILL_OUTLIVES_RESULT const Architecture& architecture, const Facts& facts,
                                      const std::vector<NamedTensor>& tensors, Blocks blocks);
 
 }  // namespace ggufmill::huggingface

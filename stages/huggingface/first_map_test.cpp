@@ -51,14 +51,18 @@ class NewModel {
     REQUIRE(text);
     return text.value();
   }
+  SourceOptions options() const {
+    SourceOptions options;
+    options.folder = checkpoint_.path();
+    return options;
+  }
   std::string hash() const { return pre_tokenizer_hash_of(checkpoint_.path()).value(); }
   // Converts the checkpoint with a map of this text, and perhaps a table of hashes.
   Result<ConvertedCheckpoint> convert(const std::string& map, const std::string& table = {}) const {
     const TempDir maps;
     write_text(maps.file("new.yaml"), map);
     if (!table.empty()) write_text(maps.file("pre_tokenizers.tsv"), table);
-    SourceOptions options;
-    options.folder = checkpoint_.path();
+    SourceOptions options = this->options();
     options.architectures = map_places({maps.path().string()});
     return read_huggingface(options, opener());
   }
@@ -167,4 +171,17 @@ TEST_CASE("a note reports that an added map replaces a built-in one") {
   std::string warnings;
   for (const std::string& warning : converted.value().model.warnings) warnings += warning;
   CHECK(has(warnings, "/new.yaml: used for 'LlamaForCausalLM' instead of the built-in map 'llama'"));
+}
+
+TEST_CASE("a note reports that an added map is used for the name of a built-in one") {
+  const NewModel model("LlamaForCausalLM");
+  const TempDir maps;
+  write_text(maps.file("llama.yaml"), fmt::format("extends: llama\npre_tokenizers: {{{}: gpt-2}}\n", model.hash()));
+  SourceOptions options = model.options();
+  options.architectures = map_places({maps.path().string()});
+  options.architecture = "llama";
+  const auto converted = read_huggingface(options, model.opener());
+  REQUIRE(converted);
+  CHECK(converted.value().model.warnings ==
+        std::vector<std::string>{maps.file("llama.yaml") + ": used instead of the built-in map 'llama'"});
 }

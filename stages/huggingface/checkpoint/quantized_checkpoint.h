@@ -32,12 +32,13 @@ struct ShardedRows {
   std::vector<std::uint64_t> ranks;  // possible numbers of ranks; the first that the number of scales fits is right
 };
 
+// Returns the name that a module of the configuration has among the tensors; nullopt if it is dropped.
+using ModuleRenamer = std::function<Result<std::optional<std::string>>(const std::string& module)>;
+
 struct DecodeOptions {
   Blocks blocks = Blocks::kKeep;
   std::unordered_map<std::string, ShardedRows> sharded{};  // by the weight's name
-  // Returns the name that a module of the configuration has among the tensors; nullopt if it is dropped. If empty,
-  // modules have the same names in both.
-  std::function<Result<std::optional<std::string>>(const std::string& module)> rename{};
+  ModuleRenamer rename{};                                  // empty: modules have the same names in both
 };
 
 // Decodes the tensors as `quantization_config` of config.json (or hf_quant_config.json) specifies; returns them

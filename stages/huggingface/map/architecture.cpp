@@ -28,11 +28,6 @@ std::string beside(const std::string& file, const std::string& name) {
   return (fs::path(file).parent_path() / name).lexically_normal().string();
 }
 
-struct ArchitectureText {
-  std::string name;  // file name, for messages
-  std::string text;
-};
-
 // Returns the path of the added map that `name` means in the file `from`, or `name` for any other map. `from` is empty
 // for what the user asks for.
 std::string resolved(const std::string& name, const std::string& from, const AddedMaps& added) {
@@ -42,21 +37,42 @@ std::string resolved(const std::string& name, const std::string& from, const Add
   return map && map->path != from ? map->path : name;
 }
 
-Result<ArchitectureText> text_of(const std::string& name, const Origin& asked, const AddedMaps& added) {
+// Returns the contents of a built-in map file, which is parsed only once: parsing takes longer than converting a small
+// model. Thread-safe.
+Result<const MapFile*> built_in_file(const BuiltInArchitecture& built_in) {
+  static std::mutex mutex;
+  static std::map<std::string_view, MapFile> files;
+  const std::lock_guard lock(mutex);
+  auto found = files.find(built_in.name);
+  if (found == files.end()) {
+    const std::string name = std::string(built_in.name) + ".yaml";
+    BOOST_OUTCOME_TRY(MapFile file, parse_document(built_in.text, name, map_form()));
+    found = files.emplace(built_in.name, std::move(file)).first;
+  }
+  return &found->second;
+}
+
+Error unknown_architecture(const std::string& name, const Origin& asked, const AddedMaps& added) {
   std::vector<std::string> names;
   for (const AddedMaps::Map& each : added.maps()) names.push_back(each.name);
-  for (const BuiltInArchitecture& each : built_in_architectures()) {
-    if (each.name == name) return ArchitectureText{std::string(each.name) + ".yaml", std::string(each.text)};
-    names.emplace_back(each.name);
-  }
-  if (names_file(name)) {
-    BOOST_OUTCOME_TRY(std::string text, read_text_file(name, kMaxMapBytes));
-    return ArchitectureText{name, std::move(text)};
-  }
+  for (const BuiltInArchitecture& each : built_in_architectures()) names.emplace_back(each.name);
   const std::string meant = did_you_mean(name, names);
   return error_at(asked, fmt::format("unknown architecture '{}'", name),
                   meant.empty() ? "`ggufmill architectures` lists them; to use a file, give its path: ./mine.yaml"
                                 : fmt::format("did you mean '{}'? `ggufmill architectures` lists them", meant));
+}
+
+// Returns the contents of a map file, without what it inherits.
+Result<MapFile> own_file(const std::string& name, const Origin& asked, const AddedMaps& added, ExtendedFiles& files) {
+  if (const BuiltInArchitecture* const built_in = built_in_named(name)) {
+    BOOST_OUTCOME_TRY(files.count(built_in->text.size(), asked));
+    BOOST_OUTCOME_TRY(const MapFile* const file, built_in_file(*built_in));
+    return *file;
+  }
+  if (!names_file(name)) return unknown_architecture(name, asked, added);
+  BOOST_OUTCOME_TRY(const std::string text, read_text_file(name, kMaxMapBytes));
+  BOOST_OUTCOME_TRY(files.count(text.size(), asked));
+  return parse_document(text, name, map_form());
 }
 
 template <class T>
@@ -121,15 +137,12 @@ Status read(const std::string& name, const Origin& asked, const AddedMaps& added
             Architecture& into) {
   BOOST_OUTCOME_TRY(const bool is_new, files.enter(name, asked));
   if (!is_new) return ok();
-  BOOST_OUTCOME_TRY(const ArchitectureText text, text_of(name, asked, added));
-  BOOST_OUTCOME_TRY(files.count(text.text.size(), asked));
-
-  BOOST_OUTCOME_TRY(MapFile file, parse_document(text.text, text.name, map_form()));
+  BOOST_OUTCOME_TRY(MapFile file, own_file(name, asked, added, files));
   for (const MapParent& parent : file.extends) {
     const std::string extended = resolved(beside(name, parent.name), name, added);
     BOOST_OUTCOME_TRY(read(extended, parent.origin, added, files, into));
   }
-  into.file = names_file(name) ? name : fs::path(text.name).stem().string();
+  into.file = name;
   if (names_file(name)) into.files.push_back(name);
   extend(into, std::move(file));
   files.leave();
@@ -167,12 +180,17 @@ std::optional<Error> unserved(std::string_view checkpoint_class, const std::stri
 // The kind of checkpoint that has no text model.
 constexpr std::string_view kProjectorKind = "an encoder of images or sound (a projector)";
 
+// Returns how to write a map for a checkpoint, starting from the map `like`.
+std::string how_to_write_one(std::string_view like) {
+  return fmt::format(
+      "`ggufmill architectures new FOLDER --like {} -o mine.yaml` writes one for the checkpoint, which --architectures "
+      "mine.yaml adds to the built-in ones",
+      like);
+}
+
 Error no_projector(const std::string& checkpoint_class, const std::string& where) {
-  Error error = input_error(where, fmt::format("no map describes the projector of '{}'", checkpoint_class));
-  error.help =
-      "if it has one, start from another model's map: `ggufmill architectures show clip-gemma3 > mine.yaml`, then set "
-      "`architecture: ./mine.yaml` in the source";
-  return error;
+  return input_error(where, fmt::format("no map describes the projector of '{}'", checkpoint_class),
+                     "if it has one, start from another model's map: " + how_to_write_one("clip-gemma3"));
 }
 
 }  // namespace
@@ -192,17 +210,10 @@ Result<Architecture> read_architecture(const std::string& name_or_path, const Or
   return architecture;
 }
 
-// Each built-in map is read only once: that takes longer than converting a small model. Thread-safe.
-static Result<Architecture> read_built_in(const BuiltInArchitecture& built_in) {
-  static std::mutex mutex;
-  static std::map<std::string, Architecture, std::less<>> architectures;
-  const std::lock_guard lock(mutex);
-  auto found = architectures.find(built_in.name);
-  if (found == architectures.end()) {
-    BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(built_in.name)));
-    found = architectures.emplace(built_in.name, std::move(architecture)).first;
-  }
-  return found->second;
+const BuiltInArchitecture* built_in_named(std::string_view name) {
+  const auto all = built_in_architectures();
+  const auto found = std::ranges::find(all, name, &BuiltInArchitecture::name);
+  return found == all.end() ? nullptr : &*found;
 }
 
 ModelPart described_part(ModelPart part) { return part == ModelPart::kDraft ? ModelPart::kText : part; }
@@ -241,8 +252,9 @@ static Status find_built_in(const std::string& checkpoint_class, ModelPart wante
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     // Most files do not contain the class name, so there is no need to parse them.
     if (each.text.find(checkpoint_class) == std::string_view::npos) continue;
-    BOOST_OUTCOME_TRY(Architecture architecture, read_built_in(each));
-    if (std::ranges::count(architecture.serves, checkpoint_class) == 0) continue;
+    BOOST_OUTCOME_TRY(const MapFile* const own, built_in_file(each));
+    if (std::ranges::count(own->serves, checkpoint_class) == 0) continue;
+    BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(each.name)));
     if (serving.add(std::move(architecture), wanted)) break;
   }
   return ok();
@@ -281,7 +293,7 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
   }
   std::vector<std::string> family;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
-    BOOST_OUTCOME_TRY(const Architecture architecture, read_built_in(each));
+    BOOST_OUTCOME_TRY(const Architecture architecture, read_architecture(std::string(each.name)));
     if (architecture.part != described) continue;
     for (const std::string& name : architecture.serves)
       if (family_of(name) == family_of(checkpoint_class)) family.push_back(fmt::format("'{}'", name));
@@ -293,28 +305,30 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
       "either; a later version may{}{}",
       upstream_version(), family.empty() ? "" : "; known in the same family: ", fmt::join(family, ", "));
   error.detail += describe_added(added);
-  error.help =
-      "start from a map of a similar model: `ggufmill architectures new FOLDER --like llama -o mine.yaml` writes one "
-      "for the checkpoint, which --architectures mine.yaml adds to the built-in ones";
+  error.help = "start from a map of a similar model: " + how_to_write_one("llama");
   return error;
 }
 
 Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const AddedMaps& added) {
-  const auto marks = [&](const Architecture& map) -> Result<bool> {
-    if (!map.serves_folder_when || map.serves.empty()) return false;
-    return Facts(folder, {}, map.values).holds(map.serves_folder_when);
+  // Most folders are not marked, so what a map inherits is read only if its own condition is true.
+  const auto marked_by = [&](const MapFile& own, const std::string& name,
+                             const AddedMaps& with) -> Result<std::optional<MarkedFolder>> {
+    if (!own.serves_folder_when || own.serves.empty()) return std::nullopt;
+    const std::map<std::string, ValueRule> values(own.values.begin(), own.values.end());
+    BOOST_OUTCOME_TRY(const bool is_marked, Facts(folder, {}, values).holds(own.serves_folder_when));
+    if (!is_marked) return std::nullopt;
+    BOOST_OUTCOME_TRY(const Architecture map, read_architecture(name, {}, with));
+    return MarkedFolder{map.serves.front(), map.config};
   };
   for (const AddedMaps::Map& each : added.maps()) {
-    if (!each.own.serves_folder_when) continue;
-    BOOST_OUTCOME_TRY(const Architecture architecture, read_architecture(each.path, {}, added));
-    BOOST_OUTCOME_TRY(const bool is_marked, marks(architecture));
-    if (is_marked) return MarkedFolder{architecture.serves.front(), architecture.config};
+    BOOST_OUTCOME_TRY(auto marked, marked_by(each.own, each.path, added));
+    if (marked) return marked;
   }
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     if (each.text.find("serves_folder_when") == std::string_view::npos) continue;
-    BOOST_OUTCOME_TRY(const Architecture architecture, read_built_in(each));
-    BOOST_OUTCOME_TRY(const bool is_marked, marks(architecture));
-    if (is_marked) return MarkedFolder{architecture.serves.front(), architecture.config};
+    BOOST_OUTCOME_TRY(const MapFile* const own, built_in_file(each));
+    BOOST_OUTCOME_TRY(auto marked, marked_by(*own, std::string(each.name), no_added_maps()));
+    if (marked) return marked;
   }
   for (const auto& row : table_rows(unserved_class_table())) {
     bool all = !row[3].empty();
@@ -340,8 +354,8 @@ Result<std::string> class_to_convert(const boost::json::object& config, const Ad
     if (std::ranges::count(each.own.serves_whole, whole) > 0) return whole;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     if (each.text.find(whole) == std::string_view::npos) continue;
-    BOOST_OUTCOME_TRY(const Architecture architecture, read_built_in(each));
-    if (std::ranges::count(architecture.serves_whole, whole) > 0) return whole;
+    BOOST_OUTCOME_TRY(const MapFile* const own, built_in_file(each));
+    if (std::ranges::count(own->serves_whole, whole) > 0) return whole;
   }
   return name;
 }
@@ -366,18 +380,20 @@ Result<Architecture> find_architecture_without_class(const fs::path& folder, con
   }
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     if (each.text.find("serves_when") == std::string_view::npos) continue;
-    BOOST_OUTCOME_TRY(Architecture architecture, read_built_in(each));
+    BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(each.name)));
     BOOST_OUTCOME_TRY(const bool is_served, serves(architecture));
     if (is_served) return architecture;
   }
   if (name != "config.json")
     return input_error((folder / name).string(), "no architecture is known for this model",
-                       "use config.json and its weights if the folder has them, or set `architecture: ./mine.yaml` to "
-                       "a map of your own that sets `config`");
-  return input_error((folder / name).string(), "'architectures', which names the kind of model, is missing",
-                     "set one next to the folder: `architecture: llama`; `ggufmill architectures` lists them. For a "
-                     "model of images or video, use `source: {diffusion: ...}`; for any other model, "
-                     "`source: {safetensors: ...}` copies the tensors");
+                       fmt::format("use config.json and its weights if the folder has them, or add a map of your own "
+                                   "with `config: {}` and `serves_when`: --architectures mine.yaml",
+                                   name));
+  return input_error(
+      (folder / name).string(), "'architectures', which names the kind of model, is missing",
+      "add it to the file, as in {\"architectures\": [\"LlamaForCausalLM\"]}, or name a map in the source of a "
+      "pipeline file: `architecture: llama`; `ggufmill architectures` lists both. For a model of images or video, use "
+      "`source: {diffusion: ...}`; for any other model, `source: {safetensors: ...}` copies the tensors");
 }
 
 Result<Architecture> named_architecture(const std::string& name_or_path, const Origin& asked, const AddedMaps& added) {

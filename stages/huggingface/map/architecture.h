@@ -185,8 +185,8 @@ struct Architecture {
   std::vector<std::string> serves_whole;  // subset of `serves` that applies even if the text model names another class
   std::string config = "config.json";     // name of the file that describes the model
   std::optional<ValueRule> serves_when;   // for a file without `architectures`: condition that the map's models satisfy
-  // Condition on the files of the folder alone. If it is true, the checkpoint has the first class in `serves`,
-  // whichever class config.json names.
+  // Condition on the files of the folder alone; it sees the map's own `values` only. If it is true, the checkpoint has
+  // the first class in `serves`, whichever class config.json names.
   std::optional<ValueRule> serves_folder_when;
   std::string weights;  // prefix of the weight files' names; empty: any name
   // Files in the folder or below it: the tensors of A.safetensors are named A/NAME, those of A/B.safetensors also.
@@ -311,7 +311,8 @@ struct BuiltInArchitecture {
   std::string_view name;
   std::string_view text;
 };
-std::span<const BuiltInArchitecture> built_in_architectures();  // sorted by name; includes partial maps
-std::string_view unserved_class_table();                        // configs/unserved_classes.tsv: see tokenizer/tables.h
+std::span<const BuiltInArchitecture> built_in_architectures();     // sorted by name; includes partial maps
+const BuiltInArchitecture* built_in_named(std::string_view name);  // null if there is none
+std::string_view unserved_class_table();  // configs/unserved_classes.tsv: see tokenizer/tables.h
 
 }  // namespace ggufmill::huggingface

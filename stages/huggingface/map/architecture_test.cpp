@@ -140,7 +140,8 @@ TEST_CASE("a class without a projector") {
   const auto found = find_architecture("LlamaForCausalLM", "config.json", ModelPart::kProjector);
   REQUIRE(!found);
   CHECK(found.error().what == "no map describes the projector of 'LlamaForCausalLM'");
-  CHECK(found.error().help.starts_with("if it has one, start from another model's map"));
+  CHECK(found.error().help.starts_with(
+      "if it has one, start from another model's map: `ggufmill architectures new FOLDER --like clip-gemma3"));
 }
 
 TEST_CASE("names of maps") {

@@ -129,13 +129,14 @@ Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture
   return result;
 }
 
-Result<std::optional<std::string>> rename_module(const Architecture& architecture, const Facts& facts,
-                                                 const std::string& module) {
-  constexpr std::string_view kEnding = ".weight";  // rules may depend on it
-  BOOST_OUTCOME_TRY(const Renamer renamer, Renamer::make(architecture.names, facts));
-  BOOST_OUTCOME_TRY(auto name, renamer.rename(module + std::string(kEnding)));
-  if (name && name->ends_with(kEnding)) name->resize(name->size() - kEnding.size());
-  return name;
+Result<ModuleRenamer> module_renamer(const Architecture& architecture, const Facts& facts) {
+  BOOST_OUTCOME_TRY(Renamer made, Renamer::make(architecture.names, facts));
+  return [renamer = std::move(made)](const std::string& module) -> Result<std::optional<std::string>> {
+    constexpr std::string_view kEnding = ".weight";  // rules may depend on it
+    BOOST_OUTCOME_TRY(auto name, renamer.rename(module + std::string(kEnding)));
+    if (name && name->ends_with(kEnding)) name->resize(name->size() - kEnding.size());
+    return name;
+  };
 }
 
 Status restore_names(const Architecture& architecture, const Facts& facts, std::vector<Tensor>& tensors) {

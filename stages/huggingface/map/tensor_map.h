@@ -2,12 +2,13 @@
 // Converts the tensors of a checkpoint according to an architecture's map: to other names, shapes and values, in the
 // order in which the reference writes them.
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "pipeline/core/lifetime.h"
 #include "pipeline/core/model.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
+#include "stages/huggingface/checkpoint/quantized_checkpoint.h"
 #include "stages/huggingface/map/architecture.h"
 
 namespace ggufmill::huggingface {
@@ -27,9 +28,9 @@ struct MappedTensor {
 Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture, const Facts& facts,
                                                 std::vector<NamedTensor> tensors);
 
-// Returns the name that the map's rules see for a module, or nullopt if the map drops its weights.
-Result<std::optional<std::string>> rename_module(const Architecture& architecture, const Facts& facts,
-                                                 const std::string& module);
+// Returns the function that renames modules to the names that the map's rules see. It refers to `architecture`. Exit
+// code 4 for values of config.json that do not fit the rules.
+Result<ModuleRenamer> module_renamer(GGUFMILL_OUTLIVES_RESULT const Architecture& architecture, const Facts& facts);
 
 // The inverse: converts the names that the rules see to the checkpoint's. Prefixes that mark a model as part of a
 // larger one are not restored. Exit code 2 if the result would not be converted to the same name again.

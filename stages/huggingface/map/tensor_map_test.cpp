@@ -238,6 +238,27 @@ TEST_CASE("a tensor is required in the layers that a list names, and in no other
             .starts_with("folder/config.json: error: '3' is not a list of flags"));
 }
 
+TEST_CASE("DeepSeek V4 must have the table of experts in the layers that use it") {
+  const Architecture map = read_architecture("deepseek4").value();
+  const auto config =
+      boost::json::parse(R"({"num_hidden_layers": 3, "num_hash_layers": 2, "n_routed_experts": 1, "hidden_size": 2})");
+  const auto fault = [&](bool draft, std::uint32_t tables) {
+    Facts facts("folder", config.as_object(), map.values);
+    facts.set("option", boost::json::object{{"draft_head_only", draft}});
+    const auto file = std::make_shared<SourceFile>(SourceFile{"f", 16});
+    const auto table = expressions::extent(type_named("I64"), Shape{2, {2, 1, 1, 1}}, {file, 0, 16}).value();
+    std::vector<NamedTensor> tensors;
+    for (std::uint32_t i = 0; i < tables; ++i)
+      tensors.push_back({"layers." + std::to_string(i) + ".ffn.gate.tid2eid", table});
+    const auto mapped = map_tensors(map, facts, tensors, "folder");
+    return mapped ? "" : render(mapped.error());
+  };
+  CHECK(fault(false, 0).find("tensor 'layers.0.ffn.gate.tid2eid' is missing") != std::string::npos);
+  CHECK(fault(false, 1).find("tensor 'layers.1.ffn.gate.tid2eid' is missing") != std::string::npos);
+  CHECK(fault(false, 2) == "");
+  CHECK(fault(true, 0) == "");
+}
+
 TEST_CASE("all mismatches with the map are reported together") {
   const std::string layer = "tensors: [{from: 'l.{layer}.q', to: 'q.{layer}'}]";
   const std::string unknown = mapped(layer, R"({"layers": 1})", {"l.1.q.weight", "y"});

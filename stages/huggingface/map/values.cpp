@@ -54,11 +54,12 @@ Result<ValueRule> read_call(const ConfigNode& node, int depth) {
   const ConfigNode& given = node.entries[0].value;
   const std::span<const ConfigNode> arguments =
       given.is_list() ? std::span<const ConfigNode>(given.items) : std::span<const ConfigNode>(&given, 1);
-  if (arguments.size() < found->least || arguments.size() > found->most)
-    return error_at(given,
-                    found->least == found->most
-                        ? fmt::format("{} takes {} values, not {}", name, found->least, arguments.size())
-                        : fmt::format("{} takes at least {} values, not {}", name, found->least, arguments.size()));
+  const bool is_short = arguments.size() < found->least;
+  if (is_short || arguments.size() > found->most) {
+    const std::string_view bound = found->least == found->most ? "" : is_short ? "at least " : "at most ";
+    return error_at(given, fmt::format("{} takes {}{}, not {}", name, bound,
+                                       counted(is_short ? found->least : found->most, "value"), arguments.size()));
+  }
   for (const ConfigNode& argument : arguments) {
     BOOST_OUTCOME_TRY(rule.arguments.emplace_back(), read_rule(argument, depth + 1));
   }

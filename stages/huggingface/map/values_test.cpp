@@ -341,9 +341,13 @@ TEST_CASE("a value that cannot be computed is an error with the value and its lo
 TEST_CASE("invalid rules are errors with their location") {
   std::string deep = "a";
   for (int i = 0; i < 20; ++i) deep = "{not: " + deep + "}";
+  std::string many;
+  for (int i = 0; i < 64; ++i) many += "a, ";
   const std::pair<std::string, std::string> kCases[] = {
       {"{frist: [a]}", "unknown function 'frist'"},
-      {"{not: [a, b]}", "not takes 1 values, not 2"},
+      {"{not: [a, b]}", "not takes 1 value, not 2"},
+      {"{element: [a, 1, 2]}", "element takes 2 values, not 3"},
+      {"{joined: [" + many + "a]}", "joined takes at most 64 values, not 65"},
       {"{choice: [a]}", "choice takes at least 3 values, not 1"},
       {"{first: [a], sum: [1, 2]}", "expected one function"},
       {"[a, 'b']", "expected a list of config.json names"},

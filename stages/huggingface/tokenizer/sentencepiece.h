@@ -38,9 +38,8 @@ class SentencePieceModel {
 
   const std::vector<Piece>& pieces() const GGUFMILL_OUTLIVES_RESULT { return pieces_; }
   Kind kind() const { return kind_; }
-  std::string_view charsmap() const GGUFMILL_OUTLIVES_RESULT {
-    return charsmap_;
-  }                                                        // normalizer_spec.precompiled_charsmap
+  // normalizer_spec.precompiled_charsmap
+  std::string_view charsmap() const GGUFMILL_OUTLIVES_RESULT { return charsmap_; }
   bool adds_prefix() const { return adds_prefix_; }        // add_dummy_prefix
   bool removes_spaces() const { return removes_spaces_; }  // remove_extra_whitespaces
 

@@ -105,6 +105,9 @@ class TokenizerMaker {
       if (choice.add_space_prefix) set_flag("add_space_prefix", *choice.add_space_prefix);
       return std::move(out_);
     }
+    if (options_.readers.empty())
+      return input_error(files_.folder, "no tokenizer: the architecture's map names no reader for it",
+                         "list `readers` under `tokenizer:` in the map, or extend a map that lists them");
     std::sort(missing.begin(), missing.end());
     missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
     return input_error(files_.folder, fmt::format("no tokenizer: {}", fmt::join(missing, "; ")),

@@ -247,6 +247,8 @@ TEST_CASE("BPE with byte fallback becomes a SentencePiece vocabulary, and llama'
   CHECK(has(error,
             "no tokenizer: tokenizer.model and spiece.model are missing; tokenizer.model is missing; "
             "tokenizer_config.json is not of class GPT2Tokenizer"));
+  options.readers = {};
+  CHECK(has(error_of(folder.read_any(options)), "no tokenizer: the architecture's map names no reader for it"));
 }
 
 TEST_CASE("SentencePiece, added tokens by id, padding") {
