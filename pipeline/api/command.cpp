@@ -54,20 +54,21 @@ class KeptOutput {
     const std::string_view first = text.substr(0, kKeptOutput - head_.size());
     head_ += first;
     tail_ += text.substr(first.size());
-    if (tail_.size() <= 2 * kKeptOutput) return;  // cut seldom: each cut moves what is kept
-    missing_ += tail_.size() - kKeptOutput;
-    tail_.erase(0, tail_.size() - kKeptOutput);
+    if (tail_.size() > 2 * kKeptOutput) cut();  // seldom: each cut moves what is kept
   }
   std::string take() {
-    if (tail_.size() > kKeptOutput) {
-      missing_ += tail_.size() - kKeptOutput;
-      tail_.erase(0, tail_.size() - kKeptOutput);
-    }
+    cut();
     if (missing_ != 0) head_ += fmt::format("\n[{} bytes are not shown]\n", missing_);
     return std::move(head_) + tail_;
   }
 
  private:
+  void cut() {
+    if (tail_.size() <= kKeptOutput) return;
+    missing_ += tail_.size() - kKeptOutput;
+    tail_.erase(0, tail_.size() - kKeptOutput);
+  }
+
   std::string head_, tail_;
   std::uint64_t missing_ = 0;
 };

@@ -43,23 +43,24 @@ std::string why_not(const Tensor& a, const Tensor& b, const Kernels& kernels) {
 }
 
 Matching match(const Model& a, const Model& b, const Kernels& kernels) {
+  using Where = UnmatchedTensor::Where;
   Matching matching;
   std::unordered_map<std::string_view, const Tensor*> left;
   for (const Tensor& tensor : b.tensors) left.emplace(tensor.name, &tensor);
   for (const Tensor& tensor : a.tensors) {
     const auto found = left.find(tensor.name);
     if (found == left.end()) {
-      matching.unmatched.push_back({tensor.name, std::string(kOnlyInA)});
+      matching.unmatched.push_back({tensor.name, "only in A", Where::kOnlyInA});
       continue;
     }
     if (const std::string why = why_not(tensor, *found->second, kernels); !why.empty())
-      matching.unmatched.push_back({tensor.name, why, true});
+      matching.unmatched.push_back({tensor.name, why, Where::kInBoth});
     else
       matching.pairs.push_back({&tensor, found->second});
     left.erase(found);
   }
   for (const Tensor& tensor : b.tensors)
-    if (left.count(tensor.name)) matching.unmatched.push_back({tensor.name, "only in B"});
+    if (left.count(tensor.name)) matching.unmatched.push_back({tensor.name, "only in B", Where::kOnlyInB});
   return matching;
 }
 

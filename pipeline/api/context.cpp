@@ -11,6 +11,7 @@
 #include "pipeline/io/machine.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/manifest/reuse.h"
+#include "stages/huggingface/map/added_maps.h"
 #include "stages/safetensors/safetensors.h"
 
 namespace ggufmill {
@@ -53,11 +54,17 @@ Status refuse_model(const std::string& path) {
 
 Result<Context> Context::create(const KernelOptions& options, std::vector<std::string> maps) {
   BOOST_OUTCOME_TRY(auto kernels, Kernels::load(options));
-  return Context(std::move(kernels), std::move(maps));
+  const OpenedFiles opened;
+  if (!maps.empty()) {
+    BOOST_OUTCOME_TRY(huggingface::AddedMaps::read(huggingface::map_places(maps)));
+  }
+  return Context(std::move(kernels), std::move(maps), opened.paths());
 }
 
-Context::Context(std::shared_ptr<const Kernels> kernels, std::vector<std::string> maps)
+Context::Context(std::shared_ptr<const Kernels> kernels, std::vector<std::string> maps,
+                 std::vector<std::string> map_files)
     : maps_(std::move(maps)),
+      map_files_(std::move(map_files)),
       kernels_(std::move(kernels)),
       registry_(std::make_shared<const Registry>(make_registry(kernels_->types(), maps_))) {}
 
@@ -131,6 +138,11 @@ Result<Plan> Context::plan(const Job& planned) const {
     }
   if (plan) look_at_sources(plan.value());  // now including the sources of reused tensors
   return plan;
+}
+
+bool Context::has_read_maps(const Plan& plan) const {
+  const std::vector<std::string> inputs = plan.input_paths();
+  return std::ranges::find_first_of(inputs, map_files_) != inputs.end();
 }
 
 Result<std::vector<std::string>> Context::inputs(const Job& job) const {

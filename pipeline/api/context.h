@@ -87,8 +87,8 @@ struct Verification {
   std::vector<std::string> files;
   std::uint64_t tensors = 0, bytes = 0;
   std::string manifest;        // path of the manifest used; empty: there was none
-  std::uint64_t skipped = 0;   // tensors that have no counterpart there: renamed, new, or of renumbered layers
   std::uint64_t compared = 0;  // tensors whose values were compared with those of VerifyOptions::against
+  std::uint64_t skipped = 0;   // the other tensors, if it is set: renamed, new, or of renumbered layers
   std::vector<std::string> warnings;
 };
 
@@ -148,14 +148,16 @@ Status measure_if_needed(const Context& context, Job& job, bool overwrite, const
 class Context {
  public:
   // Loads the kernel modules found next to the library and in options.directories. See kernels.h for details and
-  // errors. `maps`: folders and files of architecture maps that are added to the built-in ones; they are read when a
-  // checkpoint is opened.
+  // errors. `maps`: folders and files of architecture maps that are added to the built-in ones; fails with exit code 2
+  // for errors in them. They are read again when a checkpoint is opened.
   static Result<Context> create(const KernelOptions& options = {}, std::vector<std::string> maps = {});
 
   const Kernels& kernels() const { return *kernels_; }
   const Registry& registry() const { return *registry_; }
   // The folders and files of architecture maps given to create().
   const std::vector<std::string>& maps() const GGUFMILL_OUTLIVES_RESULT { return maps_; }
+  // Returns true if plan() has read maps() for this plan. If not, the job reads no checkpoint, and they have no effect.
+  bool has_read_maps(const Plan& plan) const;
 
   // Reads the headers of a model: a GGUF file, or the first shard of one; a checkpoint folder (one with config.json),
   // as the model that the source `huggingface` makes from it; or any other folder of safetensors files or a single one,
@@ -240,9 +242,9 @@ class Context {
   Result<Comparison> compare(const std::string& a, const std::string& b, const ComparisonOptions& options = {}) const;
 
  private:
-  Context(std::shared_ptr<const Kernels> kernels, std::vector<std::string> maps);
+  Context(std::shared_ptr<const Kernels> kernels, std::vector<std::string> maps, std::vector<std::string> map_files);
 
-  std::vector<std::string> maps_;
+  std::vector<std::string> maps_, map_files_;  // map_files_: all files that were read for maps_
   std::shared_ptr<const Kernels> kernels_;
   std::shared_ptr<const Registry> registry_;  // refers to the kernels' types
 };

@@ -13,6 +13,7 @@
 #include "pipeline/io/machine.h"
 #include "pipeline/io/output_store.h"
 #include "pipeline/io/platform/filesystem.h"
+#include "pipeline/io/remote/address.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/manifest/manifest.h"
 
@@ -124,6 +125,8 @@ Status check_sums(const Manifest& wanted, const std::string& path, unsigned thre
   return ok();
 }
 
+using Where = UnmatchedTensor::Where;
+
 // Describes how a tensor differs from the source's in a way that no conversion explains; empty if it does not.
 std::string fault_of(const ReportTensor& tensor) {
   if (tensor.state == ErrorState::kExact) return "";
@@ -146,9 +149,11 @@ bool has_fewer_layers(const ReportOutput& output) {
   std::set<std::uint64_t> of_file;
   for (const ReportTensor& tensor : output.tensors)
     if (const auto layer = layer_of(tensor.name)) of_file.insert(*layer);
+  for (const UnmatchedTensor& tensor : output.unmatched)
+    if (const auto layer = layer_of(tensor.name); layer && tensor.where != Where::kOnlyInA) of_file.insert(*layer);
   return std::ranges::any_of(output.unmatched, [&](const UnmatchedTensor& tensor) {
     const auto layer = layer_of(tensor.name);
-    return !tensor.is_in_both && tensor.what == kOnlyInA && layer && !of_file.contains(*layer);
+    return tensor.where == Where::kOnlyInA && layer && !of_file.contains(*layer);
   });
 }
 
@@ -160,6 +165,7 @@ Status check_against(const Context& context, const std::string& path, const Veri
   how.memory = options.memory;
   how.threads = options.threads;
   how.stop = options.stop;
+  how.progress = options.progress;
   BOOST_OUTCOME_TRY(const Comparison comparison, context.compare(options.against, path, how));
   const ReportOutput& output = comparison.report.outputs.front();
   const bool skips_layers = has_fewer_layers(output);
@@ -174,16 +180,20 @@ Status check_against(const Context& context, const std::string& path, const Veri
   for (const ReportTensor& tensor : output.tensors)
     if (!is_skipped(tensor.name)) check(tensor.name, fault_of(tensor));
   for (const UnmatchedTensor& tensor : output.unmatched)
-    if (tensor.is_in_both && !is_skipped(tensor.name)) check(tensor.name, tensor.what);
+    if (tensor.where == Where::kInBoth && !is_skipped(tensor.name))
+      check(tensor.name, tensor.what + " (A: the source, B: the file)");
+  const std::string source = quoted_name(remote::without_secrets(options.against));
   if (result.compared == 0)
-    return usage_error(fmt::format("{} and {} have no tensor in common that could be compared", path, options.against),
-                       "give the model that the file was made from; tensors are matched by name");
+    return usage_error(
+        fmt::format("no tensor of {} can be compared with {}", quoted_name(remote::without_secrets(path)), source),
+        "give the model that the file was made from; tensors are matched by name");
   result.skipped = result.tensors - std::min(result.tensors, result.compared);
   if (wrong == 0) return ok();
-  return Error{ExitCode::kVerification, path,
-               fmt::format("{} {} not agree with {}, the source", counted(wrong, "tensor"), wrong == 1 ? "does" : "do",
-                           options.against),
-               list, "make the file again; it is right to differ only if a stage changed these values"};
+  if (wrong > kMaxErrors) list += fmt::format("\nand {} more", wrong - kMaxErrors);
+  return Error{
+      ExitCode::kVerification, path,
+      fmt::format("{} {} not agree with the source, {}", counted(wrong, "tensor"), wrong == 1 ? "does" : "do", source),
+      list, "make the file again, unless a stage of its job changed these values"};
 }
 
 }  // namespace

@@ -503,6 +503,19 @@ TEST_CASE("contradictory arguments of llama-gguf-split are refused") {
   CHECK(status(R"({"input": "a", "output": "b", "split-max-size": "2Q"})") == GGUFMILL_ERROR_USAGE);
 }
 
+TEST_CASE("an option of a conversion that has no effect is a warning") {
+  const auto warnings = [](const std::string& more) {
+    const std::string options = R"({"adapter": "a", "base": "b", "outfile": "c.gguf")" + more + "}";
+    char* text = nullptr;
+    REQUIRE(ggufmill_pipeline_of(context(), "convert_lora_to_gguf.py", options.c_str(), &text, nullptr) ==
+            GGUFMILL_SUCCESS);
+    return taken(text).at("warnings").as_array().size();
+  };
+  CHECK(warnings("") == 0);
+  CHECK(warnings(R"(, "defaults": "none")") == 1);
+  CHECK(warnings(R"(, "defaults": "transformers")") == 1);
+}
+
 TEST_CASE("an unknown tool is refused") {
   char* text = nullptr;
   CHECK(ggufmill_pipeline_of(context(), "x", nullptr, &text, nullptr) == GGUFMILL_ERROR_USAGE);

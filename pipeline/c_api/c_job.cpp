@@ -165,15 +165,19 @@ template <class Conversion>
 Result<Translated> from_conversion(const char* text, const char* input, std::string Conversion::*folder,
                                    std::span<const Argument<Conversion>> arguments) {
   Conversion it;
-  std::size_t no_effect = 0;
+  const std::size_t not_given = huggingface::class_defaults_form().spec.choices.size();
+  std::size_t defaults = not_given;
   Options options(text);
   options.read(input, it.*folder);
   read_arguments(options, arguments, it);
-  options.read("defaults", no_effect, huggingface::class_defaults_form().spec.choices);
+  options.read("defaults", defaults, huggingface::class_defaults_form().spec.choices);
   BOOST_OUTCOME_TRY(options.finish());
   if ((it.*folder).empty())
     return usage_error(fmt::format("no {} given", input), fmt::format("set the option '{}'", input));
   Translated translated;
+  if (defaults != not_given)
+    translated.warnings.emplace_back(
+        "'defaults' has no effect: keys missing in config.json always get the defaults of their class");
   BOOST_OUTCOME_TRY(translated.pipeline, pipeline_of(it));
   return translated;
 }

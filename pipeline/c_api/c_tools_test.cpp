@@ -189,6 +189,10 @@ TEST_CASE("a model is verified, and compared with the specification") {
   REQUIRE(ggufmill_verify(context(), folder.path("model.gguf").c_str(), R"({"spec": true})", nullptr, &text, nullptr) ==
           GGUFMILL_SUCCESS);
   CHECK(taken(text).at("findings").is_array());
+  for (const char* const more : {"manifest", "against"})
+    CHECK(ggufmill_verify(context(), folder.path("model.gguf").c_str(),
+                          fmt::format(R"({{"spec": true, "{}": "x"}})", more).c_str(), nullptr, &text,
+                          nullptr) == GGUFMILL_ERROR_USAGE);
 }
 
 TEST_CASE("a model is equal to itself") {

@@ -137,7 +137,7 @@ typedef struct ggufmill_context ggufmill_context;
  *   isa            use only kernels for this ISA (string)
  *   kernel_dirs    folders with additional modules (list of strings)
  *   architectures  folders of architecture maps and map files to add to the built-in ones (list of strings)
- * GGUFMILL_ERROR_KERNEL if the ISA or a folder is not usable. */
+ * GGUFMILL_ERROR_KERNEL if the ISA or a folder is not usable, GGUFMILL_ERROR_USAGE for errors in maps. */
 GGUFMILL_API ggufmill_status ggufmill_context_create(const char* options, ggufmill_context** context,
                                                      ggufmill_error** error);
 GGUFMILL_API void ggufmill_context_free(ggufmill_context* context);
@@ -186,12 +186,12 @@ GGUFMILL_API void ggufmill_job_free(ggufmill_job* job);
  *       no-tensor-first-split, bigendian, vocab-only, mmproj, mtp, no-mtp, dspark, fuse-gate-up-exps, fuse-qkv, fp8-as-q8,
  *       mistral-format, sentence-transformers-dense-modules: true or false
  *       architectures: list of strings
- *       defaults: "transformers" or "none"; has no effect
+ *       defaults: "transformers" or "none"; has no effect, with a warning
  *   "convert_lora_to_gguf.py"
  *       adapter, base, outfile, outtype: string
  *       bigendian: true or false
  *       architectures: list of strings
- *       defaults: "transformers" or "none"; has no effect
+ *       defaults: "transformers" or "none"; has no effect, with a warning
  *   "llama-gguf-split"
  *       input, output: string; without `merge`, `output` is the name of the shards without -00001-of-0000N.gguf
  *       split-max-size: string; or split-max-tensors: number
@@ -461,7 +461,8 @@ GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* conte
  * compared, skipped, warnings}. Options: manifest (path, if not FILE.manifest.json), against (path of the model that
  * the file was made from: tensors that it keeps must have the same values; `compared` is the number of tensors that
  * were compared), threads (number). With the option `spec` (true), reads only the header and compares it with the GGUF
- * specification: {file, findings: [{level, where, what, rule}]}; not an error, whatever it finds. */
+ * specification: {file, findings: [{level, where, what, rule}]}; not an error, whatever it finds. The other options
+ * cannot be used with it. */
 GGUFMILL_API ggufmill_status ggufmill_verify(const ggufmill_context* context, const char* path, const char* options,
                                              ggufmill_control* control, char** json, ggufmill_error** error);
 

@@ -251,10 +251,9 @@ Result<std::string> Template::render(const mustache::data& values) const {
   BOOST_OUTCOME_TRY(const Component root, parsed(prepared(text_)));
   Rendering rendering(values);
   if (rendering.render(root.children)) return rendering.release();
-  Error error = usage_error(fmt::format("{}: the card would have more than {}", lines_.name, human_bytes(kMaxCard)),
-                            "shorten what the sections of the template repeat; a list within itself repeats its items "
-                            "for each of them");
-  return error;
+  return usage_error(fmt::format("{}: the card would have more than {}", lines_.name, human_bytes(kMaxCard)),
+                     "shorten what the sections of the template repeat; a list within itself repeats its items for "
+                     "each of them");
 }
 
 }  // namespace

@@ -134,9 +134,18 @@ int architectures_verb(const Parsed& parsed) {
   const auto words = value_or<Arguments>(parsed.values, "words", {});
   const auto maps = value_or<Strings>(parsed.values, "architectures", {});
   const bool as_json = parsed.values.count("json") > 0;
-  if (words.size() == 2 && words[0] == "new" && !as_json) return write_first_map(words[1], parsed.values);
+  const bool lists_functions = parsed.values.count("functions") > 0;
+  if (lists_functions && (!words.empty() || !maps.empty()))
+    return fail(usage_error("--functions lists what every map can call, so no maps can be given with it",
+                            "run `ggufmill architectures --functions`"));
+  if (!words.empty() && words[0] == "new") {
+    if (words.size() != 2 || as_json)
+      return fail(usage_error("`new` takes one checkpoint, and writes a YAML file",
+                              "`ggufmill architectures new CHECKPOINT --like NAME -o FILE` writes a first map"));
+    return write_first_map(words[1], parsed.values);
+  }
   if (const Status usable = check_new_options(parsed.values); !usable) return fail(usable.error());
-  if (parsed.values.count("functions") && words.empty()) return list_functions(as_json);
+  if (lists_functions) return list_functions(as_json);
   if (words.empty() || (words.size() == 1 && words[0] == "list")) return list_architectures(as_json, maps);
   if (words.size() == 2 && words[0] == "show" && !as_json) return show_architecture(words[1], maps);
   return fail(usage_error(fmt::format("invalid arguments: '{}'", fmt::join(words, " ")),

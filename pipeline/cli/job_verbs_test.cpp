@@ -51,6 +51,20 @@ TEST_CASE("submit creates nothing with --dry-run") {
   CHECK_FALSE(folder.has("job.job"));
 }
 
+TEST_CASE("--architectures is refused for a job that reads no checkpoint, and if there is no such map") {
+  const VerbFolder folder;
+  const std::string map = folder.path("mine.yaml");
+  write_text(map, "description: mine\nextends: llama\nserves: [MineForCausalLM]\n");
+  for (const char* const verb : {"check", "plan", "run"}) {
+    const Printed unused = run_verb({verb, folder.path("job.yaml"), "--architectures", map});
+    CHECK(unused.exit_code == kUsage);
+    CHECK(has(unused.err, "--architectures has no effect: the job reads no checkpoint"));
+    const Printed missing = run_verb({verb, folder.path("job.yaml"), "--architectures", folder.path("no.yaml")});
+    CHECK(missing.exit_code == kUsage);
+    CHECK(has(missing.err, "no.yaml' does not exist"));
+  }
+}
+
 TEST_CASE("a part that is done is not run again") {
   const SubmittedJob folder;
   CHECK(folder.run_part("0") == 0);

@@ -105,6 +105,14 @@ TEST_CASE("verify finds a kept tensor with other values than the source's") {
   CHECK(has(printed.err, "1 tensor does not agree with"));
 }
 
+TEST_CASE("verify --spec reads no values to compare") {
+  const VerbFolder folder;
+  const std::string model = folder.path("model.gguf");
+  const Printed printed = run_verb({"verify", model, "--spec", "--against", model});
+  CHECK(printed.exit_code == static_cast<int>(ExitCode::kUsage));
+  CHECK(has(printed.err, "--against and --spec cannot be used together"));
+}
+
 TEST_CASE("verify accepts replaced values that are not finite") {
   const VerbFolder folder;
   const std::string source = folder.path("nan.gguf"), out = folder.path("o.gguf");

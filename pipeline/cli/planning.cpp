@@ -130,6 +130,8 @@ Result<Planned> plan_job(Context context, Job job, const po::variables_map& valu
   job = with_known_importance(context, job);
   BOOST_OUTCOME_TRY(std::string measured, take_measurement(context, job, if_unmeasured, values.count("quiet") > 0));
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
+  if (values.count("architectures") && source.empty() && !context.has_read_maps(plan))
+    return usage_error("--architectures has no effect: the job reads no checkpoint", "omit it");
   if (values.count("skip-unchanged")) {
     BOOST_OUTCOME_TRY(const std::vector<std::string> unchanged, drop_unchanged(context, plan, job));
     for (const std::string& path : unchanged) print_note(path + "  unchanged");

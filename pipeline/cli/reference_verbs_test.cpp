@@ -34,6 +34,20 @@ TEST_CASE("kernels lists those that are built in") { CHECK(has(run_verb({"kernel
 
 TEST_CASE("architectures lists the maps") { CHECK(has(run_verb({"architectures"}).out, "granite")); }
 
+TEST_CASE("architectures refuses options that would have no effect") {
+  const auto refusal = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "architectures");
+    const Printed printed = run_verb(words);
+    CHECK(printed.exit_code == static_cast<int>(ExitCode::kUsage));
+    return printed.err;
+  };
+  CHECK(has(refusal({"--functions", "--architectures", "mine.yaml"}), "--functions lists what every map can call"));
+  CHECK(has(refusal({"new", "folder", "--like", "llama", "--functions"}), "--functions lists what every map can call"));
+  CHECK(has(refusal({"new", "folder", "--like", "llama", "--json"}), "`new` takes one checkpoint"));
+  CHECK(has(refusal({"new", "--like", "llama"}), "`new` takes one checkpoint"));
+  CHECK(has(refusal({"show", "llama", "--like", "llama"}), "--like needs `new`"));
+}
+
 TEST_CASE("every schema is JSON") {
   for (const char* name : {"pipeline", "recipe", "architecture"}) {
     const std::string text = run_verb({"schema", name}).out;

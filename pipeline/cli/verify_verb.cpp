@@ -13,6 +13,7 @@
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/remote/address.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {
@@ -32,8 +33,8 @@ CommandSpec verify_command() {
       "in the model that FILE was made from: a kept tensor must have the same values, and an encoded one must be "
       "closer to the source than zeros would be. Tensors that stages renamed are skipped, and if layers were pruned, "
       "which renumbers the others, all tensors of layers. The exit code is 3 if a tensor differs.\n\nWith --spec, only "
-      "the header is read and compared with the GGUF "
-      "specification: keys that an architecture needs, types and ranges of values, and names and shapes of tensors. "
+      "the header is read and compared with the GGUF specification: keys that an architecture needs, types and ranges "
+      "of values, and names and shapes of tensors. "
       "The exit code is 3 if a rule is broken; advice alone does not count.";
   spec.examples =
       "  ggufmill verify out/model-Q4_K_M.gguf\n"
@@ -49,8 +50,7 @@ CommandSpec verify_command() {
   add("spec", "compare the header with the GGUF specification without reading weights");
   add("json",
       "print one JSON object: {files, tensors, bytes, manifest, compared, skipped}; with --spec {file, findings: "
-      "[{level, where, what, "
-      "rule}]}; for several files, a list");
+      "[{level, where, what, rule}]}; for several files, a list");
   add("quiet,q", "print no progress, and nothing if all files are valid");
   add_kernel_options(spec.options);
   return spec;
@@ -96,7 +96,7 @@ int verify_values(const Context& context, const std::string& path, VerifyOptions
         result.manifest.empty() ? "; no manifest to compare with" : "; all checksums match " + result.manifest,
         options.against.empty() ? ""
                                 : fmt::format("; {} compared with {}, {} skipped", counted(result.compared, "tensor"),
-                                              options.against, result.skipped)));
+                                              remote::without_secrets(options.against), result.skipped)));
   return 0;
 }
 
@@ -106,6 +106,10 @@ int verify_verb(const Parsed& parsed) {
   VerifyOptions options;
   options.manifest = value_or<std::string>(values, "manifest", {});
   options.against = value_or<std::string>(values, "against", {});
+  for (const char* const option : {"manifest", "against", "threads"})
+    if (values.count("spec") && values.count(option))
+      return fail(usage_error(fmt::format("--{} and --spec cannot be used together", option),
+                              "omit one of them: --spec reads only the header"));
   if (!options.manifest.empty() && paths.size() > 1)
     return fail(usage_error("--manifest is not supported with several files",
                             "verify one file at a time, or give the manifests as files"));

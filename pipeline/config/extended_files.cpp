@@ -22,17 +22,18 @@ std::string identity_of(const std::string& name) {
 Result<bool> ExtendedFiles::enter(const std::string& name, const Origin& asked) {
   std::string identity = identity_of(name);
   if (std::ranges::find(chain_, identity, &File::identity) != chain_.end())
-    return error_at(asked, fmt::format("{} '{}' extends itself through '{}'", kind_, name, chain_.back().name));
+    return error_at(asked, fmt::format("{} {} extends itself through {}", kind_, quoted_name(name),
+                                       quoted_name(chain_.back().name)));
   if (chain_.size() == kMaxDepth)
-    return error_at(
-        asked,
-        fmt::format("the chain of extended {}s of '{}' is longer than {}", kind_, chain_.front().name, kMaxDepth),
-        "merge several of them into one");
+    return error_at(asked,
+                    fmt::format("the chain of extended {}s of {} is longer than {}", kind_,
+                                quoted_name(chain_.front().name), kMaxDepth),
+                    "merge several of them into one");
   if (!known_.insert(identity).second) return false;
   if (known_.size() > kMaxFiles)
     return error_at(asked,
-                    fmt::format("{} '{}' extends more than {} files, directly or through others", kind_,
-                                chain_.front().name, kMaxFiles),
+                    fmt::format("{} {} extends more than {} files, directly or through others", kind_,
+                                quoted_name(chain_.front().name), kMaxFiles),
                     "merge several of them into one");
   chain_.push_back({name, std::move(identity)});
   return true;
@@ -42,8 +43,8 @@ Status ExtendedFiles::count(std::size_t bytes, const Origin& asked) {
   bytes_ += bytes;
   if (bytes_ <= kMaxBytes) return ok();
   return error_at(asked,
-                  fmt::format("{} '{}' and the files that it extends have more than {}", kind_, chain_.front().name,
-                              human_bytes(kMaxBytes)),
+                  fmt::format("{} {} and the files that it extends have more than {}", kind_,
+                              quoted_name(chain_.front().name), human_bytes(kMaxBytes)),
                   "extend fewer or smaller files");
 }
 

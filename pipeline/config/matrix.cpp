@@ -27,7 +27,7 @@ bool mentions(const ConfigNode& node, std::string_view word) {
          std::ranges::any_of(node.entries, [&](const ConfigNode::Entry& entry) { return mentions(entry.value, word); });
 }
 
-// Memory of a value, about.
+// Returns roughly the memory of a value, in bytes.
 std::size_t bytes_of(const ConfigNode& node) {
   std::size_t bytes = sizeof node + node.scalar.size();
   for (const ConfigNode& item : node.items) bytes += bytes_of(item);

@@ -11,7 +11,7 @@ class NameTotal {
  public:
   static constexpr std::size_t kMost = 64 << 20;  // 500,000 tensors have some 40 MB of names
 
-  // Returns false if the names have more than kMost bytes.
+  // Returns false if the names added so far have more than kMost bytes together.
   bool add(std::string_view name) {
     bytes_ += name.size();
     return bytes_ <= kMost;

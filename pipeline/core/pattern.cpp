@@ -103,15 +103,14 @@ Result<std::optional<std::string>> Pattern::replace(std::string_view name, const
   try {
     boost::match_results<std::string_view::const_iterator> match;
     if (!boost::regex_search(name.begin(), name.end(), match, compiled_->expression)) return std::nullopt;
-    std::string replaced;
-    if (inserted_bytes(name, format) <= kMaxFormatted)
-      replaced = std::string(match.prefix().first, match.prefix().second) + match.format(format) +
-                 std::string(match.suffix().first, match.suffix().second);
-    if (replaced.size() <= std::max(kMaxReplaced, name.size()) && inserted_bytes(name, format) <= kMaxFormatted)
-      return replaced;
+    if (inserted_bytes(name, format) <= kMaxFormatted) {
+      std::string replaced = std::string(match.prefix().first, match.prefix().second) + match.format(format) +
+                             std::string(match.suffix().first, match.suffix().second);
+      if (replaced.size() <= std::max(kMaxReplaced, name.size())) return replaced;
+    }
     return usage_error(fmt::format("replacing {} in {} makes it longer than {} bytes", quoted_name(text_),
                                    quoted_name(name), kMaxReplaced),
-                       "shorten the replacement; it may use each group only once");
+                       "shorten the replacement, or repeat fewer groups in it");
   } catch (const std::runtime_error&) {
     return too_slow(name);
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
@@ -207,21 +208,20 @@ std::span<const Argument<ConvertOptions>> convert_arguments() { return kConvertA
 std::span<const Argument<ConvertLoraOptions>> convert_lora_arguments() { return kConvertLoraArguments; }
 
 Result<std::vector<std::string>> convertible_classes(const std::vector<std::string>& maps) {
-  std::vector<std::string> classes;
+  std::set<std::string> classes;
+  const auto add = [&](const huggingface::Architecture& architecture) {
+    if (architecture.part == ModelPart::kText) classes.insert(architecture.serves.begin(), architecture.serves.end());
+  };
   BOOST_OUTCOME_TRY(const auto added, huggingface::AddedMaps::read(huggingface::map_places(maps)));
   for (const huggingface::AddedMaps::Map& each : added.maps()) {
     BOOST_OUTCOME_TRY(const auto architecture, huggingface::read_architecture(each.path, {}, added));
-    if (architecture.part != ModelPart::kText) continue;
-    classes.insert(classes.end(), architecture.serves.begin(), architecture.serves.end());
+    add(architecture);
   }
   for (const huggingface::BuiltInArchitecture& built_in : huggingface::built_in_architectures()) {
     BOOST_OUTCOME_TRY(const auto architecture, huggingface::read_architecture(std::string(built_in.name)));
-    if (architecture.part != ModelPart::kText) continue;
-    classes.insert(classes.end(), architecture.serves.begin(), architecture.serves.end());
+    add(architecture);
   }
-  std::ranges::sort(classes);
-  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
-  return classes;
+  return std::vector<std::string>(classes.begin(), classes.end());
 }
 
 Result<std::uint64_t> parse_split_size(const std::string& word) {

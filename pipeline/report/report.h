@@ -41,13 +41,11 @@ struct ReportFile {
 };
 
 // A tensor of a comparison that has no counterpart to compare with.
-// UnmatchedTensor::what of a tensor that only the first of two compared models has.
-inline constexpr std::string_view kOnlyInA = "only in A";
-
 struct UnmatchedTensor {
+  enum class Where : std::uint8_t { kOnlyInA, kOnlyInB, kInBoth };  // kInBoth: with incomparable shapes or types
   std::string name;
-  std::string what;         // "only in A", "its shape is 4096 x 2 in A and 4096 x 4 in B"
-  bool is_in_both = false;  // with shapes or types that cannot be compared
+  std::string what;  // "only in A", "its shape is 4096 x 2 in A and 4096 x 4 in B"
+  Where where = Where::kInBoth;
 };
 
 struct ReportOutput {

@@ -59,9 +59,10 @@ class RenameStage : public Stage {
         used = true;
       }
       if (!total.add(tensor.name))
-        return error_at(rule.match_origin,
-                        fmt::format("the new names have more than {}", human_bytes(NameTotal::kMost)),
-                        "use each group only once in `to`");
+        return error_at(
+            rule.match_origin,
+            fmt::format("the names of all tensors together would be longer than {}", human_bytes(NameTotal::kMost)),
+            "shorten `to`, or repeat fewer groups in it");
     }
     if (used) return ok();
     return error_at(rule.match_origin, fmt::format("no tensor matches {}", quoted_name(rule.match.text())),

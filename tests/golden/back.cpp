@@ -129,14 +129,15 @@ class BackChecker {
       else
         add(differ, tensor.name, "differs");
     for (const UnmatchedTensor& tensor : output.unmatched) {
-      const bool only_before = tensor.what == "only in A";
-      add(only_before                  ? lost
-          : tensor.what == "only in B" ? fresh
-                                       : differ,
+      using Where = UnmatchedTensor::Where;
+      const bool only_before = tensor.where == Where::kOnlyInA, only_after = tensor.where == Where::kOnlyInB;
+      add(only_before  ? lost
+          : only_after ? fresh
+                       : differ,
           tensor.name,
-          only_before                  ? "not written"
-          : tensor.what == "only in B" ? "was not there"
-                                       : tensor.what);
+          only_before  ? "not written"
+          : only_after ? "was not there"
+                       : tensor.what);
     }
     return fmt::format("{}\t{}\t{}\t{}\t{}", equal, differ, lost, fresh, remark);
   }

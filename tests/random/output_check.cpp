@@ -55,9 +55,9 @@ std::string wrong_array(const Expected& expected, const RandomOutput& output, co
     if (tensor.type->name != "F32" && tensor.type->name != "F16") continue;  // BF16 becomes F32
     const auto file = files.find(output.name + "/" + tensor.name + ".npy");
     if (file == files.end()) return fmt::format("output {}: no array of tensor '{}'", output.name, tensor.name);
+    if (file->second.find(tensor.type->name == "F32" ? "<f4" : "<f2") >= 64) continue;  // the output has another type
     ++compared;
-    const bool is_same_type = file->second.find(tensor.type->name == "F32" ? "<f4" : "<f2") < 64;
-    if (is_same_type && !file->second.ends_with(*tensor.bytes))
+    if (!file->second.ends_with(*tensor.bytes))
       return fmt::format("output {}: the array of tensor '{}' does not have the source's bytes", output.name,
                          tensor.name);
   }

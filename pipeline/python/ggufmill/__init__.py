@@ -235,9 +235,8 @@ class Context:
         manifest  manifest to compare with; by default FILE.manifest.json, if it exists
         against   model that the file was made from: tensors that it keeps must have the same values
 
-        Returns `files`, `tensors`, `bytes`, `manifest`, `compared` and `skipped` (numbers of tensors),
-        and `warnings`. Raises InputError for a damaged file and
-        VerificationError for a mismatch with the manifest.
+        Returns `files`, `tensors`, `bytes`, `manifest`, `compared` and `skipped` (numbers of tensors), and `warnings`.
+        Raises InputError for a damaged file and VerificationError for a mismatch with the manifest or with `against`.
         """
         return self._native.verify(os.fspath(path), os.fspath(manifest), os.fspath(against), threads, progress)
 

@@ -115,9 +115,10 @@ Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture
     BOOST_OUTCOME_TRY(auto name, renamer.rename(tensor.name));
     if (!name) continue;
     if (!total.add(*name))
-      return input_error(facts.folder().string(),
-                         fmt::format("the names of the tensors have more than {}", human_bytes(NameTotal::kMost)),
-                         "change `names:` in the architecture's map to use each group only once");
+      return input_error(
+          facts.folder().string(),
+          fmt::format("the names of all tensors together would be longer than {}", human_bytes(NameTotal::kMost)),
+          "in `names:` of the architecture's map, shorten the new names, or repeat fewer groups in them");
     if (!names.insert(*name).second)
       return input_error(facts.folder().string(),
                          fmt::format("two tensors are named {}, one of them {} in the file", quoted_name(*name),
