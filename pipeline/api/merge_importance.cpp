@@ -63,11 +63,23 @@ class Merge {
     if (all_.entries.empty()) return input_error(options_.output, "there is nothing to write: no entry saw a token");
     if (all_.entries.size() > INT32_MAX) return input_error(options_.output, "too many entries for the format");
     merged_.entries = all_.entries.size();
+    BOOST_OUTCOME_TRY(check_weights());
     BOOST_OUTCOME_TRY(options_.format == ImportanceFormat::kGguf ? write_gguf() : write_legacy());
     return std::move(merged_);
   }
 
  private:
+  // A file whose weights are refused must not be merged into one whose weights are not.
+  Status check_weights() const {
+    std::vector<float> piece;
+    for (const MergedEntry& sum : all_.entries)
+      for (std::uint64_t first = 0; first < sum.size(); first += piece.size()) {
+        piece.resize(std::min<std::uint64_t>(kNumbersAtOnce, sum.size() - first));
+        BOOST_OUTCOME_TRY(sum.weights(first, piece));
+      }
+    return ok();
+  }
+
   bool skipped(const MergedEntry& sum) const {
     return options_.format == ImportanceFormat::kLegacy && empty(sum) == sum.counts.size();
   }

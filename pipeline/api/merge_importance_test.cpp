@@ -155,6 +155,21 @@ TEST_CASE("entries of two models are refused, and nothing is written") {
   CHECK_FALSE(fs::exists(files.path("c.gguf")));
 }
 
+TEST_CASE("numbers that are no weights are refused, and nothing is written") {
+  Files files;
+  const std::string good = files.gguf("a.gguf", {1, 2}, {512}), bad = files.gguf("b.gguf", {1, -2}, {512});
+  const auto format = GENERATE(ImportanceFormat::kGguf, ImportanceFormat::kLegacy);
+  const std::string out = files.path("c.gguf");
+  for (const auto& merged : {merge_importance({{opened(bad)}}, {.output = out, .format = format}),
+                             merge_importance({{opened(good)}, {opened(bad)}}, {.output = out, .format = format})}) {
+    REQUIRE_FALSE(merged);
+    CHECK(merged.error().code == ExitCode::kBadInput);
+    CHECK(merged.error().where == bad);
+    CHECK(merged.error().what == "the entry of tensor 'blk.0.ffn_up.weight' contains a negative number: value 1");
+    CHECK_FALSE(fs::exists(out));
+  }
+}
+
 TEST_CASE("the stage computes from several files what it reads from their merged file") {
   Files files;
   const std::string name = "blk.0.ffn_up.weight", a = files.gguf("a.gguf", {1, 2, 3, 4}, {5, 0}),

@@ -38,8 +38,12 @@ struct Group {
   std::uint8_t bounded_level(int i, float inverse, float minimum) const {
     const float value = inverse * (x[i] - minimum);
     const auto most = static_cast<float>(limit);
-    const int level = nearest_int(value < most ? value : most);
-    return static_cast<std::uint8_t>(level & -static_cast<int>(value > 0));  // without a branch
+    return value > 0 ? static_cast<std::uint8_t>(nearest_int(value < most ? value : most)) : std::uint8_t{0};
+  }
+  // Returns true if both give the same levels, because nearest_int() rounds whatever becomes one: usually.
+  bool can_round_first(float inverse, float minimum) const {
+    constexpr float kMost = 4194303;  // nearest_int() rounds magnitudes up to this
+    return std::fabs(inverse * (low - minimum)) <= kMost && std::fabs(inverse * (high - minimum)) <= kMost;
   }
 };
 
@@ -93,8 +97,9 @@ AffineFit fit_affine(int count, int limit, const float* x, const float* weights,
     // A better fit changes best.minimum, which later attempts start from.
     const float inverse =
         (search.first + search.step * static_cast<float>(i) + static_cast<float>(limit)) / (group.high - best.minimum);
-    const bool fits = search.bounds_first ? fit_line<true>(group, inverse, best.minimum, tried, fit)
-                                          : fit_line<false>(group, inverse, best.minimum, tried, fit);
+    const bool bounds_first = search.bounds_first && !group.can_round_first(inverse, best.minimum);
+    const bool fits = bounds_first ? fit_line<true>(group, inverse, best.minimum, tried, fit)
+                                   : fit_line<false>(group, inverse, best.minimum, tried, fit);
     if (!fits) continue;
     const float error = error_of(group, fit, search.measure, tried);
     if (!(error < least)) continue;

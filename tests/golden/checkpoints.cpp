@@ -8,8 +8,9 @@
 // among these.
 //
 // A file listed in ulp.tsv beside a table may instead have the bytes that correctly rounded functions give. Checkpoints
-// that the reference refuses have to be refused. tests/golden/exceptions.tsv lists the rows that fail, with the reason;
-// one of them that passes is reported, so that the list shrinks. Skipped with a message if the larger data is missing.
+// that the reference refuses have to be refused. tests/golden/exceptions.tsv lists the rows that fail, with the reason
+// and what ggufmill does instead. A listed row fails the test if it passes, does something else, or is in no table.
+// Skipped with a message if the larger data is missing.
 
 #include <fmt/format.h>
 
@@ -74,26 +75,58 @@ bool is_adapter(const std::string& name) { return name.starts_with("lora-") || n
 // Verb that converts a case.
 std::string tool_of(const std::string& name) { return is_adapter(name) ? "convert-lora" : "convert"; }
 
+constexpr const char* kRefusedOutcome = "refused";  // outcome of a run that reports an error and writes nothing
+
+// Describes what a run did: kRefusedOutcome, the SHA-256 of its outputs in the order of their names, or its exit code.
+std::string outcome_of(const ProcessResult& result, const fs::path& out) {
+  const std::vector<std::string> files = names_in(out);
+  if (result.exit_code != 0) {
+    const bool is_refused = result.exit_code < 100 && result.err.find("error: ") != result.err.npos && files.empty();
+    return is_refused ? kRefusedOutcome : fmt::format("exit code {}", result.exit_code);
+  }
+  std::string digests;
+  for (const std::string& file : files) digests += (digests.empty() ? "" : " ") + sha256_file(out / file);
+  return digests;
+}
+
 // The rows that are known to fail.
 class Exceptions {
  public:
+  using Key = std::tuple<std::string, std::string, std::string>;  // set, case and run
+
   Exceptions() {
-    for (const Row& row : rows_of(kExceptions)) rows_.emplace(row.at("set"), row.at("case"), row.at("run"));
+    for (const Row& row : rows_of(kExceptions))
+      rows_.emplace(Key(row.at("set"), row.at("case"), row.at("run")), row.at("instead"));
   }
-  // Returns true if the row fails as listed, or passes and is not listed; prints what is wrong otherwise.
-  bool agree(const std::string& set, const std::string& name, const std::string& run, bool passes,
-             const std::string& fault) {
-    const bool is_listed = rows_.contains({set, name, run});
-    if (is_listed == !passes) return true;
+  // Returns true if the row has the listed outcome, or passes and is not listed; prints what is wrong otherwise.
+  bool agree(const Key& key, bool passes, const std::string& outcome, const std::string& fault) const {
+    const auto listed = rows_.find(key);
+    if (listed == rows_.end() && passes) return true;
+    if (listed != rows_.end() && !passes && outcome == listed->second) return true;
+    const auto& [set, name, run] = key;
     if (passes)
       fmt::print(stderr, "{} {} {} passes: remove it from {}\n", set, name, run, kExceptions);
-    else
+    else if (listed == rows_.end())
       fmt::print(stderr, "{} {} {}: {}\n", set, name, run, fault);
+    else
+      fmt::print(stderr, "{} {} {}: {} instead of {}, see {}: {}\n", set, name, run, outcome, listed->second,
+                 kExceptions, fault);
     return false;
+  }
+  // Returns true if all rows of `set` whose cases are `wanted` are in its tables; prints the others.
+  bool are_in(const std::set<Key>& tables, const std::string& set, const auto& wanted) const {
+    bool all = true;
+    for (const auto& [key, instead] : rows_) {
+      const auto& [its_set, name, run] = key;
+      if (its_set != set || !wanted(name) || tables.contains(key)) continue;
+      fmt::print(stderr, "{} {} {} is in no table: remove it from {}\n", set, name, run, kExceptions);
+      all = false;
+    }
+    return all;
   }
 
  private:
-  std::set<std::tuple<std::string, std::string, std::string>> rows_;
+  std::map<Key, std::string> rows_;
 };
 
 class Checker {
@@ -110,7 +143,9 @@ class Checker {
       for (const Row& row : rows_of(set.folder / "ulp.tsv"))
         if (wanted(row.at("case")))
           cases[row.at("case")][row.at("run")][row.at("file")].insert(row.at("sha256_rounded"));
+    std::set<Exceptions::Key> tables;
     for (const auto& [name, runs] : cases) {
+      for (const auto& [run, outputs] : runs) tables.emplace(set.name, name, run);
       if (!is_in_sample(case_++)) continue;
       const std::string file = name + ".json";
       const auto at = std::ranges::find_if(set.specs, [&](const fs::path& each) { return exists(each / file); });
@@ -122,7 +157,9 @@ class Checker {
         if (const auto found = runs.find(run.at("label").as_string().c_str()); found != runs.end())
           check_run(set.name, name, run, folder, found->second);
     }
-    if (fs::exists(set.folder / "refused.tsv") && fs::exists(set.folder / "refused")) check_refused(set, wanted);
+    if (fs::exists(set.folder / "refused.tsv") && fs::exists(set.folder / "refused"))
+      check_refused(set, wanted, tables);
+    is_as_listed_ = exceptions_.are_in(tables, set.name, wanted) && is_as_listed_;
   }
 
   // Checks the adapters that are stored in checkpoints with the specs in `folder`.
@@ -136,7 +173,7 @@ class Checker {
                                                    checkpoint.string(), row.at("adapter"), out.file("adapter.gguf")));
       const ProcessResult result = run_process({program_, "run", out.file("job.yaml")}, out.path());
       const bool right = result.exit_code == 0 && sha256_file(out.file("adapter.gguf")) == row.at("sha256");
-      count("adapters", row.at("case"), row.at("adapter"), right, "differs\n" + result.err);
+      count({"adapters", row.at("case"), row.at("adapter")}, right, "differs", "differs\n" + result.err);
     }
   }
 
@@ -152,13 +189,13 @@ class Checker {
     std::size_t outputs = 0, right = 0, refusals = 0, right_refusals = 0;
   };
 
-  void count(const std::string& set, const std::string& name, const std::string& run, bool right,
-             const std::string& fault) {
+  void count(const Exceptions::Key& key, bool right, const std::string& outcome, const std::string& fault) {
+    const auto& [set, name, run] = key;
     Count& count = counts_[set];
     const bool is_refusal = run == kRefusedCase;
     ++(is_refusal ? count.refusals : count.outputs);
     (is_refusal ? count.right_refusals : count.right) += right;
-    is_as_listed_ = exceptions_.agree(set, name, run, right, fault) && is_as_listed_;
+    is_as_listed_ = exceptions_.agree(key, right, outcome, fault) && is_as_listed_;
   }
 
   ProcessResult convert(const std::string& name, const std::string& type, const Words& arguments,
@@ -178,22 +215,23 @@ class Checker {
     for (const auto& [file, digests] : expected) {
       const fs::path path = out.path() / file;
       const bool is_there = fs::exists(path), right = is_there && digests.contains(sha256_file(path));
-      count(set, name, run.at("label").as_string().c_str(), right,
+      count({set, name, run.at("label").as_string().c_str()}, right, right ? "" : outcome_of(result, out.path()),
             fmt::format("{} {}\n{}", file, is_there ? "differs" : "is not there", result.err));
     }
   }
 
-  void check_refused(const Set& set, const auto& wanted) {
+  void check_refused(const Set& set, const auto& wanted, std::set<Exceptions::Key>& tables) {
     for (const Row& row : rows_of(set.folder / "refused.tsv")) {
       const std::string& name = row.at("case");
       if (row.at("exit") == "0" || !wanted(name)) continue;
+      tables.emplace(set.name, name, kRefusedCase);
       const json::value spec = json::parse(read_text(set.folder / "refused" / (name + ".json")));
       const TempDir parent, out;
       const fs::path folder = make_checkpoint(hf_, spec, parent.path());
       const ProcessResult result = convert(name, row.at("outtype"), words_of(row.at("args")), folder, out);
-      const bool right = result.exit_code != 0 && result.exit_code < 100 &&
-                         result.err.find("error: ") != result.err.npos && names_in(out.path()).empty();
-      count(set.name, name, kRefusedCase, right, fmt::format("is not refused: {} {}", result.exit_code, result.err));
+      const std::string outcome = outcome_of(result, out.path());
+      count({set.name, name, kRefusedCase}, outcome == kRefusedOutcome, outcome,
+            fmt::format("is not refused: {} {}", result.exit_code, result.err));
     }
   }
 

@@ -2,12 +2,11 @@
 
 #include <cstdlib>
 
+#include "pipeline/core/upstream.h"
 #include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {
 namespace {
-
-constexpr const char* kVersion = "b11434";  // the version of llama.cpp that ggufmill follows
 
 // Returns the folder at `path` in the larger golden data if it has this subfolder.
 std::optional<fs::path> folder_with(const char* subfolder, const fs::path& path = {}) {
@@ -20,7 +19,7 @@ std::optional<fs::path> folder_with(const char* subfolder, const fs::path& path 
 
 }  // namespace
 
-std::optional<fs::path> shared_data() { return folder_with("golden", kVersion); }
+std::optional<fs::path> shared_data() { return folder_with("golden", upstream_version()); }
 
 std::optional<fs::path> unversioned_data() { return folder_with("real"); }
 

@@ -106,8 +106,6 @@ def brief(item):
     return f"{item[2]} {content}"[:90]
 
 
-
-
 def differing(old, new):
     """["key NAME: new", "tensor NAME: changed", ...], layer numbers as N: all keys and tensors that differ."""
     a, b = ({(i[0], i[1]): i for i in items} for items in (old, new))

@@ -68,7 +68,7 @@ def find(argument, cache, say):
     found = sorted((cache / "download").glob(f"{package.replace('-', '_')}-{version}.tar.gz"))
     if not found:
         say(f"downloading {argument}")
-        command = ["pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "-d", str(cache / "download"), argument]
+        command = ["pip", "download", "--quiet", "--no-deps", "--no-binary", package, "-d", str(cache / "download"), argument]
         if subprocess.run(command).returncode:
             raise SystemExit(f"follow: pip has no source distribution of {argument}: `pip index versions {package}` lists "
                              "what there is")
