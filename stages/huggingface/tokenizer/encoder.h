@@ -32,7 +32,8 @@ struct AddedToken {
 class LoadedTokenizer {
  public:
   // Loads a tokenizer. `file` must outlive the result. `config` is tokenizer_config.json, or an empty object if that is
-  // missing. Fails if the library would assign other ids to added tokens than the file does.
+  // missing. Fails if the library would assign an added token the id of one of the model's, or a token with a role
+  // another id than the file lists.
   static Result<LoadedTokenizer> load(GGUFMILL_OUTLIVES_RESULT const TokenizerJson& file,
                                       const boost::json::value& config);
 
@@ -41,6 +42,8 @@ class LoadedTokenizer {
   const std::uint32_t* added_id(std::string_view text) const;
   // Texts of bos_token, eos_token and the other roles, and of additional_special_tokens.
   const std::set<std::string, std::less<>>& special() const { return special_; }
+  // Added tokens that have another id than the file lists.
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
   // These cover both the added tokens and the model's.
   std::optional<std::string_view> text_of(std::uint32_t id) const;
@@ -54,9 +57,16 @@ class LoadedTokenizer {
   Result<std::vector<std::uint32_t>> encode(std::string_view text) const;
 
  private:
+  struct Renumbered {
+    std::string content;
+    std::int64_t listed;
+    std::uint32_t assigned;
+  };
   explicit LoadedTokenizer(const TokenizerJson& file) : file_(&file), document_(file.document) {}
   Status add_tokens(const boost::json::value& config);
-  Status check_ids() const;
+  // Adds a token under an id, or replaces the one with this text. `listed`: its id in tokenizer.json.
+  Status add_token(AddedToken token, std::uint32_t id, std::optional<std::int64_t> listed);
+  Status check_renumbered();
   void change_document(const boost::json::value& config);
   Status put_template(bool bos, bool eos);
 
@@ -67,6 +77,8 @@ class LoadedTokenizer {
   std::map<std::uint32_t, AddedToken> added_;
   std::map<std::string, std::uint32_t, std::less<>> added_ids_;
   std::set<std::string, std::less<>> special_;
+  std::vector<Renumbered> renumbered_;
+  std::vector<std::string> warnings_;
   bool clean_up_ = false;  // clean_up_tokenization_spaces
   Decoder decoder_;
 };

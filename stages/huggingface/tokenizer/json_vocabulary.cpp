@@ -31,6 +31,7 @@ class JsonVocabulary {
     if (!config.is_object()) config.emplace_object();
     BOOST_OUTCOME_TRY(const LoadedTokenizer tokenizer, LoadedTokenizer::load(file_, config));
     for (const auto& [id, token] : tokenizer.added()) out_.added[token.content] = id;
+    out_.warnings = tokenizer.warnings();
     if (reader == TokenizerReader::kByteFallbackBpe) {
       BOOST_OUTCOME_TRY(read_byte_fallback(tokenizer));
     } else if (reader == TokenizerReader::kUnigramFairseq) {

@@ -56,7 +56,6 @@ Result<LoadedTokenizer> LoadedTokenizer::load(const TokenizerJson& file, const j
   if (made.class_.ends_with("Fast")) made.class_.resize(made.class_.size() - 4);
   made.clean_up_ = json_flag(config, "clean_up_tokenization_spaces");
   BOOST_OUTCOME_TRY(made.add_tokens(config));
-  BOOST_OUTCOME_TRY(made.check_ids());
   made.change_document(config);
   for (const std::vector<std::string_view>& row : table_rows(tokenizer_class_table())) {
     if (row[0] != made.class_ || row.back() != "template") continue;
@@ -67,6 +66,10 @@ Result<LoadedTokenizer> LoadedTokenizer::load(const TokenizerJson& file, const j
 }
 
 // Adds the tokens of tokenizer.json first, then added_tokens_decoder by id, then role tokens that are still missing.
+//
+// The library assigns the ids of added tokens itself. A token that the model has keeps the model's id. The others of
+// tokenizer.json are numbered in their order from the model's number of tokens on, whatever their ids are there; the
+// tokens that follow are numbered from the greatest id of an added token on.
 Status LoadedTokenizer::add_tokens(const json::value& config) {
   std::vector<AddedToken> roles;  // each text once
   const auto play = [&](AddedToken token) {
@@ -92,20 +95,20 @@ Status LoadedTokenizer::add_tokens(const json::value& config) {
     }
   }
 
-  std::uint32_t end = file_->vocabulary.id_end();
   if (const json::array* listed = json_array(document_, "added_tokens")) {
-    for (const json::value& item : *listed) {
+    auto next = static_cast<std::uint32_t>(file_->vocabulary.size());
+    for (std::size_t i = 0; i < listed->size(); ++i) {
+      const json::value& item = (*listed)[i];
       const json::value* id = json_member(item, "id");
       if (!id || !id->is_int64() || id->get_int64() < 0 || id->get_int64() >= kMaxTokens ||
           !json_string(item, "content"))
-        return input_error(file_->path,
-                           fmt::format("entry {} of added_tokens does not have content and an id from 0 to {}",
-                                       added_.size(), kMaxTokens - 1));
-      const auto number = static_cast<std::uint32_t>(id->get_int64());
+        return input_error(
+            file_->path,
+            fmt::format("entry {} of added_tokens does not have content and an id from 0 to {}", i, kMaxTokens - 1));
       AddedToken token = added_token(item);
-      added_ids_[token.content] = number;
-      added_[number] = std::move(token);
-      end = std::max(end, number + 1);
+      if (token.content.empty()) continue;
+      const auto known = find(token.content);
+      BOOST_OUTCOME_TRY(add_token(std::move(token), known ? *known : next++, id->get_int64()));
     }
   }
   std::map<std::int64_t, AddedToken> decoder;
@@ -127,33 +130,50 @@ Status LoadedTokenizer::add_tokens(const json::value& config) {
     if (!known.contains(token.content)) late.push_back(std::move(token));
   }
   for (AddedToken& token : late) {
+    if (token.content.empty()) continue;
     token.special = token.special || special_.contains(token.content);
-    auto id = find(token.content);
-    if (!id) {
-      if (end == kMaxTokens) return input_error(file_->path, fmt::format("more than {} tokens", kMaxTokens));
-      id = end++;
-    }
-    added_ids_[token.content] = *id;
-    added_[*id] = std::move(token);
+    const auto id = find(token.content);
+    const auto model_size = static_cast<std::uint32_t>(file_->vocabulary.size());
+    const std::uint32_t next = added_.empty() ? model_size : std::max(model_size, added_.rbegin()->first + 1);
+    BOOST_OUTCOME_TRY(add_token(std::move(token), id ? *id : next, std::nullopt));
   }
+  return check_renumbered();
+}
+
+Status LoadedTokenizer::add_token(AddedToken token, std::uint32_t id, std::optional<std::int64_t> listed) {
+  if (id >= kMaxTokens) return input_error(file_->path, fmt::format("more than {} tokens", kMaxTokens));
+  if (const auto other = file_->vocabulary.text_of(id); other && find(token.content) != id) {
+    return input_error(file_->path,
+                       fmt::format("the tokenizers library assigns id {} to added token {}, but token {} of the model "
+                                   "has this id",
+                                   id, quoted_name(token.content), quoted_name(*other)),
+                       "in tokenizer.json, give the model's tokens the ids below their number");
+  }
+  if (listed && *listed != id) renumbered_.push_back({token.content, *listed, id});
+  added_ids_[token.content] = id;
+  added_[id] = std::move(token);
   return ok();
 }
 
-// The library assigns the ids of added tokens itself: the model's id if the model has the text, otherwise the next
-// free id.
-Status LoadedTokenizer::check_ids() const {
-  const auto model_size = static_cast<std::uint32_t>(file_->vocabulary.size());
-  std::uint32_t next = model_size;
-  for (const auto& [id, token] : added_) {
-    const auto own = file_->vocabulary.find(token.content);
-    const std::uint32_t given = own ? *own : next++;
-    if (token.content.empty() || given != id || added_ids_.at(token.content) != id) {
+// The ids of bos_token and the other roles are written as tokenizer.json lists them, so they must be the assigned ones.
+Status LoadedTokenizer::check_renumbered() {
+  if (renumbered_.empty()) return ok();
+  const auto describe = [](const Renumbered& token) {
+    return fmt::format("added token {} has id {}, but the tokenizers library assigns {}", quoted_name(token.content),
+                       token.listed, token.assigned);
+  };
+  for (const Renumbered& token : renumbered_) {
+    for (const auto& [role, of_role] : roles_) {
+      if (of_role.content != token.content) continue;
       return input_error(file_->path,
-                         fmt::format("added token {} has id {}, but the tokenizers library assigns {}",
-                                     quoted_name(token.content), id, given),
-                         "added tokens must follow the model's vocabulary without a gap");
+                         fmt::format("{}, so the model would have another token as its {}", describe(token), role),
+                         "in tokenizer.json, number added tokens from the model's number of tokens on, without a gap");
     }
   }
+  const std::size_t others = renumbered_.size() - 1;
+  warnings_.push_back(fmt::format("{}: {}{}; the output has the ids that the library assigns", file_->path,
+                                  describe(renumbered_.front()),
+                                  others == 0 ? "" : fmt::format(", and {} more likewise", others)));
   return ok();
 }
 

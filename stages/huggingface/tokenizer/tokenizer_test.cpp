@@ -183,11 +183,38 @@ TEST_CASE("a vocabulary larger than config.json allows is rejected") {
   CHECK(has(error_of(folder.read(Reader::kBpe, options)), "the limit is 4194304"));
 }
 
-TEST_CASE("added tokens with a gap in their ids are rejected, as the library would number them differently") {
+TEST_CASE("added tokens with a gap in their ids are numbered as the tokenizers library does, with a warning") {
+  // Ids assigned by tokenizers 0.22.2.
+  Folder folder;
+  folder.put("tokenizer.json", R"({
+      "added_tokens": [{"id": 5, "content": "E", "special": true}, {"id": 7, "content": "<y>"},
+                       {"id": 6, "content": "<x>"}, {"id": 8, "content": ""}, {"id": 9, "content": "<y>"}],
+      "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "E": 5}}})");
+  folder.put("tokenizer_config.json", R"({"added_tokens_decoder": {"7": {"content": "<z>"}}, "pad_token": "<p>"})");
+  TokenizerOptions options;
+  options.pre = "mine";
+  options.vocabulary_size = 9;
+  const auto made = folder.read(Reader::kBpe, options);
+  CHECK(has(lines(made), "ggml.tokens = \"a\" \"b\" \"[PAD2]\" \"<y>\" \"<x>\" \"E\" \"<z>\" \"<p>\" \"[PAD8]\"\n"));
+  REQUIRE(made);
+  REQUIRE(made.value().warnings.size() == 1);
+  CHECK(has(made.value().warnings[0],
+            "added token '<y>' has id 7, but the tokenizers library assigns 3, and 2 more "
+            "likewise; the output has the ids that the library assigns"));
+}
+
+TEST_CASE("ids of added tokens that make a tokenizer useless are rejected") {
   Folder folder;
   folder.put("tokenizer.json",
              R"({"added_tokens": [{"id": 7, "content": "<x>"}], "model": {"type": "BPE", "vocab": {"a": 0}}})");
-  CHECK(has(error_of(folder.read(Reader::kBpe)), "added token '<x>' has id 7, but the tokenizers library assigns 1"));
+  folder.put("tokenizer_config.json", R"({"eos_token": "<x>"})");
+  CHECK(has(error_of(folder.read(Reader::kBpe)),
+            "added token '<x>' has id 7, but the tokenizers library assigns 1, so the model would have another token "
+            "as its eos_token"));
+  folder.put("tokenizer.json",
+             R"({"added_tokens": [{"id": 3, "content": "<x>"}], "model": {"type": "BPE", "vocab": {"a": 0, "b": 2}}})");
+  CHECK(has(error_of(folder.read(Reader::kBpe)),
+            "assigns id 2 to added token '<x>', but token 'b' of the model has this id"));
 }
 
 TEST_CASE("word pieces are marked at the beginning of a word") {
