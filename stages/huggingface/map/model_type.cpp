@@ -18,13 +18,14 @@ namespace json = boost::json;
 
 constexpr int kDeepestPart = 8;
 
-// A nested configuration: that of the text model, in a checkpoint of several models.
+// A nested configuration: that of one model, in a checkpoint of several.
 struct Part {
   std::string key{};
   std::string type{};                 // model type; empty: as the part states
   std::string default_type{};         // model type if the part states none
   json::object defaults{};            // values that the outer class passes for missing keys
   bool takes_all_if_missing = false;  // a missing part is made from the sibling keys
+  bool keeps_other_types = false;     // a part of an unknown type stays as it is
 };
 
 using Rules = NamedValues<ValueRule>;  // in order; each key once
@@ -61,6 +62,8 @@ Form<std::vector<Part>> parts_form() {
                                            "Constants for missing keys, applied before those of its model type."),
                                      field("takes_all_if_missing", &Part::takes_all_if_missing,
                                            "Take the sibling keys if it is missing."),
+                                     field("keeps_other_types", &Part::keeps_other_types,
+                                           "Leave a part of a model type without a file as it is."),
                                  })
                         .doc("A part.");
   return converted<std::vector<Part>>(dictionary_of(part), [](NamedValues<Part> named) {
@@ -191,6 +194,7 @@ Result<std::optional<json::object>> completed_part(const Part& part, const fs::p
     if (own_type && !own_type->is_string()) return std::optional<json::object>();
     type = own_type ? std::string(own_type->get_string()) : part.default_type;
   }
+  if (part.keeps_other_types && !built_in(type)) return std::optional<json::object>(std::move(members));
   for (const auto& each : part.defaults)
     if (!members.contains(each.key())) members[each.key()] = each.value();
   members["model_type"] = type;

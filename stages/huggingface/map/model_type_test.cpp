@@ -167,10 +167,42 @@ TEST_CASE("the text model of Gemma 3n has a width of its feed forward for each l
         R"("sliding_attention"])");
 }
 
-TEST_CASE("the encoders of Idefics 3 and SmolVLM get the defaults of their own classes") {
-  for (const std::string type : {"idefics3", "smolvlm"}) {
-    const std::string given = R"({"model_type": ")" + type + R"(", "vision_config": {"image_size": 8}})";
-    CHECK(value_in(given, "vision_config.layer_norm_eps") == "1E-6");
-    CHECK(value_in(given, "vision_config.image_size") == "8");
+TEST_CASE("encoders of images and sound get the defaults of their own classes") {
+  const auto in_part = [](const std::string& type, const std::string& part, const std::string& members,
+                          const std::string& key) {
+    return value_in(R"({"model_type": ")" + type + R"(", ")" + part + R"(": {)" + members + "}}", part + "." + key);
+  };
+  const auto in_vision = [&](const std::string& type, const std::string& key) {
+    return in_part(type, "vision_config", R"("image_size": 8)", key);
+  };
+  for (const std::string type : {"gemma3", "idefics3", "internvl", "janus", "smolvlm"}) {
+    CHECK(in_vision(type, "layer_norm_eps") == "1E-6");
+    CHECK(in_vision(type, "image_size") == "8");
   }
+  CHECK(in_vision("llama4", "pixel_shuffle_ratio") == "5E-1");
+  CHECK(in_vision("qwen2_vl", "num_heads") == "16");
+  CHECK(in_vision("qwen2_5_vl", "fullatt_block_indexes") == "[7,15,23,31]");
+  CHECK(in_vision("qwen3_vl_moe", "deepstack_visual_indexes") == "[8,16,24]");
+  CHECK(in_vision("glm4v_moe", "intermediate_size") == "13696");
+  CHECK(in_vision("mistral3", "hidden_size") == "1024");
+  CHECK(in_part("mistral3", "vision_config", R"("hidden_size": 64, "num_attention_heads": 4)", "head_dim") == "16");
+  CHECK(in_part("granite_speech", "projector_config", "", "num_attention_heads") == "12");
+  CHECK(in_part("granite_speech", "encoder_config", "", "feedforward_mult") == "4");
+  CHECK(in_part("qwen2_audio", "audio_config", R"("encoder_layers": 3)", "num_hidden_layers") == "3");
+  CHECK(in_part("voxtral", "audio_config", R"("encoder_layers": 3)", "num_hidden_layers") == "32");
+  CHECK(in_part("voxtral", "audio_config", R"("encoder_layers": 3)", "encoder_layers") == "missing");
+  for (const std::string type : {"qwen2_5_omni", "qwen3_omni_moe"}) {
+    const std::string config = R"({"model_type": ")" + type + R"("})";
+    CHECK(value_in(config, "thinker_config.vision_config.num_heads") == "16");
+    CHECK(value_in(config, "thinker_config.audio_config.num_hidden_layers") == "32");
+  }
+}
+
+TEST_CASE("an encoder of another class stays as it is, where the model takes encoders of several") {
+  const std::string siglip = R"({"model_type": "llava", "vision_config": {"model_type": "siglip_vision_model"}})";
+  CHECK(value_in(siglip, "vision_config.layer_norm_eps") == "1E-6");
+  CHECK(value_in(R"({"model_type": "llava"})", "vision_config.layer_norm_eps") == "1E-5");
+  const std::string other = R"({"model_type": "llava", "vision_config": {"model_type": "none-of-them"}})";
+  CHECK(value_in(other, "vision_config") == R"({"model_type":"none-of-them"})");
+  CHECK(value_in(other, "text_config.rms_norm_eps") == "1E-6");
 }
