@@ -176,9 +176,9 @@ std::optional<json::object> with_values(const ModelType& type, const fs::path& f
 Result<std::optional<json::object>> completed(const std::string& type_name, bool asked_by_file, const fs::path& folder,
                                               const json::object& config, int depth);
 
-// Returns the completed configuration of a part of `config`.
+// Returns the completed configuration of a part of `config`; `siblings` are the members that are no parts.
 Result<std::optional<json::object>> completed_part(const Part& part, const fs::path& folder, const json::object& config,
-                                                   int depth) {
+                                                   const json::object& siblings, int depth) {
   const json::value* const own = config.if_contains(part.key);
   json::object members;
   if (own && own->is_object())
@@ -186,8 +186,7 @@ Result<std::optional<json::object>> completed_part(const Part& part, const fs::p
   else if (own && !own->is_null())
     return std::optional<json::object>();
   else if (part.takes_all_if_missing)
-    members = config;
-  members.erase(part.key);
+    members = siblings;
   std::string type = part.type;
   if (type.empty()) {
     const json::value* const own_type = members.if_contains("model_type");
@@ -208,6 +207,7 @@ Result<std::optional<json::object>> completed(const std::string& type_name, bool
   if (!type) return std::optional<json::object>();
   json::object alone = config;
   for (const Part& part : type->parts) alone.erase(part.key);
+  const json::object siblings = alone;
   // Facts would merge the members of a text model into the whole model's.
   json::object aside;
   for (const std::string_view key : text_model_keys())
@@ -219,7 +219,7 @@ Result<std::optional<json::object>> completed(const std::string& type_name, bool
   if (!result) return result;
   for (const auto& each : aside) (*result)[each.key()] = each.value();
   for (const Part& part : type->parts) {
-    BOOST_OUTCOME_TRY(auto made, completed_part(part, folder, config, depth));
+    BOOST_OUTCOME_TRY(auto made, completed_part(part, folder, config, siblings, depth));
     if (!made) return made;
     (*result)[part.key] = std::move(*made);
   }

@@ -111,6 +111,9 @@ TEST_CASE("a nested text model has the defaults of its own model type") {
   CHECK(value_in(R"({"model_type": "voxtral", "text_config": {}})", "text_config.head_dim") == "128");
   CHECK(value_in(R"({"model_type": "qwen2_vl", "hidden_size": 64})", "text_config.hidden_size") == "64");
   CHECK(value_in(R"({"model_type": "qwen2_5_omni"})", "thinker_config.text_config.vocab_size") == "152064");
+  // A text model that is made from the siblings does not take the other parts, which would replace the completed ones.
+  CHECK(value_in(R"({"model_type": "qwen2_5_vl", "hidden_size": 64, "vision_config": {}})",
+                 "text_config.vision_config") == "missing");
   CHECK(is_unchanged(R"({"model_type": "llava", "text_config": {"model_type": "none-of-them"}})"));
   CHECK(is_unchanged(R"({"model_type": "llava", "text_config": "none"})"));
 }
