@@ -83,7 +83,7 @@ class Explainer {
     }
     char separator = '-';
     if (stem.find('-') == stem.npos && stem.find_first_of("_ ") != stem.npos) {
-      separator = stem.find('_') != stem.npos ? '_' : ' ';
+      separator = stem.find(' ') != stem.npos ? ' ' : '_';
       fault(fmt::format("{}, not hyphens, between its parts", separator == '_' ? "underscores" : "spaces"));
     }
     for (std::string_view rest = stem; parts_.empty() || !rest.empty();) {
