@@ -58,9 +58,9 @@ TEST_CASE("the job's target is marked, and is no bargain") {
 TEST_CASE("the curve of other encoders is drawn on the same axes and labelled") {
   const std::vector<CurvePoint> searched = {
       {"", 100, 0.8}, {"", 400, 0.004}, {"Q4_K", 250, 0.2}, {"", 250, 0.08, true}};
-  const std::string page = curve_html({{"a", {"reference", kCurve, "search (effort 2, row gain)", searched}}});
+  const std::string page = curve_html({{"a", {"reference", kCurve, "search (effort 2, lattice)", searched}}});
   for (const char* part : {">0.002<", "class=other-line ", ">search</text>", ">reference</text>",
-                           "Q4_K, search (effort 2, row gain): 250 B loses 0.2", "Q4_K, reference: 250 B loses 0.3"}) {
+                           "Q4_K, search (effort 2, lattice): 250 B loses 0.2", "Q4_K, reference: 250 B loses 0.3"}) {
     CAPTURE(part);
     CHECK(page.find(part) != std::string::npos);
   }

@@ -429,8 +429,7 @@ Result<Curve> Context::curve(const Job& job, std::size_t output, std::size_t poi
   BOOST_OUTCOME_TRY(CurveOfJob own, curve_of(*this, job, output, points));
   if (own.points.empty()) return usage_error("the target is not measured yet", "run `ggufmill measure` first");
   BOOST_OUTCOME_TRY(CurveOfJob other, curve_of(*this, with_other_encoders(job), output, points));
-  return Curve{describe(as_measured(own.encoder)), std::move(own.points), describe(as_measured(other.encoder)),
-               std::move(other.points)};
+  return Curve{describe(own.encoder), std::move(own.points), describe(other.encoder), std::move(other.points)};
 }
 
 Job with_other_encoders(const Job& job) {

@@ -7,6 +7,7 @@
 
 #include "pipeline/core/text.h"
 #include "stages/importance/computed_importance.h"
+#include "stages/quantize/candidates.h"
 
 namespace ggufmill {
 namespace {
@@ -31,10 +32,9 @@ struct WithoutImportance {
 };
 
 // Returns the types that fit a tensor, but need importance, which it does not have.
-std::vector<const TypeInfo*> types_without_importance(const Tensor& tensor, const TargetOptions& target,
-                                                      const Kernels& kernels) {
-  std::vector<const TypeInfo*> types;
-  for (const TypeInfo* type : target.candidates)
+Candidates types_without_importance(const Tensor& tensor, const Candidates& candidates, const Kernels& kernels) {
+  Candidates types;
+  for (const TypeInfo* type : candidates)
     if (!takes(*type, tensor, kernels) && tensor.shape().columns() % type->block_elements == 0 &&
         kernels.encode(type->id))
       types.push_back(type);
@@ -86,11 +86,13 @@ Result<std::vector<WantedTypes>> types_wanted(const Undecided& made, const Kerne
   const bool has_final_importance = std::ranges::none_of(made.model.problems, wants_importance);
   std::vector<WantedTypes> wanted;
   WithoutImportance refused, limited;
-  for (const std::size_t i : made.open) {
+  BOOST_OUTCOME_TRY(const std::vector<Candidates> candidates, candidates_of(*made.target, made.model, made.open));
+  for (std::size_t place = 0; place < made.open.size(); ++place) {
+    const std::size_t i = made.open[place];
     const Tensor& tensor = made.model.tensors[i];
-    std::vector<const TypeInfo*> types = made.target->candidates;
+    Candidates types = candidates[place];
     std::erase_if(types, [&](const TypeInfo* type) { return !takes(*type, tensor, kernels); });
-    const auto needing = types_without_importance(tensor, *made.target, kernels);
+    const auto needing = types_without_importance(tensor, candidates[place], kernels);
     if (!needing.empty() && has_final_importance) (types.empty() ? refused : limited).add(tensor, needing);
     wanted.push_back({i, std::move(types)});
   }
@@ -122,7 +124,7 @@ Status add_target(const JobOutput& output, const Model& shared, const Kernels& k
       if (std::ranges::count(measured.types, type) == 0) {
         const auto own = encoders.find(type);
         measured.types.push_back(type);
-        measured.encoders.push_back(as_measured(own == encoders.end() ? tensor.encoder : own->second));
+        measured.encoders.push_back(own == encoders.end() ? tensor.encoder : own->second);
       }
   }
   return ok();

@@ -23,6 +23,7 @@ constexpr CardKey kCardKeys[] = {
     {.name = "library_name", .text = &BaseCard::library_name},
     {.name = "tags", .list = &BaseCard::tags},
     {.name = "base_model", .list = &BaseCard::base_model},
+    {.name = "base_model_relation", .text = &BaseCard::base_model_relation},
 };
 
 std::string_view kind_name(const ConfigNode& node) {

@@ -20,7 +20,8 @@ struct BaseCard {
   std::string pipeline_tag;
   std::string library_name;
   std::vector<std::string> tags;
-  std::vector<std::string> base_model;  // of the base model itself
+  std::vector<std::string> base_model;  // what it was made from itself
+  std::string base_model_relation;      // "finetune", "merge", ...
   std::vector<std::string> warnings;    // "README.md:3:1: 'license' is a map, not text; ignored"
 };
 

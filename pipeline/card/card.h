@@ -57,12 +57,16 @@ struct CardImportance {
   std::string file;  // name of the importance file
 };
 
+// The use of the model, which decides the commands of the card.
+enum class CardUse { kText, kEmbedding, kAdapter };
+
 struct Card {
   std::string name{};          // of the model: "Llama-3-8B-Instruct"
   std::string base_model{};    // its name on the Hugging Face Hub, "ORG/NAME"; may be empty
   std::string repository{};    // the name of the card's own repository there; may be empty
   std::string quantized_by{};  // may be empty
   BaseCard base{};             // from the card of the base model
+  CardUse use = CardUse::kText;
   std::vector<CardFile> files{};
   std::optional<CardMeasurement> measurement{};
   std::optional<CardImportance> importance{};
@@ -92,6 +96,10 @@ struct BuiltInCard {
   std::string_view name, text;
 };
 std::span<const BuiltInCard> built_in_cards();
+
+// Returns the names of the base models that the front matter of the card has: Card::base_model, or else those that the
+// base model's own card has and that can be names on the hub, "ORG/NAME".
+std::vector<std::string> base_models_of(const Card& card);
 
 // Renders a Mustache template (https://mustache.github.io/mustache.5.html, without partials and other delimiters);
 // `template_name` is its name in messages. A text that is empty and a list without items count as false in {{#name}}.

@@ -147,6 +147,45 @@ For the capabilities, limits and terms of use of the model, see [example/Tiny-8B
 )card");
 }
 
+TEST_CASE("the commands of a card fit the use of the model") {
+  Card card = tiny_card();
+  card.use = CardUse::kEmbedding;
+  std::string text = rendered(card, default_template());
+  CHECK(contains(text, "llama-embedding -hf someone/Tiny-8B-GGUF -hff Tiny-Q4_K_M.gguf -p \"a text\""));
+  CHECK_FALSE(contains(text, "ollama"));
+  CHECK_FALSE(contains(text, "llama-cli"));
+  card.repository.clear();
+  CHECK(contains(rendered(card, default_template()), "llama-embedding -m Tiny-Q4_K_M.gguf"));
+  card = tiny_card();
+  card.use = CardUse::kAdapter;
+  text = rendered(card, default_template());
+  CHECK(contains(text, "hf download someone/Tiny-8B-GGUF Tiny-Q4_K_M.gguf --local-dir .\n"));
+  CHECK(contains(text, "llama-cli -m BASE.gguf --lora Tiny-Q4_K_M.gguf"));
+  CHECK(contains(text, "base_model: example/Tiny-8B\nbase_model_relation: adapter\n"));
+  CHECK(contains(text, "A LoRA adapter for [example/Tiny-8B]"));
+  CHECK_FALSE(contains(text, "ollama"));
+  CHECK_FALSE(contains(text, "Choose the largest file"));
+}
+
+TEST_CASE("without a name on the hub, a card has the base models of the checkpoint's own card") {
+  Card card = tiny_card();
+  card.base_model.clear();
+  const auto front_matter = [&] {
+    const std::string text = rendered(card, default_template());
+    return text.substr(0, text.find("license:"));
+  };
+  CHECK(front_matter() == "---\n");
+  card.base.base_model = {"/home/me/Tiny", "~/Tiny", "../Tiny", "Tiny", "a/b/c"};
+  CHECK(front_matter() == "---\n");
+  card.base.base_model.push_back("example/Tiny-base");
+  CHECK(front_matter() == "---\nbase_model: example/Tiny-base\nbase_model_relation: finetune\n");
+  card.base.base_model_relation = "quantized";
+  CHECK(front_matter() == "---\nbase_model: example/Tiny-base\nbase_model_relation: quantized\n");
+  card.base.base_model_relation.clear();
+  card.base.base_model.push_back("example/Other");
+  CHECK(front_matter() == "---\nbase_model:\n- example/Tiny-base\n- example/Other\nbase_model_relation: merge\n");
+}
+
 TEST_CASE("the default card of files that were not measured has no columns for quality") {
   Card card = tiny_card();
   for (CardFile& file : card.files) file.quality.reset();

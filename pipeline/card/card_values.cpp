@@ -103,6 +103,19 @@ std::string lower(std::string text) {
   return text;
 }
 
+// Trainers write the path of a folder instead of a name.
+bool is_hub_name(std::string_view name) {
+  const auto is_part = [](std::string_view part) {
+    constexpr std::string_view kPunctuation = "-_.";
+    return !part.empty() && part.front() != '.' && std::ranges::all_of(part, [&](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             kPunctuation.find(c) != kPunctuation.npos;
+    });
+  };
+  const std::size_t slash = name.find('/');
+  return slash != name.npos && is_part(name.substr(0, slash)) && is_part(name.substr(slash + 1));
+}
+
 // ---- front matter ----
 
 void add_scalar(std::string& yaml, std::string_view key, const std::string& value) {
@@ -140,10 +153,22 @@ std::vector<std::string> tags_of(const Card& card) {
   return tags;
 }
 
+// Returns how the model was made from its base models. Without a name of its own on the hub, it is what its card says.
+std::string relation_of(const Card& card) {
+  if (card.use == CardUse::kAdapter) return "adapter";
+  if (!card.base_model.empty()) return "quantized";
+  if (!card.base.base_model_relation.empty()) return card.base.base_model_relation;
+  return base_models_of(card).size() > 1 ? "merge" : "finetune";
+}
+
 std::string front_matter_of(const Card& card) {
   std::string yaml;
-  add_scalar(yaml, "base_model", card.base_model);
-  if (!card.base_model.empty()) add_scalar(yaml, "base_model_relation", "quantized");
+  const std::vector<std::string> bases = base_models_of(card);
+  if (bases.size() == 1)
+    add_scalar(yaml, "base_model", bases.front());
+  else
+    add_list(yaml, "base_model", bases);
+  if (!bases.empty()) add_scalar(yaml, "base_model_relation", relation_of(card));
   add_license(yaml, card);
   add_scalar(yaml, "license_name", card.base.license_name);
   add_scalar(yaml, "license_link", license_url(card));
@@ -293,6 +318,12 @@ constexpr Row<CardView> kCardRows[] = {
        const std::string& base = view.card->base_model;
        return base.empty() ? false : text_value(markdown_link(plain(base), std::string(kHub) + base));
      }},
+    {"is_adapter", Kind::kFlag, "whether it is a LoRA adapter",
+     [](const CardView& view) { return mustache::data(view.card->use == CardUse::kAdapter); }},
+    {"is_embedding", Kind::kFlag, "whether it is an embedding model",
+     [](const CardView& view) { return mustache::data(view.card->use == CardUse::kEmbedding); }},
+    {"is_text", Kind::kFlag, "whether it writes text: neither an adapter nor an embedding model",
+     [](const CardView& view) { return mustache::data(view.card->use == CardUse::kText); }},
     {"repository", Kind::kText, "name of the card's repository there",
      [](const CardView& view) { return plain_value(view.card->repository); }},
     {"quantized_by", Kind::kText, "who made the files",
@@ -369,6 +400,14 @@ void add_rows(std::vector<CardPlaceholder>& out, const std::string& section, con
 }
 
 }  // namespace
+
+std::vector<std::string> base_models_of(const Card& card) {
+  if (!card.base_model.empty()) return {card.base_model};
+  std::vector<std::string> names;
+  for (const std::string& name : card.base.base_model)
+    if (is_hub_name(name)) names.push_back(name);
+  return names;
+}
 
 mustache::data card_values(const Card& card) { return values_of(kCardRows, view_of(card)); }
 

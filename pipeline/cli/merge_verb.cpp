@@ -1,5 +1,7 @@
 // `ggufmill merge`: merges the shards of a model into one file, with the arguments of llama-gguf-split --merge.
 
+#include <fmt/format.h>
+
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/verb.h"
@@ -32,6 +34,19 @@ CommandSpec merge_command() {
   return spec;
 }
 
+// Refuses shards that are links, as in the hub's cache: removing them would keep their data, and break the cache.
+Status check_removable(const Plan& plan) {
+  for (const SourceRef& shard : plan.sources) {
+    std::error_code ignored;
+    if (!fs::is_symlink(shard->path, ignored)) continue;
+    return usage_error(
+        fmt::format("--delete-splits would remove {}, which is a link to {}, and not the data",
+                    quoted_name(shard->path), quoted_name(fs::read_symlink(shard->path, ignored).string())),
+        "omit --delete-splits; for a model in the hub's cache, remove it there afterwards, with `hf cache`");
+  }
+  return ok();
+}
+
 int remove_shards(const Plan& plan) {
   for (const SourceRef& shard : plan.sources) {
     std::error_code error;
@@ -58,6 +73,8 @@ int merge_verb(const Parsed& parsed) {
   if (!context) return fail(context.error());
   const auto planned = plan_arguments(std::move(context).value(), pipeline, {}, values);
   if (!planned) return fail(planned.error());
+  if (values.count("delete-splits"))
+    if (const Status removable = check_removable(planned.value().plan); !removable) return fail(removable.error());
   const int code = execute(planned.value(), values, values.count("overwrite") > 0);
   return code == 0 && values.count("delete-splits") ? remove_shards(planned.value().plan) : code;
 }

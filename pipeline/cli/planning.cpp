@@ -141,6 +141,7 @@ Result<Planned> plan_job(Context context, Job job, const po::variables_map& valu
     }
   }
   print_warnings(plan.warnings);
+  if (with_steps) print_warnings(step_warnings(job, plan));
   return Planned{std::move(context), std::move(plan), source, std::move(measured), std::move(with_steps)};
 }
 

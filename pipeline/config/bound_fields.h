@@ -109,6 +109,11 @@ struct Described : AnyForm {
     spec.check = std::move(check);
     return self();
   }
+  // A key of a map that an earlier version accepted: using it is an error with `help`.
+  Self&& former_key(std::string_view name, std::string_view help) && {
+    spec.former.push_back({std::string(name), std::string(help)});
+    return self();
+  }
   // Also stores the place of the value.
   template <class Options>
   Self&& at(Origin Options::*member) && {

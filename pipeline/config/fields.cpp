@@ -126,6 +126,12 @@ class Linter {
 
   // Returns the intended key if a similar one exists; otherwise an empty string.
   std::string unknown_key(const ConfigNode::Entry& entry, const FieldSpec& spec) {
+    const auto former = std::ranges::find(spec.former, entry.key, &FormerKey::name);
+    if (former != spec.former.end()) {
+      add(error_at(entry.value.text, entry.position, fmt::format("the key '{}' no longer exists", entry.key),
+                   former->help));
+      return "";
+    }
     std::vector<std::string> names;
     for (const FieldSpec& field : spec.fields) names.push_back(field.name);
     std::string meant = did_you_mean(entry.key, names), help;

@@ -35,6 +35,12 @@ enum class FieldKind {
   kOneOf,        // one of `alternatives`: one whose node kind (scalar, list, map) matches and whose lint passes
 };
 
+// A key that an earlier version accepted, and what to do now, for the error.
+struct FormerKey {
+  std::string name{};
+  std::string help{};
+};
+
 // Every member has an initializer, so that tables can set only the members they need: {.name = "x", .doc = "..."}.
 struct FieldSpec {
   std::string name{};  // key in the mapping; empty for an item or an alternative
@@ -47,6 +53,7 @@ struct FieldSpec {
   std::vector<FieldSpec> fields{};        // kMap
   std::vector<FieldSpec> item{};          // kList, kDictionary: exactly one
   std::vector<FieldSpec> alternatives{};  // kOneOf
+  std::vector<FormerKey> former{};        // kMap: keys of earlier versions
   double minimum = 0;                     // kInteger, kNumber, kBytes; kList: minimum number of items
   double maximum = std::numeric_limits<double>::infinity();  // kInteger, kNumber, kBytes
   std::string group{};  // exactly one of a kMap's fields with the same group must be present

@@ -156,6 +156,12 @@ TEST_CASE("unknown and missing keys of a map are reported") {
         "unknown key 'colour' | known keys: path, size\nmiss");
 }
 
+TEST_CASE("a key of an earlier version is reported with what to do now") {
+  const FieldSpec path{.name = "path", .kind = FieldKind::kPath};
+  const FieldSpec spec{.kind = FieldKind::kMap, .fields = {path}, .former = {{"pat", "remove it"}}};
+  CHECK(faults(map({{"pat", {}, scalar("x")}}), spec) == "the key 'pat' no longer exists | remove it\n");
+}
+
 TEST_CASE("the message for a key one level too high says where it belongs") {
   const FieldSpec recipe{.name = "recipe"};
   const FieldSpec map_form{.kind = FieldKind::kMap, .fields = {recipe}};

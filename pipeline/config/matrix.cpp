@@ -70,12 +70,13 @@ std::optional<Strings> matches_of(const std::string& pattern) {
   return paths_matching(pattern);
 }
 
-// Returns true for a checkpoint: a folder, or a model of the hub, hf://ORG/NAME@REVISION. No server is asked.
+// Returns true for a checkpoint: a folder, or a model of the hub without the type of a GGUF file,
+// hf://ORG/NAME@REVISION. No server is asked.
 bool is_checkpoint(const std::string& path) {
   constexpr std::string_view kHub = "hf://";
   std::error_code ignored;
   if (!path.starts_with(kHub)) return fs::is_directory(path, ignored);
-  return std::count(path.begin() + kHub.size(), path.end(), '/') == 1;
+  return path.find(':', kHub.size()) == path.npos && std::count(path.begin() + kHub.size(), path.end(), '/') == 1;
 }
 
 // Returns true if the path is a shard other than the first, which refers to the others.

@@ -18,15 +18,6 @@ constexpr std::string_view kSearched[] = {"Q4_0",    "Q4_1",   "Q5_0",    "Q5_1"
 // Types whose lattice is recognised. A test compares the list with the kernels.
 constexpr std::string_view kRecognised[] = {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "IQ4_NL"};
 
-// Types whose search can compensate for errors. A test compares the list with the kernels.
-constexpr std::string_view kCompensated[] = {"Q4_0", "Q4_1", "Q5_0", "Q5_1",   "Q2_K",  "Q3_K",
-                                             "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS"};
-
-// Types for which a gain was measured to be of no use: their levels are fine enough that nothing shrinks.
-constexpr std::string_view kUnshrunk[] = {"Q6_K", "Q8_0"};
-// Types of activations, and types of so few levels that their scale alone decides the values.
-constexpr std::string_view kUnmeasured[] = {"Q8_1", "Q8_K", "TQ1_0", "TQ2_0", "Q1_0", "Q2_0"};
-
 std::string names_of(bool (*has)(const TypeInfo&)) {
   std::string names;
   for (const TypeInfo& type : built_in_types())
@@ -38,11 +29,7 @@ std::string names_of(bool (*has)(const TypeInfo&)) {
 
 Encoder reference_encoder() { return {}; }
 
-Encoder search_encoder() { return {&search_method(), Gain::kRow, 2, {}, Lattice::kAuto}; }
-
-Compensation usual_compensation(std::uint32_t effort) {
-  return effort == Encoder::kMostEffort ? Compensation::kRows : Compensation::kNone;
-}
+Encoder search_encoder() { return {&search_method(), Encoder::kMostEffort, {}, Lattice::kAuto}; }
 
 bool has_method(const EncoderMethod& method, const TypeInfo& of) {
   const TypeInfo& type = plain_type(of);
@@ -57,17 +44,7 @@ bool has_search(const TypeInfo& of) {
   return std::ranges::count(kSearched, type.name) != 0;
 }
 
-bool has_gain(const TypeInfo& of) {
-  const TypeInfo& type = plain_type(of);
-  const FieldFormat format = type.scales().format;
-  const bool has_halves = format == FieldFormat::kF16 || format == FieldFormat::kIq1m;
-  return type.type_class == TypeClass::kQuantized && has_halves && std::ranges::count(kUnshrunk, type.name) == 0 &&
-         std::ranges::count(kUnmeasured, type.name) == 0;
-}
-
 bool has_lattice(const TypeInfo& type) { return std::ranges::count(kRecognised, plain_type(type).name) != 0; }
-
-bool has_compensation(const TypeInfo& type) { return std::ranges::count(kCompensated, plain_type(type).name) != 0; }
 
 std::string noun_of(const EncoderMethod& method) {
   return &method == &search_method() ? method.name : fmt::format("encoder '{}'", method.name);
@@ -91,23 +68,14 @@ std::string unknown_encoder_help(std::string_view name, const Types& types) {
          fmt::format("encoders here: {}; kernel modules can add others", fmt::join(names, ", "));
 }
 
-std::string types_with_gain() { return names_of(has_gain); }
 std::string types_with_lattice() { return names_of(has_lattice); }
-std::string types_with_compensation() { return names_of(has_compensation); }
 
 Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance) {
   if (!has_method(*wanted.method, type)) return reference_encoder();
   Encoder encoder = wanted;
   if (wanted.is_search() && !encoder.weights)
     encoder.weights = importance ? SearchWeights::kQuarter : SearchWeights::kPlain;
-  if (!has_gain(type)) encoder.gain = Gain::kNone;
   if (!has_lattice(type)) encoder.lattice = Lattice::kOff;
-  if (!has_compensation(type)) encoder.compensation = Compensation::kNone;
-  return encoder;
-}
-
-Encoder as_measured(Encoder encoder) {
-  encoder.compensation = Compensation::kNone;
   return encoder;
 }
 
@@ -116,8 +84,6 @@ std::string describe(const Encoder& encoder) {
   const auto add = [&](const std::string& option) { options += (options.empty() ? "" : ", ") + option; };
   if (encoder.is_search()) add(fmt::format("effort {}", encoder.effort));
   if (encoder.weights) add(fmt::format("{} weights", kSearchWeightWords[static_cast<std::size_t>(*encoder.weights)]));
-  if (encoder.compensation == Compensation::kRows) add("compensation");
-  if (encoder.gain == Gain::kRow) add("row gain");
   if (encoder.lattice == Lattice::kAuto) add("lattice");
   const std::string& name = encoder.method->name;
   if (options.empty()) return name;

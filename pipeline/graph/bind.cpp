@@ -92,24 +92,13 @@ class StepBinder {
     const std::uint32_t flags = bound.encode.kernel->flags;
     const auto& importance = bound.encoding->importance;
     if (encoder.lattice == Lattice::kAuto) bound.lattice = Kernels::lattice(type.id);
-    if (encoder.compensation != Compensation::kNone && (flags & GGUFMILL_COMPENSATES) == 0)
-      return Error{ExitCode::kKernel, "",
-                   fmt::format("tensor '{}': the search for {} of module '{}' cannot compensate for errors",
-                               *bound.name, type.name, bound.encode.module->name),
-                   "", "replace the module by one of this version, or set `compensate: none`"};
     if (importance && flags & (GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE))
       bound.importance = index_of(importance);
     if (!importance && flags & GGUFMILL_NEEDS_IMPORTANCE)
       return usage_error(
           fmt::format("tensor '{}': {} needs importance weights", *bound.name, bound.encoding->type->name),
           "add an `importance` stage, or choose another type for this tensor");
-    if (encoder.gain != Gain::kNone) {
-      const TypeInfo& half = type_named("F16");
-      BOOST_OUTCOME_TRY(bound.decode_half, decoder_of(half, *bound.name, kernels_));
-      BOOST_OUTCOME_TRY(bound.encode_half, encoder_of(half, *bound.name, kernels_));
-    } else if (!bound.layout->is_measured && !bound.lattice) {
-      return ok();
-    }
+    if (!bound.layout->is_measured && !bound.lattice) return ok();
     BOOST_OUTCOME_TRY(bound.decode, decoder_of(type, *bound.name, kernels_));
     if (importance) bound.weights = index_of(importance);
     return ok();

@@ -24,10 +24,9 @@ struct BoundEncoding {
   KernelChoice encode;                               // the kernel of its encoder; set if its work is kEncode
   const ggufmill_lattice_kernel* lattice = nullptr;  // null if lattices are not recognised
   std::optional<std::size_t> importance;             // index into BoundStep::importances; none: unweighted
-  KernelChoice decode;                               // set if it is measured, has a gain, or recognises lattices
-  std::optional<std::size_t> weights;     // index for weighted errors and the gain, even if the kernel ignores it
-  KernelChoice decode_half, encode_half;  // of F16; set if it has a gain
-  TargetMeasure* measure = nullptr;       // set if a report is wanted; owned by the run
+  KernelChoice decode;                               // set if it is measured or recognises lattices
+  std::optional<std::size_t> weights;                // index for weighted errors, even if the kernel ignores it
+  TargetMeasure* measure = nullptr;                  // set if a report is wanted; owned by the run
 
   // Type of the rows that the kernels make and read, which are interleaved afterwards if it is another one.
   const TypeInfo& rows_type() const { return plain_type(*encoding->type); }

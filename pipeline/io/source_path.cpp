@@ -79,7 +79,7 @@ Result<std::vector<std::string>> paths_in(const std::string& folder) {
 std::string name_of_address(std::string_view address) {
   while (address.ends_with('/')) address.remove_suffix(1);
   std::string_view name = address.substr(address.rfind('/') + 1);
-  return std::string(name.substr(0, name.find('@')));
+  return std::string(name.substr(0, name.find_first_of("@:")));
 }
 
 bool is_same(const SourceFile& a, const SourceFile& b) {

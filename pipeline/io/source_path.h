@@ -24,7 +24,8 @@ bool is_address(std::string_view path);
 Result<std::shared_ptr<const ByteSource>> open_source(const std::string& path);
 
 // For reading several files of one source. Returns an address whose files may change, such as that of a branch, with
-// the commit it currently refers to. Any other path is returned unchanged.
+// the commit it currently refers to, and the file that an address with a type stands for (hf://ORG/NAME:Q4_K_M). Any
+// other path is returned unchanged.
 Result<std::string> pinned(const std::string& path);
 
 // Return false if the path does not exist or is not accessible. For an address whose server provides no file list, a
@@ -35,7 +36,7 @@ bool is_folder(const std::string& path);
 // Returns the paths of the files and folders directly in a folder, in no particular order.
 Result<std::vector<std::string>> paths_in(const std::string& folder);
 
-// Returns the last component of an address, without folders and commit: the name a local folder would have.
+// Returns the last component of an address, without folders, commit and type: the name a local folder would have.
 std::string name_of_address(std::string_view address);
 
 // Returns the environment variables that say where servers are, and which files have the credentials for them. None of

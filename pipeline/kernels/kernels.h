@@ -76,13 +76,10 @@ struct KernelCall {
   std::uint64_t rows = 0;
   std::uint64_t cols = 0;
   const float* importance = nullptr;
-  std::uint32_t effort = 0;      // of a search
-  std::uint32_t weights = 0;     // of a search
-  std::uint32_t compensate = 0;  // of a search
+  std::uint32_t effort = 0;   // of a search
+  std::uint32_t weights = 0;  // of a search
 
-  ggufmill_call abi() const {
-    return {src, dst, rows, cols, importance, sizeof(ggufmill_call), effort, weights, compensate};
-  }
+  ggufmill_call abi() const { return {src, dst, rows, cols, importance, sizeof(ggufmill_call), effort, weights, 0}; }
 };
 
 // Runs a kernel. Returns its status.

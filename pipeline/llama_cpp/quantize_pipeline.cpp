@@ -11,6 +11,7 @@
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/gguf_files.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/llama_cpp/quantize_metadata.h"
 #include "stages/prune/prune_stage.h"
@@ -224,10 +225,10 @@ Status check_buffer_size(const std::optional<std::string>& text, std::vector<std
 
 constexpr std::string_view kGgufSource = "gguf";
 
-// Returns the name of the source that reads the input: a folder is a checkpoint of a language model, a safetensors file
-// a model of images or video.
+// Returns the name of the source that reads the input: a folder is a checkpoint of a language model unless it has only
+// GGUF files, and a safetensors file a model of images or video.
 std::string_view source_of(const std::string& input) {
-  if (is_folder(input)) return "huggingface";
+  if (is_folder(input)) return holds_only_gguf(input) ? kGgufSource : "huggingface";
   return is_diffusion_file(input) ? "diffusion" : kGgufSource;
 }
 

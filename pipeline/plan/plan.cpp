@@ -36,11 +36,18 @@ std::string text_of(const Metadata& metadata, const char* key) {
   return value ? std::string(as_string(*value).value_or("")) : "";
 }
 
+PlannedSource::Use use_of(const Metadata& metadata, const std::string& architecture) {
+  if (text_of(metadata, "general.type") == "adapter") return PlannedSource::Use::kAdapter;
+  const MetadataValue* const pooling = metadata.find(architecture + ".pooling_type");
+  return pooling && as_unsigned(*pooling).value_or(0) != 0 ? PlannedSource::Use::kEmbedding : PlannedSource::Use::kText;
+}
+
 // Describes the models opened from a source. Its name is that of the first.
 PlannedSource describe_source(std::span<const Model> models) {
   PlannedSource source;
   source.name = text_of(models.front().metadata, "general.name");
   source.architecture = text_of(models.front().metadata, "general.architecture");
+  source.use = use_of(models.front().metadata, source.architecture);
   for (const Model& model : models) {
     for (const SourceRef& file : model.files)
       if (std::ranges::count(source.files, file) == 0) source.files.push_back(file);

@@ -29,6 +29,8 @@ struct PlannedSource {
   std::vector<SourceRef> files;    // of the model, in order
   std::uint64_t tensors = 0, weights = 0, bytes = 0;
   std::vector<ModelPart> parts = {};  // of the checkpoint; empty if it is none. Not serialized
+  // Its use, for its description. Not serialized.
+  enum class Use : std::uint8_t { kText, kEmbedding, kAdapter } use = Use::kText;
 };
 
 struct PlannedTensor {

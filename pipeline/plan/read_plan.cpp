@@ -368,7 +368,6 @@ class Reader {
   Encoder encoder_of(const json::object& object, const TypeInfo& type, bool importance) const {
     Encoder encoder;
     encoder.method = &method_of(object, type);
-    encoder.gain = word_of<Gain>(object, "gain", kGainWords);
     encoder.lattice = word_of<Lattice>(object, "lattice", kLatticeWords);
     if (encoder.is_search()) {
       const std::uint64_t effort = number_of(object, "effort");
@@ -376,7 +375,6 @@ class Reader {
         throw InvalidPlan(fmt::format("the effort {} of a search does not exist", effort));
       encoder.effort = static_cast<std::uint32_t>(effort);
       encoder.weights = word_of<SearchWeights>(object, "weights", kSearchWeightWords);
-      encoder.compensation = word_of<Compensation>(object, "compensate", kCompensationWords);
     }
     if (encoder_for(encoder, type, importance) != encoder)
       throw InvalidPlan(fmt::format("{} has no encoder '{}'", type.name, describe(encoder)));

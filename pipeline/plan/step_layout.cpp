@@ -30,13 +30,8 @@ Work work_of(const Step& step, const Encoding& encoding) {
   return encoding.type->is_f32() ? Work::kDecode : Work::kEncode;
 }
 
-bool compensates(const Step& step) {
-  return std::ranges::any_of(
-      step.encodings, [](const Encoding& encoding) { return encoding.encoder.compensation == Compensation::kRows; });
-}
-
 std::uint64_t group_rows_of(const Step& step) {
-  std::uint64_t rows = compensates(step) ? Encoder::kRowsTogether : 1;
+  std::uint64_t rows = 1;
   for (const Expression* values : {step.expression.get(), step.compared.get()})
     if (values && values->operation == Operation::kInterleave)
       rows = std::max<std::uint64_t>({rows, values->type->group_rows, values->inputs[0]->type->group_rows});
@@ -50,7 +45,7 @@ StepLayout::StepLayout(const Plan& plan, const Step& step) : step_(&step), group
   add_encodings(plan);
   add_buffers();
   add_fixed_cost(plan);
-  stays_in_matrix_ = !assembled_.empty() || has_importance_ || compensates(step);
+  stays_in_matrix_ = !assembled_.empty() || has_importance_;
   copies_only_ = !step.compared && step.expression->as_extent() && buffers_.size() == 1;
 }
 

@@ -38,11 +38,8 @@ enum class Work : std::uint8_t {
   kEncode,  // decoded if they are not F32, then encoded
 };
 Work work_of(const Step& step, const Encoding& encoding);
-// Returns true if an encoder of the step compensates for errors.
-bool compensates(const Step& step);
-// Returns the number of rows that are made together: those of a group, if rows are interleaved or errors compensated
-// for. Units, slabs and tiles consist of such groups; the last group of a matrix can be smaller if rows are not
-// interleaved.
+// Returns the number of rows that are made together: those of a group, if rows are interleaved.
+// Units, slabs and tiles consist of such groups.
 std::uint64_t group_rows_of(const Step& step);
 // Returns true for work that needs the values as F32.
 inline bool converts(Work work) { return work == Work::kDecode || work == Work::kEncode; }
@@ -82,7 +79,7 @@ class StepLayout {
   // Index of the encoding whose buffer receives the decoded values; none if they are F32 already or no encoding is.
   std::optional<std::size_t> f32_encoding() const { return f32_encoding_; }
   bool has_importance() const { return has_importance_; }
-  // True if slabs must not cross matrix boundaries: for assembled expressions, with importance, and with compensation.
+  // True if slabs must not cross matrix boundaries: for assembled expressions, and with importance.
   bool stays_in_matrix() const { return stays_in_matrix_; }
   // One per encoding of the step.
   std::span<const EncodingLayout> encodings() const { return encodings_; }

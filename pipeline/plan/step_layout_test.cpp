@@ -83,33 +83,3 @@ TEST_CASE("a row that is decoded again to measure its error costs its F32 form o
   CHECK(layout.of_rows(4) - before == (columns == 512 ? 0 : (columns * 16 + kPageBytes - 1) / kPageBytes * kPageBytes));
   CHECK(layout.of_rows(layout.rows_within(layout.of_rows(4))) <= layout.of_rows(4));
 }
-
-TEST_CASE("rows that are compensated together stay in a unit, a slab and a tile") {
-  Plan plan = plan_of({{"t", shape_of({4096, 100000}), "BF16", {"Q4_K"}, false}});
-  plan.steps[0].encodings[0].encoder.compensation = Compensation::kRows;
-  finish_plan(plan);
-  const StepLayout layout(plan, plan.steps[0]);
-  CHECK(layout.stays_in_matrix());
-  CHECK(layout.tile_rows() == Encoder::kRowsTogether);
-  REQUIRE(plan.units.size() > 1);
-  for (const Unit& unit : plan.units) CHECK(unit.first_row % Encoder::kRowsTogether == 0);
-  CHECK(plan.units.back().first_row + plan.units.back().rows == 100000);
-  for (const SlabRows& slab : testing::slabs_of(plan, 8 << 20)) CHECK(slab.first_row % Encoder::kRowsTogether == 0);
-}
-
-TEST_CASE("matrices that end within a group of compensated rows stay whole in a unit") {
-  Plan plan = plan_of({{"t", shape_of({4096, 300, 100}), "BF16", {"Q4_K"}, false}});
-  plan.steps[0].encodings[0].encoder.compensation = Compensation::kRows;
-  finish_plan(plan);
-  REQUIRE(plan.units.size() > 1);
-  for (const Unit& unit : plan.units) CHECK(unit.first_row % 300 == 0);
-  for (const SlabRows& slab : testing::slabs_of(plan, 8 << 20))
-    CHECK(slab.first_row % 300 % Encoder::kRowsTogether == 0);
-}
-
-TEST_CASE("a matrix of fewer rows than are compensated together costs its own rows") {
-  Plan plan = plan_of({{"t", shape_of({512, 3}), "F32", {"Q4_K"}, false}});
-  const std::uint64_t without = StepLayout(plan, plan.steps[0]).of_rows(3);
-  plan.steps[0].encodings[0].encoder.compensation = Compensation::kRows;
-  CHECK(StepLayout(plan, plan.steps[0]).least() == without);
-}

@@ -99,7 +99,7 @@ TEST_CASE("the proof finds another byte order") {
 
 TEST_CASE("the proof finds another encoder") {
   TwoNorms norms;
-  norms.steps[0].encodings[0].encoder.gain = Gain::kRow;
+  norms.steps[0].encodings[0].encoder.lattice = Lattice::kAuto;
   CHECK(norms.fault() == "tensor 'a': the plan would encode it with another encoder or importance");
 }
 

@@ -145,12 +145,10 @@ class Writer {
 
   static json::object encoder_json(const Encoder& encoder) {
     json::object object{{"method", encoder.method->name},
-                        {"gain", kGainWords[static_cast<std::size_t>(encoder.gain)]},
                         {"lattice", kLatticeWords[static_cast<std::size_t>(encoder.lattice)]}};
     if (!encoder.is_search()) return object;
     object["effort"] = encoder.effort;
     object["weights"] = kSearchWeightWords[static_cast<std::size_t>(encoder.weights.value())];
-    object["compensate"] = kCompensationWords[static_cast<std::size_t>(encoder.compensation)];
     return object;
   }
 

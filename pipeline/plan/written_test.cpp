@@ -103,7 +103,7 @@ TEST_CASE("a plan with encoders is written and read back to an equal one") {
   Encoding& encoding = searched.steps[0].encodings[0];
   encoding.encoder = encoder_for(search_encoder(), *encoding.type, encoding.importance != nullptr);
   check_round(searched);
-  encoding.encoder = {&reference_method(), Gain::kRow, 0, {}};
+  encoding.encoder = {&reference_method(), 0, {}, Lattice::kAuto};
   check_round(searched);
 }
 
@@ -126,21 +126,20 @@ TEST_CASE("a plan with merged and substituted importance is written and read bac
 TEST_CASE("a written plan with an encoder that its type does not have is refused") {
   CHECK(error_of(changed([](auto& root) {
           auto& step = root["steps"].as_array()[0].as_object();
-          step["encodings"].as_array()[1].as_object()["encoder"] = {
-              {"method", "reference"}, {"gain", "row"}, {"lattice", "off"}};
-        })).what == "not a valid plan: F16 has no encoder 'reference with row gain'");
+          step["encodings"].as_array()[1].as_object()["encoder"] = {{"method", "reference"}, {"lattice", "auto"}};
+        })).what == "not a valid plan: F16 has no encoder 'reference with lattice'");
 }
 
 TEST_CASE("the encoder is a part of the identity") {
   const Plan plan = sample();
   Plan other = plan;
   Encoder& encoder = other.steps[0].encodings[0].encoder;
-  encoder = {&reference_method(), Gain::kRow, 0, {}};
-  const std::string with_gain = identity_of(other);
-  CHECK(with_gain != identity_of(plan));
-  encoder = {&search_method(), Gain::kRow, 2, SearchWeights::kPlain};
+  encoder = {&reference_method(), 0, {}, Lattice::kAuto};
+  const std::string with_lattice = identity_of(other);
+  CHECK(with_lattice != identity_of(plan));
+  encoder = {&search_method(), 2, SearchWeights::kPlain};
   const std::string searched = identity_of(other);
-  CHECK(searched != with_gain);
+  CHECK(searched != with_lattice);
   encoder.effort = 3;
   CHECK(identity_of(other) != searched);
 }

@@ -12,9 +12,10 @@
 namespace ggufmill {
 
 // Reads the headers of a model from one file or, if the file is the first of several shards (split.count), from all of
-// them. The other shards are found by name in the same folder. Accepts GGUF versions 1 to 3, little- and big-endian.
-// Tensors are in the order of the files. The metadata is that of the first file, including split.*. Does not read
-// weights. `types` are the types that tensors can have. Fails with exit code 4 for malformed input.
+// them. `path` can be a folder with one model. The other shards are found by name in the same folder. Accepts GGUF
+// versions 1 to 3, little- and big-endian. Tensors are in the order of the files. The metadata is that of the first
+// file, including split.*. Does not read weights. `types` are the types that tensors can have. Fails with exit code 4
+// for malformed input.
 Result<Model> read_gguf(const std::string& path, const Types& types = {});
 ModelOpener gguf_opener(Types types = {});
 

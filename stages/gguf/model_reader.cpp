@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/gguf_files.h"
 #include "pipeline/io/source_path.h"
 #include "stages/gguf/format.h"
 #include "stages/gguf/gguf.h"
@@ -159,7 +160,11 @@ class GgufSource : public Source {
 }  // namespace gguf
 
 Result<Model> read_gguf(const std::string& path, const Types& types) {
-  BOOST_OUTCOME_TRY(const std::string at, pinned(path));
+  std::string file = path;
+  if (is_folder(path)) {
+    BOOST_OUTCOME_TRY(file, only_gguf_in(path));
+  }
+  BOOST_OUTCOME_TRY(const std::string at, pinned(file));
   return gguf::ModelReader(types).read(at);
 }
 
@@ -175,11 +180,15 @@ SourceSpec gguf_source(Types types) {
   return source_spec(
       "gguf",
       path()
-          .doc("A GGUF file, version 1 to 3; for a model split into several files, the first one. Or its address: "
-               "https://HOST/FILE.gguf, hf://ORG/NAME@REVISION/FILE.gguf, s3://BUCKET/KEY.")
+          .doc("A GGUF file, version 1 to 3; for a model split into several files, the first one; or a folder with one "
+               "model. Or its address: https://HOST/FILE.gguf, hf://ORG/NAME@REVISION/FILE.gguf, hf://ORG/NAME:Q4_K_M, "
+               "s3://BUCKET/KEY.")
           .example("models/Llama-3-8B-BF16.gguf"),
       [types = std::move(types)](std::string path) { return make_gguf_source(std::move(path), types); },
-      [](const std::string& path) { return is_folder(path) ? SourceFit::kNone : SourceFit::kOtherwise; });
+      [](const std::string& path) {
+        if (!is_folder(path)) return SourceFit::kOtherwise;
+        return holds_only_gguf(path) ? SourceFit::kContents : SourceFit::kNone;
+      });
 }
 
 }  // namespace ggufmill

@@ -369,6 +369,11 @@ std::vector<std::string> quoted_names(const json::array& names) {
 namespace ggufmill {
 
 Error no_checkpoint_folder(const std::string& path) {
+  if (path.ends_with(".gguf") && is_file(path))
+    return input_error(path, "is a GGUF file, not a checkpoint",
+                       fmt::format("it needs no conversion; to read it: source: {{gguf: {0}}}, or `ggufmill quantize "
+                                   "{0} OUT.gguf Q4_K_M`",
+                                   path));
   const std::string_view kind = kind_of_path(path);
   std::string help =
       "a checkpoint folder has config.json, a tokenizer, and weights: *.safetensors or pytorch_model*.bin";

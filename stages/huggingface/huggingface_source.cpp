@@ -1,5 +1,6 @@
 #include "stages/huggingface/huggingface_source.h"
 
+#include "pipeline/io/gguf_files.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 
@@ -12,11 +13,15 @@ class HuggingfaceSource : public Source {
   HuggingfaceSource(SourceOptions options, CheckpointOpener open)
       : options_(std::move(options)), open_(std::move(open)) {}
   Result<Model> open() const override {
-    BOOST_OUTCOME_TRY(ConvertedCheckpoint converted, read_huggingface(options_, open_));
+    auto read = read_huggingface(options_, open_);
+    if (!read && holds_only_gguf(options_.folder)) return not_a_checkpoint(options_.folder);
+    BOOST_OUTCOME_TRY(ConvertedCheckpoint converted, std::move(read));
     return std::move(converted.model);
   }
   Result<std::vector<Model>> open_parts(std::span<const PartRequest> requests) const override {
-    BOOST_OUTCOME_TRY(std::vector<ConvertedCheckpoint> parts, read_huggingface_parts(options_, requests, open_));
+    auto read = read_huggingface_parts(options_, requests, open_);
+    if (!read && holds_only_gguf(options_.folder)) return not_a_checkpoint(options_.folder);
+    BOOST_OUTCOME_TRY(std::vector<ConvertedCheckpoint> parts, std::move(read));
     std::vector<Model> models;
     for (ConvertedCheckpoint& part : parts) models.push_back(std::move(part.model));
     return models;
@@ -112,7 +117,7 @@ SourceSpec huggingface_source(CheckpointOpener open, std::vector<std::string> ma
         return make_huggingface_source(std::move(options), open);
       },
       [](const std::string& path) {
-        const bool is_checkpoint = is_folder(path) && is_file(fs::path(path) / "config.json");
+        const bool is_checkpoint = is_folder(path) && is_file(fs::path(path) / "config.json") && !holds_only_gguf(path);
         return is_checkpoint ? SourceFit::kContents : SourceFit::kNone;
       });
 }

@@ -6,15 +6,12 @@ namespace ggufmill {
 namespace {
 
 struct ReferenceSettings {
-  Gain gain = reference_encoder().gain;
   Lattice lattice = reference_encoder().lattice;
 };
 
 struct SearchSettings {
   std::uint32_t effort = search_encoder().effort;
   std::optional<SearchWeights> weights{};
-  std::optional<Compensation> compensate{};
-  Gain gain = search_encoder().gain;
   Lattice lattice = search_encoder().lattice;
 };
 
@@ -24,9 +21,11 @@ struct EncoderSettings {
   std::optional<SearchSettings> search{};
 };
 
-constexpr const char* kGainDoc =
-    "Correction of the scales after a row is encoded: `row` multiplies those of each row so that encoding no longer "
-    "shrinks its values.";
+constexpr const char* kNoGain =
+    "remove it: multiplying the scales of each row harmed models in which a few inputs have most of the importance";
+constexpr const char* kNoCompensation =
+    "remove it: the estimate by which errors were made to cancel did not predict the loss of models; effort 3 is the "
+    "widest search";
 
 std::string lattice_doc() {
   return "Weights that were quantized before: `auto` recognises rows whose values the type can hold exactly, and "
@@ -38,39 +37,31 @@ std::string lattice_doc() {
          types_with_lattice() + ".";
 }
 
-std::string compensation_doc() {
-  return "Makes errors cancel: after the search, `rows` chooses the levels of each row again so that their errors "
-         "cancel in the output of the layer instead of each being small. Which inputs of the layer are correlated is "
-         "estimated from the weights, 256 rows of a matrix at a time. The errors of single weights increase; the error "
-         "of the layer's output decreases. Takes about as long as a search of effort 2. The default is `rows` for "
-         "effort 3 and `none` for efforts 1 and 2. Types: " +
-         types_with_compensation() + ".";
-}
-
 Form<EncoderSettings> settings_form() {
-  const auto reference = map_of<ReferenceSettings>(
-      {field("gain", &ReferenceSettings::gain, enumeration<Gain>(kGainWords), kGainDoc).example("row"),
-       field("lattice", &ReferenceSettings::lattice, enumeration<Lattice>(kLatticeWords), lattice_doc())
-           .example("auto")});
-  const auto search = map_of<SearchSettings>({
-      field("effort", &SearchSettings::effort,
-            "How much is tried: each step takes two to five times as long and finds smaller errors. Effort 3 also "
-            "compensates, see `compensate`.")
-          .at_least(Encoder::kLeastEffort)
-          .at_most(Encoder::kMostEffort),
-      field("weights", &SearchSettings::weights, enumeration<SearchWeights>(kSearchWeightWords),
-            "Weights of the squared errors: those of llama-quantize; importance times the fourth root of the square; "
-            "importance; or none. The default is `quarter` with importance, and `plain` without."),
-      field("compensate", &SearchSettings::compensate, enumeration<Compensation>(kCompensationWords),
-            compensation_doc()),
-      field("gain", &SearchSettings::gain, enumeration<Gain>(kGainWords), kGainDoc),
-      field("lattice", &SearchSettings::lattice, enumeration<Lattice>(kLatticeWords), lattice_doc()),
-  });
+  const auto reference = map_of<ReferenceSettings>({field("lattice", &ReferenceSettings::lattice,
+                                                          enumeration<Lattice>(kLatticeWords), lattice_doc())
+                                                        .example("auto")})
+                             .former_key("gain", kNoGain);
+  const auto search =
+      map_of<SearchSettings>(
+          {
+              field("effort", &SearchSettings::effort,
+                    "How much is tried: each step takes two to five times as long and finds smaller errors.")
+                  .at_least(Encoder::kLeastEffort)
+                  .at_most(Encoder::kMostEffort),
+              field("weights", &SearchSettings::weights, enumeration<SearchWeights>(kSearchWeightWords),
+                    "Weights of the squared errors: those of llama-quantize; importance times the fourth root of the "
+                    "square; "
+                    "importance; or none. The default is `quarter` with importance, and `plain` without."),
+              field("lattice", &SearchSettings::lattice, enumeration<Lattice>(kLatticeWords), lattice_doc()),
+          })
+          .former_key("gain", kNoGain)
+          .former_key("compensate", kNoCompensation);
   const std::string group = "method";
   return map_of<EncoderSettings>(
              {
                  field("reference", &EncoderSettings::reference, reference,
-                       "The bytes of llama-quantize, apart from the gain and the lattice.")
+                       "The bytes of llama-quantize, apart from the lattice.")
                      .group(group),
                  field("search", &EncoderSettings::search, search, "A wider search for scales, minimums and levels.")
                      .group(group),
@@ -81,14 +72,11 @@ Form<EncoderSettings> settings_form() {
 Encoder encoder_of(const EncoderSettings& settings) {
   Encoder encoder;
   if (settings.reference) {
-    encoder.gain = settings.reference->gain;
     encoder.lattice = settings.reference->lattice;
   } else if (settings.search) {
     encoder.method = &search_method();
     encoder.effort = settings.search->effort;
     encoder.weights = settings.search->weights;
-    encoder.compensation = settings.search->compensate.value_or(usual_compensation(encoder.effort));
-    encoder.gain = settings.search->gain;
     encoder.lattice = settings.search->lattice;
   }
   return encoder;
@@ -147,9 +135,6 @@ Status check_encoder(const Encoder& encoder, const TypeInfo& type, const Origin&
     return error_at(origin, fmt::format("there is no {} for {}", noun_of(method), type.name),
                     fmt::format("use `encoder: reference` for it; types with {}: {}",
                                 encoder.is_search() ? "a search" : "this encoder", types_with(method)));
-  if (encoder.is_default() && encoder.gain != Gain::kNone && !has_gain(type))
-    return error_at(origin, fmt::format("there is no gain for {}", type.name),
-                    "use `encoder: reference` for it; types with a gain: " + types_with_gain());
   if (encoder.is_default() && encoder.lattice != Lattice::kOff && !has_lattice(type))
     return error_at(origin, fmt::format("there is no lattice for {}", type.name),
                     "use `encoder: reference` for it; types with a lattice: " + types_with_lattice());

@@ -6,8 +6,8 @@
 
 namespace ggufmill {
 
-// Reads `reference`, `search`, the name of another encoder of `types`, `{reference: {gain: row, lattice: auto}}`, or
-// `{search: {effort: 3, weights: plain, gain: none, lattice: off}}`.
+// Reads `reference`, `search`, the name of another encoder of `types`, `{reference: {lattice: auto}}`, or
+// `{search: {effort: 2, weights: plain, lattice: off}}`.
 Form<Encoder> encoder_form(const Types& types);
 
 // Returns the type that the key of entry `i` of a dictionary names; the lint does not check such keys.

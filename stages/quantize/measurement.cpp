@@ -170,10 +170,9 @@ std::string measured_identity(const Tensor& tensor, const EncodersByType& encode
     return fmt::format("#{} {:x} {}", source.bytes, source.header_hash, source.modified);
   });
   if (tensor.importance) all += " " + tensor.importance->fingerprint;
-  if (!tensor.encoder.is_reference()) all += " " + describe(as_measured(tensor.encoder));
+  if (!tensor.encoder.is_reference()) all += " " + describe(tensor.encoder);
   std::vector<std::string> by_type;
-  for (const auto& [type, encoder] : encoders)
-    by_type.push_back(fmt::format(" {}: {}", type->name, describe(as_measured(encoder))));
+  for (const auto& [type, encoder] : encoders) by_type.push_back(fmt::format(" {}: {}", type->name, describe(encoder)));
   std::ranges::sort(by_type);
   for (const std::string& each : by_type) all += each;
   return text_hash(all);

@@ -578,25 +578,24 @@ TEST_CASE("the encoder of the stage is that of all tensors") {
 }
 
 TEST_CASE("the encoders in use are recorded in the metadata") {
-  CHECK(recorded_encoder(StageBench().run("{recipe: Q4_K_M, encoder: search}")) ==
-        "search (effort 2, row gain, lattice)");
-  CHECK(recorded_encoder(StageBench().run("{recipe: Q4_K_M, encoder: {reference: {gain: row}}}")) ==
-        "reference with row gain");
+  CHECK(recorded_encoder(StageBench().run("{recipe: Q4_K_M, encoder: search}")) == "search (effort 3, lattice)");
+  CHECK(recorded_encoder(StageBench().run("{recipe: Q4_K_M, encoder: {reference: {lattice: auto}}}")) ==
+        "reference with lattice");
 }
 
 TEST_CASE("the options of a search replace its defaults") {
-  const auto model = StageBench().run(
-      "{type: Q4_K, encoder: {search: {effort: 1, weights: ggml, compensate: rows, gain: none, "
-      "lattice: off}}}");
-  CHECK(encoder(model, "token_embd.weight") ==
-        Encoder{&search_method(), Gain::kNone, 1, SearchWeights::kGgml, Lattice::kOff, Compensation::kRows});
+  const auto model = StageBench().run("{type: Q4_K, encoder: {search: {effort: 1, weights: ggml, lattice: off}}}");
+  CHECK(encoder(model, "token_embd.weight") == Encoder{&search_method(), 1, SearchWeights::kGgml, Lattice::kOff});
 }
 
-TEST_CASE("a search of effort 3 compensates") {
-  const auto with = StageBench().run("{type: Q4_K, encoder: {search: {effort: 3}}}");
-  CHECK(encoder(with, "token_embd.weight").compensation == Compensation::kRows);
-  const auto without = StageBench().run("{type: Q4_K, encoder: {search: {effort: 3, compensate: none}}}");
-  CHECK(encoder(without, "token_embd.weight").compensation == Compensation::kNone);
+TEST_CASE("options of earlier versions are errors that say so") {
+  const auto error_of = [](const std::string& encoder) {
+    return StageBench().error("{type: Q4_K, encoder: " + encoder + "}");
+  };
+  CHECK(error_of("{search: {gain: row}}").what == "the key 'gain' no longer exists");
+  CHECK(error_of("{reference: {gain: row}}").what == "the key 'gain' no longer exists");
+  CHECK(error_of("{search: {compensate: rows}}").what == "the key 'compensate' no longer exists");
+  CHECK(error_of("{search: {effort: 3, compensate: none}}").help.find("remove it") == 0);
 }
 
 TEST_CASE("a rule's encoder overrides that of the stage") {
@@ -628,7 +627,7 @@ TEST_CASE("an encoder for tensors that keep their type is refused") {
 
 TEST_CASE("an encoder that no tensor uses is a warning") {
   CHECK(warnings(StageBench().run("{recipe: F16, encoder: search}")) ==
-        Texts{"no tensor is encoded with search (effort 2, row gain, lattice): no converted tensor has a type that "
+        Texts{"no tensor is encoded with search (effort 3, lattice): no converted tensor has a type that "
               "supports it"});
 }
 
@@ -678,10 +677,6 @@ TEST_CASE("requantizing with the reference removes the name of an earlier encode
   CHECK(recorded_encoder(bench.run("Q4_K_M")) == "none");
 }
 
-TEST_CASE("a gain for a single type that it does not help is refused") {
-  CHECK(StageBench().error("{type: Q8_0, encoder: {reference: {gain: row}}}").what == "there is no gain for Q8_0");
-}
-
 TEST_CASE("a recipe rule's encoder overrides that of the stage") {
   const auto model =
       StageBench().run("{recipe: Q4_K_M, rules: [{class: attn_v, type: Q5_K, encoder: {search: {effort: 3}}}]}");
@@ -725,12 +720,12 @@ TEST_CASE("the encoder of an unknown type is refused") {
 
 TEST_CASE("a type without a search keeps the reference if the encoder of a recipe's rule does not concern it") {
   const auto model = StageBench().run("{recipe: TQ2_0, encoder: search, encoders: {Q6_K: search}}");
-  CHECK(recorded_encoder(model) == "search (effort 2, row gain, lattice)");
+  CHECK(recorded_encoder(model) == "search (effort 3, lattice)");
 }
 
 TEST_CASE("several encoders are recorded in the order of the tensors that have them") {
   CHECK(recorded_encoder(StageBench().run("{recipe: Q4_K_M, encoders: {Q6_K: search, Q4_K: {search: {effort: 1}}}}")) ==
-        "search (effort 2, row gain, lattice); search (effort 1, row gain, lattice)");
+        "search (effort 3, lattice); search (effort 1, lattice)");
 }
 
 TEST_CASE("a lattice for a single type whose lattice is not recognised is refused") {
@@ -739,8 +734,7 @@ TEST_CASE("a lattice for a single type whose lattice is not recognised is refuse
 }
 
 TEST_CASE("the reference recognises no lattice unless asked to") {
-  CHECK(encoder(StageBench().run("{type: Q4_0, encoder: {reference: {gain: row}}}"), "token_embd.weight").lattice ==
-        Lattice::kOff);
+  CHECK(encoder(StageBench().run("{type: Q4_0, encoder: {reference: {}}}"), "token_embd.weight").is_reference());
   CHECK(recorded_encoder(StageBench().run("{type: Q4_0, encoder: {reference: {lattice: auto}}}")) ==
         "reference with lattice");
 }
@@ -764,7 +758,7 @@ TEST_CASE("the encoder of a recipe is that of the types that have it, unless the
 }
 
 TEST_CASE("the encoder of a recipe file is recorded in the metadata") {
-  CHECK(recorded_encoder(run_with_searching_recipe("")) == "search (effort 2, row gain, lattice)");
+  CHECK(recorded_encoder(run_with_searching_recipe("")) == "search (effort 3, lattice)");
   CHECK(recorded_encoder(run_with_searching_recipe(", encoder: reference")) == "none");
 }
 

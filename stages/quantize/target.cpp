@@ -7,6 +7,7 @@
 #include <map>
 
 #include "pipeline/core/text.h"
+#include "stages/quantize/candidates.h"
 #include "stages/quantize/solve.h"
 #include "stages/quantize/stream_facts.h"
 
@@ -45,8 +46,9 @@ struct Group {
   std::size_t budget = 0;
   bool is_cautious = false;  // has no types below the objective's least
   std::vector<Member> members;
-  std::vector<const TypeInfo*> types;
-  std::vector<std::uint64_t> bytes;  // for each type, the sum over all members
+  Candidates candidates;
+  std::vector<const TypeInfo*> types;  // the candidates that are possible
+  std::vector<std::uint64_t> bytes;    // for each type, the sum over all members
   std::vector<double> loss;
 };
 
@@ -214,32 +216,10 @@ class Chooser {
     return ok();
   }
 
-  // Returns for each open tensor the place in `open` of the first one that must have the same type.
-  Result<std::vector<std::size_t>> first_of_groups(const std::vector<std::size_t>& open) const {
-    std::vector<std::size_t> first;
-    const auto first_of = [&](std::size_t place) {
-      while (first[place] != place) place = first[place];
-      return place;
-    };
-    for (std::size_t place = 0; place < open.size(); ++place) first.push_back(place);
-    for (const TypeGroup& group : options_.groups) {
-      std::map<std::uint64_t, std::size_t> by_layer;
-      for (std::size_t place = 0; place < open.size(); ++place) {
-        const std::string& name = model_.tensors[open[place]].name;
-        BOOST_OUTCOME_TRY(const bool fits, group.match.matches(name));
-        if (!fits) continue;
-        const auto known = by_layer.try_emplace(layer_of(name).value_or(~std::uint64_t{0}), place).first;
-        const std::size_t a = first_of(known->second), b = first_of(place);
-        first[std::max(a, b)] = std::min(a, b);
-      }
-    }
-    for (std::size_t place = 0; place < open.size(); ++place) first[place] = first_of(place);
-    return first;
-  }
-
   Status group(const std::vector<std::size_t>& open) {
     for (const MeasuredTensor& tensor : measurement_.tensors) by_name_.emplace(tensor.name, &tensor);
-    BOOST_OUTCOME_TRY(const std::vector<std::size_t> first, first_of_groups(open));
+    BOOST_OUTCOME_TRY(const std::vector<std::size_t> first, first_of_groups(options_, model_, open));
+    BOOST_OUTCOME_TRY(std::vector<Candidates> candidates, candidates_of(options_, model_, open));
     std::vector<std::size_t> group_of(open.size());
     std::vector<bool> is_open(model_.tensors.size());
     for (std::size_t place = 0; place < open.size(); ++place) {
@@ -247,7 +227,11 @@ class Chooser {
       is_open[i] = true;
       BOOST_OUTCOME_TRY(const MeasuredTensor* measure, measured(model_.tensors[i]));
       group_of[place] = first[place] == place ? groups_.size() : group_of[first[place]];
-      if (first[place] == place) groups_.emplace_back().budget = budget_of_[i];
+      if (first[place] == place) {
+        Group& added = groups_.emplace_back();
+        added.budget = budget_of_[i];
+        added.candidates = std::move(candidates[place]);
+      }
       Group& group = groups_[group_of[place]];
       group.members.push_back({i, measure});
       if (group.budget != budget_of_[i]) return two_budgets(group);
@@ -309,7 +293,7 @@ class Chooser {
       const Tensor& tensor = model_.tensors[member.tensor];
       const TypeBound* bound = nullptr;
       std::size_t fitting = 0, forbidden = 0;
-      for (const TypeInfo* type : options_.candidates) {
+      for (const TypeInfo* type : group.candidates) {
         if (!is_measured_as(member, *type, tensor)) continue;
         BOOST_OUTCOME_TRY(const TypeBound* by, forbids(*type, tensor));
         ++fitting;
@@ -318,10 +302,8 @@ class Chooser {
       }
       if (fitting == 0)
         return error_at(options_.origin,
-                        fmt::format("no candidate fits tensor {}, whose rows have {} values", quoted_name(tensor.name),
-                                    tensor.shape().columns()),
-                        "add a type that fits to `candidates` and measure again, or set its type: tensors: [{match: "
-                        ".., type: ..}]");
+                        fmt::format("tensor {} was measured as none of the candidates", quoted_name(tensor.name)),
+                        std::string(kMeasureAgain));
       if (forbidden == fitting)
         return error_at(bound->origin,
                         fmt::format("no candidate for tensor {} is within the bounds on it", quoted_name(tensor.name)),
@@ -350,7 +332,7 @@ class Chooser {
   // Adds the candidates that fit and have no fewer bits than `least` (null: any).
   Status add_options(Group& group, const TypeInfo* least) {
     const std::uint64_t alignment = alignment_of(model_);
-    for (const TypeInfo* type : options_.candidates) {
+    for (const TypeInfo* type : group.candidates) {
       if (least && type->bits_per_weight() < least->bits_per_weight()) continue;
       std::uint64_t bytes = 0;
       double loss = 0;
@@ -534,22 +516,23 @@ namespace {
 
 // Returns the measurement of a model in which each additional bit reduces the error to a quarter and all weights matter
 // equally.
-std::shared_ptr<const Measurement> assumed_measurement(const TargetOptions& options, const Model& model,
-                                                       const std::vector<std::size_t>& open) {
+Result<std::shared_ptr<const Measurement>> assumed_measurement(const TargetOptions& options, const Model& model,
+                                                               const std::vector<std::size_t>& open) {
+  BOOST_OUTCOME_TRY(const std::vector<Candidates> candidates, candidates_of(options, model, open));
   auto measurement = std::make_shared<Measurement>();
-  for (const std::size_t i : open) {
-    const Tensor& tensor = model.tensors[i];
+  for (std::size_t place = 0; place < open.size(); ++place) {
+    const Tensor& tensor = model.tensors[open[place]];
     MeasuredTensor& measured = measurement->tensors.emplace_back();
     measured.name = tensor.name;
     measured.made_of = measured_identity(tensor, options.encoders);
     measured.shape = tensor.shape();
     measured.energy = 1;
-    for (const TypeInfo* type : options.candidates)
+    for (const TypeInfo* type : candidates[place])
       if (tensor.shape().columns() % type->block_elements == 0)
         measured.types.push_back(
             {std::string(type->name), padded_bytes(tensor, *type, 0), std::exp2(-2 * type->bits_per_weight()), 0});
   }
-  return measurement;
+  return std::shared_ptr<const Measurement>(std::move(measurement));
 }
 
 }  // namespace
@@ -558,7 +541,7 @@ Result<AssumedChoice> assume_types(const TargetOptions& options, const Model& mo
                                    const std::vector<std::size_t>& open, std::uint64_t other_bytes) {
   constexpr std::uint64_t kEverything = std::uint64_t{1} << 60;
   TargetOptions assumed = options;
-  assumed.measurement = assumed_measurement(options, model, open);
+  BOOST_OUTCOME_TRY(assumed.measurement, assumed_measurement(options, model, open));
   BOOST_OUTCOME_TRY(assumed.objective, find_objective("relative", options.origin));
   for (TargetBudget& budget : assumed.budgets)
     if (budget.divergence) budget.divergence.reset(), budget.bytes = kEverything;

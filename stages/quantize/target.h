@@ -41,7 +41,8 @@ struct TypeBound {
 
 struct TargetOptions {
   std::vector<TargetBudget> budgets;               // only the last one has no pattern
-  std::vector<const TypeInfo*> candidates;         // at least one
+  std::vector<const TypeInfo*> candidates;         // at least one; see candidates_of()
+  std::vector<const TypeInfo*> narrow_candidates;  // the default ones for narrow rows; empty if the user names some
   std::string measured;                            // path of the measurement; empty: `run` measures first
   std::shared_ptr<const Measurement> measurement;  // read from `measured`, or given; null: not yet
   std::shared_ptr<const Error> measured_fault;     // why `measured` cannot be read; null: it can

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "stages/quantize/candidates.h"
 #include "stages/quantize/exclusion.h"
 #include "stages/quantize/target.h"
 
@@ -12,11 +13,6 @@ namespace ggufmill {
 namespace {
 
 constexpr std::string_view kTarget = "target", kDefaultObjective = "stream";
-
-// Default candidates: every size from 2 to 8 bits. IQ types for tensors without importance, and the smallest IQ types
-// in any case, are used only on request.
-constexpr std::string_view kCandidates[] = {"IQ2_S",  "Q2_K", "IQ3_XXS", "IQ3_S", "Q3_K",
-                                            "IQ4_XS", "Q4_K", "Q5_K",    "Q6_K",  "Q8_0"};
 
 // An objective as a user names it.
 struct ObjectiveChoice {
@@ -26,7 +22,7 @@ struct ObjectiveChoice {
 };
 
 // A type as a user names it, or all types of a kernel module.
-struct Candidates {
+struct NamedCandidates {
   std::vector<const TypeInfo*> types{};
   bool is_module = false;
 };
@@ -34,7 +30,7 @@ struct Candidates {
 // The options of a target as written, before files are read.
 struct TargetSettings {
   std::vector<TargetBudget> budgets{};
-  std::vector<Candidates> candidates{};
+  std::vector<NamedCandidates> candidates{};
   std::vector<Exclusion> exclude{};
   std::optional<std::string> measured{};
   RowSample sample{};
@@ -130,8 +126,8 @@ Form<std::vector<Exclusion>> exclusions_form(const Types& types) {
   return one_or_more(converted<Exclusion>(name, find), "Several lists.", 1);
 }
 
-Form<Candidates> candidates_form(const Types& types) {
-  const auto convert = [types](const TypeInfo* type, const ConfigNode& node) -> Result<Candidates> {
+Form<NamedCandidates> candidates_form(const Types& types) {
+  const auto convert = [types](const TypeInfo* type, const ConfigNode& node) -> Result<NamedCandidates> {
     if (type && type->ungrouped)
       return error_at(node, fmt::format("{} has interleaved rows, which targets do not choose", type->name),
                       fmt::format("choose among plain types, {} for example", type->ungrouped->name));
@@ -139,14 +135,14 @@ Form<Candidates> candidates_form(const Types& types) {
       return error_at(
           node, fmt::format("{} has the values of {}, with interleaved rows", type->name, type->plain->name),
           fmt::format("choose among plain types, {} for example, and add `repack: interleaved`", type->plain->name));
-    if (type) return Candidates{{type}, false};
-    Candidates candidates{{}, true};
+    if (type) return NamedCandidates{{type}, false};
+    NamedCandidates candidates{{}, true};
     for (const TypeInfo* each : types.all())
       if (types.module_of(*each) == node.scalar) candidates.types.push_back(each);
     return candidates;
   };
-  return converted<Candidates>(tensor_type(types, types.modules()).doc("A type, or a kernel module.").example("Q4_K"),
-                               convert);
+  return converted<NamedCandidates>(
+      tensor_type(types, types.modules()).doc("A type, or a kernel module.").example("Q4_K"), convert);
 }
 
 Form<TypeGroup> group_form() {
@@ -199,8 +195,9 @@ Fields<TargetSettings> target_settings_fields(const RecipeCatalog& catalog) {
           .at(&Settings::origin),
       field("candidates", &Settings::candidates, list_of(candidates_form(catalog.types())).at_least(1),
             "The types to choose from; each one is measured. The name of a kernel module, such as `ik`, stands for its "
-            "types; modules alone add theirs to the default.")
-          .shown_default(fmt::format("[{}]", fmt::join(kCandidates, ", ")))
+            "types; modules alone add theirs to the default, which for rows of no multiple of 256 values is [" +
+                fmt::format("{}].", fmt::join(narrow_candidates(), ", ")))
+          .shown_default(fmt::format("[{}]", fmt::join(wide_candidates(), ", ")))
           .example("[Q3_K, Q4_K, Q6_K]"),
       field("exclude", &Settings::exclude, exclusions_form(catalog.types()),
             "Candidates to exclude, given as lists of types, such as those without fast code in a backend: " +
@@ -234,8 +231,8 @@ Fields<TargetSettings> target_settings_fields(const RecipeCatalog& catalog) {
 Status exclude_types(const TargetSettings& settings, TargetOptions& options) {
   for (const Exclusion& exclusion : settings.exclude) {
     if (!exclusion.file.empty()) options.inputs.push_back(exclusion.file);
-    std::erase_if(options.candidates,
-                  [&](const TypeInfo* type) { return std::ranges::count(exclusion.types, type) != 0; });
+    for (auto* const candidates : {&options.candidates, &options.narrow_candidates})
+      std::erase_if(*candidates, [&](const TypeInfo* type) { return std::ranges::count(exclusion.types, type) != 0; });
   }
   if (!options.candidates.empty()) return ok();
   return error_at(settings.exclude_origin, "no candidates are left",
@@ -275,11 +272,16 @@ Result<TargetOptions> options_of(TargetSettings settings, const Types& types) {
   TargetOptions options;
   options.origin = settings.origin;
   options.budgets = std::move(settings.budgets);
-  if (std::ranges::all_of(settings.candidates, &Candidates::is_module))
-    for (const std::string_view name : kCandidates) options.candidates.push_back(types.find(name));
-  for (const Candidates& named : settings.candidates)
-    for (const TypeInfo* type : named.types)
-      if (std::ranges::count(options.candidates, type) == 0) options.candidates.push_back(type);
+  if (std::ranges::all_of(settings.candidates, &NamedCandidates::is_module)) {
+    for (const std::string_view name : wide_candidates()) options.candidates.push_back(types.find(name));
+    for (const std::string_view name : narrow_candidates()) options.narrow_candidates.push_back(types.find(name));
+  }
+  for (const NamedCandidates& named : settings.candidates)
+    for (const TypeInfo* type : named.types) {
+      if (std::ranges::count(options.candidates, type) != 0) continue;
+      options.candidates.push_back(type);
+      if (!options.narrow_candidates.empty()) options.narrow_candidates.push_back(type);
+    }
   BOOST_OUTCOME_TRY(exclude_types(settings, options));
   BOOST_OUTCOME_TRY(take_objective(settings, options));
   options.groups = std::move(settings.groups);

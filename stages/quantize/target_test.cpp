@@ -1,4 +1,4 @@
-#include "stages/quantize/target.h"
+#include "stages/quantize/candidates.h"
 
 #include <fmt/format.h>
 
@@ -596,10 +596,50 @@ TEST_CASE("unusable numbers are an error, not a choice") {
         "the cost of Q2_K for tensor 'blk.0.attn_v.weight' is not a finite number");
 }
 
+TEST_CASE("default candidates follow the columns of a tensor, and of those that share its type") {
+  Model model;
+  for (const auto& [name, columns] :
+       {std::pair{"blk.0.ffn_up.weight", 256}, {"blk.0.ffn_down.weight", 160}, {"blk.0.attn_q.weight", 512}})
+    model.tensors.push_back(tensor(name, static_cast<std::uint64_t>(columns), 4));
+  const auto names_of = [&](const std::string& options) {
+    const auto made = stage("{target: {bits: 6}" + options + "}", Sample());
+    const auto found = candidates_of(*target_of(*made), model, {0, 1, 2});
+    if (!found) FAIL(render(found.error()));
+    std::vector<std::string> names;
+    for (const Candidates& candidates : found.value()) {
+      std::string& of_tensor = names.emplace_back();
+      for (const TypeInfo* type : candidates) of_tensor += std::string(type->name) + " ";
+    }
+    return names;
+  };
+  const std::string wide = "IQ2_S Q2_K IQ3_XXS IQ3_S Q3_K IQ4_XS Q4_K Q5_K Q6_K Q8_0 ";
+  const std::string narrow = "IQ4_NL Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 ";
+  CHECK(names_of("") == std::vector<std::string>{wide, narrow, wide});
+  CHECK(names_of(", groups: [ffn]") == std::vector<std::string>{narrow, narrow, wide});
+  CHECK(names_of(", candidates: [Q4_0, Q6_K]") == std::vector<std::string>(3, "Q4_0 Q6_K "));
+}
+
+TEST_CASE("a target without a candidate for some rows reports their length and the types that fit") {
+  Model model;
+  model.tensors.push_back(tensor("a", 96, 4));
+  const auto error_of = [&](const std::string& options) {
+    const auto made = stage("{target: {bits: 6}" + options + "}", Sample());
+    const auto found = candidates_of(*target_of(*made), model, {0});
+    REQUIRE_FALSE(found);
+    return found.error();
+  };
+  const Error named = error_of(", candidates: [Q4_K, Q6_K]");
+  CHECK(named.what == "no candidate fits the rows of 1 tensor: 'a' (96 values)");
+  CHECK(named.help == "add types for rows of 96 values to `candidates`: IQ4_NL, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0");
+  model.tensors[0] = tensor("a", 90, 4);
+  CHECK(error_of("").help.find("tensors: [{match: 'a', type: F16}]") != std::string::npos);
+}
+
 TEST_CASE("a target that is too small, and candidates that do not fit, are errors") {
   const Sample sample;
   CHECK(refusal(fmt::format("{{target: {{bits: 1}}, {}}}", kTypes), sample).find("the smallest choice takes") == 0);
-  CHECK(refusal("{target: {bits: 4}, candidates: [IQ4_XS]}", sample).find("no candidate fits tensor") == 0);
+  CHECK(refusal("{target: {bits: 4}, candidates: [IQ4_XS]}", sample).find("was measured as none of the candidates") !=
+        std::string::npos);
 }
 
 TEST_CASE("measured sensitivities decide with objective `probe`") {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "pipeline/io/checkpoint_files.h"
+#include "pipeline/io/gguf_files.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/safetensors/header_reader.h"
@@ -41,6 +42,7 @@ Result<Checkpoint> read_folder(const fs::path& folder) {
   }
   if (of_model.empty() && indices.size() == 1) return read_indexed_checkpoint(*indices.begin(), read_part);
   const std::set<std::string>& files = of_model.empty() ? others : of_model;
+  if (files.empty() && holds_only_gguf(folder.string())) return not_a_checkpoint(folder.string());
   if (files.empty())
     return input_error(folder, "the folder contains no safetensors files",
                        has_pickles ? "PyTorch files pytorch_model*.bin are supported when `source: {huggingface: ...}` "

@@ -78,9 +78,6 @@ Job search_job(const ggufmill_kernel& encoder, std::span<const KernelChoice> cho
                                 ggufmill_call call = rows;
                                 call.effort = effort;
                                 call.weights = rows.importance ? GGUFMILL_WEIGHTS_QUARTER : GGUFMILL_WEIGHTS_PLAIN;
-                                const bool compensates = usual_compensation(effort) == Compensation::kRows;
-                                call.compensate =
-                                    compensates && (choice.kernel->flags & GGUFMILL_COMPENSATES) != 0 ? 1 : 0;
                                 run(*choice.kernel, call);
                               }});
   add_ggml(job, ggml);

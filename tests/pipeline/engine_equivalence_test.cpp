@@ -148,8 +148,8 @@ TEST_CASE("searched and corrected rows do not depend on the engine, the threads 
   });
   for (Step& step : fixture.plan.steps)
     for (Encoding& encoding : step.encodings)
-      encoding.encoder = encoder_for({&search_method(), Gain::kRow, 1, {}, Lattice::kAuto}, *encoding.type,
-                                     encoding.importance != nullptr);
+      encoding.encoder =
+          encoder_for({&search_method(), 1, {}, Lattice::kAuto}, *encoding.type, encoding.importance != nullptr);
   fixture.plan.limits.memory = 64 << 20;
   fixture.plan.limits.threads = 1;
   const std::vector<std::string> expected = outputs_of(fixture, EngineKind::kSimple);

@@ -325,7 +325,7 @@ TEST_CASE("the cache is where the environment says") {
 }
 
 TEST_CASE("candidates are measured with the encoders of the output") {
-  const std::string search = "{search: {weights: importance, gain: none}}";
+  const std::string search = "{search: {weights: importance}}";
   const std::string option = GENERATE_COPY(", encoder: " + search, ", encoders: {Q4_K: " + search + "}");
   filled_cache("searched");
   const Job searched = fixture().job("[Q3_K, Q4_K, Q8_0, F32]", option);

@@ -88,9 +88,9 @@ RandomStage random_quantize(Random& random) {
       return {fmt::format("quantize: {{recipe: {}, order: source}}", random.pick({"Q4_0", "Q8_0", "F16"})),
               keep_values};
     case 4:
-      return {
-          fmt::format("quantize: {{recipe: {}, encoder: {{reference: {{gain: row}}}}}}", random.pick({"Q4_0", "Q5_1"})),
-          not_plainly};
+      return {fmt::format("quantize: {{recipe: {}, encoder: {{reference: {{lattice: auto}}}}}}",
+                          random.pick({"Q4_0", "Q5_1"})),
+              not_plainly};
     case 5:
       return {fmt::format("quantize: {{recipe: {}, repack: interleaved}}", random.pick({"Q4_0", "Q8_0", "F16"})),
               keep_values};

@@ -113,6 +113,8 @@ class Store:
             for piece in pieces:
                 file.write(piece)
         os.replace(temporary, path)
+        with open(os.path.join(self.root, "..", "types.txt"), "a") as file:
+            file.write(f"{meta.get('Content-Type')} s3://{bucket}/{key}\n")
         self.objects[bucket, key] = {"etag": etag, "meta": meta}
 
 
@@ -230,7 +232,8 @@ class BucketRequests:
         return when.strftime("%a, %d %b %Y %H:%M:%S GMT")
 
     def meta(self):
-        return {name: value for name, value in self.headers.items() if name.lower().startswith("x-amz-meta-")}
+        return {name: value for name, value in self.headers.items()
+                if name.lower().startswith("x-amz-meta-") or name == "Content-Type"}
 
     def is_in_the_way(self, bucket, key):
         """Answers a conditional request that must not be done."""

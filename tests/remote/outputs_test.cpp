@@ -28,6 +28,9 @@ TEST_CASE("outputs in a bucket have the bytes of local files") {
   uploads.check_clean();
   CHECK_FALSE(uploads.tells());
   CHECK(uploads.requests("PUT", "partNumber=4") == 1);
+  const std::string types = read_text(uploads.server().file("types.txt"));
+  CHECK(has(types, "application/octet-stream s3://models/a folder/x+y/all of it.gguf\n"));
+  CHECK(has(types, "application/json s3://models/a folder/x+y/all of it.gguf.manifest.json\n"));
 }
 
 TEST_CASE("existing objects are kept, or replaced on request") {

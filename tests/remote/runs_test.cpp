@@ -223,6 +223,39 @@ TEST_CASE("a checkpoint on a hub gives the bytes that its folder gives") {
   CHECK(to_others > 4);
 }
 
+TEST_CASE("the type in an address selects a GGUF file of a repository") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const TestServer server;
+  const std::string commit(40, 'c'), folder = server.file("hub/open/Tiny-GGUF/");
+  fs::create_directories(folder + commit + "/BF16");
+  write_text(folder + "refs.json", fmt::format(R"({{"main": "{}"}})", commit));
+  make_model(folder + commit + "/BF16/Tiny-BF16.gguf");
+  fs::copy(folder + commit + "/BF16/Tiny-BF16.gguf", folder + commit + "/mmproj-Tiny-F16.gguf");
+  const Workplace place({"HF_ENDPOINT=" + server.host()});
+  place.run_job(gguf_job(folder + commit + "/BF16/Tiny-BF16.gguf"));
+  const std::string wanted = read_text(place.file("out.gguf"));
+  for (const std::string address :
+       {"hf://open/Tiny-GGUF:bf16", "hf://open/Tiny-GGUF@main:BF16", "hf://open/Tiny-GGUF"}) {
+    CAPTURE(address);
+    place.run_job(gguf_job(address), 0, {"--overwrite"});
+    CHECK(read_text(place.file("out.gguf")) == wanted);
+  }
+  CHECK(place.run({"inspect", "hf://open/Tiny-GGUF:BF16"}).exit_code == 0);
+  CHECK(place.run({"quantize", "hf://open/Tiny-GGUF:BF16", "verb.gguf", "Q4_K_M"}).exit_code == 0);
+  CHECK(has(place.run_job(gguf_job("hf://open/Tiny-GGUF:Q9"), 4), "the model has no GGUF file of type 'Q9'"));
+  CHECK(has(place.run_job(gguf_job("hf://open/Tiny-GGUF:Q9/a.gguf"), 2), "does not end with a type of GGUF"));
+  CHECK(
+      has(place.run_job(checkpoint_job("hf://open/Tiny-GGUF:BF16", "a.gguf"), 4), "is a GGUF file, not a checkpoint"));
+  CHECK(
+      has(place.run_job(checkpoint_job("hf://open/Tiny-GGUF", "a.gguf"), 4), "contains GGUF files and no checkpoint"));
+
+  fs::copy(folder + commit + "/BF16/Tiny-BF16.gguf", folder + commit + "/Tiny-Q8_0.gguf");
+  const std::string several = place.run_job(gguf_job("hf://open/Tiny-GGUF"), 4);
+  CHECK(has(several, "the folder contains 2 models"));
+  CHECK(has(several, "Tiny-Q8_0.gguf"));
+  CHECK(has(several, "hf://ORG/NAME:Q4_K_M"));
+}
+
 TEST_CASE("a model of a hub that is private asks for a token") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const TestServer server;

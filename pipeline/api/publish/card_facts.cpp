@@ -6,6 +6,8 @@
 #include <map>
 
 #include "pipeline/api/publish/quality.h"
+#include "pipeline/card/job_text.h"
+#include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
@@ -56,6 +58,9 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
   Card card;
   card.name = plan.source.name;
   card.version = GGUFMILL_VERSION;
+  card.use = plan.source.use == PlannedSource::Use::kAdapter     ? CardUse::kAdapter
+             : plan.source.use == PlannedSource::Use::kEmbedding ? CardUse::kEmbedding
+                                                                 : CardUse::kText;
   card.repository = options.repository.empty() && job.upload ? hub_name(job.upload->to) : options.repository;
   const std::string source = first_file_of(plan), base = base_card_path(plan);
   if (is_file(base)) {
@@ -67,10 +72,17 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
       card.base.warnings.push_back(
           fmt::format("{}: {}; the card has none of it", read.error().where, read.error().what));
   }
-  card.base_model = options.base_model.empty() ? hub_name(source) : options.base_model;
+  card.base_model = options.base_model;
+  if (card.use == CardUse::kAdapter) {  // it is no version of a repository that it is read from
+    const std::vector<std::string> bases = base_models_of(card);
+    if (bases.size() == 1) card.base_model = bases.front();
+  } else if (card.base_model.empty()) {
+    card.base_model = hub_name(source);
+  }
   if (card.name.empty()) card.name = fs::path(source).stem().string();
   if (is_file(job.file)) {
-    BOOST_OUTCOME_TRY(card.job, read_text_file(job.file, kMostBytes));
+    BOOST_OUTCOME_TRY(const std::string text, read_text_file(job.file, kMostBytes));
+    card.job = without_folders(text);
   }
   return card;
 }
@@ -110,6 +122,18 @@ Result<CardTemplate> card_template(const CardOptions& options, std::size_t outpu
   example.files.resize(outputs, CardFile{.shards = {CardShard{"model.gguf", {}}}});
   BOOST_OUTCOME_TRY(render_card(example, made.text, made.name));
   return made;
+}
+
+std::vector<std::string> card_warnings(const CardOptions& options, const Plan& plan, const Job& job) {
+  const Result<Card> card = started_card(options, plan, job);
+  if (!card) return {};  // the step reports it
+  std::vector<std::string> warnings = card.value().base.warnings;
+  if (base_models_of(card.value()).empty())
+    warnings.push_back(
+        fmt::format("the card {} has no base_model, so the hub does not show what the files were made from: add its "
+                    "name, card: {{base_model: ORG/NAME}}",
+                    quoted_name(options.path)));
+  return warnings;
 }
 
 std::string base_card_path(const Plan& plan) {

@@ -17,6 +17,10 @@ struct CardTemplate {
 // Fails with exit code 2 or 4.
 Result<CardTemplate> card_template(const CardOptions& options, std::size_t outputs);
 
+// Returns warnings about the card of a job: about the card of the source's folder, and that there is no base model.
+// `plan` is that of any output.
+std::vector<std::string> card_warnings(const CardOptions& options, const Plan& plan, const Job& job);
+
 // Returns the path of the card in the source's folder, which need not exist. `plan` is that of any output.
 std::string base_card_path(const Plan& plan);
 

@@ -186,7 +186,6 @@ class Publisher {
     const auto text = [this, &card]() -> Result<std::string> {
       BOOST_OUTCOME_TRY(const CardTemplate form, card_template(card, outputs_.job().outputs.size()));
       BOOST_OUTCOME_TRY(const Card facts, card_of(card, outputs_));
-      card_warnings_ = facts.base.warnings;
       return render_card(facts, form.text, form.name);
     };
     tasks_.push_back({{StepKind::kCard, card.path},
@@ -196,7 +195,9 @@ class Publisher {
                       },
                       [this, text, &card](const JobStep&) -> Status {
                         BOOST_OUTCOME_TRY(const std::string wanted, text());
-                        report_.warnings.insert(report_.warnings.end(), card_warnings_.begin(), card_warnings_.end());
+                        BOOST_OUTCOME_TRY(const Plan* const plan, outputs_.plan_of(outputs_.parts().front()));
+                        for (std::string& warning : card_warnings(card, *plan, outputs_.job()))
+                          report_.warnings.push_back(std::move(warning));
                         return files_.write(card.path, wanted, options_.batch.run.overwrite);
                       }});
   }
@@ -300,7 +301,6 @@ class Publisher {
   StepResults results_;
   StepFiles files_;
   PublishReport report_;
-  std::vector<std::string> card_warnings_;  // about the source's own card
 };
 
 }  // namespace
@@ -347,6 +347,10 @@ std::vector<Error> check_steps(const Context& context, const BatchJob& job, cons
       if (const Status access = upload.check_access(options.batch.run.overwrite, nullptr); !access)
         errors.add(access.error());
   return errors.errors();
+}
+
+std::vector<std::string> step_warnings(const Job& job, const Plan& plan) {
+  return job.card ? card_warnings(*job.card, plan, job) : std::vector<std::string>();
 }
 
 std::vector<Error> check_job(const Context& context, const BatchJob& job, bool overwrite) {

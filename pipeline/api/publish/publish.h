@@ -65,6 +65,8 @@ boost::json::object describe_status(const Context& context, const Plan& plan, co
 // Returns the reasons why the job cannot be run, as far as they can be known before its first step: those of
 // Context::check() for its outputs, missing programs and texts, paths that are written twice.
 std::vector<Error> check_steps(const Context& context, const BatchJob& job, const PublishOptions& options);
+// Returns what the user should know before the steps of a job run. `plan` is that of its outputs.
+std::vector<std::string> step_warnings(const Job& job, const Plan& plan);
 // Returns the reasons why any job cannot be run, with or without steps, other than those that a run solves by
 // measuring.
 std::vector<Error> check_job(const Context& context, const BatchJob& job, bool overwrite);

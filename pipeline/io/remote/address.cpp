@@ -12,6 +12,7 @@ namespace {
 
 std::string hub_text(const Address& address) {
   std::string text = fmt::format("hf://{}@{}", address.place, address.revision);
+  if (!address.type.empty()) text += ":" + address.type;
   if (!address.path.empty()) text += "/" + address.path;
   return text;
 }
@@ -87,6 +88,7 @@ Address Address::at(std::string_view commit) const {
 Address Address::file(std::string_view name) const {
   Address address = *this;
   address.path = name;
+  address.type.clear();
   address.text = hub_text(address);
   return address;
 }

@@ -18,6 +18,7 @@ struct Address {
   std::string place{};                   // hub: "ORG/NAME"; S3: the bucket; HTTP: empty
   std::string revision{};                // hub: branch, tag or commit
   std::string path{};                    // hub: the file, empty for the whole model; S3: the key; HTTP: the whole URL
+  std::string type{};                    // hub: of the GGUF file, instead of its name; empty: none
 
   // Returns true if the content cannot move to another version: for the hub, if the revision is a commit; always true
   // for other schemes.

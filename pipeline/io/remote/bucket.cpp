@@ -159,6 +159,18 @@ std::string other_name(const XmlElement& document, const Address& address, std::
   return {};
 }
 
+// Returns the header with the content type of an object, by its name: clients, and browsers that show a folder of
+// results, go by it.
+std::string content_type_header(std::string_view key) {
+  constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
+      {".json", "application/json"},         {".md", "text/markdown; charset=utf-8"},
+      {".html", "text/html; charset=utf-8"}, {".sha256", "text/plain; charset=utf-8"},
+      {".txt", "text/plain; charset=utf-8"}, {".yaml", "application/yaml"},
+  };
+  const auto known = std::ranges::find_if(kTypes, [&](const auto& each) { return key.ends_with(each.first); });
+  return fmt::format("Content-Type: {}", known == std::end(kTypes) ? "application/octet-stream" : known->second);
+}
+
 // Returns true for an error that an earlier attempt, which succeeded, may have caused.
 bool is_unsure(long status) { return status == 404 || status == 409 || status == 412; }
 
@@ -382,7 +394,7 @@ Result<Bucket::Started> Bucket::start_upload(const ObjectToken& token, const Set
   const Call call{.what = "cannot start the upload",
                   .method = "POST",
                   .query = "uploads=",
-                  .headers = {fmt::format("{}: {}", kTokenHeader, token.text())},
+                  .headers = {fmt::format("{}: {}", kTokenHeader, token.text()), content_type_header(address_.path)},
                   .result = "InitiateMultipartUploadResult",
                   .is_once = true};
   BOOST_OUTCOME_TRY(const Reply reply, ask(call, settings));
@@ -479,7 +491,8 @@ Status Bucket::put(std::string_view text, const ObjectToken& token, bool overwri
   const RequestBody body = body_of(text, sha256_hex(text));
   return send_last({.what = "cannot upload the object",
                     .method = "PUT",
-                    .headers = {fmt::format("{}: {}", kTokenHeader, token.text()), "Content-MD5: " + md5_of(text)},
+                    .headers = {fmt::format("{}: {}", kTokenHeader, token.text()), content_type_header(address_.path),
+                                "Content-MD5: " + md5_of(text)},
                     .body = &body,
                     .has_etag = true},
                    token, text.size(), overwrite, settings);

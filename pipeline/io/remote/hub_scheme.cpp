@@ -13,6 +13,7 @@
 #include "pipeline/core/json.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/child_environment.h"
+#include "pipeline/io/gguf_files.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
 #include "pipeline/io/remote/credentials.h"
@@ -143,6 +144,8 @@ class Hub final : public RemoteScheme {
 
  private:
   Result<Listing> parse_listing(const Address& address, std::string_view text) const;
+  // Returns the address of the GGUF file that the type of an address selects, at a commit.
+  Result<Address> file_of_type(const Address& address) const;
   // Queries the hub (GET /api/models/ORG/NAME/revision/REVISION). Listings of commits are cached, since commits do not
   // change. Exit codes as for RemoteSource::open().
   Result<std::shared_ptr<const Listing>> list_model(const Address& address, const Settings& settings) const;
@@ -158,9 +161,15 @@ Result<Address> Hub::parse_address(std::string_view text) const {
   const std::size_t slash = rest.find('/');
   if (slash == rest.npos) return bad_address(text, "does not name an organization and a model", kHubHelp);
   std::size_t end = rest.find('/', slash + 1);
-  const std::string_view repository = rest.substr(0, end);
-  const std::size_t at = repository.find('@');
+  std::string_view repository = rest.substr(0, end);
   Address address{.scheme = this};
+  if (const std::size_t colon = repository.find(':'); colon != repository.npos) {
+    address.type = repository.substr(colon + 1);
+    repository = repository.substr(0, colon);
+    if (!is_plain_name(address.type) || end != rest.npos)
+      return bad_address(text, "does not end with a type of GGUF", "for example hf://ORG/NAME:Q4_K_M");
+  }
+  const std::size_t at = repository.find('@');
   address.place = repository.substr(0, at);
   address.revision = at == repository.npos ? kMain : repository.substr(at + 1);
   if (end != rest.npos) address.path = rest.substr(end + 1);
@@ -174,7 +183,7 @@ Result<Address> Hub::parse_address(std::string_view text) const {
     return bad_address(text, "does not have a valid revision",
                        "a revision is a branch, a tag, or a commit; write / in it as %2F: @refs%2Fpr%2F1");
   if (!address.path.empty() && !is_plain_path(address.path)) return bad_address(text, "does not name a file", kHubHelp);
-  return address.file(address.path);
+  return address.type.empty() ? address.file(address.path) : address.at(address.revision);
 }
 
 std::string Hub::how_to_get_in(const Access& access) const {
@@ -216,12 +225,26 @@ Result<std::shared_ptr<const Listing>> Hub::list_model(const Address& address, c
   return std::shared_ptr<const Listing>(std::move(listing));
 }
 
+Result<Address> Hub::file_of_type(const Address& address) const {
+  BOOST_OUTCOME_TRY(const auto listing, list_model(address, Settings{}));
+  if (const auto name = gguf_of_type(listing->files, address.type)) return address.at(listing->commit).file(*name);
+  std::vector<std::string> names;
+  for (const std::string& name : listing->files)
+    if (name.ends_with(".gguf")) names.push_back(quoted_name(name));
+  return input_error(address.text, fmt::format("the model has no GGUF file of type {}", quoted_name(address.type)),
+                     names.empty() ? "it has no GGUF files" : fmt::format("it has {}", list_some(names)));
+}
+
 Status Hub::check_is_file(const Address& address) const {
   if (!address.path.empty()) return ok();
   return input_error(address.text, "is a model, not a file", "add the file's name: hf://ORG/NAME@REVISION/FILE");
 }
 
 Result<std::string> Hub::pin(const Address& address) const {
+  if (!address.type.empty()) {
+    BOOST_OUTCOME_TRY(const Address file, file_of_type(address));
+    return file.text;
+  }
   if (address.is_pinned()) return address.text;
   if (!address.path.empty()) {
     BOOST_OUTCOME_TRY(const auto source, RemoteSource::open(address, Settings{}, RemoteSource::Use::kRun));
@@ -233,6 +256,7 @@ Result<std::string> Hub::pin(const Address& address) const {
 }
 
 bool Hub::is_file_at(const Address& address) const {
+  if (!address.type.empty()) return true;  // pin() finds out
   const auto listing = list_model(address, Settings{});
   return !listing || std::ranges::binary_search(listing.value()->files, address.path);
 }
@@ -241,7 +265,7 @@ bool Hub::is_file_at(const Address& address) const {
 std::string below(const Address& folder) { return folder.path.empty() ? "" : folder.path + "/"; }
 
 bool Hub::is_folder_at(const Address& address) const {
-  if (address.path.empty()) return true;
+  if (address.path.empty()) return address.type.empty();
   const auto listing = list_model(address, Settings{});
   return listing && std::ranges::any_of(listing.value()->files,
                                         [&](const std::string& name) { return name.starts_with(below(address)); });

@@ -53,7 +53,6 @@ class Comparison {
     const std::uint64_t block = pair.tested.block_elements;
     for (const std::uint64_t rows : kNumbersOfRows) run_ordinary(pair, rows, (1 + random_.below(3)) * block);
     for (const Shape shape : long_shapes(pair.tested)) run_ordinary(pair, shape.rows, shape.blocks * block);
-    if ((pair.tested.flags & GGUFMILL_COMPENSATES) != 0) run_ordinary(pair, GGUFMILL_ROWS_TOGETHER + 5, 2 * block);
   }
 
  private:
@@ -64,11 +63,11 @@ class Comparison {
     const std::vector<float> values = hard_input(InputKind::kWeights, random_, rows * cols);
     Work work{std::as_bytes(std::span(values)), rows, cols, {}};
     const std::string input = name_of(InputKind::kWeights);
-    if (!(pair.tested.flags & GGUFMILL_NEEDS_IMPORTANCE)) compare_both(pair, work, input);
+    if (!(pair.tested.flags & GGUFMILL_NEEDS_IMPORTANCE)) compare(pair, work, input);
     if (pair.tested.flags == 0) return;
     const std::vector<float> importance = hard_importance(ImportanceKind::kOrdinary, random_, cols);
     work.importance = importance;
-    compare_both(pair, work, input + ", with importance");
+    compare(pair, work, input + ", with importance");
   }
 
   void encode(const Pair& pair, InputKind kind, std::uint64_t rows, std::uint64_t cols) {
@@ -86,26 +85,12 @@ class Comparison {
     compare_all(pair, work, fmt::format("{}, with {}", name_of(kind), name_of(importance_kind)));
   }
 
-  // With all efforts and weights of a search, and with compensation.
+  // With all efforts and weights of a search.
   void compare_all(const Pair& pair, Work work, const std::string& input) {
     if (!is_search(pair.tested)) return compare(pair, work, input);
     for (work.effort = 1; work.effort <= 3; ++work.effort)
       for (work.weights = 0; work.weights <= GGUFMILL_WEIGHTS_PLAIN; ++work.weights)
         compare(pair, work, fmt::format("{}, effort {}, weights {}", input, work.effort, work.weights));
-    work.effort = 1;
-    work.weights = GGUFMILL_WEIGHTS_PLAIN;
-    compare_compensated(pair, work, input);
-  }
-
-  void compare_both(const Pair& pair, const Work& work, const std::string& input) {
-    compare(pair, work, input);
-    compare_compensated(pair, work, input);
-  }
-
-  void compare_compensated(const Pair& pair, Work work, const std::string& input) {
-    if ((pair.tested.flags & GGUFMILL_COMPENSATES) == 0) return;
-    work.compensates = true;
-    compare(pair, work, input + ", with compensation");
   }
 
   void compare(const Pair& pair, const Work& work, const std::string& input) {

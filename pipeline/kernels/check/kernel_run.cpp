@@ -99,7 +99,6 @@ GuardedCall::GuardedCall(const ggufmill_kernel& kernel, const Work& work, Placem
   if (is_search(kernel)) {
     call_.effort = work.effort;
     call_.weights = work.weights;
-    call_.compensate = work.compensates && (kernel.flags & GGUFMILL_COMPENSATES) != 0 ? 1 : 0;
   }
   if (work.importance.empty() || kernel.flags == 0) return;
   importance_.emplace(work.importance.size_bytes(), placement.side, placement.one_element_away ? sizeof(float) : 0,

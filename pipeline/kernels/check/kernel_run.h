@@ -41,7 +41,7 @@ std::uint64_t source_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols
 std::uint64_t target_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols);
 
 // The input of a kernel. `importance` is empty or has `cols` weights; kernels that do not take importance are called
-// without it. Only searches receive the effort and the weights, and only those that compensate are asked to.
+// without it. Only searches receive the effort and the weights.
 struct Work {
   std::span<const std::byte> source;
   std::uint64_t rows = 1;
@@ -49,7 +49,6 @@ struct Work {
   std::span<const float> importance;
   std::uint32_t effort = 1;
   std::uint32_t weights = GGUFMILL_WEIGHTS_PLAIN;
-  bool compensates = false;
 };
 
 // The status and the output of a kernel.

@@ -1,0 +1,90 @@
+#include "stages/quantize/candidates.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+// Every size from 2 to 8 bits. IQ types for tensors without importance, and the smallest IQ types in any case, are used
+// only on request.
+constexpr std::string_view kWide[] = {"IQ2_S",  "Q2_K", "IQ3_XXS", "IQ3_S", "Q3_K",
+                                      "IQ4_XS", "Q4_K", "Q5_K",    "Q6_K",  "Q8_0"};
+constexpr std::string_view kNarrow[] = {"IQ4_NL", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"};
+
+bool fits(const TypeInfo& type, const Tensor& tensor) { return tensor.shape().columns() % type.block_elements == 0; }
+
+// Returns the error of tensors whose rows fit no candidate. Its help is about the rows of the first one.
+Error no_candidate_fits(const TargetOptions& options, const std::vector<const Tensor*>& tensors) {
+  std::vector<std::string> names;
+  for (const Tensor* tensor : tensors)
+    names.push_back(fmt::format("{} ({} values)", quoted_name(tensor->name), tensor->shape().columns()));
+  const Tensor& first = *tensors.front();
+  const std::uint64_t columns = first.shape().columns();
+  std::vector<std::string_view> types;
+  for (const std::string_view name : kNarrow)
+    if (fits(type_named(name), first)) types.push_back(name);
+  return error_at(
+      options.origin,
+      fmt::format("no candidate fits the rows of {}: {}", counted(names.size(), "tensor"), list_some(names)),
+      types.empty()
+          ? fmt::format("rows of {} values fit only types without blocks; set one: tensors: [{{match: '{}', "
+                        "type: F16}}]",
+                        columns, first.name)
+          : fmt::format("add types for rows of {} values to `candidates`: {}", columns, fmt::join(types, ", ")));
+}
+
+}  // namespace
+
+std::span<const std::string_view> wide_candidates() { return kWide; }
+std::span<const std::string_view> narrow_candidates() { return kNarrow; }
+
+Result<std::vector<std::size_t>> first_of_groups(const TargetOptions& options, const Model& model,
+                                                 const std::vector<std::size_t>& open) {
+  std::vector<std::size_t> first;
+  const auto first_of = [&](std::size_t place) {
+    while (first[place] != place) place = first[place];
+    return place;
+  };
+  for (std::size_t place = 0; place < open.size(); ++place) first.push_back(place);
+  for (const TypeGroup& group : options.groups) {
+    std::map<std::uint64_t, std::size_t> by_layer;
+    for (std::size_t place = 0; place < open.size(); ++place) {
+      const std::string& name = model.tensors[open[place]].name;
+      BOOST_OUTCOME_TRY(const bool matches, group.match.matches(name));
+      if (!matches) continue;
+      const auto known = by_layer.try_emplace(layer_of(name).value_or(~std::uint64_t{0}), place).first;
+      const std::size_t a = first_of(known->second), b = first_of(place);
+      first[std::max(a, b)] = std::min(a, b);
+    }
+  }
+  for (std::size_t place = 0; place < open.size(); ++place) first[place] = first_of(place);
+  return first;
+}
+
+Result<std::vector<Candidates>> candidates_of(const TargetOptions& options, const Model& model,
+                                              const std::vector<std::size_t>& open) {
+  std::vector<Candidates> all(open.size(), options.candidates);
+  const auto tensor_at = [&](std::size_t place) -> const Tensor& { return model.tensors[open[place]]; };
+  if (!options.narrow_candidates.empty()) {
+    BOOST_OUTCOME_TRY(const std::vector<std::size_t> first, first_of_groups(options, model, open));
+    std::vector<bool> is_narrow(open.size());  // by the first place of a group
+    for (std::size_t place = 0; place < open.size(); ++place)
+      if (tensor_at(place).shape().columns() % kWideColumns != 0) is_narrow[first[place]] = true;
+    for (std::size_t place = 0; place < open.size(); ++place)
+      if (is_narrow[first[place]]) all[place] = options.narrow_candidates;
+  }
+  std::vector<const Tensor*> unfit;
+  for (std::size_t place = 0; place < open.size(); ++place)
+    if (std::ranges::none_of(all[place], [&](const TypeInfo* type) { return fits(*type, tensor_at(place)); }))
+      unfit.push_back(&tensor_at(place));
+  if (!unfit.empty()) return no_candidate_fits(options, unfit);
+  return all;
+}
+
+}  // namespace ggufmill
