@@ -195,7 +195,8 @@ class MlxCheckpoint {
                         &biases = tensor(module.biases);
     const std::string_view type = type_of_codes(coding.bits);
     if (type.empty())
-      return input_error({}, fmt::format("has codes of {} bits; MLX has 2, 3, 4, 5, 6, and 8", coding.bits));
+      return input_error({}, fmt::format("has codes of {} bits; MLX has 2, 3, 4, 5, 6, and 8", coding.bits),
+                         "correct `quantization` in config.json");
     Shape shape = words->shape;
     shape.dims[0] = kWordBits * shape.dims[0] / coding.bits;
     const bool fits = shape.dims[0] == coding.group * scales->shape.dims[0] &&

@@ -22,8 +22,8 @@ constexpr Scheme kSchemes[] = {
 
 class CodedTensors {
  public:
-  CodedTensors(const std::vector<NamedTensor>& tensors, const std::function<bool(const std::string&)>& is_weight)
-      : tensors_(tensors), is_weight_(is_weight) {
+  CodedTensors(const std::vector<NamedTensor>& tensors, const NameTest& has_rule, const NameTest& is_weight)
+      : tensors_(tensors), has_rule_(has_rule), is_weight_(is_weight) {
     for (const NamedTensor& tensor : tensors) names_.insert(tensor.name);
   }
 
@@ -60,6 +60,7 @@ class CodedTensors {
   std::string module_of(const std::string& name) const {
     constexpr std::string_view kWeight = ".weight";
     if (is_weight_(name)) return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : name;
+    if (has_rule_(name)) return {};  // a table, or blocks
     for (std::size_t end = name.rfind('.'), parts = 0; end != name.npos && parts < 2; ++parts) {
       std::string module = name.substr(0, end);
       const std::string weight = module + std::string(kWeight);
@@ -88,15 +89,16 @@ class CodedTensors {
   }
 
   const std::vector<NamedTensor>& tensors_;
-  const std::function<bool(const std::string&)>& is_weight_;
+  const NameTest& has_rule_;
+  const NameTest& is_weight_;
   std::set<std::string> names_;
 };
 
 }  // namespace
 
-Status check_no_codes(const std::vector<NamedTensor>& tensors, const std::function<bool(const std::string&)>& is_weight,
+Status check_no_codes(const std::vector<NamedTensor>& tensors, const NameTest& has_rule, const NameTest& is_weight,
                       const std::string& where) {
-  return CodedTensors(tensors, is_weight).check(where);
+  return CodedTensors(tensors, has_rule, is_weight).check(where);
 }
 
 }  // namespace ggufmill::huggingface

@@ -30,7 +30,8 @@ class TensorMapper {
     BOOST_OUTCOME_TRY(layers_, facts_.count(architecture_.layers, "the number of layers"));
     BOOST_OUTCOME_TRY(choose_rules());
     BOOST_OUTCOME_TRY(check_no_codes(
-        tensors, [&](const std::string& name) { return is_weight(name); }, where_));
+        tensors, [&](const std::string& name) { return has_rule_for(name); },
+        [&](const std::string& name) { return is_weight(name); }, where_));
     BOOST_OUTCOME_TRY(check_names(tensors));
     BOOST_OUTCOME_TRY(compute());
     for (const NamedTensor& tensor : tensors) {

@@ -29,6 +29,7 @@ class TwoLayers {
     CAPTURE(read ? "" : render(read.error()));
     REQUIRE(read);
     architecture = std::move(read).value();
+    architecture.file = "m";
     facts.emplace("folder", boost::json::parse(R"({"layers": 2})").as_object(), architecture.values);
   }
 
@@ -108,7 +109,9 @@ TEST_CASE("names that no rule matches are one error for each cause") {
                  "error: 5 of 5 names begin with 'actor.policy.', which architecture 'm' does not expect, such as "
                  "'actor.policy.model.layers.0.q.weight', 'actor.policy.model.layers.0.k.weight', "
                  "'actor.policy.model.layers.1.q.weight', ...\n"));
-  CHECK(includes(unknown, "names: [{match: '^actor\\.policy\\.', with: ''}]"));
+  CHECK(includes(unknown,
+                 "run `ggufmill architectures new folder --like m -o mine.yaml`, add `names: [{match: "
+                 "'^actor\\.policy\\.', with: ''}]"));
   CHECK(unknown.find("error:") == unknown.rfind("error:"));
 
   const std::string inside = model.fault({"model.layers.0.x.q.weight", "model.layers.1.x.q.weight", "head.weight"});

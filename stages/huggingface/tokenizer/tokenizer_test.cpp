@@ -658,7 +658,7 @@ TEST_CASE("of two chat templates that differ, a warning says which one is writte
   CHECK(warnings(folder).empty());
   folder.put("tokenizer_config.json", R"({"chat_template": null})");
   CHECK(has(warnings(folder), "has `chat_template: null`, so that no template is written; chat_template.jinja"));
-  folder.put("tokenizer_config.json", "{}").put("chat_template.json", R"({"chat_template": "one"})");
+  folder.put("tokenizer_config.json", R"({"x": 1})").put("chat_template.json", R"({"chat_template": "one"})");
   CHECK(has(warnings(folder), "chat_template.jinja is the chat template that is written; chat_template.json beside"));
   folder.put("chat_template.json", R"({"chat_template": "two"})");
   CHECK(warnings(folder).empty());
