@@ -82,7 +82,7 @@ std::string key_of(const Expression& expression, const std::function<std::string
     key += fmt::format("@{}<{}", fmt::join(expression.factors, ","), fmt::join(expression.order, ","));
   if (expression.map)
     key += fmt::format("@{}({:#x})", expression.map->name, std::bit_cast<std::uint32_t>(expression.parameter));
-  if (expression.operation == Operation::kScaleBlocks)
+  if (expression.operation == Operation::kScaleBlocks || expression.operation == Operation::kAddBlocks)
     key += fmt::format("@{}x{}", expression.block[0], expression.block[1]);
   for (const double scale : expression.scales) key += fmt::format("@{:x}", std::bit_cast<std::uint64_t>(scale));
   if (expression.repack) key += fmt::format("@{}", expression.repack->name);

@@ -74,6 +74,8 @@ enum class Operation : std::uint8_t {
   kRepack,       // blocks of one format built from the bytes of another, with unchanged values
   kConstant,     // values computed in the header plane
   kInterleave,   // the same rows in groups (interleaved.h), or such rows separated
+  kAddBlocks,    // F32: value + addend, with an addend per block of rows and columns
+  kLookup,       // F32: the entries of a table for each byte
 };
 std::string_view name_of(Operation operation);  // "reorder_rows"
 
@@ -113,7 +115,7 @@ struct Expression {
   std::uint64_t first = 0;               // kSlice
   std::vector<std::uint64_t> factors;    // kReorderRows: factors of the input's dimension 1, fastest first
   std::vector<std::uint32_t> order;      // kReorderRows: factors of the result; kTranspose: its dimensions
-  std::array<std::uint64_t, 2> block{};  // kScaleBlocks: columns and rows of a block
+  std::array<std::uint64_t, 2> block{};  // kScaleBlocks, kAddBlocks: columns and rows of a block
   const MapFunction* map = nullptr;      // kMap
   float parameter = 0;                   // kMap
   std::vector<double> scales;            // kLowRank: the factor of each product
@@ -165,6 +167,12 @@ Result<ExpressionRef> map(ExpressionRef input, const MapFunction& function, floa
 // `offsets`: as many as scales, or null for none.
 Result<ExpressionRef> scale_blocks(ExpressionRef input, ExpressionRef scales, std::uint64_t columns, std::uint64_t rows,
                                    ExpressionRef offsets = nullptr);
+// `addends`: as the scales above.
+Result<ExpressionRef> add_blocks(ExpressionRef input, ExpressionRef addends, std::uint64_t columns, std::uint64_t rows);
+// Makes F32 values of bytes (U8): `table` is one F32 row with the same number of values for each of the 256 bytes,
+// which follow each other in the result as many columns. At most kLookedUp values for each byte.
+inline constexpr std::uint64_t kLookedUp = 8;
+Result<ExpressionRef> lookup(ExpressionRef bytes, ExpressionRef table);
 // `columns`: I32, one row. The indices are read together with the rows; an index that is not a column of the input is
 // reported as an error then. Input rows have at most kGatheredColumns columns, since they are read in full for every
 // row of the result.

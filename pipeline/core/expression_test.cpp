@@ -131,6 +131,17 @@ TEST_CASE("functions and scales need F32, and scales must cover the values") {
         "scale_blocks: 300 x 130 in blocks of 128 x 128 need 3 x 2 scales, not 2 x 2");
   CHECK(shape(scale_blocks(leaf("F32", {300, 130}), leaf("F32", {3, 2}), 128, 128, leaf("F32", {3, 1}))) ==
         "scale_blocks: 300 x 130 in blocks of 128 x 128 need 3 x 2 offsets, not 3 x 1");
+  CHECK(shape(add_blocks(leaf("F32", {300, 130}), leaf("F32", {3, 2}), 128, 128)) == "300 x 130");
+  CHECK(shape(add_blocks(leaf("F32", {300, 130}), leaf("F32", {2, 2}), 128, 128)) ==
+        "add_blocks: 300 x 130 in blocks of 128 x 128 need 3 x 2 addends, not 2 x 2");
+}
+
+TEST_CASE("bytes are looked up in a table with the same number of values for each") {
+  CHECK(shape(lookup(leaf("U8", {32, 5}), leaf("F32", {256}))) == "32 x 5");
+  CHECK(shape(lookup(leaf("U8", {32, 5}), leaf("F32", {512}))) == "64 x 5");
+  CHECK(shape(lookup(leaf("I8", {32, 5}), leaf("F32", {512}))) == "lookup: the bytes are I8, not U8");
+  CHECK(shape(lookup(leaf("U8", {32, 5}), leaf("F32", {500}))) ==
+        "lookup: the table is 500 of F32, not one row of F32 for 256 bytes");
 }
 
 TEST_CASE("columns are gathered by the numbers in an I32 row") {

@@ -13,10 +13,11 @@ constexpr std::uint64_t kColumnsAtOnce = 4096;
 
 const TensorOperation& operation_of(Operation operation) {
   static const TensorOperation* const kOperations[] = {
-      &extent_operation(),  &stack_operation(),        &concat_operation(),    &slice_operation(),
-      &reshape_operation(), &reorder_rows_operation(), &transpose_operation(), &cast_operation(),
-      &map_operation(),     &scale_blocks_operation(), &gather_operation(),    &low_rank_operation(),
-      &repack_operation(),  &constant_operation(),     &interleave_operation()};
+      &extent_operation(),  &stack_operation(),        &concat_operation(),     &slice_operation(),
+      &reshape_operation(), &reorder_rows_operation(), &transpose_operation(),  &cast_operation(),
+      &map_operation(),     &scale_blocks_operation(), &gather_operation(),     &low_rank_operation(),
+      &repack_operation(),  &constant_operation(),     &interleave_operation(), &add_blocks_operation(),
+      &lookup_operation()};
   return *kOperations[static_cast<std::size_t>(operation)];
 }
 

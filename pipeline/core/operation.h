@@ -124,5 +124,7 @@ const TensorOperation& low_rank_operation();
 const TensorOperation& repack_operation();
 const TensorOperation& constant_operation();
 const TensorOperation& interleave_operation();
+const TensorOperation& add_blocks_operation();
+const TensorOperation& lookup_operation();
 
 }  // namespace ggufmill

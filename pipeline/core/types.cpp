@@ -63,6 +63,9 @@ constexpr TypeInfo kSource[] = {
     {kFirstSourceType + 6, "U64", TypeClass::kInteger, 1, 8, {{kWord64, 0, 1}}},
     {kFirstSourceType + 7, "U4", TypeClass::kInteger, 2, 1, {}},
     {kFirstSourceType + 8, "U2", TypeClass::kInteger, 4, 1, {}},
+    {kFirstSourceType + 9, "U3", TypeClass::kInteger, 8, 3, {}},
+    {kFirstSourceType + 10, "U5", TypeClass::kInteger, 8, 5, {}},
+    {kFirstSourceType + 11, "U6", TypeClass::kInteger, 4, 3, {}},
 };
 // clang-format on
 

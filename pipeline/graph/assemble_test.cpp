@@ -152,7 +152,12 @@ Bytes computed(const Expression& node, const World& world) {
       }
       results[i] = static_cast<float>(sum);
     }
-  } else if (node.operation == Operation::kScaleBlocks) {
+  } else if (node.operation == Operation::kLookup) {
+    const auto* table = reinterpret_cast<const float*>(inputs[1].data());
+    const std::uint64_t each = node.inputs[1]->shape.columns() / 256;
+    for (std::uint64_t i = 0; i < elements; ++i)
+      results[i] = table[std::to_integer<std::uint64_t>(inputs[0][i / each]) * each + i % each];
+  } else if (node.operation == Operation::kScaleBlocks || node.operation == Operation::kAddBlocks) {
     const auto* scales = reinterpret_cast<const float*>(inputs[1].data());
     const Expression& of_scales = *node.inputs[1];
     for (std::uint64_t i = 0; i < elements; ++i) {
@@ -160,7 +165,8 @@ Bytes computed(const Expression& node, const World& world) {
                      i / node.shape.dims[0] / node.shape.dims[1], 0};
       const std::uint64_t block = block_of(of_scales, {at[0] / node.block[0], at[1] / node.block[1], at[2], 0});
       const float offset = node.inputs.size() > 2 ? reinterpret_cast<const float*>(inputs[2].data())[block] : 0;
-      results[i] = (values[i] - offset) * scales[block];
+      results[i] =
+          node.operation == Operation::kAddBlocks ? values[i] + scales[block] : (values[i] - offset) * scales[block];
     }
   } else {
     std::vector<float> decoded(elements);
@@ -221,7 +227,7 @@ class RandomExpression {
 
  private:
   const TypeInfo& any_type() {
-    static constexpr const char* kTypes[] = {"F32", "F16", "BF16", "F64", "Q8_0", "Q4_0", "I8"};
+    static constexpr const char* kTypes[] = {"F32", "F16", "BF16", "F64", "Q8_0", "Q4_0", "I8", "U8"};
     return type_named(kTypes[world_.below(std::size(kTypes))]);
   }
   Shape any_shape() {
@@ -230,6 +236,13 @@ class RandomExpression {
     return shape;
   }
   ExpressionRef like(const Expression& node) { return world_.leaf(*node.type, node.shape); }
+
+  // Blocks of 7 columns and 2 rows.
+  static Shape of_blocks(Shape shape) {
+    shape.dims[0] = (shape.dims[0] + 6) / 7;
+    shape.dims[1] = (shape.dims[1] + 1) / 2;
+    return shape;
+  }
 
   std::vector<std::uint32_t> any_order(std::size_t count) {
     std::vector<std::uint32_t> order(count);
@@ -241,7 +254,11 @@ class RandomExpression {
   Result<ExpressionRef> grown(ExpressionRef node) {
     using namespace expressions;
     const Shape shape = node->shape;
-    switch (static_cast<Operation>(1 + world_.below(11))) {
+    constexpr int kLast = static_cast<int>(Operation::kLowRank);  // of those without a special condition
+    const auto choice = 1 + static_cast<int>(world_.below(kLast + 2));
+    switch (choice == kLast + 1   ? Operation::kAddBlocks
+            : choice == kLast + 2 ? Operation::kLookup
+                                  : static_cast<Operation>(choice)) {
       case Operation::kStack:
         return stack({node, like(*node), node});
       case Operation::kConcat:
@@ -280,10 +297,15 @@ class RandomExpression {
       }
       case Operation::kGather:
         return gather(node, world_.numbers(32 * (1 + world_.below(4)), shape.dims[0]));
+      case Operation::kAddBlocks: {
+        return add_blocks(node, world_.leaf(type_named("F32"), of_blocks(shape)), 7, 2);
+      }
+      case Operation::kLookup: {
+        const auto bytes = node->type->name == "U8" ? node : world_.leaf(type_named("U8"), shape);
+        return lookup(bytes, world_.leaf(type_named("F32"), {1, {256 * (1 + world_.below(3)), 1, 1, 1}}));
+      }
       default: {
-        Shape scales = shape;
-        scales.dims[0] = (shape.dims[0] + 6) / 7;
-        scales.dims[1] = (shape.dims[1] + 1) / 2;
+        const Shape scales = of_blocks(shape);
         return scale_blocks(node, world_.leaf(type_named("F32"), scales), 7, 2,
                             scales.rows() % 2 == 0 ? world_.leaf(type_named("F32"), scales) : nullptr);
       }

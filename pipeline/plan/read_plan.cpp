@@ -275,6 +275,11 @@ class Reader {
       return valid(
           scale_blocks(input, inputs.at(1), block.at(0), block.at(1), inputs.size() > 2 ? inputs[2] : nullptr));
     }
+    if (operation == name_of(Operation::kAddBlocks)) {
+      const auto block = numbers_of<std::uint64_t>(object, "block");
+      return valid(add_blocks(input, inputs.at(1), block.at(0), block.at(1)));
+    }
+    if (operation == name_of(Operation::kLookup)) return valid(lookup(input, inputs.at(1)));
     const auto function = [&] { return std::string_view(object.at("function").as_string()); };
     if (operation == name_of(Operation::kMap))
       if (const MapFunction* known = find_map_function(function()))

@@ -99,6 +99,7 @@ class Writer {
         object["parameter"] = node.parameter;
         break;
       case Operation::kScaleBlocks:
+      case Operation::kAddBlocks:
         object["block"] = json::value_from(node.block);
         break;
       case Operation::kLowRank:

@@ -45,6 +45,8 @@ Plan all_operations() {
       cast(values, type_named("BF16")).value(),
       map(values, *find_map_function("add"), 0.1f).value(),
       scale_blocks(values, leaf("F32", {2, 3}), 32, 4).value(),
+      add_blocks(values, leaf("F32", {2, 3}), 32, 4).value(),
+      lookup(leaf("U8", {32, 3}), leaf("F32", {512})).value(),
       low_rank(low_rank(values, leaf("BF16", {64, 2}), leaf("F32", {2, 12}), 0.1).value(), leaf("F32", {64, 3}),
                leaf("F32", {3, 12}), -1)
           .value(),

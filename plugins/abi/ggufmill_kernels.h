@@ -168,7 +168,8 @@ typedef struct ggufmill_module {
 
 /* First id of the decode-only types, which occur only in formats other than GGUF. The ids are consecutive, in this
  * order: F8_E4M3 (without infinities), F8_E5M2, BOOL, U8, U16, U32 and U64, with one element per block; U4, with two
- * elements per byte, and U2, with four, the first element in the low bits. */
+ * elements per byte, and U2, with four; U3, with eight elements in three bytes, U5, with eight in five, and U6, with
+ * four in three. The first element is in the low bits of the first byte. */
 #define GGUFMILL_FIRST_SOURCE_TYPE UINT32_C(0x8000)
 
 /* First id for types that a module defines itself. When the host loads the module, it adds the type, with the name, the

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 
 namespace ggufmill::reference {
 namespace {
@@ -60,16 +61,18 @@ constexpr std::array<float, 256> values_of_codes() {
 constexpr std::array<float, 256> kE4m3 = values_of_codes<3, false>();
 constexpr std::array<float, 256> kE5m2 = values_of_codes<2, true>();
 
-// Unpacks unsigned integers of kBits bits each, starting at the low bits of each byte.
+// Unpacks unsigned integers of kBits bits each from blocks of whole bytes, starting at the low bits of the first.
 template <unsigned kBits>
 int32_t unpack(const ggufmill_call* call) {
-  constexpr unsigned kInByte = 8 / kBits, kMask = (1u << kBits) - 1;
+  constexpr unsigned kBytes = kBits / std::gcd(kBits, 8u), kInBlock = 8 * kBytes / kBits, kMask = (1u << kBits) - 1;
   const auto* from = static_cast<const std::uint8_t*>(call->src);
   auto* into = static_cast<float*>(call->dst);
-  const std::uint64_t bytes = call->rows * call->cols / kInByte;
-  for (std::uint64_t i = 0; i < bytes; ++i)
-    for (unsigned part = 0; part < kInByte; ++part)
-      into[i * kInByte + part] = static_cast<float>(static_cast<unsigned>(from[i]) >> (part * kBits) & kMask);
+  const std::uint64_t blocks = call->rows * call->cols / kInBlock;
+  for (std::uint64_t block = 0; block < blocks; ++block, from += kBytes) {
+    std::uint64_t word = 0;
+    for (unsigned i = 0; i < kBytes; ++i) word |= std::uint64_t{from[i]} << (8 * i);
+    for (unsigned i = 0; i < kInBlock; ++i) *into++ = static_cast<float>(word >> (i * kBits) & kMask);
+  }
   return GGUFMILL_OK;
 }
 
@@ -77,6 +80,9 @@ int32_t unpack(const ggufmill_call* call) {
 
 int32_t decode_u4(const ggufmill_call* call) { return unpack<4>(call); }
 int32_t decode_u2(const ggufmill_call* call) { return unpack<2>(call); }
+int32_t decode_u3(const ggufmill_call* call) { return unpack<3>(call); }
+int32_t decode_u5(const ggufmill_call* call) { return unpack<5>(call); }
+int32_t decode_u6(const ggufmill_call* call) { return unpack<6>(call); }
 int32_t decode_i8(const ggufmill_call* call) { return round_all<std::int8_t>(call); }
 int32_t decode_i16(const ggufmill_call* call) { return round_all<std::int16_t>(call); }
 int32_t decode_i32(const ggufmill_call* call) { return round_all<std::int32_t>(call); }

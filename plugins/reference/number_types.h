@@ -1,7 +1,7 @@
 #pragma once
 // Integers, and decode-only types that occur only in sources other than GGUF. Integers decode to the nearest F32, and
 // values encode to the nearest integer, ties to even; a value outside the range of the integer type cannot be
-// represented. Integers smaller than a byte are packed starting at the low bits of the byte. Source of the 8-bit
+// represented. Integers smaller than a byte are packed starting at the low bits of the first byte. Source of the 8-bit
 // floats: OCP 8-bit Floating Point Specification (OFP8), revision 1.0.
 
 #include <array>
@@ -27,6 +27,9 @@ int32_t decode_u32(const ggufmill_call* call);
 int32_t decode_u64(const ggufmill_call* call);
 int32_t decode_u4(const ggufmill_call* call);
 int32_t decode_u2(const ggufmill_call* call);
+int32_t decode_u3(const ggufmill_call* call);
+int32_t decode_u5(const ggufmill_call* call);
+int32_t decode_u6(const ggufmill_call* call);
 
 inline constexpr std::array kNumberKernels = {
     plain_kernel(GGUFMILL_DECODE, 24, 1, 1, "I8", decode_i8),
@@ -46,6 +49,9 @@ inline constexpr std::array kNumberKernels = {
     plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 6, 1, 8, "U64", decode_u64),
     plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 7, 2, 1, "U4", decode_u4),
     plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 8, 4, 1, "U2", decode_u2),
+    plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 9, 8, 3, "U3", decode_u3),
+    plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 10, 8, 5, "U5", decode_u5),
+    plain_kernel(GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 11, 4, 3, "U6", decode_u6),
 };
 
 }  // namespace ggufmill::reference

@@ -13,6 +13,8 @@
 #include <string>
 #include <string_view>
 
+#include "pipeline/core/model.h"
+
 namespace ggufmill::gguf {
 
 inline constexpr std::string_view kMagic = "GGUF";
@@ -32,6 +34,9 @@ inline constexpr std::string_view kAlignmentKey = "general.alignment";       // 
 inline constexpr std::string_view kSplitNumberKey = "split.no";              // uint16, counting from 0
 inline constexpr std::string_view kSplitCountKey = "split.count";            // uint16
 inline constexpr std::string_view kSplitTensorsKey = "split.tensors.count";  // int32, total of all shards
+
+// Adds a warning to a model if llama.cpp does not read names of its tensors, unless it has this warning.
+void warn_of_long_names(Model& model);
 
 inline bool is_valid_alignment(std::uint64_t alignment) {
   return alignment != 0 && (alignment & (alignment - 1)) == 0 && alignment <= kLargestAlignment;

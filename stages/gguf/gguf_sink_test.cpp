@@ -134,6 +134,16 @@ TEST_CASE("every shard contains a non-default alignment") {
   CHECK(again.value().tensors[2].expression->extent.offset % 256 == 0);
 }
 
+TEST_CASE("names longer than llama.cpp reads give one warning") {
+  Model model;
+  for (const std::size_t length : {63, 64, 70}) model.tensors.push_back(bare_tensor(std::string(length, 'a'), {10, 1}));
+  const auto sink = make_gguf_sink({.path = "a.gguf"}).value();
+  const Model once = sink->adapt(model).value(), again = sink->adapt(once).value();
+  REQUIRE(again.warnings.size() == 1);
+  CHECK(
+      again.warnings[0].starts_with("2 tensor names are longer than the 63 bytes that llama.cpp reads; the first is "));
+}
+
 TEST_CASE("what cannot be written is refused") {
   const TempDir folder;
   GgufBuilder builder;

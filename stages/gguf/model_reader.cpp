@@ -65,7 +65,7 @@ class ModelReader {
                          fmt::format("{} is {}, but the {} files have {} tensors", kSplitTensorsKey, *split.tensors,
                                      split.count, model_.tensors.size()),
                          "check that the files belong to the same model");
-    warn_of_long_names();
+    warn_of_long_names(model_);
     return std::move(model_);
   }
 
@@ -128,17 +128,6 @@ class ModelReader {
                     fmt::format("tensor {} is also in an earlier file of the model", quoted_name(described.name)));
     error.detail = fmt::format("at byte {:#x}", described.described_at);
     return error;
-  }
-
-  void warn_of_long_names() {
-    std::size_t count = 0;
-    const std::string* first = nullptr;
-    for (const Tensor& tensor : model_.tensors)
-      if (tensor.name.size() > kMaxNameElsewhereLength && count++ == 0) first = &tensor.name;
-    if (first)
-      model_.warnings.push_back(
-          fmt::format("{} tensor name{} longer than the {} bytes that llama.cpp reads; the first is {}", count,
-                      count == 1 ? " is" : "s are", kMaxNameElsewhereLength, quoted_name(*first)));
   }
 
   const Types& types_;

@@ -170,13 +170,14 @@ class GgufSink : public Sink {
  public:
   explicit GgufSink(SinkOptions options) : options_(std::move(options)) {}
 
-  // Converts floats that GGUF does not support to F32, which can represent all their values.
+  // Converts floats that GGUF does not support to F32, which can represent all their values, and warns of long names.
   Result<Model> adapt(Model model) const override {
     for (Tensor& tensor : model.tensors) {
       if (!is_source_type(*tensor.type) || tensor.type->type_class != TypeClass::kFloat) continue;
       tensor.reason = fmt::format("GGUF does not support {}", tensor.type->name);
       tensor.type = &type_named("F32");
     }
+    warn_of_long_names(model);
     return model;
   }
 

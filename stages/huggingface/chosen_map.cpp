@@ -17,6 +17,7 @@
 #include "stages/huggingface/general.h"
 #include "stages/huggingface/map/metadata_rules.h"
 #include "stages/huggingface/map/model_type.h"
+#include "stages/huggingface/map/trainer_names.h"
 
 namespace ggufmill::huggingface {
 
@@ -295,6 +296,7 @@ Result<OpenedTensors> ChosenMap::open_tensors(CheckpointFiles& files) {
       add_tensors(std::move(more), (inside.empty() ? fs::path(name).stem() : inside).string() + "/", opened.further,
                   opened.files);
     }
+  BOOST_OUTCOME_TRY(opened.notes, remove_trainer_names(architecture, *facts, opened.own));
   std::vector<std::string> names;
   std::unordered_map<std::string, ExpressionRef> values;
   for (const auto* part : {&opened.own, &opened.further})

@@ -21,11 +21,12 @@
 
 namespace ggufmill::huggingface {
 
-// The tensors of a checkpoint under their own names.
+// The tensors of a checkpoint under their own names, without what trainers added.
 struct OpenedTensors {
   std::vector<NamedTensor> own;
   std::vector<NamedTensor> further;  // of the map's further weights, named FOLDER/NAME
   std::vector<SourceRef> files;
+  std::vector<std::string> notes;  // on what was removed from names
 };
 
 // Not movable: the facts refer to the values of the maps.

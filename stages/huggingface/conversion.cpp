@@ -81,6 +81,7 @@ class Conversion {
   Result<std::vector<NamedTensor>> open_tensors() {
     BOOST_OUTCOME_TRY(OpenedTensors opened, chosen_.open_tensors(files_));
     std::ranges::move(opened.files, std::back_inserter(result_.model.files));
+    for (std::string& note : opened.notes) warn(std::move(note));
     BOOST_OUTCOME_TRY(auto tensors, rename_tensors(chosen_.architecture, *chosen_.facts, std::move(opened.own)));
     BOOST_OUTCOME_TRY(auto further, rename_tensors(chosen_.architecture, *chosen_.facts, std::move(opened.further)));
     if (out_type_ == OutType::kAuto) out_type_ = guess_type(tensors);
@@ -102,7 +103,7 @@ class Conversion {
     if (chosen_.options.vocabulary_only) return ok();
     const Blocks blocks = chosen_.options.out_type == OutType::kAuto ? Blocks::kKeep : Blocks::kDecode;
     BOOST_OUTCOME_TRY(const DecodeOptions options,
-                      decode_options(chosen_.architecture, *chosen_.facts, tensors, blocks));
+                      decode_options(chosen_.architecture, *chosen_.facts, tensors, blocks, out_type_));
     BOOST_OUTCOME_TRY(DecodedCheckpoint decoded,
                       decode_checkpoint(chosen_.facts->folder(), chosen_.facts->config(), std::move(tensors), options));
     file_type_ = decoded.is_nvfp4 ? kFileTypeNvfp4 : decoded.is_mxfp4 || decoded.has_mxfp4 ? kFileTypeMxfp4 : 0;

@@ -5,6 +5,7 @@
 #include <boost/json/array.hpp>
 
 #include "stages/huggingface/checkpoint/json_values.h"
+#include "stages/huggingface/converted_tensors.h"
 #include "stages/huggingface/map/tensor_map.h"
 
 namespace ggufmill::huggingface {
@@ -49,8 +50,9 @@ Status add_sharded(const ShardRule& rule, const Facts& facts, const std::vector<
 }  // namespace
 
 Result<DecodeOptions> decode_options(const Architecture& architecture, const Facts& facts,
-                                     const std::vector<NamedTensor>& tensors, Blocks blocks) {
+                                     const std::vector<NamedTensor>& tensors, Blocks blocks, OutType out_type) {
   DecodeOptions options;
+  if (out_type != OutType::kAuto) options.target = &type_named(file_type_of(out_type).tensor_type);
   options.blocks = blocks;
   for (const ShardRule& rule : architecture.shards) {
     BOOST_OUTCOME_TRY(add_sharded(rule, facts, tensors, options.sharded));

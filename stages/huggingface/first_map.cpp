@@ -182,7 +182,8 @@ class FirstMap {
   }
 
   Result<std::vector<NamedTensor>> decode(const std::vector<NamedTensor>& tensors) const {
-    BOOST_OUTCOME_TRY(const DecodeOptions options, decode_options(map(), *chosen_.facts, tensors, Blocks::kKeep));
+    BOOST_OUTCOME_TRY(const DecodeOptions options,
+                      decode_options(map(), *chosen_.facts, tensors, Blocks::kKeep, OutType::kAuto));
     BOOST_OUTCOME_TRY(DecodedCheckpoint decoded,
                       decode_checkpoint(chosen_.facts->folder(), chosen_.facts->config(), tensors, options));
     return std::move(decoded.tensors);

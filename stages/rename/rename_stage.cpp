@@ -11,7 +11,6 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kMaxNameElsewhereLength = 63;  // bytes of a tensor name in llama.cpp
 constexpr std::size_t kMaxNameLength = 65535;        // bytes of a name in a GGUF file that this program can read
 
 // Returns the problem with `to` as a replacement for `match`, in one line; empty if it is valid. References to missing
@@ -43,7 +42,6 @@ class RenameStage : public Stage {
       BOOST_OUTCOME_TRY(apply_rule(rule, model));
     }
     BOOST_OUTCOME_TRY(check_names(model, before));
-    warn_of_long_names(model, before);
     return model;
   }
 
@@ -91,14 +89,6 @@ class RenameStage : public Stage {
       return fmt::format("has {} bytes, more than the limit of {}", name.size(), kMaxNameLength);
     if (!is_utf8(name)) return fmt::format("is not UTF-8: {}", quoted_name(name));  // the rule split a character
     return {};
-  }
-
-  static void warn_of_long_names(Model& model, const std::vector<std::string>& before) {
-    for (std::size_t i = 0; i < before.size(); ++i)
-      if (const std::string& name = model.tensors[i].name; name.size() > kMaxNameElsewhereLength && name != before[i])
-        model.warnings.push_back(fmt::format("tensor {} is renamed to {} ({} bytes), but llama.cpp reads at most {}",
-                                             quoted_name(before[i]), quoted_name(name), name.size(),
-                                             kMaxNameElsewhereLength));
   }
 
   RenameOptions options_;

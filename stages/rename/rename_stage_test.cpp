@@ -86,14 +86,6 @@ TEST_CASE("a pattern with runaway backtracking is an error") {
         std::string::npos);
 }
 
-TEST_CASE("names longer than llama.cpp reads give a warning") {
-  const std::string yaml = "[{match: '^a', to: '" + std::string(63, 'a') + "'}]";
-  const Model model = apply_stage(rename_stage(), yaml, model_of({"a", "ab", "c"})).value();
-  REQUIRE(model.warnings.size() == 1);
-  CHECK(model.warnings[0] ==
-        "tensor 'ab' is renamed to '" + std::string(63, 'a') + "b' (64 bytes), but llama.cpp reads at most 63");
-}
-
 TEST_CASE("rename needs both keys and at least one rule") {
   CHECK(refusal("[{match: a}]", {"a"}).code == ExitCode::kUsage);
   CHECK(refusal("[{match: '(', to: b}]", {"a"}).code == ExitCode::kUsage);

@@ -1,5 +1,8 @@
 #include "tests/support/expression_values.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -39,9 +42,31 @@ float element(const std::string& bytes, std::size_t i, std::string_view type) {
   if (type == "U8") return byte(i);
   if (type == "U2") return static_cast<float>(byte(i / 4) >> (i % 4 * 2) & 3);
   if (type == "U4") return static_cast<float>(byte(i / 2) >> (i % 2 * 4) & 15);
+  for (const std::size_t bits : {3, 5, 6})
+    if (type == fmt::format("U{}", bits)) {
+      unsigned code = 0;
+      for (std::size_t b = 0; b < bits; ++b)
+        code |= (static_cast<unsigned>(byte((i * bits + b) / 8)) >> ((i * bits + b) % 8) & 1) << b;
+      return static_cast<float>(code);
+    }
   if (type == "I32") return static_cast<float>(number_at<std::int32_t>(bytes, i));
   if (type == "I64") return static_cast<float>(number_at<std::int64_t>(bytes, i));
   throw std::runtime_error("no values of " + std::string(type));
+}
+
+// Rounds to the nearest number with this many mantissa bits, ties to even.
+float rounded(float value, int mantissa_bits, int least_exponent) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const int exponent = std::max(std::ilogb(value), least_exponent) - mantissa_bits;
+  return std::ldexp(std::nearbyint(std::ldexp(value, -exponent)), exponent);
+}
+
+std::vector<float> converted(std::vector<float> values, std::string_view type) {
+  for (float& value : values) {
+    if (type == "F16") value = rounded(value, 10, -14);
+    if (type == "BF16") value = rounded(value, 7, -126);
+  }
+  return values;
 }
 
 std::vector<float> read(const Expression& node) {
@@ -85,7 +110,8 @@ std::vector<float> expression_values(const Expression& node) {
   if (node.operation == Operation::kConstant) return node.values;
   std::vector<std::vector<float>> inputs;
   for (const ExpressionRef& input : node.inputs) inputs.push_back(expression_values(*input));
-  if (node.operation == Operation::kReshape || node.operation == Operation::kCast) return inputs[0];
+  if (node.operation == Operation::kReshape) return inputs[0];
+  if (node.operation == Operation::kCast) return converted(std::move(inputs[0]), node.type->name);
   std::vector<float> values;
   if (node.operation == Operation::kStack) {
     for (const std::vector<float>& input : inputs) values.insert(values.end(), input.begin(), input.end());
@@ -118,6 +144,16 @@ std::vector<float> expression_values(const Expression& node) {
         const std::uint64_t block =
             index_of(node.inputs[1]->shape, {at[0] / node.block[0], at[1] / node.block[1], at[2], at[3]});
         values.push_back((inputs[0][i] - (inputs.size() > 2 ? inputs[2][block] : 0)) * inputs[1][block]);
+        continue;
+      }
+      case Operation::kAddBlocks:
+        values.push_back(
+            inputs[0][i] +
+            inputs[1][index_of(node.inputs[1]->shape, {at[0] / node.block[0], at[1] / node.block[1], at[2], at[3]})]);
+        continue;
+      case Operation::kLookup: {
+        const std::size_t each = inputs[1].size() / 256;
+        values.push_back(inputs[1].at(static_cast<std::size_t>(inputs[0][i / each]) * each + i % each));
         continue;
       }
       case Operation::kLowRank: {

@@ -76,20 +76,43 @@ bool has_nvfp4(const QuantizedTensors& checkpoint) {
          });
 }
 
+// Returns the number of bits that a member of the configuration states, at any depth; 0 if none does.
+std::int64_t bits_in(const json::value& config) {
+  if (!config.is_object()) return 0;
+  for (const char* const name : {"bits", "nbits", "w_bit", "num_bits", "wbits", "weight_bits", "nbits_per_codebook"})
+    if (const json::value* const bits = json_member(config, name); bits && bits->is_int64()) return bits->get_int64();
+  for (const auto& [name, value] : config.get_object())
+    if (const std::int64_t bits = bits_in(value)) return bits;
+  return 0;
+}
+
+Error unknown_method(const QuantizedTensors& checkpoint) {
+  const std::int64_t bits = bits_in(checkpoint.config);
+  const auto codes = std::ranges::find_if(checkpoint.tensors, [](const NamedTensor& tensor) {
+    return tensor.values->shape.rank >= 2 && tensor.values->type->type_class == TypeClass::kInteger;
+  });
+  return checkpoint.fault(
+      fmt::format("unknown quantization method {}{}{}", quoted_name(checkpoint.method),
+                  bits != 0 ? fmt::format(" with {} bits", bits) : "",
+                  codes == checkpoint.tensors.end()
+                      ? ""
+                      : fmt::format("; tensor {} is {}", quoted_name(codes->name), codes->values->type->name)),
+      "supported are fp8, mxfp4, modelopt, compressed-tensors, gptq, awq, bitnet, mlx, and bitsandbytes; take the "
+      "checkpoint that was quantized, or write its weights with `model.dequantize()` of transformers or the tool that "
+      "quantized it");
+}
+
 // `groups`: of compressed-tensors.
 Status decode(QuantizedTensors& checkpoint, const CompressedGroups* groups) {
   const std::string& method = checkpoint.method;
-  if (method.empty()) return ok();
+  if (method.empty() || method == "bitsandbytes") return ok();
   if (method == "fp8") return decode_fp8(checkpoint);
   if (groups) return decode_compressed(checkpoint, *groups);
   if (method == "modelopt") return decode_modelopt(checkpoint);
   if (method == "gptq") return decode_gptq(checkpoint);
   if (method == "awq") return decode_awq(checkpoint);
   if (method == "bitnet") return decode_bitnet(checkpoint);
-  return checkpoint.fault(
-      fmt::format("unknown quantization method {}", quoted_name(method)),
-      "supported are fp8, mxfp4, modelopt, compressed-tensors, gptq, awq, and bitnet, and checkpoints that "
-      "are not quantized");
+  return unknown_method(checkpoint);
 }
 
 }  // namespace
@@ -111,6 +134,9 @@ Result<DecodedCheckpoint> decode_checkpoint(const fs::path& folder, const json::
   }
   const CompressedGroups* const groups = compressed ? &*compressed : nullptr;
   BOOST_OUTCOME_TRY(decode_e8m0(checkpoint));
+  BOOST_OUTCOME_TRY(decode_mlx(checkpoint, config, options));
+  BOOST_OUTCOME_TRY(split_mlx_experts(checkpoint));
+  BOOST_OUTCOME_TRY(decode_bitsandbytes(checkpoint));
   BOOST_OUTCOME_TRY(result.block_type, read_ggml_blocks(checkpoint, options.blocks));
   if (groups) {
     BOOST_OUTCOME_TRY(repack_compressed_mxfp4(checkpoint, *groups));

@@ -39,14 +39,16 @@ struct DecodeOptions {
   Blocks blocks = Blocks::kKeep;
   std::unordered_map<std::string, ShardedRows> sharded{};  // by the weight's name
   ModuleRenamer rename{};                                  // empty: modules have the same names in both
+  const TypeInfo* target = nullptr;  // that most weights will be converted to; null if it is not known
 };
 
 // Decodes the tensors as `quantization_config` of config.json (or hf_quant_config.json) specifies; returns them
 // unchanged if there is no such configuration. Supported are FP8 with scales per block, row or tensor;
 // compressed-tensors (FP8, int8, int4, NVFP4, MXFP4, each weight by its group); ModelOpt (FP8, NVFP4, GGML blocks);
-// GPTQ and AWQ of 2, 4 and 8 bits; BitNet; MXFP4. With or without such a configuration, also weights X.weight of FP8 in
-// blocks of 128 x 128 or of MXFP4 with scales X.scale of E8M0, as DeepSeek V4 has them, and with `store_dtype: mxfp4`
-// MXFP4 with scales X.weight_scale, as MiMo V2 has them beside FP8. Newly assembled tensors (GPTQ,
+// GPTQ and AWQ of 2, 4 and 8 bits; BitNet; MXFP4. With or without such a configuration, also the codes of MLX, whose
+// own key is `quantization`, and of bitsandbytes (nf4, fp4, int8); see mlx.cpp and bitsandbytes.cpp. Also weights
+// X.weight of FP8 in blocks of 128 x 128 or of MXFP4 with scales X.scale of E8M0, as DeepSeek V4 has them, and with
+// `store_dtype: mxfp4` MXFP4 with scales X.weight_scale, as MiMo V2 has them beside FP8. Newly assembled tensors (GPTQ,
 // AWQ, int4) come last. Reads scales of one number, but no weights. Exit code 4 for an unknown method, and for scales
 // that are missing or do not fit. Source of the layouts: conversion/base.py and deepseek.py of llama.cpp (MIT), and for
 // AWQ its own library, AutoAWQ (MIT); for GGML blocks docs/source/deployment/3_unified_hf.rst of NVIDIA's Model

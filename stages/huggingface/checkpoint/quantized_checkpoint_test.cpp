@@ -224,7 +224,8 @@ TEST_CASE("missing or mismatched scales") {
               .add("a.weight_scale_inv", "F32", {2, 2}, std::vector<float>{1, 10, 100, 1000})
               .fault()
               .starts_with("tensor 'a.weight': "));
-  CHECK(Weights(R"({"quant_method": "bitsandbytes"})").fault() == "unknown quantization method 'bitsandbytes'");
+  CHECK(Weights(R"({"quant_method": "aqlm", "nbits_per_codebook": 16})").fault() ==
+        "unknown quantization method 'aqlm' with 16 bits");
   CHECK(Weights(R"({"quant_method": "compressed-tensors", "format": "x", "config_groups": {}})").fault() ==
         "config_groups is not an object with a group for each kind of weight");
   CHECK(Weights(R"({"quant_method": "gptq", "bits": 3})").fault() == "'bits' in the quantization config is 3");

@@ -95,6 +95,12 @@ Status repack_mxfp4(QuantizedTensors& checkpoint, NamedTensor& weight, std::size
 // `groups`: of compressed-tensors, whose tensors have names of their own; null otherwise.
 Status repack_nvfp4(QuantizedTensors& checkpoint, const CompressedGroups* groups);
 
+// Codes of MLX, and of bitsandbytes. `config`: config.json.
+Status decode_mlx(QuantizedTensors& checkpoint, const boost::json::object& config, const DecodeOptions& options);
+// Divides the experts of MLX, quantized or not, as transformers does. They come after the other tensors.
+Status split_mlx_experts(QuantizedTensors& checkpoint);
+Status decode_bitsandbytes(QuantizedTensors& checkpoint);
+
 // Packed ternary weights.
 Status decode_bitnet(QuantizedTensors& checkpoint);
 

@@ -130,11 +130,16 @@ Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture
   return result;
 }
 
-Result<ModuleRenamer> module_renamer(const Architecture& architecture, const Facts& facts) {
+Result<ModuleRenamer> name_renamer(const Architecture& architecture, const Facts& facts) {
   BOOST_OUTCOME_TRY(Renamer made, Renamer::make(architecture.names, facts));
-  return [renamer = std::move(made)](const std::string& module) -> Result<std::optional<std::string>> {
+  return [renamer = std::move(made)](const std::string& name) { return renamer.rename(name); };
+}
+
+Result<ModuleRenamer> module_renamer(const Architecture& architecture, const Facts& facts) {
+  BOOST_OUTCOME_TRY(ModuleRenamer rename, name_renamer(architecture, facts));
+  return [rename = std::move(rename)](const std::string& module) -> Result<std::optional<std::string>> {
     constexpr std::string_view kEnding = ".weight";  // rules may depend on it
-    BOOST_OUTCOME_TRY(auto name, renamer.rename(module + std::string(kEnding)));
+    BOOST_OUTCOME_TRY(auto name, rename(module + std::string(kEnding)));
     if (name && name->ends_with(kEnding)) name->resize(name->size() - kEnding.size());
     return name;
   };

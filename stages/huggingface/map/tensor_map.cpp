@@ -10,7 +10,10 @@
 #include <unordered_set>
 
 #include "pipeline/core/text.h"
+#include "stages/huggingface/map/coded_tensors.h"
+#include "stages/huggingface/map/tensor_operations.h"
 #include "stages/huggingface/map/tensor_steps.h"
+#include "stages/huggingface/map/trainer_names.h"
 
 namespace ggufmill::huggingface {
 namespace {
@@ -26,6 +29,10 @@ class TensorMapper {
     tensors_ = tensors.size();
     BOOST_OUTCOME_TRY(layers_, facts_.count(architecture_.layers, "the number of layers"));
     BOOST_OUTCOME_TRY(choose_rules());
+    BOOST_OUTCOME_TRY(check_no_codes(
+        tensors, [&](const std::string& name) { return has_rule_for(name); },
+        [&](const std::string& name) { return is_weight(name); }, where_));
+    BOOST_OUTCOME_TRY(check_names(tensors));
     BOOST_OUTCOME_TRY(compute());
     for (const NamedTensor& tensor : tensors) {
       if (faults_.errors().size() == kMaxFaults) break;
@@ -137,6 +144,46 @@ class TensorMapper {
     return no_rule(tensor);
   }
 
+  // Names that no rule matches usually have one cause, and then other errors have it, too. A single one is reported
+  // with its shape, beside other errors.
+  Status check_names(const std::vector<NamedTensor>& tensors) {
+    const auto has_rule = [&](const std::string& name) { return has_rule_for(name); };
+    std::vector<const NamedTensor*> unknown;
+    for (const NamedTensor& tensor : tensors)
+      if (!has_rule(tensor.name)) unknown.push_back(&tensor);
+    if (unknown.size() < 2) return ok();
+    for (Error& error : unknown_name_errors(architecture_, where_, tensors, unknown, has_rule))
+      faults_.add(std::move(error));
+    return faults_.together();
+  }
+
+  bool has_rule_for(const std::string& name) const {
+    const auto matches = [&](const NamePattern& pattern) { return pattern.match(name).has_value(); };
+    return std::ranges::any_of(rules_, [&](const ActiveRule& active) {
+      return std::ranges::any_of(active.rule->from, matches) ||
+             std::ranges::any_of(active.outputs, [&](const TensorOutput* output) {
+               return std::ranges::any_of(output->parts, matches);
+             });
+    });
+  }
+
+  // Whether a rule makes numbers of the tensor, rather than blocks, a table of integers, or nothing.
+  bool is_weight(const std::string& name) const {
+    const auto matches = [&](const NamePattern& pattern) { return pattern.match(name).has_value(); };
+    return std::ranges::any_of(rules_, [&](const ActiveRule& active) {
+      const bool is_from = std::ranges::any_of(active.rule->from, matches);
+      return std::ranges::any_of(active.outputs, [&](const TensorOutput* output) {
+        return makes_numbers(*output) && (is_from || std::ranges::any_of(output->parts, matches));
+      });
+    });
+  }
+
+  static bool makes_numbers(const TensorOutput& output) {
+    return output.gather != Gather::kRepack && std::ranges::none_of(output.steps, [](const TensorStep& step) {
+             return step.operation && step.operation->name == "int32";
+           });
+  }
+
   bool is_layer(const NamePattern::Match& match) const {
     return !match.numbers.layer || *match.numbers.layer < layers_;
   }
@@ -145,14 +192,7 @@ class TensorMapper {
     Error error{ExitCode::kBadInput, where_,
                 fmt::format("no rule in architecture '{}' matches it ({} of {})", architecture_.file,
                             tensor.values->type->name, describe(tensor.values->shape)),
-                "",
-                names_file(architecture_.file)
-                    ? fmt::format("add a rule for it to `tensors:` in {}, or drop it with `names: [{{drop: ...}}]`",
-                                  architecture_.file)
-                    : fmt::format("run `ggufmill architectures new {} --like {} -o mine.yaml`, write a rule for it "
-                                  "there or drop it with `names: [{{drop: ...}}]`, and use the file with "
-                                  "--architectures mine.yaml",
-                                  where_, architecture_.file)};
+                "", help_for_unknown(architecture_, where_)};
     for (const ActiveRule& active : rules_)
       for (const NamePattern& from : active.rule->from)
         if (const auto match = from.match(tensor.name))

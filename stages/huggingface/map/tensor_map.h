@@ -28,6 +28,10 @@ struct MappedTensor {
 Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture, const Facts& facts,
                                                 std::vector<NamedTensor> tensors);
 
+// Returns the function that renames tensors to the names that the map's rules see. It refers to `architecture`. Exit
+// code 4 for values of config.json that do not fit the rules.
+Result<ModuleRenamer> name_renamer(GGUFMILL_OUTLIVES_RESULT const Architecture& architecture, const Facts& facts);
+
 // Returns the function that renames modules to the names that the map's rules see. It refers to `architecture`. Exit
 // code 4 for values of config.json that do not fit the rules.
 Result<ModuleRenamer> module_renamer(GGUFMILL_OUTLIVES_RESULT const Architecture& architecture, const Facts& facts);

@@ -281,7 +281,9 @@ TEST_CASE("all mismatches with the map are reported together") {
             .starts_with("folder/config.json: error: tensor 'a': 'n' is missing\n"));
   std::vector<std::string> many;
   for (int i = 0; i < 1000; ++i) many.push_back("x" + std::to_string(i));
-  CHECK(Case(layer, R"({"layers": 1})", many).map().error().also.size() == 19);
+  const Error one = Case(layer, R"({"layers": 1})", many).map().error();
+  CHECK(one.also.empty());
+  CHECK(one.what == "no rule in architecture 'a.yaml' matches 1000 of 1000 tensors: 'x0', 'x1', 'x2', ...");
 }
 
 TEST_CASE("names change before the rules apply") {

@@ -233,13 +233,30 @@ void SpecialTokens::read_template_step(const json::value& step, json::value& con
   if (add && has_config && !given(sep)) put("sep_token", eos);
 }
 
+// Returns the text without white space at its ends.
+static std::string_view without_space(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  return first == text.npos ? std::string_view() : text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+// Returns the only template, or the one named `default`; empty if there is none.
+static std::string_view default_template(const json::value& templates) {
+  if (const json::array* const list = templates.if_array())
+    for (const json::value& item : *list)
+      if (json_string(item, "name") == "default") return json_string(item, "template").value_or("");
+  return json_text(templates).value_or("");
+}
+
 Status SpecialTokens::read_chat_templates(const TokenizerFiles& files, const json::value& config) {
   json::value found;
-  std::string where = files.folder / "tokenizer_config.json";
+  const std::string in_config = files.folder / "tokenizer_config.json", jinja = files.folder / "chat_template.jinja",
+                    in_json = files.folder / "chat_template.json";
+  std::string where = in_config;
   if (const json::value* own = json_member(config, "chat_template")) {
     found = *own;
-  } else if (is_file(files.folder / "chat_template.jinja")) {
-    where = files.folder / "chat_template.jinja";
+  } else if (is_file(jinja)) {
+    where = jinja;
     BOOST_OUTCOME_TRY(const std::string text, read_text_file(where, kMaxChatTemplate));
     std::vector<fs::path> further;
     const std::string others = files.folder / "additional_chat_templates";
@@ -259,10 +276,30 @@ Status SpecialTokens::read_chat_templates(const TokenizerFiles& files, const jso
         list.push_back(json::object{{"name", path.stem().string()}, {"template", one}});
       }
     }
-  } else if (is_file(files.folder / "chat_template.json")) {
-    where = files.folder / "chat_template.json";
+  } else if (is_file(in_json)) {
+    where = in_json;
     BOOST_OUTCOME_TRY(const json::value document, read_checkpoint_json(where));
     found = member_or_null(document, "chat_template");
+  }
+
+  if (where == in_config && is_file(jinja)) {
+    BOOST_OUTCOME_TRY(const std::string other, read_text_file(jinja, kMaxChatTemplate));
+    if (without_space(default_template(found)) != without_space(other))
+      warnings_->push_back(fmt::format(
+          "{} {}; chat_template.jinja beside it, which transformers prefers, is another template and is not "
+          "used; remove `chat_template` from tokenizer_config.json to use it",
+          in_config,
+          found.is_null() ? "has `chat_template: null`, so that no template is written"
+                          : "has the chat template that is written"));
+  }
+  if (where == jinja && is_file(in_json)) {
+    const auto other = read_checkpoint_json(in_json);
+    if (other && without_space(json_string(other.value(), "chat_template").value_or("")) !=
+                     without_space(default_template(found)))
+      warnings_->push_back(
+          fmt::format("{} is the chat template that is written; chat_template.json beside it is another "
+                      "one and is not used",
+                      jinja));
   }
 
   if (const auto text = json_text(found)) {

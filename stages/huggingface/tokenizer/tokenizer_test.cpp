@@ -667,6 +667,30 @@ TEST_CASE("chat templates: in the configuration, in files, with names") {
   CHECK(special(folder).empty());
 }
 
+TEST_CASE("of two chat templates that differ, a warning says which one is written") {
+  const auto warnings = [](const Folder& folder) {
+    TokenizerMetadata out;
+    REQUIRE(SpecialTokens::find(TokenizerFiles::read(folder.path()).value(), {}, std::nullopt, out.warnings));
+    return out.warnings.empty() ? std::string() : out.warnings.at(0);
+  };
+  Folder folder;
+  folder.put("tokenizer_config.json", R"({"chat_template": "one"})");
+  CHECK(warnings(folder).empty());
+  folder.put("chat_template.jinja", "one\n");
+  CHECK(warnings(folder).empty());
+  folder.put("chat_template.jinja", "two");
+  CHECK(
+      has(warnings(folder), "tokenizer_config.json has the chat template that is written; chat_template.jinja beside"));
+  folder.put("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "two"}]})");
+  CHECK(warnings(folder).empty());
+  folder.put("tokenizer_config.json", R"({"chat_template": null})");
+  CHECK(has(warnings(folder), "has `chat_template: null`, so that no template is written; chat_template.jinja"));
+  folder.put("tokenizer_config.json", R"({"x": 1})").put("chat_template.json", R"({"chat_template": "one"})");
+  CHECK(has(warnings(folder), "chat_template.jinja is the chat template that is written; chat_template.json beside"));
+  folder.put("chat_template.json", R"({"chat_template": "two"})");
+  CHECK(warnings(folder).empty());
+}
+
 // ---- bad input ----
 
 TEST_CASE("files that are too large, too deep, not UTF-8, or truncated: one error each") {
