@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <set>
@@ -351,22 +352,50 @@ class Finder {
   }
 
   void check_layers(const Line& line, std::uint64_t begin, std::uint64_t end) {
-    std::vector<std::uint64_t> without;
-    bool with = false;
+    std::vector<std::uint64_t> with, without;
+    const std::size_t first_wrong = holes_.misshapen.size();
     for (std::uint64_t layer = begin; layer < end; ++layer) {
       const auto present = check(line, layer);
-      with = with || present.value_or(false);
-      if (present == false) without.push_back(layer);
+      if (present) (*present ? with : without).push_back(layer);
     }
-    // A bias is used in all layers or in none; other optional tensors can belong to some layers.
-    if (!with || !line.tensor.ends_with(".bias")) return;
+    compare_shapes(line, with, first_wrong);
+    // A bias is used in all layers or in none; other optional tensors can belong to few layers.
+    const bool is_bias = line.tensor.ends_with(".bias"), is_norm = line.tensor.find("norm") != line.tensor.npos;
+    if (line.presence == "required" || with.empty() || !(is_bias || (is_norm && with.size() >= without.size()))) return;
     const std::string weight = std::string(line.tensor.substr(0, line.tensor.size() - 4)) + "weight";
-    for (const std::uint64_t layer : without)
-      if (numbers_.find(weight, layer)) add(holes_.doubtful, line.tensor, layer);
+    for (const std::uint64_t layer : without) {
+      if (is_bias && !numbers_.find(weight, layer)) continue;
+      const bool is_certain = !is_bias || has_biases(layer);
+      std::erase(holes_.doubtful, numbers_.full_name(line.tensor, layer).value_or(""));
+      add(is_certain ? holes_.missing : holes_.doubtful, line.tensor, layer);
+    }
+  }
+
+  bool has_biases(std::uint64_t layer) {
+    const std::string prefix = fmt::format("blk.{}.", layer);
+    return std::ranges::any_of(model_.tensors, [&](const Tensor& each) {
+      return each.name.starts_with(prefix) && each.name.ends_with(".bias");
+    });
+  }
+
+  // A shape that most layers do not have is wrong, whatever the metadata says.
+  void compare_shapes(const Line& line, const std::vector<std::uint64_t>& layers, std::size_t first_wrong) {
+    if (holes_.misshapen.size() == first_wrong) return;
+    std::map<std::array<std::uint64_t, 4>, std::size_t> counts;
+    for (const std::uint64_t layer : layers) ++counts[numbers_.find(line.tensor, layer)->shape().dims];
+    for (std::size_t i = first_wrong; i < holes_.misshapen.size(); ++i) {
+      WrongShape& each = holes_.misshapen[i];
+      const bool is_even = std::ranges::all_of(holes_.misshapen, [&](const WrongShape& other) {
+        return other.numbers != each.numbers || other.expected == each.expected;
+      });
+      if (is_even && 2 * counts[each.shape.dims] <= layers.size()) each.is_certain = true;
+    }
   }
 
   void check_shape(const Tensor& tensor, std::string_view expected, std::uint64_t layer) {
     if (expected == "?") return;
+    const bool is_odd = expected.starts_with('~');
+    if (is_odd) expected.remove_prefix(2);
     const Shape shape = without_trailing_ones(tensor.shape());
     if (std::ranges::any_of(holes_.misshapen, [&](const WrongShape& each) { return each.name == tensor.name; })) return;
     std::vector<Number> sizes;
@@ -383,7 +412,10 @@ class Finder {
     const bool is_total = terms.size() == 1 && expected.find(" * ") != std::string_view::npos && shape.rank > 1;
     if (is_total) {
       if (!sizes[0] || static_cast<std::uint64_t>(*sizes[0]) == shape.elements()) return;
-      return wrong(tensor, fmt::format("a total of {}", *sizes[0]), terms);
+      wrong(tensor, fmt::format("a total of {}", *sizes[0]), terms);
+      holes_.misshapen.back().is_odd = is_odd;
+      holes_.misshapen.back().is_certain = shape.elements() == 0;
+      return;
     }
     bool fits = sizes.size() <= 4;
     std::vector<std::string> texts;
@@ -395,12 +427,20 @@ class Finder {
       if (d < sizes.size()) texts.push_back(size ? std::to_string(*size) : "?");
     }
     while (texts.size() > 1 && texts.back() == "1") texts.pop_back();
-    if (!fits) wrong(tensor, fmt::format("{}", fmt::join(texts, " x ")), terms);
+    if (fits) return;
+    wrong(tensor, fmt::format("{}", fmt::join(texts, " x ")), terms);
+    holes_.misshapen.back().is_odd = is_odd;
+    std::array<std::uint64_t, 4> own = shape.dims, wanted{1, 1, 1, 1};
+    for (std::size_t d = 0; d < std::min<std::size_t>(sizes.size(), 4); ++d)
+      wanted[d] = static_cast<std::uint64_t>(sizes[d].value_or(0));
+    std::ranges::sort(own);
+    std::ranges::sort(wanted);
+    holes_.misshapen.back().is_certain = shape.elements() == 0 || (shape.rank > 1 && own == wanted);
   }
 
   void wrong(const Tensor& tensor, std::string expected, const std::vector<std::string_view>& terms) {
     holes_.misshapen.push_back(
-        {tensor.name, tensor.shape(), std::move(expected), fmt::format("{}", fmt::join(terms, " x "))});
+        {tensor.name, false, false, tensor.shape(), std::move(expected), fmt::format("{}", fmt::join(terms, " x "))});
   }
 
   // Without a line for the layers: a layer whose kinds of tensors are all in most other layers, but that lacks one of
@@ -415,7 +455,11 @@ class Finder {
       std::uint64_t layer = 0;
       const auto [stop, error] = std::from_chars(tensor.name.data() + at + 4, tensor.name.data() + dot, layer);
       if (error != std::errc() || stop != tensor.name.data() + dot) continue;
-      stacks[tensor.name.substr(0, at + 4)][layer].insert(tensor.name.substr(dot));
+      // Other vectors, such as sinks, can belong to some layers.
+      const std::string ending = tensor.name.substr(dot);
+      if (tensor.shape().rank > 1 || ending.ends_with(".bias") || ending.find("norm") != ending.npos ||
+          ending.find(".ln") != ending.npos)
+        stacks[tensor.name.substr(0, at + 4)][layer].insert(ending);
     }
     for (const auto& [prefix, layers] : stacks) {
       std::map<std::set<std::string>, std::size_t> kinds;
@@ -488,7 +532,8 @@ std::string describe_missing(const std::vector<MissingTensor>& missing, std::uin
 }
 
 std::string describe(const WrongShape& wrong) {
-  return fmt::format("has the shape {}, but {} is expected", describe(wrong.shape), wrong.expected);
+  return fmt::format("{} {}, but {} is expected", wrong.shape.elements() == 0 ? "is empty:" : "has the shape",
+                     describe(wrong.shape), wrong.expected);
 }
 
 }  // namespace ggufmill

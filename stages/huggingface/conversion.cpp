@@ -265,7 +265,7 @@ class Conversion {
     const ModelHoles holes = find_holes(result_.model);
     Diagnostics faults;
     BOOST_OUTCOME_TRY(add_missing(holes, faults));
-    add_wrong_shapes(holes, faults);
+    BOOST_OUTCOME_TRY(add_wrong_shapes(holes, faults));
     if (faults.empty()) return warn_of_head();
     if (!chosen_.options.allow_missing) return faults.together();
     for (const Error& each : faults.errors()) warn(each.what);
@@ -294,11 +294,14 @@ class Conversion {
         holes.layers ? fmt::format("{} says {}", chosen_.architecture.config, counted(*holes.layers, "layer")) : "";
     const auto described = [&](const std::vector<MissingPart>& all) {
       std::vector<MissingTensor> missing;
-      for (const MissingPart& part : all) missing.push_back({part.name, part.layer});
+      for (const MissingPart& part : all) {
+        const auto layer = part.makes.empty() ? std::nullopt : layer_of(part.makes.front());
+        missing.push_back({part.name, layer});
+      }
       return describe_missing(missing, present_.size(), {layers.begin(), layers.end()}, says);
     };
     if (!uncertain.empty())
-      warn(fmt::format("{}; llama.cpp uses the model without {}", described(uncertain),
+      warn(fmt::format("{}; the model is written without {}", described(uncertain),
                        uncertain.size() == 1 ? "it" : "them"));
     if (parts.empty()) return ok();
     Error error = input_error(
@@ -352,20 +355,67 @@ class Conversion {
     return ok();
   }
 
-  void add_wrong_shapes(const ModelHoles& holes, Diagnostics& faults) {
-    if (holes.misshapen.empty()) return;
-    const WrongShape& first = holes.misshapen[0];
-    const auto source = sources_.find(first.name);
-    const std::string name = source == sources_.end() || source->second.empty() ? first.name : source->second;
-    std::string what = fmt::format("tensor {} {}", quoted_name(name), describe(first));
-    if (const std::size_t others = holes.misshapen.size() - 1)
-      what += fmt::format("; {} more {} wrong", counted(others, "shape"), others == 1 ? "is" : "are");
-    Error error =
-        input_error(chosen_.options.folder, std::move(what),
-                    fmt::format("check that {}, the tokenizer, and the weights are of the same model",
-                                chosen_.architecture.config));
-    error.detail = fmt::format("llama.cpp loads {} as {}", first.name, first.numbers);
+  // Shapes that only the metadata contradicts are reported, but no errors, if config.json does not state the sizes: the
+  // defaults of its class may not be those of the model.
+  Status add_wrong_shapes(const ModelHoles& holes, Diagnostics& faults) {
+    BOOST_OUTCOME_TRY(const bool vocabulary_is_stated, vocabulary_size_is_stated());
+    const bool sizes_are_stated = states_sizes();
+    std::vector<const WrongShape*> wrong, doubtful;
+    for (const WrongShape& each : holes.misshapen) {
+      const bool of_vocabulary = each.numbers.ends_with(" x n_vocab");
+      const bool is_stated = of_vocabulary ? vocabulary_is_stated && !is_configured(each) : sizes_are_stated;
+      (each.is_certain || (is_stated && !each.is_odd) ? wrong : doubtful).push_back(&each);
+    }
+    const auto described = [&](const std::vector<const WrongShape*>& all) {
+      const auto source = sources_.find(all[0]->name);
+      const std::string name = source == sources_.end() || source->second.empty() ? all[0]->name : source->second;
+      std::string what = fmt::format("tensor {} {}", quoted_name(name), describe(*all[0]));
+      if (const std::size_t others = all.size() - 1)
+        what += fmt::format("; {} more {} wrong", counted(others, "shape"), others == 1 ? "is" : "are");
+      return what;
+    };
+    if (!doubtful.empty()) warn(described(doubtful) + "; llama.cpp may not load the model");
+    if (wrong.empty()) return ok();
+    Error error = input_error(chosen_.options.folder, described(wrong),
+                              fmt::format("check that {}, the tokenizer, and the weights are of the same model",
+                                          chosen_.architecture.config));
+    error.detail = fmt::format("llama.cpp loads {} as {}", wrong[0]->name, wrong[0]->numbers);
     faults.add(std::move(error));
+    return ok();
+  }
+
+  // Returns true if the tensor has as many rows as config.json states tokens, and the tokenizer has fewer.
+  bool is_configured(const WrongShape& each) const {
+    const auto& rule = chosen_.architecture.tokenizer.vocabulary_size;
+    const auto size = rule ? chosen_.facts->evaluate(*rule) : Result<json::value>(json::value());
+    const auto number = size ? whole_number(size.value()) : std::nullopt;
+    return number && static_cast<std::uint64_t>(*number) == each.shape.rows() && tokenizer_.tokens < each.shape.rows();
+  }
+
+  // Returns false if the file does not state a size for which the class has a default.
+  bool states_sizes() const {
+    const auto states = [](const json::object& config, std::string_view key) {
+      if (config.if_contains(key)) return true;
+      return std::ranges::any_of(config, [&](const auto& member) {
+        return member.value().is_object() && member.value().get_object().contains(key);
+      });
+    };
+    const json::object& used = chosen_.facts->config();
+    const auto number = [&](std::string_view key) {
+      const json::value* const value = used.if_contains(key);
+      return value ? whole_number(*value) : std::nullopt;
+    };
+    const auto heads = number("num_attention_heads");
+    for (const std::string_view key : {"hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
+                                       "head_dim", "num_experts", "moe_intermediate_size"}) {
+      const auto value = number(key);
+      if (!value || states(chosen_.stored_config, key)) continue;
+      const auto hidden = number("hidden_size");
+      const bool is_computed = (key == "num_key_value_heads" && value == heads) ||
+                               (key == "head_dim" && hidden && heads && *heads > 0 && *value == *hidden / *heads);
+      if (!is_computed) return false;
+    }
+    return true;
   }
 
   // JSON escapes can contain half of a surrogate pair, which has no UTF-8 encoding. RWKV tokens may be arbitrary
