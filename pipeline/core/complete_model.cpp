@@ -316,17 +316,18 @@ class Finder {
       const std::size_t dots = line.layers.find("..");
       const Number begin = numbers_.value(line.layers.substr(0, dots), 0),
                    end = numbers_.value(line.layers.substr(dots + 2), 0);
-      // Most of a larger number would be holes.
-      if (!begin || !end || *begin < 0 || *end > most_layers()) continue;
+      if (!begin || !end || *begin < 0 || *begin > kMostLayers) continue;
       has_layers = true;
-      check_layers(line, static_cast<std::uint64_t>(*begin), static_cast<std::uint64_t>(std::max(*begin, *end)));
+      check_layers(line, static_cast<std::uint64_t>(*begin),
+                   static_cast<std::uint64_t>(std::clamp(*end, *begin, kMostLayers)));
     }
     if (!has_layers) compare_layers();
     return std::move(holes_);
   }
 
  private:
-  std::int64_t most_layers() const { return 1024 + 8 * static_cast<std::int64_t>(model_.tensors.size()); }
+  // llama.cpp loads at most 512; enough to say that most of them are missing.
+  static constexpr std::int64_t kMostLayers = 2048;
 
   // Returns true if the line applies to the layer and the model has its tensor; nullopt: it does not apply.
   std::optional<bool> check(const Line& line, std::uint64_t layer) {
@@ -348,7 +349,7 @@ class Finder {
 
   void add(std::vector<std::string>& into, std::string_view tensor, std::uint64_t layer) {
     std::string name = numbers_.full_name(tensor, layer).value_or("");
-    if (!name.empty() && std::ranges::find(into, name) == into.end()) into.push_back(std::move(name));
+    if (!name.empty() && added_.emplace(&into, name).second) into.push_back(std::move(name));
   }
 
   void check_layers(const Line& line, std::uint64_t begin, std::uint64_t end) {
@@ -361,7 +362,7 @@ class Finder {
     compare_shapes(line, with, first_wrong);
     // A bias is used in all layers or in none; other optional tensors can belong to few layers.
     const bool is_bias = line.tensor.ends_with(".bias"), is_norm = line.tensor.find("norm") != line.tensor.npos;
-    if (line.presence == "required" || with.empty() || !(is_bias || (is_norm && with.size() >= without.size()))) return;
+    if ((line.presence != "optional" && line.presence != "expected") || with.empty() || !(is_bias || (is_norm && with.size() >= without.size()))) return;
     const std::string weight = std::string(line.tensor.substr(0, line.tensor.size() - 4)) + "weight";
     for (const std::uint64_t layer : without) {
       if (is_bias && !numbers_.find(weight, layer)) continue;
@@ -478,6 +479,7 @@ class Finder {
   Expected expected_;
   Numbers numbers_;
   ModelHoles holes_;
+  std::set<std::pair<const void*, std::string>> added_;
 };
 
 // "3", "3 and 5", "28 to 31".

@@ -40,7 +40,13 @@ class NewModel {
   std::vector<CheckpointTensor> tensors{ones("model.embed_tokens.weight", {4, 5}), ones("model.norm.weight", {4}),
                                         ones("model.layers.0.input_layernorm.weight", {4}),
                                         ones("model.layers.0.post_attention_layernorm.weight", {4}),
-                                        ones("model.layers.0.self_attn.q_proj.weight", {4, 4})};
+                                        ones("model.layers.0.self_attn.q_proj.weight", {4, 4}),
+                                        ones("model.layers.0.self_attn.k_proj.weight", {4, 4}),
+                                        ones("model.layers.0.self_attn.v_proj.weight", {4, 4}),
+                                        ones("model.layers.0.self_attn.o_proj.weight", {4, 4}),
+                                        ones("model.layers.0.mlp.gate_proj.weight", {4, 8}),
+                                        ones("model.layers.0.mlp.up_proj.weight", {4, 8}),
+                                        ones("model.layers.0.mlp.down_proj.weight", {8, 4})};
 
   CheckpointOpener opener() const {
     return [this](const std::string&) -> Result<Checkpoint> { return Checkpoint{{}, tensors}; };

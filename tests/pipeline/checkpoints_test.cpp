@@ -47,7 +47,13 @@ std::vector<SafetensorsTensor> llama() {
   return {tensor("model.embed_tokens.weight", {5, 4}, 0), tensor("model.norm.weight", {4}, 1),
           tensor("model.layers.0.input_layernorm.weight", {4}, 2),
           tensor("model.layers.0.post_attention_layernorm.weight", {4}, 3),
-          tensor("model.layers.0.self_attn.q_proj.weight", {4, 4}, 100)};
+          tensor("model.layers.0.self_attn.q_proj.weight", {4, 4}, 100),
+          tensor("model.layers.0.self_attn.k_proj.weight", {4, 4}, 200),
+          tensor("model.layers.0.self_attn.v_proj.weight", {4, 4}, 300),
+          tensor("model.layers.0.self_attn.o_proj.weight", {4, 4}, 400),
+          tensor("model.layers.0.mlp.gate_proj.weight", {8, 4}, 500),
+          tensor("model.layers.0.mlp.up_proj.weight", {8, 4}, 600),
+          tensor("model.layers.0.mlp.down_proj.weight", {4, 8}, 700)};
 }
 
 class Folder {
@@ -644,7 +650,7 @@ TEST_CASE("weights that contradict config.json or the tokenizer") {
             "tensor 'model.layers.0.self_attn.q_proj.weight': 4 rows cannot be split into 3 heads with an even number "
             "of rows\n"));
   CHECK(has(Folder().config(R"({"num_hidden_layers": 2})").fault(),
-            "DIR: error: tensor 'model.layers.1.input_layernorm' is missing\n"));
+            "DIR: error: 9 of 20 tensors are missing: all of layer 1 (config.json says 2 layers, the files hold 1)\n"));
 }
 
 TEST_CASE("a config.json of absurd numbers is an error, soon") {

@@ -406,8 +406,8 @@ class TensorMapper {
       if (!missing_) return fault(from.name().text());
       return add_missing(active, from.name().text(), {});
     }
-    if (layers_ > tensors_ + kMaxMissingLayers && missing_) return;  // most of them would be
-    for (std::uint32_t layer = 0; layer < layers_; ++layer) {
+    const std::uint64_t last = std::min(layers_, tensors_ + kMaxMissingLayers);  // enough to say that most are missing
+    for (std::uint32_t layer = 0; layer < last; ++layer) {
       if (active.layers.contains(layer)) continue;
       const std::string name = from.name().with({layer, {}}).value_or(from.name().text());
       if (!missing_) return fault(name);
