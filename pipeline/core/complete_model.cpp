@@ -159,8 +159,8 @@ class Numbers {
         if (!take(kOperators[i])) continue;
         const Number right = sum();
         if (!left || !right) return {};
-        const bool results[] = {*left == *right, *left != *right, *left <= *right,
-                                *left >= *right, *left < *right,  *left > *right};
+        const bool results[] = {*left == *right, *left != *right, *left <= *right, *left >= *right,
+                                *left<*right, *left> * right};
         return results[i];
       }
       return left;
@@ -339,9 +339,10 @@ class Finder {
       return true;
     }
     constexpr std::string_view kOptionalIf = "optional if ";
-    const Number optional = line.presence == "required"              ? Number(0)
-                            : line.presence.starts_with(kOptionalIf) ? numbers_.value(line.presence.substr(kOptionalIf.size()), layer)
-                                                                     : Number(1);
+    const Number optional = line.presence == "required" ? Number(0)
+                            : line.presence.starts_with(kOptionalIf)
+                                ? numbers_.value(line.presence.substr(kOptionalIf.size()), layer)
+                                : Number(1);
     if (line.presence == "expected") add(holes_.doubtful, line.tensor, layer);
     if (optional && *optional == 0) add(holes_.missing, line.tensor, layer);
     return optional == Number(1) ? std::optional(false) : std::nullopt;
@@ -362,7 +363,9 @@ class Finder {
     compare_shapes(line, with, first_wrong);
     // A bias is used in all layers or in none; other optional tensors can belong to few layers.
     const bool is_bias = line.tensor.ends_with(".bias"), is_norm = line.tensor.find("norm") != line.tensor.npos;
-    if ((line.presence != "optional" && line.presence != "expected") || with.empty() || !(is_bias || (is_norm && with.size() >= without.size()))) return;
+    if ((line.presence != "optional" && line.presence != "expected") || with.empty() ||
+        !(is_bias || (is_norm && with.size() >= without.size())))
+      return;
     const std::string weight = std::string(line.tensor.substr(0, line.tensor.size() - 4)) + "weight";
     for (const std::uint64_t layer : without) {
       if (is_bias && !numbers_.find(weight, layer)) continue;
@@ -515,11 +518,10 @@ std::string describe_missing(const std::vector<MissingTensor>& missing, std::uin
     else
       names.push_back(quoted_name(each.name));
   if (missing.size() == 1 && layers.empty()) return fmt::format("tensor {} is missing", names[0]);
-  std::string text =
-      fmt::format("{} of {} tensors are missing: ", missing.size(), present + missing.size());
+  std::string text = fmt::format("{} of {} tensors are missing: ", missing.size(), present + missing.size());
   if (!layers.empty()) {
-    text += fmt::format("all of {} {}", layers.size() == 1 ? "layer" : "layers",
-                        ranges_of({layers.begin(), layers.end()}));
+    text +=
+        fmt::format("all of {} {}", layers.size() == 1 ? "layer" : "layers", ranges_of({layers.begin(), layers.end()}));
     if (!says_layers.empty()) text += fmt::format(" ({}, the files hold {})", says_layers, layers_present.size());
   }
   if (names.empty()) return text;

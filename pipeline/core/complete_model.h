@@ -16,9 +16,9 @@ struct WrongShape {
   std::string name;
   bool is_certain = false;  // empty, transposed, or other than in most layers; otherwise, the metadata may be wrong
   bool is_odd = false;      // llama.cpp expects a size that models do not always have
-  Shape shape;           // what it has
-  std::string expected;  // "64 x 320"; "?" for a size that is not known
-  std::string numbers;   // where the sizes come from, "n_embd x n_vocab"
+  Shape shape;              // what it has
+  std::string expected;     // "64 x 320"; "?" for a size that is not known
+  std::string numbers;      // where the sizes come from, "n_embd x n_vocab"
 };
 
 // Tensors are named as in GGUF.

@@ -27,9 +27,9 @@ MetadataValue u32(std::uint64_t value) { return metadata_unsigned(MetadataType::
 Model llama(bool biases = false) {
   Model model;
   model.metadata.add("general.architecture", metadata_string("llama"));
-  for (const auto& [key, value] : {std::pair("block_count", 2), std::pair("embedding_length", 8),
-                                   std::pair("feed_forward_length", 12), std::pair("attention.head_count", 2),
-                                   std::pair("attention.head_count_kv", 1)})
+  for (const auto& [key, value] :
+       {std::pair("block_count", 2), std::pair("embedding_length", 8), std::pair("feed_forward_length", 12),
+        std::pair("attention.head_count", 2), std::pair("attention.head_count_kv", 1)})
     model.metadata.add(fmt::format("llama.{}", key), u32(static_cast<std::uint64_t>(value)));
   model.metadata.add("tokenizer.ggml.tokens",
                      metadata_array(MetadataType::kString, std::vector<MetadataValue>(10, metadata_string("a"))));
@@ -107,8 +107,7 @@ TEST_CASE("shapes are those of the metadata and the vocabulary") {
   model.tensors[0] = tensor("token_embd.weight", {8, 12});
   CHECK(misshapen(model) == "token_embd.weight has the shape 8 x 12, but 8 x 10 is expected\n");
   model = llama();
-  std::ranges::find(model.tensors, "blk.1.ffn_down.weight", &Tensor::name)->expression =
-      tensor("", {8, 12}).expression;
+  std::ranges::find(model.tensors, "blk.1.ffn_down.weight", &Tensor::name)->expression = tensor("", {8, 12}).expression;
   CHECK(misshapen(model) == "blk.1.ffn_down.weight has the shape 8 x 12, but 12 x 8 is expected\n");
   model.metadata.remove("llama.feed_forward_length");
   CHECK(misshapen(model).find("?") == std::string::npos);

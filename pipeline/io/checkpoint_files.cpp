@@ -94,7 +94,8 @@ class FilesReader {
         if (other.extension() == path.extension() && !listed.contains(other.filename().string()))
           unused.push_back(other.filename().string());
     if (unused.empty())
-      return input_error(path, "the file is missing", fmt::format("it is listed in {}: copy or download it", index_name));
+      return input_error(path, "the file is missing",
+                         fmt::format("it is listed in {}: copy or download it", index_name));
     return input_error(path,
                        fmt::format("the file is missing; {} lists it, but not {}, which {} there", index_name,
                                    list_some(unused), unused.size() == 1 ? "is" : "are"),
@@ -156,10 +157,11 @@ Status check_all_shards(const std::vector<std::string>& paths) {
     };
     for (int number = 1; number <= count; ++number)
       if (!shards.numbers.contains(number))
-        return input_error(shards.folder / name(number), "the file is missing",
-                           fmt::format("the folder holds {} of the {} files that their names count, such as {}: copy or "
-                                       "download it",
-                                       shards.numbers.size(), count, name(*shards.numbers.begin())));
+        return input_error(
+            shards.folder / name(number), "the file is missing",
+            fmt::format("the folder holds {} of the {} files that their names count, such as {}: copy or "
+                        "download it",
+                        shards.numbers.size(), count, name(*shards.numbers.begin())));
   }
   return ok();
 }

@@ -65,8 +65,8 @@ TEST_CASE("every argument has its place") {
   all.metadata = "m.json";
   all.split_max_size = "5M";
   all.split_max_tensors = 7;
-  all.no_tensor_first_split = all.bigendian = all.mtp = all.fuse_gate_up_exps = all.fuse_qkv = all.fp8_as_q8 = all.allow_missing =
-      all.mistral_format = all.sentence_transformers_dense_modules = true;
+  all.no_tensor_first_split = all.bigendian = all.mtp = all.fuse_gate_up_exps = all.fuse_qkv = all.fp8_as_q8 =
+      all.allow_missing = all.mistral_format = all.sentence_transformers_dense_modules = true;
   all.architectures = {"maps", "it's.yaml"};
   CHECK(
       conversion.pipeline(all) ==

@@ -258,8 +258,8 @@ class Conversion {
     return set_metadata(chosen_.architecture.metadata_after_tokenizer, chosen_.architecture, *chosen_.facts, metadata);
   }
 
-  // Checks the model against what llama.cpp's loader and the map require: one error for all missing tensors, and one for
-  // all wrong shapes.
+  // Checks the model against what llama.cpp's loader and the map require: one error for all missing tensors, and one
+  // for all wrong shapes.
   Status check_complete() {
     if (adapter_ || chosen_.architecture.adapters || chosen_.options.vocabulary_only) return ok();
     const ModelHoles holes = find_holes(result_.model);
@@ -304,16 +304,18 @@ class Conversion {
       warn(fmt::format("{}; the model is written without {}", described(uncertain),
                        uncertain.size() == 1 ? "it" : "them"));
     if (parts.empty()) return ok();
-    Error error = input_error(
-        chosen_.options.folder, described(parts),
-        "check whether a file of the weights is missing; `convert --allow-missing` (`allow_missing: true` in the source of "
-        "a pipeline file) converts what there is");
+    Error error = input_error(chosen_.options.folder, described(parts),
+                              "check whether a file of the weights is missing; `convert --allow-missing` "
+                              "(`allow_missing: true` in the source of "
+                              "a pipeline file) converts what there is");
     if (parts.size() > 1) error.detail = fmt::format("the first is {}", quoted_name(parts[0].name));
     BOOST_OUTCOME_TRY(const std::string unread, unread_files());
     if (!unread.empty()) {
       error.detail += fmt::format("{}{} in the folder {} not read: without an index, only model*.safetensors {}",
-                                  error.detail.empty() ? "" : "\n", unread, unread.find(", ") == unread.npos ? "was" : "were", "are");
-      error.help = "if the tensors are in that file, rename it so that its name begins with 'model'; otherwise " + error.help;
+                                  error.detail.empty() ? "" : "\n", unread,
+                                  unread.find(", ") == unread.npos ? "was" : "were", "are");
+      error.help =
+          "if the tensors are in that file, rename it so that its name begins with 'model'; otherwise " + error.help;
     }
     faults.add(std::move(error));
     return ok();
@@ -324,8 +326,7 @@ class Conversion {
     BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(chosen_.options.folder));
     std::vector<std::string> names;
     for (const fs::path path : paths)
-      if (path.extension() == ".safetensors" &&
-          std::ranges::none_of(result_.model.files, [&](const SourceRef& file) {
+      if (path.extension() == ".safetensors" && std::ranges::none_of(result_.model.files, [&](const SourceRef& file) {
             return fs::path(file->path).filename() == path.filename();
           }))
         names.push_back(path.filename().string());
@@ -336,8 +337,8 @@ class Conversion {
   // embedding then.
   Status warn_of_head() {
     const std::string& name = chosen_.class_name;
-    const bool generates = name.ends_with("ForCausalLM") || name.ends_with("ForConditionalGeneration") ||
-                           name.ends_with("LMHeadModel");
+    const bool generates =
+        name.ends_with("ForCausalLM") || name.ends_with("ForConditionalGeneration") || name.ends_with("LMHeadModel");
     const json::value* const tied = chosen_.facts->config().if_contains("tie_word_embeddings");
     const auto has = [&](std::string_view tensor) {
       return std::ranges::any_of(result_.model.tensors, [&](const Tensor& each) { return each.name == tensor; });
@@ -345,13 +346,14 @@ class Conversion {
     if (chosen_.options.part != ModelPart::kText || !generates || !tied || !tied->is_bool() || tied->get_bool() ||
         has("output.weight") || !has("token_embd.weight"))
       return ok();
-    BOOST_OUTCOME_TRY(const auto parts,
-                      parts_of(chosen_.architecture, *chosen_.facts, present_, {"output.weight"}));
-    if (parts[0].name == "output.weight" || std::ranges::any_of(missing_, [&](const MissingPart& each) { return each.name == parts[0].name; }))
+    BOOST_OUTCOME_TRY(const auto parts, parts_of(chosen_.architecture, *chosen_.facts, present_, {"output.weight"}));
+    if (parts[0].name == "output.weight" ||
+        std::ranges::any_of(missing_, [&](const MissingPart& each) { return each.name == parts[0].name; }))
       return ok();
-    warn(fmt::format("tensor {} is missing, although {} does not tie the head to the embedding (tie_word_embeddings: "
-                     "false); llama.cpp uses the embedding in its place",
-                     quoted_name(parts[0].name), chosen_.architecture.config));
+    warn(
+        fmt::format("tensor {} is missing, although {} does not tie the head to the embedding (tie_word_embeddings: "
+                    "false); llama.cpp uses the embedding in its place",
+                    quoted_name(parts[0].name), chosen_.architecture.config));
     return ok();
   }
 
@@ -576,10 +578,10 @@ class Conversion {
   const Adapter* adapter_ = nullptr;  // null: converts the checkpoint
   TokenizerMetadata tokenizer_;
   OutType out_type_ = OutType::kAuto;
-  std::set<std::string> weights_only_;         // names of tensors with `weights_only` set
-  std::uint32_t file_type_ = 0;                // for a checkpoint with repacked blocks; 0 otherwise
-  const FileType* block_file_type_ = nullptr;  // for a checkpoint of GGML blocks that are kept
-  bool is_repacked_ = false;                   // `file_type_` applies to every requested type
+  std::set<std::string> weights_only_;          // names of tensors with `weights_only` set
+  std::uint32_t file_type_ = 0;                 // for a checkpoint with repacked blocks; 0 otherwise
+  const FileType* block_file_type_ = nullptr;   // for a checkpoint of GGML blocks that are kept
+  bool is_repacked_ = false;                    // `file_type_` applies to every requested type
   std::vector<MissingPart> missing_;            // according to the map
   std::vector<std::string> present_;            // the checkpoint's tensors, as the map's rules see them
   std::map<std::string, std::string> sources_;  // checkpoint's names of the model's tensors

@@ -37,7 +37,8 @@ class NewModel {
     write_text(checkpoint_.file("model.safetensors"), "");
   }
 
-  std::vector<CheckpointTensor> tensors{ones("model.embed_tokens.weight", {4, 5}), ones("model.norm.weight", {4}),
+  std::vector<CheckpointTensor> tensors{ones("model.embed_tokens.weight", {4, 5}),
+                                        ones("model.norm.weight", {4}),
                                         ones("model.layers.0.input_layernorm.weight", {4}),
                                         ones("model.layers.0.post_attention_layernorm.weight", {4}),
                                         ones("model.layers.0.self_attn.q_proj.weight", {4, 4}),

@@ -44,7 +44,8 @@ SafetensorsTensor tensor(const std::string& name, const std::vector<std::uint64_
 }
 
 std::vector<SafetensorsTensor> llama() {
-  return {tensor("model.embed_tokens.weight", {5, 4}, 0), tensor("model.norm.weight", {4}, 1),
+  return {tensor("model.embed_tokens.weight", {5, 4}, 0),
+          tensor("model.norm.weight", {4}, 1),
           tensor("model.layers.0.input_layernorm.weight", {4}, 2),
           tensor("model.layers.0.post_attention_layernorm.weight", {4}, 3),
           tensor("model.layers.0.self_attn.q_proj.weight", {4, 4}, 100),

@@ -28,9 +28,9 @@ struct MappedTensor {
 
 // A tensor of the checkpoint that is missing.
 struct MissingPart {
-  std::string name;                     // as the map's rules see it
+  std::string name;  // as the map's rules see it
   std::optional<std::uint32_t> layer;
-  std::vector<std::string> makes;       // names in the GGUF of the tensors that are made from it
+  std::vector<std::string> makes;  // names in the GGUF of the tensors that are made from it
 };
 
 // Renames the checkpoint's tensors to the names that the map's rules see; removes the tensors that the map drops. Exit
