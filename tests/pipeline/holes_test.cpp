@@ -55,7 +55,7 @@ TEST_CASE("each kind of tensor of five architectures is missed, and its shape is
   const auto shared = shared_data();
   if (!shared || !fs::exists(*shared / "hf")) GGUFMILL_SKIP("no ../shared/hf");
   for (const char* name : {"arcee", "gptneox", "starcoder", "seed_oss", "llada-moe"}) {
-    const auto spec = read_json_file(fmt::format("tests/golden/checkpoints/{}.json", name));
+    const auto spec = read_json(fmt::format("tests/golden/checkpoints/{}.json", name));
     REQUIRE(spec);
     const TempDir parent;
     const std::string folder = make_checkpoint(*shared / "hf", spec.value(), parent.path());
