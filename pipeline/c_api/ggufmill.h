@@ -184,7 +184,7 @@ GGUFMILL_API void ggufmill_job_free(ggufmill_job* job);
  *       folder, outfile, outtype, model-name, metadata, split-max-size, target-model-dir: string
  *       split-max-tensors: number
  *       no-tensor-first-split, bigendian, vocab-only, mmproj, mtp, no-mtp, dspark, fuse-gate-up-exps, fuse-qkv, fp8-as-q8,
- *       mistral-format, sentence-transformers-dense-modules: true or false
+ *       allow-missing, mistral-format, sentence-transformers-dense-modules: true or false
  *       architectures: list of strings
  *       defaults: "transformers" or "none"; has no effect, with a warning
  *   "convert_lora_to_gguf.py"

@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "pipeline/core/pattern.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -55,9 +56,7 @@ class FilesReader {
     for (const auto& [name, file] : weights) files.insert(file);
     for (const std::string_view file : files) {
       const fs::path path = index.parent_path() / file;
-      if (!is_file(path))
-        return input_error(path, "the file is missing",
-                           fmt::format("it is listed in {}: copy or download it", index.filename().string()));
+      if (!is_file(path)) return missing_file(index, path, files);
       BOOST_OUTCOME_TRY(read_file(path));
     }
     BOOST_OUTCOME_TRY(const auto opened, open_source(index));
@@ -77,7 +76,7 @@ class FilesReader {
         return input_error(path,
                            fmt::format("tensor {} is also in {}", quoted_name(tensor.name),
                                        checkpoint_.files[entry->second].source->path),
-                           "give the file or the index to use");
+                           "remove the file that is out of date, or move it out of the folder");
       checkpoint_.tensors.push_back(std::move(tensor));
     }
     return ok();
@@ -86,6 +85,24 @@ class FilesReader {
   Checkpoint release() { return std::move(checkpoint_); }
 
  private:
+  // Names the files of the kind that are in the folder but not in the index: the weights may have been saved again.
+  static Error missing_file(const fs::path& index, const fs::path& path, const std::set<std::string_view>& listed) {
+    const std::string index_name = index.filename().string();
+    std::vector<std::string> unused;
+    if (const auto paths = paths_in(index.parent_path().string()))
+      for (const fs::path other : paths.value())
+        if (other.extension() == path.extension() && !listed.contains(other.filename().string()))
+          unused.push_back(other.filename().string());
+    if (unused.empty())
+      return input_error(path, "the file is missing",
+                         fmt::format("it is listed in {}: copy or download it", index_name));
+    return input_error(path,
+                       fmt::format("the file is missing; {} lists it, but not {}, which {} there", index_name,
+                                   list_some(unused), unused.size() == 1 ? "is" : "are"),
+                       fmt::format("copy or download it; if {} {} the model, the index is out of date: remove {}",
+                                   list_some(unused), unused.size() == 1 ? "holds" : "hold", index_name));
+  }
+
   Status compare_names(const fs::path& index, const WeightMap& weights) const {
     std::set<std::string_view> extra;
     for (const CheckpointTensor& tensor : checkpoint_.tensors)
@@ -116,6 +133,38 @@ class FilesReader {
 };
 
 }  // namespace
+
+Status check_all_shards(const std::vector<std::string>& paths) {
+  static const Pattern pattern = Pattern::compile(R"((.+)-(\d{5})-of-(\d{5})(\.[a-z]+))").value();
+  struct Shards {
+    fs::path folder;
+    std::string beginning, count, ending;
+    std::set<int> numbers;
+  };
+  std::map<std::string, Shards> sets;
+  for (const fs::path path : paths) {
+    BOOST_OUTCOME_TRY(const auto groups, pattern.match_whole(path.filename().string()));
+    if (!groups) continue;
+    const auto part = [&](std::size_t i) { return (*groups)[i].value_or(""); };
+    Shards& shards = sets[part(0) + part(2) + part(3)];
+    shards = {path.parent_path(), part(0), part(2), part(3), std::move(shards.numbers)};
+    shards.numbers.insert(std::stoi(part(1)));
+  }
+  for (const auto& [key, shards] : sets) {
+    const int count = std::stoi(shards.count);
+    const auto name = [&](int number) {
+      return fmt::format("{}-{:05}-of-{}{}", shards.beginning, number, shards.count, shards.ending);
+    };
+    for (int number = 1; number <= count; ++number)
+      if (!shards.numbers.contains(number))
+        return input_error(
+            shards.folder / name(number), "the file is missing",
+            fmt::format("the folder holds {} of the {} files that their names count, such as {}: copy or "
+                        "download it",
+                        shards.numbers.size(), count, name(*shards.numbers.begin())));
+  }
+  return ok();
+}
 
 Result<Checkpoint> read_checkpoint_files(const std::vector<std::string>& paths, const CheckpointPartReader& read) {
   FilesReader reader(read);

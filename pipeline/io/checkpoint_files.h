@@ -28,6 +28,9 @@ using CheckpointPartReader = std::function<Result<CheckpointPart>(const std::sha
 // Reads the tensors of all files, in the given order. Exit code 4 if two files contain a tensor of the same name, if
 // there are more than kMaxCheckpointTensors, or if a file is a Git LFS pointer.
 Result<Checkpoint> read_checkpoint_files(const std::vector<std::string>& paths, const CheckpointPartReader& read);
+// Checks that files named NAME-00001-of-00003.ENDING, as many programs name them, are all among `paths`. For a folder
+// without an index. Exit code 4.
+Status check_all_shards(const std::vector<std::string>& paths);
 // Reads the files named by an index, in the order of their names; they must be in the index's folder. Exit code 4 also
 // if the index lists a file or tensor that is missing, or if a file contains a tensor that the index does not list.
 Result<Checkpoint> read_indexed_checkpoint(const std::string& index, const CheckpointPartReader& read);

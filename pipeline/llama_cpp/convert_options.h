@@ -24,7 +24,7 @@ struct ConvertOptions {
   std::uint64_t split_max_tensors = 0;  // 0: no limit
   bool no_tensor_first_split = false, bigendian = false, vocab_only = false;
   bool mmproj = false, mtp = false, no_mtp = false, dspark = false, fuse_gate_up_exps = false, fuse_qkv = false,
-       fp8_as_q8 = false, mistral_format = false, sentence_transformers_dense_modules = false;
+       fp8_as_q8 = false, allow_missing = false, mistral_format = false, sentence_transformers_dense_modules = false;
   std::string target_model_dir{};            // of the model for which the checkpoint is a draft
   std::vector<std::string> architectures{};  // folders and files of maps that are added to the built-in ones
 };

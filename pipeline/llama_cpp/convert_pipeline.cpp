@@ -90,6 +90,7 @@ std::string source_text(const ConvertOptions& options) {
   if (options.fuse_gate_up_exps) text += "    fuse_gate_up_experts: true\n";
   if (options.fuse_qkv) text += "    fuse_qkv: true\n";
   if (options.fp8_as_q8) text += "    fp8_as_q8_0: true\n";
+  if (options.allow_missing) text += "    allow_missing: true\n";
   if (options.sentence_transformers_dense_modules) text += "    dense_modules: true\n";
   text += architectures_text(options.architectures);
   return text;
@@ -187,6 +188,7 @@ const Argument<Convert> kConvertArguments[] = {
     {"fuse-gate-up-exps", &Convert::fuse_gate_up_exps, "fuse the gate and up tensors of each layer's experts into one"},
     {"fuse-qkv", &Convert::fuse_qkv, "fuse the query, key, and value tensors of each layer into one"},
     {"fp8-as-q8", &Convert::fp8_as_q8, "write FP8 tensors as Q8_0"},
+    {"allow-missing", &Convert::allow_missing, "convert a checkpoint that lacks tensors of the model, with a warning"},
     {"sentence-transformers-dense-modules", &Convert::sentence_transformers_dense_modules,
      "include the Dense modules of an embedding model"},
     {"architectures", &Convert::architectures, kArchitecturesHelp},
@@ -250,6 +252,7 @@ huggingface::SourceOptions source_of(const ConvertOptions& options) {
   source.fuse_gate_up_experts = options.fuse_gate_up_exps;
   source.fuse_qkv = options.fuse_qkv;
   source.fp8_as_q8_0 = options.fp8_as_q8;
+  source.allow_missing = options.allow_missing;
   source.dense_modules = options.sentence_transformers_dense_modules;
   source.architectures = huggingface::map_places(options.architectures);
   if (options.mtp) source.part = ModelPart::kDraft;

@@ -66,7 +66,7 @@ TEST_CASE("every argument has its place") {
   all.split_max_size = "5M";
   all.split_max_tensors = 7;
   all.no_tensor_first_split = all.bigendian = all.mtp = all.fuse_gate_up_exps = all.fuse_qkv = all.fp8_as_q8 =
-      all.mistral_format = all.sentence_transformers_dense_modules = true;
+      all.allow_missing = all.mistral_format = all.sentence_transformers_dense_modules = true;
   all.architectures = {"maps", "it's.yaml"};
   CHECK(
       conversion.pipeline(all) ==
@@ -82,6 +82,7 @@ TEST_CASE("every argument has its place") {
       "    fuse_gate_up_experts: true\n"
       "    fuse_qkv: true\n"
       "    fp8_as_q8_0: true\n"
+      "    allow_missing: true\n"
       "    dense_modules: true\n"
       "    architectures: ['maps', 'it''s.yaml']\n"
       "outputs:\n"

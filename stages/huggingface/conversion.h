@@ -32,6 +32,7 @@ struct SourceOptions {
   bool fuse_gate_up_experts = false;
   bool fuse_qkv = false;  // one tensor for the queries, keys, and values of a layer
   bool fp8_as_q8_0 = false;
+  bool allow_missing = false;  // missing tensors and wrong shapes are warnings
   bool dense_modules = false;  // append the Dense modules of sentence-transformers
   DraftHead draft_head = DraftHead::kInclude;
   std::string adapter{};       // name of a LoRA adapter in the checkpoint, instead of the model; empty: none

@@ -37,10 +37,17 @@ class NewModel {
     write_text(checkpoint_.file("model.safetensors"), "");
   }
 
-  std::vector<CheckpointTensor> tensors{ones("model.embed_tokens.weight", {4, 5}), ones("model.norm.weight", {4}),
+  std::vector<CheckpointTensor> tensors{ones("model.embed_tokens.weight", {4, 5}),
+                                        ones("model.norm.weight", {4}),
                                         ones("model.layers.0.input_layernorm.weight", {4}),
                                         ones("model.layers.0.post_attention_layernorm.weight", {4}),
-                                        ones("model.layers.0.self_attn.q_proj.weight", {4, 4})};
+                                        ones("model.layers.0.self_attn.q_proj.weight", {4, 4}),
+                                        ones("model.layers.0.self_attn.k_proj.weight", {4, 4}),
+                                        ones("model.layers.0.self_attn.v_proj.weight", {4, 4}),
+                                        ones("model.layers.0.self_attn.o_proj.weight", {4, 4}),
+                                        ones("model.layers.0.mlp.gate_proj.weight", {4, 8}),
+                                        ones("model.layers.0.mlp.up_proj.weight", {4, 8}),
+                                        ones("model.layers.0.mlp.down_proj.weight", {8, 4})};
 
   CheckpointOpener opener() const {
     return [this](const std::string&) -> Result<Checkpoint> { return Checkpoint{{}, tensors}; };
@@ -101,7 +108,7 @@ TEST_CASE("a first map starts from the map whose rules match the most tensors") 
              "tensors: [{from: 'model.layers.{layer}.odd', to: 'blk.{layer}.odd'}]\n");
   const std::string map = model.first("", {maps.path().string()});
   CHECK(has(map, "extends: 'odd'\n"));
-  CHECK(has(map, "that they do not read: odd (6, 0, "));
+  CHECK(has(map, "that they do not read: odd (12, 0, "));
 }
 
 TEST_CASE("of maps that match as many tensors, a first map starts from that which reads the most keys of config.json") {
@@ -156,7 +163,7 @@ TEST_CASE("a hash in the map takes precedence over the table") {
 
 TEST_CASE("a first map lists tensors that match, with their number") {
   const std::string map = NewModel().first();
-  CHECK(has(map, "# Tensors that a rule matches, 5 of 5:\n"));
+  CHECK(has(map, "# Tensors that a rule matches, 11 of 11:\n"));
   CHECK(has(map, "blk.{layer}.attn_q"));
   CHECK(!has(map, "# tensors:\n"));
 }

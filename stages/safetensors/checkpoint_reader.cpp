@@ -48,7 +48,9 @@ Result<Checkpoint> read_folder(const fs::path& folder) {
                        has_pickles ? "PyTorch files pytorch_model*.bin are supported when `source: {huggingface: ...}` "
                                      "reads the checkpoint folder"
                                    : "give the folder of a checkpoint, or one of its files");
-  return read_checkpoint_files({files.begin(), files.end()}, read_part);
+  const std::vector<std::string> all(files.begin(), files.end());
+  BOOST_OUTCOME_TRY(check_all_shards(all));
+  return read_checkpoint_files(all, read_part);
 }
 
 }  // namespace

@@ -112,9 +112,10 @@ TEST_CASE("a tensor of many columns is transposed by 16 threads within the budge
              R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "c": 3, "d": 4}, "merges": ["a b"]},
                  "pre_tokenizer": {"type": "ByteLevel"}, "decoder": {"type": "ByteLevel"}})");
   write_text(folder.file("model/tokenizer_config.json"), R"({"model_max_length": 16})");
-  write_text(folder.file("job.yaml"),
-             "version: 1\nsource: {huggingface: {path: model, pre: llama-bpe}}\n"
-             "outputs: [{gguf: out.gguf, quantize: {type: F32}}]\nlimits: {memory: 64MiB, threads: 16}\n");
+  write_text(
+      folder.file("job.yaml"),
+      "version: 1\nsource: {huggingface: {path: model, pre: llama-bpe, allow_missing: true}}\n"  // n_inner is odd
+      "outputs: [{gguf: out.gguf, quantize: {type: F32}}]\nlimits: {memory: 64MiB, threads: 16}\n");
   const ProcessResult run = run_process({kProgram, "run", "job.yaml", "-q"}, folder.path());
   CAPTURE(run.err);
   REQUIRE(run.exit_code == 0);

@@ -317,6 +317,7 @@ Result<std::optional<Checkpoint>> read_torch_checkpoint(const std::string& folde
   }
   if (files.empty()) return std::optional<Checkpoint>();
   std::ranges::sort(files);
+  BOOST_OUTCOME_TRY(check_all_shards(files));
   BOOST_OUTCOME_TRY(Checkpoint checkpoint, read_checkpoint_files(files, read));
   return checkpoint;
 }

@@ -19,11 +19,13 @@ namespace ggufmill::huggingface {
 namespace {
 
 constexpr std::size_t kMaxFaults = 20;
+constexpr std::uint64_t kMaxMissingLayers = 1024;
 
 class TensorMapper {
  public:
-  TensorMapper(const Architecture& architecture, const Facts& facts, std::string where)
-      : architecture_(architecture), facts_(facts), where_(std::move(where)) {}
+  TensorMapper(const Architecture& architecture, const Facts& facts, std::string where,
+               std::vector<MissingPart>* missing)
+      : architecture_(architecture), facts_(facts), where_(std::move(where)), missing_(missing) {}
 
   Result<std::vector<MappedTensor>> map(const std::vector<NamedTensor>& tensors) {
     tensors_ = tensors.size();
@@ -247,7 +249,8 @@ class TensorMapper {
     }
     auto& into = list_for(active, match, tensor);
     const bool is_whole = active.outputs.size() == 1 && !active.rule->from.empty();
-    into.push_back({whole, std::move(values), tensor.was_fp8, false, tensor.stored, tensor.weights_only, is_whole});
+    into.push_back(
+        {whole, std::move(values), tensor.was_fp8, false, tensor.stored, tensor.weights_only, is_whole, tensor.name});
     for (const auto& [ending, numbers] : tensor.beside) {
       const auto is_one = [](float value) { return std::abs(value - 1.0f) <= 1.1e-5f; };
       if (numbers->values.size() == 1 ? std::abs(numbers->values[0] - 1.0f) < 1e-6f
@@ -387,21 +390,48 @@ class TensorMapper {
 
   void report_missing() {
     for (const ActiveRule& active : rules_) {
-      for (const auto& [key, group] : active.groups)
-        for (const std::string& name : group.needed)
-          if (!group.parts.contains(name)) {
-            if (faults_.errors().size() == kMaxFaults) return;
-            add_fault(input_error(where_, fmt::format("'{}' is missing", name),
-                                  fmt::format("only {} of the {} tensors written together in layer {} exist",
-                                              group.parts.size(), group.needed.size(), key.first)),
-                      "");
-            break;
-          }
+      for (const auto& [key, group] : active.groups) report_group(active, key.first, key.second, group);
       if (active.rule->required && !active.rule->from.empty()) report_required(active);
       if (!active.required_in.empty()) report_required_in(active);
     }
   }
 
+  // Reports the missing parts of tensors that are written together. As an error, only the first.
+  void report_group(const ActiveRule& active, std::uint32_t layer, const std::string& suffix, const Group& group) {
+    const auto part_of = [&](const std::string& name) -> std::optional<NamePattern::Match> {
+      for (const TensorOutput* output : active.outputs)
+        for (const NamePattern& part : output->parts)
+          if (auto match = part.match(name)) return match;
+      return {};
+    };
+    std::vector<std::string> makes;
+    for (const TensorOutput* output : active.outputs)
+      if (const auto name = output->name.with({layer, 0})) makes.push_back(*name + suffix);
+    for (const std::string& name : group.needed) {
+      if (group.parts.contains(name)) continue;
+      if (missing_) {
+        const auto match = part_of(name);
+        missing_->push_back({name, match ? match->numbers.layer : std::optional<std::uint32_t>(layer), makes});
+        continue;
+      }
+      if (faults_.errors().size() == kMaxFaults) return;
+      add_fault(input_error(where_, fmt::format("'{}' is missing", name),
+                            fmt::format("only {} of the {} tensors written together in layer {} exist",
+                                        group.parts.size(), group.needed.size(), layer)),
+                "");
+      return;
+    }
+  }
+
+  void add_missing(const ActiveRule& active, const std::string& name, std::optional<std::uint32_t> layer) {
+    MissingPart part{name, layer, {}};
+    for (const TensorOutput* output : active.outputs)
+      if (auto made = output->name.with({layer, {}}))
+        for (const std::string_view ending : {"", ".weight"}) part.makes.push_back(*made + std::string(ending));
+    missing_->push_back(std::move(part));
+  }
+
+  // As an error, only for the first layer.
   void report_required(const ActiveRule& active) {
     const NamePattern& from = active.rule->from.front();
     const auto fault = [&](const std::string& name) {
@@ -412,11 +442,17 @@ class TensorMapper {
                   "");
     };
     if (!from.name().has_layer()) {
-      if (!active.met) fault(from.name().text());
-      return;
+      if (active.met) return;
+      if (!missing_) return fault(from.name().text());
+      return add_missing(active, from.name().text(), {});
     }
-    for (std::uint32_t layer = 0; layer < layers_; ++layer)
-      if (!active.layers.contains(layer)) return fault(from.name().with({layer, {}}).value_or(from.name().text()));
+    const std::uint64_t last = std::min(layers_, tensors_ + kMaxMissingLayers);  // enough to say that most are missing
+    for (std::uint32_t layer = 0; layer < last; ++layer) {
+      if (active.layers.contains(layer)) continue;
+      const std::string name = from.name().with({layer, {}}).value_or(from.name().text());
+      if (!missing_) return fault(name);
+      add_missing(active, name, layer);
+    }
   }
 
   // Reports the first layer that does not have the tensor but must, or has it but must not.
@@ -425,7 +461,9 @@ class TensorMapper {
     for (std::uint32_t layer = 0; layer < layers_; ++layer) {
       const bool is_there = active.layers.contains(layer);
       if (is_there == (layer < active.required_in.size() && active.required_in[layer])) continue;
-      if (faults_.errors().size() < kMaxFaults)
+      if (missing_ && !is_there)
+        add_missing(active, from.with({layer, {}}).value_or(from.text()), layer);
+      else if (faults_.errors().size() < kMaxFaults)
         add_fault(
             input_error(where_,
                         fmt::format("tensor '{}' {}", from.with({layer, {}}).value_or(from.text()),
@@ -439,6 +477,7 @@ class TensorMapper {
   const Architecture& architecture_;
   const Facts& facts_;
   std::string where_;
+  std::vector<MissingPart>* missing_;  // null: missing tensors are errors
   std::uint64_t layers_ = 0, tensors_ = 0;
   std::vector<ActiveRule> rules_;
   std::unordered_set<std::string> names_;
@@ -450,8 +489,69 @@ class TensorMapper {
 }  // namespace
 
 Result<std::vector<MappedTensor>> map_tensors(const Architecture& architecture, const Facts& facts,
-                                              const std::vector<NamedTensor>& tensors, const std::string& where) {
-  return TensorMapper(architecture, facts, where).map(tensors);
+                                              const std::vector<NamedTensor>& tensors, const std::string& where,
+                                              std::vector<MissingPart>* missing) {
+  return TensorMapper(architecture, facts, where, missing).map(tensors);
+}
+
+Result<std::vector<MissingPart>> parts_of(const Architecture& architecture, const Facts& facts,
+                                          const std::vector<std::string>& present,
+                                          const std::vector<std::string>& gguf_names) {
+  struct Source {
+    const NameTemplate* made;
+    std::vector<const NamePattern*> from;
+  };
+  std::vector<Source> sources;
+  for (const CheckpointRule& rule : architecture.tensors) {
+    BOOST_OUTCOME_TRY(const bool holds, facts.holds(rule.when));
+    if (!holds) continue;
+    for (const TensorOutput& output : rule.outputs) {
+      BOOST_OUTCOME_TRY(const bool wanted, facts.holds(output.when));
+      if (!wanted) continue;
+      Source& source = sources.emplace_back(Source{&output.name, {}});
+      for (const auto* patterns : {&rule.from, &output.parts})
+        for (const NamePattern& pattern : *patterns) source.from.push_back(&pattern);
+    }
+  }
+  // Names of the same module share a prefix, without numbers.
+  const auto shared = [](std::string_view a, std::string_view b) {
+    const auto place = std::ranges::mismatch(a, b).in1;
+    return static_cast<std::size_t>(place - a.begin());
+  };
+  std::vector<MissingPart> parts;
+  for (const std::string& name : gguf_names) {
+    MissingPart best{name, {}, {name}};
+    bool is_known = false;
+    std::size_t most = 0;
+    for (const Source& source : sources) {
+      std::string ending;
+      auto numbers = source.made->match(name);
+      for (const std::string_view each : {".weight", ".bias"})
+        if (!numbers && name.ends_with(each)) {
+          ending = each;
+          numbers = source.made->match(name.substr(0, name.size() - each.size()));
+        }
+      if (!numbers) continue;
+      for (const NamePattern* pattern : source.from) {
+        const auto from = pattern->name().with({numbers->layer, 0});
+        if (!from) continue;
+        const std::string whole = *from + ending;
+        if (!pattern->match(whole)) continue;
+        std::size_t like = 0;
+        bool matches = false;
+        for (const std::string& other : present) {
+          like = std::max(like, shared(whole, other));
+          matches = matches || pattern->match(other).has_value();
+        }
+        if (best.name != name && (is_known > matches || (is_known == matches && most >= like))) continue;
+        best = {whole, numbers->layer, {name}};
+        is_known = matches;
+        most = like;
+      }
+    }
+    parts.push_back(std::move(best));
+  }
+  return parts;
 }
 
 }  // namespace ggufmill::huggingface

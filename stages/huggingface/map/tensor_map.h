@@ -2,6 +2,8 @@
 // Converts the tensors of a checkpoint according to an architecture's map: to other names, shapes and values, in the
 // order in which the reference writes them.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,14 @@ struct MappedTensor {
   const TypeInfo* stored = nullptr;  // of the checkpoint tensor that completed it
   bool weights_only = false;         // see NamedTensor; of that tensor
   bool is_whole = false;             // made from all of one checkpoint tensor, from which nothing else is made
+  std::string source{};              // name of the checkpoint tensor that completed it; empty if it is computed
+};
+
+// A tensor of the checkpoint that is missing.
+struct MissingPart {
+  std::string name;  // as the map's rules see it
+  std::optional<std::uint32_t> layer;
+  std::vector<std::string> makes;  // names in the GGUF of the tensors that are made from it
 };
 
 // Renames the checkpoint's tensors to the names that the map's rules see; removes the tensors that the map drops. Exit
@@ -44,8 +54,17 @@ Status restore_names(const Architecture& architecture, const Facts& facts, std::
 // those of `last` rules, each at the position of the last of its parts in `tensors`; those of rules `by_layer` come
 // before all of `early` rules, in the order of the rules, then of the layers. Exit code 4 for a tensor without a
 // matching rule, missing parts, missing required tensors, and shapes that do not fit; all errors are reported together,
-// up to a limit. `where` is for messages: the checkpoint's folder.
+// up to a limit. `where` is for messages: the checkpoint's folder. If `missing` is given, missing tensors are no errors
+// but appended to it.
 Result<std::vector<MappedTensor>> map_tensors(const Architecture& architecture, const Facts& facts,
-                                              const std::vector<NamedTensor>& tensors, const std::string& where);
+                                              const std::vector<NamedTensor>& tensors, const std::string& where,
+                                              std::vector<MissingPart>* missing = nullptr);
+
+// Returns for each tensor of the GGUF the tensor of the checkpoint that the map would make it from. If the rules accept
+// several names, it is the one that resembles the names in `present` most; if no rule makes the tensor, it is its own
+// name in the GGUF.
+Result<std::vector<MissingPart>> parts_of(const Architecture& architecture, const Facts& facts,
+                                          const std::vector<std::string>& present,
+                                          const std::vector<std::string>& gguf_names);
 
 }  // namespace ggufmill::huggingface

@@ -1,0 +1,543 @@
+#include "pipeline/core/complete_model.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+using Number = std::optional<std::int64_t>;  // nullopt: not known
+
+struct Line {
+  std::string_view tensor, shape, layers, presence, when;
+};
+
+std::string_view next_cell(std::string_view& line) {
+  const std::string_view cell = line.substr(0, line.find('\t'));
+  line.remove_prefix(std::min(line.size(), cell.size() + 1));
+  return cell;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+// The part of the table for one architecture.
+struct Expected {
+  std::unordered_map<std::string_view, std::string_view> numbers;
+  std::vector<Line> lines;
+};
+
+Expected expected_of(std::string_view architecture) {
+  Expected expected;
+  std::string_view table = complete_model_table();
+  while (!table.empty()) {
+    std::string_view line = table.substr(0, table.find('\n'));
+    table.remove_prefix(std::min(table.size(), line.size() + 1));
+    if (line.starts_with('#')) continue;
+    const std::string_view of = next_cell(line);
+    if (of != architecture && of != "*") continue;
+    Line cells;
+    cells.tensor = next_cell(line);
+    cells.shape = next_cell(line);
+    if (cells.tensor.ends_with(" =")) {
+      expected.numbers[cells.tensor.substr(0, cells.tensor.size() - 2)] = cells.shape;  // those of `*` come first
+      continue;
+    }
+    cells.layers = next_cell(line);
+    cells.presence = next_cell(line);
+    cells.when = next_cell(line);
+    expected.lines.push_back(cells);
+  }
+  return expected;
+}
+
+// The values of the table's expressions for one model.
+class Numbers {
+ public:
+  Numbers(const Model& model, std::string architecture, const Expected& expected)
+      : model_(model), architecture_(std::move(architecture)), expected_(expected) {
+    for (const Tensor& tensor : model.tensors) tensors_.emplace(tensor.name, &tensor);
+  }
+
+  // Returns the tensor with a name in which {expression} stands for a number; null if there is none.
+  const Tensor* find(std::string_view name, std::uint64_t layer) {
+    const auto found = tensors_.find(full_name(name, layer).value_or(""));
+    return found == tensors_.end() ? nullptr : found->second;
+  }
+
+  std::optional<std::string> full_name(std::string_view name, std::uint64_t layer) {
+    std::string full;
+    while (!name.empty()) {
+      const std::size_t open = name.find('{');
+      full += name.substr(0, open);
+      if (open == std::string_view::npos) break;
+      const std::size_t close = name.find('}', open);
+      const Number number = value(name.substr(open + 1, close - open - 1), layer);
+      if (!number) return {};
+      full += std::to_string(*number);
+      name.remove_prefix(close + 1);
+    }
+    return full;
+  }
+
+  Number value(std::string_view expression, std::uint64_t layer) {
+    Parser parser{*this, expression, layer};
+    return parser.ternary();
+  }
+
+ private:
+  // Evaluates while it parses. The table is written by a program: a text that is no expression is not known.
+  struct Parser {
+    Numbers& numbers;
+    std::string_view text;
+    std::uint64_t layer;
+
+    bool take(std::string_view token) {
+      text = trimmed(text);
+      if (!text.starts_with(token)) return false;
+      if (token.size() == 1 && text.size() > 1 && text[1] == '=' && std::string_view("<>!").find(token) != token.npos)
+        return false;
+      text.remove_prefix(token.size());
+      return true;
+    }
+
+    Number ternary() {
+      const Number condition = either();
+      if (!take("?")) return condition;
+      const Number yes = ternary();
+      take(":");
+      const Number no = ternary();
+      if (condition) return *condition != 0 ? yes : no;
+      return yes == no ? yes : Number();
+    }
+
+    Number either() {
+      Number left = both();
+      while (take("||")) {
+        const Number right = both();
+        if ((left && *left != 0) || (right && *right != 0))
+          left = 1;
+        else if (left && right)
+          left = 0;
+        else
+          left.reset();
+      }
+      return left;
+    }
+
+    Number both() {
+      Number left = compared();
+      while (take("&&")) {
+        const Number right = compared();
+        if ((left && *left == 0) || (right && *right == 0))
+          left = 0;
+        else if (left && right)
+          left = 1;
+        else
+          left.reset();
+      }
+      return left;
+    }
+
+    Number compared() {
+      const Number left = sum();
+      constexpr std::string_view kOperators[] = {"==", "!=", "<=", ">=", "<", ">"};
+      for (std::size_t i = 0; i < std::size(kOperators); ++i) {
+        if (!take(kOperators[i])) continue;
+        const Number right = sum();
+        if (!left || !right) return {};
+        const bool results[] = {*left == *right, *left != *right, *left <= *right, *left >= *right,
+                                *left<*right, *left> * right};
+        return results[i];
+      }
+      return left;
+    }
+
+    Number sum() {
+      Number left = product();
+      for (;;) {
+        const bool plus = take("+");
+        if (!plus && !take("-")) return left;
+        const Number right = product();
+        std::int64_t result = 0;
+        if (!left || !right ||
+            (plus ? __builtin_add_overflow(*left, *right, &result) : __builtin_sub_overflow(*left, *right, &result)))
+          left.reset();
+        else
+          left = result;
+      }
+    }
+
+    Number product() {
+      Number left = atom();
+      for (;;) {
+        const char operation = take("*") ? '*' : take("/") ? '/' : take("%") ? '%' : 0;
+        if (operation == 0) return left;
+        const Number right = atom();
+        std::int64_t result = 0;
+        if (!left || !right || (operation == '*' && __builtin_mul_overflow(*left, *right, &result)) ||
+            (operation != '*' && *right <= 0))
+          left.reset();
+        else
+          left = operation == '*' ? result : operation == '/' ? *left / *right : *left % *right;
+      }
+    }
+
+    Number atom() {
+      if (take("!")) {
+        const Number number = atom();
+        return number ? Number(*number == 0) : number;
+      }
+      if (take("(")) {
+        const Number number = ternary();
+        take(")");
+        return number;
+      }
+      text = trimmed(text);
+      std::size_t size = 0;
+      while (size < text.size() && (text[size] == '_' || (text[size] >= 'a' && text[size] <= 'z') ||
+                                    (text[size] >= '0' && text[size] <= '9')))
+        ++size;
+      const std::string_view word = text.substr(0, size);
+      text.remove_prefix(std::max<std::size_t>(size, text.empty() ? 0 : 1));
+      if (word.empty()) return {};
+      if (word[0] >= '0' && word[0] <= '9') {
+        std::int64_t number = 0;
+        std::from_chars(word.data(), word.data() + word.size(), number);
+        return number;
+      }
+      if (text.starts_with('(')) return call(word);
+      if (word == "i") return static_cast<std::int64_t>(layer);
+      std::uint64_t of = 0;
+      if (text.starts_with('[')) {
+        text.remove_prefix(1);
+        const Number index = ternary();
+        take("]");
+        if (!index || *index < 0) return {};
+        of = static_cast<std::uint64_t>(*index);
+      }
+      return numbers.number(word, of);
+    }
+
+    Number call(std::string_view function) {
+      text.remove_prefix(1);
+      if (function == "max") {
+        const Number a = ternary();
+        take(",");
+        const Number b = ternary();
+        take(")");
+        return a && b ? Number(std::max(*a, *b)) : Number();
+      }
+      const std::size_t end = text.find_first_of(",)");
+      const std::string_view name = text.substr(0, end);
+      text.remove_prefix(std::min(text.size(), end));
+      std::string_view fallback;
+      if (take(",")) {
+        fallback = text = trimmed(text);
+        std::size_t size = 0;
+        for (int depth = 0; size < text.size() && (depth > 0 || text[size] != ')'); ++size)
+          depth += (text[size] == '(') - (text[size] == ')');
+        fallback = text.substr(0, size);
+        text.remove_prefix(size);
+      }
+      take(")");
+      if (function == "has") return numbers.find(name, layer) != nullptr;
+      const MetadataValue* const value = numbers.metadata(name);
+      const auto list = value ? as_array(*value) : std::nullopt;
+      if (function == "length" && list) return static_cast<std::int64_t>(list->count);
+      if (value && function == "key" && !list) return number_of(*value);
+      if (list && (function == "key" || function == "list")) return element(*value, *list);
+      return fallback.empty() ? Number() : numbers.value(fallback, layer);
+    }
+
+    Number element(const MetadataValue& value, const ArrayView& list) const {
+      if (layer >= list.count || list.count > kMaxLayers) return {};
+      const std::size_t width = metadata_type_bytes(list.element);
+      if (width == 0 || list.bytes.size() / width <= layer) return {};
+      static_cast<void>(value);
+      return number_of({list.element, std::string(list.bytes.substr(layer * width, width))});
+    }
+
+    static Number number_of(const MetadataValue& value) {
+      if (const auto flag = as_bool(value)) return *flag;
+      return as_signed(value);
+    }
+  };
+
+  Number number(std::string_view name, std::uint64_t layer) {
+    const auto key = std::pair(name, layer);
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    const auto definition = expected_.numbers.find(name);
+    known_[key] = {};  // also ends a definition by itself
+    if (definition == expected_.numbers.end()) return {};
+    const Number result = value(definition->second, layer);
+    return known_[key] = result;
+  }
+
+  const MetadataValue* metadata(std::string_view key) const {
+    if (key.starts_with("tokenizer.") || key.starts_with("general.")) return model_.metadata.find(key);
+    return model_.metadata.find(fmt::format("{}.{}", architecture_, key));
+  }
+
+  const Model& model_;
+  std::string architecture_;
+  const Expected& expected_;
+  std::unordered_map<std::string_view, const Tensor*> tensors_;
+  std::map<std::pair<std::string_view, std::uint64_t>, Number> known_;
+};
+
+class Finder {
+ public:
+  Finder(const Model& model, const std::string& architecture)
+      : model_(model), expected_(expected_of(architecture)), numbers_(model, architecture, expected_) {}
+
+  ModelHoles run() {
+    const Number layers = numbers_.value("n_layer_all", 0);
+    if (layers && *layers >= 0) holes_.layers = static_cast<std::uint64_t>(*layers);
+    bool has_layers = false;
+    for (const Line& line : expected_.lines) {
+      if (line.layers == "-") {
+        check(line, 0);
+        continue;
+      }
+      const std::size_t dots = line.layers.find("..");
+      const Number begin = numbers_.value(line.layers.substr(0, dots), 0),
+                   end = numbers_.value(line.layers.substr(dots + 2), 0);
+      if (!begin || !end || *begin < 0 || *begin > kMostLayers) continue;
+      has_layers = true;
+      check_layers(line, static_cast<std::uint64_t>(*begin),
+                   static_cast<std::uint64_t>(std::clamp(*end, *begin, kMostLayers)));
+    }
+    if (!has_layers) compare_layers();
+    return std::move(holes_);
+  }
+
+ private:
+  // llama.cpp loads at most 512; enough to say that most of them are missing.
+  static constexpr std::int64_t kMostLayers = 2048;
+
+  // Returns true if the line applies to the layer and the model has its tensor; nullopt: it does not apply.
+  std::optional<bool> check(const Line& line, std::uint64_t layer) {
+    const Number when = line.when == "-" ? Number(1) : numbers_.value(line.when, layer);
+    if (!when || *when == 0) return {};
+    const Tensor* const tensor = numbers_.find(line.tensor, layer);
+    if (tensor) {
+      check_shape(*tensor, line.shape, layer);
+      return true;
+    }
+    constexpr std::string_view kOptionalIf = "optional if ";
+    const Number optional = line.presence == "required" ? Number(0)
+                            : line.presence.starts_with(kOptionalIf)
+                                ? numbers_.value(line.presence.substr(kOptionalIf.size()), layer)
+                                : Number(1);
+    if (line.presence == "expected") add(holes_.doubtful, line.tensor, layer);
+    if (optional && *optional == 0) add(holes_.missing, line.tensor, layer);
+    return optional == Number(1) ? std::optional(false) : std::nullopt;
+  }
+
+  void add(std::vector<std::string>& into, std::string_view tensor, std::uint64_t layer) {
+    std::string name = numbers_.full_name(tensor, layer).value_or("");
+    if (!name.empty() && added_.emplace(&into, name).second) into.push_back(std::move(name));
+  }
+
+  void check_layers(const Line& line, std::uint64_t begin, std::uint64_t end) {
+    std::vector<std::uint64_t> with, without;
+    const std::size_t first_wrong = holes_.misshapen.size();
+    for (std::uint64_t layer = begin; layer < end; ++layer) {
+      const auto present = check(line, layer);
+      if (present) (*present ? with : without).push_back(layer);
+    }
+    compare_shapes(line, with, first_wrong);
+    // A bias is used in all layers or in none; other optional tensors can belong to few layers.
+    const bool is_bias = line.tensor.ends_with(".bias"), is_norm = line.tensor.find("norm") != line.tensor.npos;
+    if ((line.presence != "optional" && line.presence != "expected") || with.empty() ||
+        !(is_bias || (is_norm && with.size() >= without.size())))
+      return;
+    const std::string weight = std::string(line.tensor.substr(0, line.tensor.size() - 4)) + "weight";
+    for (const std::uint64_t layer : without) {
+      if (is_bias && !numbers_.find(weight, layer)) continue;
+      const bool is_certain = !is_bias || has_biases(layer);
+      std::erase(holes_.doubtful, numbers_.full_name(line.tensor, layer).value_or(""));
+      add(is_certain ? holes_.missing : holes_.doubtful, line.tensor, layer);
+    }
+  }
+
+  bool has_biases(std::uint64_t layer) {
+    const std::string prefix = fmt::format("blk.{}.", layer);
+    return std::ranges::any_of(model_.tensors, [&](const Tensor& each) {
+      return each.name.starts_with(prefix) && each.name.ends_with(".bias");
+    });
+  }
+
+  // A shape that most layers do not have is wrong, whatever the metadata says.
+  void compare_shapes(const Line& line, const std::vector<std::uint64_t>& layers, std::size_t first_wrong) {
+    if (holes_.misshapen.size() == first_wrong) return;
+    std::map<std::array<std::uint64_t, 4>, std::size_t> counts;
+    for (const std::uint64_t layer : layers) ++counts[numbers_.find(line.tensor, layer)->shape().dims];
+    for (std::size_t i = first_wrong; i < holes_.misshapen.size(); ++i) {
+      WrongShape& each = holes_.misshapen[i];
+      const bool is_even = std::ranges::all_of(holes_.misshapen, [&](const WrongShape& other) {
+        return other.numbers != each.numbers || other.expected == each.expected;
+      });
+      if (is_even && 2 * counts[each.shape.dims] <= layers.size()) each.is_certain = true;
+    }
+  }
+
+  void check_shape(const Tensor& tensor, std::string_view expected, std::uint64_t layer) {
+    if (expected == "?") return;
+    const bool is_odd = expected.starts_with('~');
+    if (is_odd) expected.remove_prefix(2);
+    const Shape shape = without_trailing_ones(tensor.shape());
+    if (std::ranges::any_of(holes_.misshapen, [&](const WrongShape& each) { return each.name == tensor.name; })) return;
+    std::vector<Number> sizes;
+    std::vector<std::string_view> terms;
+    int depth = 0;
+    std::size_t start = 0;
+    for (std::size_t i = 0; i <= expected.size(); ++i) {
+      if (i < expected.size()) depth += (expected[i] == '(') - (expected[i] == ')');
+      if (i < expected.size() && (expected[i] != ',' || depth > 0)) continue;
+      terms.push_back(trimmed(expected.substr(start, i - start)));
+      sizes.push_back(numbers_.value(terms.back(), layer));
+      start = i + 1;
+    }
+    const bool is_total = terms.size() == 1 && expected.find(" * ") != std::string_view::npos && shape.rank > 1;
+    if (is_total) {
+      if (!sizes[0] || static_cast<std::uint64_t>(*sizes[0]) == shape.elements()) return;
+      wrong(tensor, fmt::format("a total of {}", *sizes[0]), terms);
+      holes_.misshapen.back().is_odd = is_odd;
+      holes_.misshapen.back().is_certain = shape.elements() == 0;
+      return;
+    }
+    bool fits = sizes.size() <= 4;
+    std::vector<std::string> texts;
+    for (std::size_t d = 0; d < 4; ++d) {
+      const std::int64_t own = static_cast<std::int64_t>(shape.dims[d]);
+      const Number size = d < sizes.size() ? sizes[d] : Number(1);
+      // Negative or absurd sizes come from a wrong key, which the shape cannot decide.
+      if (size && *size > 0 && *size != own) fits = false;
+      if (d < sizes.size()) texts.push_back(size ? std::to_string(*size) : "?");
+    }
+    while (texts.size() > 1 && texts.back() == "1") texts.pop_back();
+    if (fits) return;
+    wrong(tensor, fmt::format("{}", fmt::join(texts, " x ")), terms);
+    holes_.misshapen.back().is_odd = is_odd;
+    std::array<std::uint64_t, 4> own = shape.dims, wanted{1, 1, 1, 1};
+    for (std::size_t d = 0; d < std::min<std::size_t>(sizes.size(), 4); ++d)
+      wanted[d] = static_cast<std::uint64_t>(sizes[d].value_or(0));
+    std::ranges::sort(own);
+    std::ranges::sort(wanted);
+    holes_.misshapen.back().is_certain = shape.elements() == 0 || (shape.rank > 1 && own == wanted);
+  }
+
+  void wrong(const Tensor& tensor, std::string expected, const std::vector<std::string_view>& terms) {
+    holes_.misshapen.push_back(
+        {tensor.name, false, false, tensor.shape(), std::move(expected), fmt::format("{}", fmt::join(terms, " x "))});
+  }
+
+  // Without a line for the layers: a layer whose kinds of tensors are all in most other layers, but that lacks one of
+  // theirs, has a hole. A layer of another kind has tensors that those do not have.
+  void compare_layers() {
+    std::map<std::string, std::map<std::uint64_t, std::set<std::string>>> stacks;  // by prefix, layer: endings
+    for (const Tensor& tensor : model_.tensors) {
+      const std::size_t at = tensor.name.find("blk.");
+      if (at == std::string::npos || (at > 0 && tensor.name[at - 1] != '.')) continue;
+      const std::size_t dot = tensor.name.find('.', at + 4);
+      if (dot == std::string::npos) continue;
+      std::uint64_t layer = 0;
+      const auto [stop, error] = std::from_chars(tensor.name.data() + at + 4, tensor.name.data() + dot, layer);
+      if (error != std::errc() || stop != tensor.name.data() + dot) continue;
+      // Other vectors, such as sinks, can belong to some layers.
+      const std::string ending = tensor.name.substr(dot);
+      if (tensor.shape().rank > 1 || ending.ends_with(".bias") || ending.find("norm") != ending.npos ||
+          ending.find(".ln") != ending.npos)
+        stacks[tensor.name.substr(0, at + 4)][layer].insert(ending);
+    }
+    for (const auto& [prefix, layers] : stacks) {
+      std::map<std::set<std::string>, std::size_t> kinds;
+      for (const auto& [layer, endings] : layers) ++kinds[endings];
+      const auto most = std::ranges::max_element(kinds, {}, [](const auto& each) { return each.second; });
+      if (2 * most->second <= layers.size()) continue;
+      for (const auto& [layer, endings] : layers) {
+        if (!std::ranges::includes(most->first, endings)) continue;
+        for (const std::string& ending : most->first)
+          if (!endings.contains(ending)) holes_.missing.push_back(fmt::format("{}{}{}", prefix, layer, ending));
+      }
+    }
+  }
+
+  const Model& model_;
+  Expected expected_;
+  Numbers numbers_;
+  ModelHoles holes_;
+  std::set<std::pair<const void*, std::string>> added_;
+};
+
+// "3", "3 and 5", "28 to 31".
+std::string ranges_of(const std::vector<std::uint64_t>& sorted) {
+  std::vector<std::string> ranges;
+  for (std::size_t i = 0; i < sorted.size();) {
+    std::size_t end = i + 1;
+    while (end < sorted.size() && sorted[end] == sorted[end - 1] + 1) ++end;
+    if (end - i == 2) end = i + 1;
+    ranges.push_back(end - i == 1 ? std::to_string(sorted[i]) : fmt::format("{} to {}", sorted[i], sorted[end - 1]));
+    i = end;
+  }
+  if (ranges.size() == 2) return ranges[0] + " and " + ranges[1];
+  return list_some(ranges);
+}
+
+}  // namespace
+
+ModelHoles find_holes(const Model& model) {
+  const MetadataValue* const name = model.metadata.find("general.architecture");
+  const auto architecture = name ? as_string(*name) : std::nullopt;
+  if (!architecture) return {};
+  return Finder(model, std::string(*architecture)).run();
+}
+
+std::string describe_missing(const std::vector<MissingTensor>& missing, std::uint64_t present,
+                             const std::vector<std::uint64_t>& layers_present, std::string_view says_layers) {
+  std::set<std::uint64_t> layers;
+  std::vector<std::string> names;  // of tensors in layers of which others are there
+  for (const MissingTensor& each : missing)
+    if (each.layer && !std::ranges::binary_search(layers_present, *each.layer))
+      layers.insert(*each.layer);
+    else
+      names.push_back(quoted_name(each.name));
+  if (missing.size() == 1 && layers.empty()) return fmt::format("tensor {} is missing", names[0]);
+  std::string text = fmt::format("{} of {} tensors are missing: ", missing.size(), present + missing.size());
+  if (!layers.empty()) {
+    text +=
+        fmt::format("all of {} {}", layers.size() == 1 ? "layer" : "layers", ranges_of({layers.begin(), layers.end()}));
+    if (!says_layers.empty()) text += fmt::format(" ({}, the files hold {})", says_layers, layers_present.size());
+  }
+  if (names.empty()) return text;
+  if (!layers.empty()) text += "; ";
+  std::set<std::uint64_t> incomplete;
+  for (const MissingTensor& each : missing)
+    if (each.layer && !layers.contains(*each.layer)) incomplete.insert(*each.layer);
+  text += list_some(names);
+  if (incomplete.size() > 1)
+    text += fmt::format(" (layers {} are incomplete)", ranges_of({incomplete.begin(), incomplete.end()}));
+  return text;
+}
+
+std::string describe(const WrongShape& wrong) {
+  return fmt::format("{} {}, but {} is expected", wrong.shape.elements() == 0 ? "is empty:" : "has the shape",
+                     describe(wrong.shape), wrong.expected);
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,53 @@
+#pragma once
+// What a model lacks of the tensors that llama.cpp's loader expects of its architecture. The facts are data:
+// configs/complete_models.tsv.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/core/model.h"
+
+namespace ggufmill {
+
+struct WrongShape {
+  std::string name;
+  bool is_certain = false;  // empty, transposed, or other than in most layers; otherwise, the metadata may be wrong
+  bool is_odd = false;      // llama.cpp expects a size that models do not always have
+  Shape shape;              // what it has
+  std::string expected;     // "64 x 320"; "?" for a size that is not known
+  std::string numbers;      // where the sizes come from, "n_embd x n_vocab"
+};
+
+// Tensors are named as in GGUF.
+struct ModelHoles {
+  std::vector<std::string> missing;     // without them llama.cpp does not load the model
+  std::vector<std::string> doubtful;    // llama.cpp loads the model, but other layers or models have the tensor
+  std::vector<WrongShape> misshapen;    // llama.cpp does not load the model
+  std::optional<std::uint64_t> layers;  // number of layers according to the metadata
+
+  bool empty() const { return missing.empty() && doubtful.empty() && misshapen.empty(); }
+};
+
+// Returns the holes of a model, in the order of the table, then of the layers. A model of an architecture that is not
+// in the table has only those of layers that lack a tensor of most other layers. Reads metadata and shapes only. Pure;
+// thread-safe.
+ModelHoles find_holes(const Model& model);
+
+struct MissingTensor {
+  std::string name;  // for people
+  std::optional<std::uint64_t> layer;
+};
+// Describes missing tensors, at least one, in one line: "12 of 290 tensors are missing: layers 28 to 31; config.json
+// says 32 layers, the files hold 28". `present`: number of tensors that are there; `layers_present`: layers of which
+// there is a tensor, sorted; `says_layers`: "config.json says 32 layers", or empty.
+std::string describe_missing(const std::vector<MissingTensor>& missing, std::uint64_t present,
+                             const std::vector<std::uint64_t>& layers_present, std::string_view says_layers);
+// Describes a wrong shape: "has the shape 64 x 322, but 64 x 320 (n_embd x n_vocab) is expected".
+std::string describe(const WrongShape& wrong);
+
+std::string_view complete_model_table();  // configs/complete_models.tsv
+
+}  // namespace ggufmill
