@@ -11,7 +11,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kMaxNameLength = 65535;        // bytes of a name in a GGUF file that this program can read
+constexpr std::size_t kMaxNameLength = 65535;  // bytes of a name in a GGUF file that this program can read
 
 // Returns the problem with `to` as a replacement for `match`, in one line; empty if it is valid. References to missing
 // groups are rejected, because they would silently become empty text.
