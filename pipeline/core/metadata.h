@@ -73,6 +73,9 @@ std::optional<ArrayView> as_array(GGUFMILL_OUTLIVES_RESULT const MetadataValue& 
 bool for_each_item(const MetadataValue& array, const std::function<bool(MetadataValue item)>& take);
 // Returns all elements, or the first `at_most`; empty if `array` is not an array or is malformed.
 std::vector<MetadataValue> array_items(const MetadataValue& array, std::size_t at_most = SIZE_MAX);
+// Returns the name of the value's type, that of an array with its elements': "uint32", "string[]", "string[][]".
+// Elements of an array of arrays are described by the first one that is not empty; "array[]" if there is none.
+std::string full_type_name(const MetadataValue& value);
 // Returns a human-readable form: strings quoted and truncated, arrays as "array of 32000 string: "a", "b", ...".
 std::string describe(const MetadataValue& value, std::size_t width = 60);
 

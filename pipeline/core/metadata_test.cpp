@@ -61,3 +61,14 @@ TEST_CASE("values are described for people") {
   CHECK(describe(metadata_float(MetadataType::kFloat32, 1e-5)) == "1e-05");
   CHECK(describe(metadata_array(MetadataType::kBool, {metadata_bool(true)})) == "array of 1 bool: true");
 }
+
+TEST_CASE("the full name of an array's type has that of its elements") {
+  const MetadataValue texts = metadata_array(MetadataType::kString, {metadata_string("a")});
+  const MetadataValue none = metadata_array(MetadataType::kInt8, {});
+  CHECK(full_type_name(metadata_bool(true)) == "bool");
+  CHECK(full_type_name(texts) == "string[]");
+  CHECK(full_type_name(none) == "int8[]");
+  CHECK(full_type_name(metadata_array(MetadataType::kArray, {none, texts})) == "string[][]");
+  CHECK(full_type_name(metadata_array(MetadataType::kArray, {none})) == "int8[][]");
+  CHECK(full_type_name(metadata_array(MetadataType::kArray, {})) == "array[]");
+}

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
+#include "pipeline/core/written_json.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/checkpoint/checkpoint_files.h"
 #include "stages/huggingface/checkpoint/quantized_checkpoint.h"
@@ -313,7 +313,7 @@ class FirstMap {
     const auto add = [&](const std::string& prefix, const json::object& members) {
       for (const auto& member : members)
         if (const std::string key(member.key()); !chosen_.facts->was_read(key))
-          lines.push_back(fmt::format("{}{}: {}", prefix, key, shortened(json::serialize(member.value()))));
+          lines.push_back(fmt::format("{}{}: {}", prefix, key, shortened(written_json(member.value()))));
     };
     json::object top = chosen_.stored_config;
     for (const std::string_view key : text_model_keys())
