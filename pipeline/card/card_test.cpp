@@ -314,12 +314,12 @@ TEST_CASE("a template of one's own has its own text, and every placeholder works
   for (const CardPlaceholder& placeholder : card_placeholders())
     if (placeholder.section.empty() && placeholder.kind != CardPlaceholder::Kind::kList)
       text += "{{#" + placeholder.name + "}}" + placeholder.name + " {{/" + placeholder.name + "}}";
-  CHECK(
-      rendered(tiny_card(), text) ==
-      "Grüße & <b>\nname base_model base_model_link repository front_matter license license_name license_link language "
-      "pipeline_tag has_sha256 quality quality_text quality_chunks quality_context base_file recommendation_rule "
-      "has_importance importance_text importance_chunks importance_file example_file example_tag projector_file job "
-      "version ");
+  CHECK(rendered(tiny_card(), text) ==
+        "Grüße & <b>\nname base_model base_model_link is_text repository front_matter license license_name "
+        "license_link language "
+        "pipeline_tag has_sha256 quality quality_text quality_chunks quality_context base_file recommendation_rule "
+        "has_importance importance_text importance_chunks importance_file example_file example_tag projector_file job "
+        "version ");
 }
 
 TEST_CASE("lines that have only a tag of a section leave nothing") {
