@@ -1,6 +1,7 @@
 #include "pipeline/core/finite.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -106,6 +107,20 @@ bool is_bad_header(const TypeInfo& type, const std::byte* header) {
 
 std::size_t first_not_finite(std::span<const float> values) {
   return first_bad_dense<std::uint32_t, 0x7f800000>(std::as_bytes(values).data(), values.size());
+}
+
+std::size_t largest_of(std::span<const float> values) {
+  std::size_t largest = 0;
+  for (std::size_t i = 1; i < values.size(); ++i)
+    if (std::fabs(values[i]) > std::fabs(values[largest])) largest = i;
+  return largest;
+}
+
+std::string help_for_too_large(const TypeInfo& type) {
+  if (type.is_f32()) return "repair the source: F32 has the greatest range of all types that tensors are converted to";
+  if (type.scales().format == FieldFormat::kBf16)
+    return "choose F32, which has a slightly greater range, or repair the source";
+  return "choose a type with a greater range for this tensor, such as BF16 or F32";
 }
 
 std::size_t first_bad_block(const TypeInfo& type, const std::byte* blocks, std::size_t count) {

@@ -73,6 +73,8 @@ std::optional<ArrayView> as_array(GGUFMILL_OUTLIVES_RESULT const MetadataValue& 
 bool for_each_item(const MetadataValue& array, const std::function<bool(MetadataValue item)>& take);
 // Returns all elements, or the first `at_most`; empty if `array` is not an array or is malformed.
 std::vector<MetadataValue> array_items(const MetadataValue& array, std::size_t at_most = SIZE_MAX);
+// Returns true if the value is not a string and has no strings, or all of them are UTF-8.
+bool is_utf8(const MetadataValue& value);
 // Returns a human-readable form: strings quoted and truncated, arrays as "array of 32000 string: "a", "b", ...".
 std::string describe(const MetadataValue& value, std::size_t width = 60);
 
