@@ -24,11 +24,12 @@ std::unique_ptr<Source> make_gguf_source(std::string path, Types types = {});
 SourceSpec gguf_source(Types types = {});
 
 namespace gguf {
-// Rules for distributing tensors among files, and for the split.* keys.
+// Rules for distributing tensors among files, and for the split.* keys. With both, a tensor larger than shard_size gets
+// a file of its own.
 enum class ShardRule {
-  kSplit,    // like llama-gguf-split: padding counts, a tensor too large is an error, a single file is named as a shard
-  kConvert,  // like convert_hf_to_gguf.py: padding does not count, a tensor too large gets its own file,
-             // a single file is not a shard, and without tensors the file ends after the metadata, unpadded
+  kSplit,    // like llama-gguf-split: padding counts, and a single file is named as a shard
+  kConvert,  // like convert_hf_to_gguf.py: padding does not count, a single file is not a shard, and without tensors
+             // the file ends after the metadata, unpadded
 };
 
 // Other ways to split an output than by limits.
@@ -40,7 +41,7 @@ enum class Shards {
 
 struct SinkOptions {
   std::string path{};                            // {recipe} is replaced by the recipe's name
-  std::optional<std::uint64_t> shard_size{};     // maximum bytes of tensor data in a file
+  std::optional<std::uint64_t> shard_size{};     // maximum bytes of tensor data in a file of several tensors
   std::optional<std::uint64_t> shard_tensors{};  // maximum number of tensors in a file; at least 1
   Shards shards = Shards::kLimits;
   ShardRule shard_rule = ShardRule::kSplit;

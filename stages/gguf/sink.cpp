@@ -34,8 +34,9 @@ Result<std::uint64_t> checked_alignment(const Metadata& metadata) {
 }
 
 // Returns the index of each file's end tensor; the last is the number of tensors. Follows the reference (llama.cpp,
-// tools/gguf-split and gguf-py/gguf/gguf_writer.py): only tensor data counts, and a file is complete when the next
-// tensor would exceed a limit.
+// tools/gguf-split and gguf-py/gguf/gguf_writer.py): only tensor data counts, a file is complete when the next tensor
+// would exceed a limit, and a tensor larger than shard_size gets a file of its own. The rules differ only in whether
+// padding counts.
 Result<std::vector<std::size_t>> cut(const Model& model, const SinkOptions& options, std::uint64_t alignment) {
   std::vector<std::size_t> ends;
   if (options.metadata_shard) ends.push_back(0);
@@ -46,10 +47,6 @@ Result<std::vector<std::size_t>> cut(const Model& model, const SinkOptions& opti
   for (std::size_t i = 0; i < model.tensors.size(); ++i) {
     BOOST_OUTCOME_TRY(std::uint64_t size, tensor_bytes(model.tensors[i]));
     if (!converts) size = padded(size, alignment).value_or(UINT64_MAX);
-    if (size > most_bytes && !converts)
-      return usage_error(fmt::format("tensor {} has {} bytes, more than the shard_size of {}",
-                                     quoted_name(model.tensors[i].name), size, most_bytes),
-                         "a tensor is never split: choose a larger shard_size");
     const bool fits = bytes <= most_bytes && size <= most_bytes - bytes;
     if (tensors != 0 && (!fits || tensors == most)) {
       ends.push_back(i);
@@ -134,7 +131,7 @@ Result<std::vector<OutputFile>> lay_out_shards(const Model& model, const SinkOpt
   if (ends.size() > kMaxShards || model.tensors.size() > kMaxShardTensors)
     return usage_error(fmt::format("{} tensors in {} files; at most {} files are possible", model.tensors.size(),
                                    ends.size(), kMaxShards),
-                       "choose a larger shard_size or shard_tensors");
+                       "allow more bytes or more tensors in a file");
   std::vector<OutputFile> files;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const auto own = shard_entries(i, ends.size(), model.tensors.size(), alignment, options);
@@ -149,9 +146,8 @@ Result<std::vector<OutputFile>> lay_out_shards(const Model& model, const SinkOpt
 }
 
 // Lays out one file or, with limits, as many as needed (at least one), named as shards. The first contains the metadata
-// without the model's split.* keys; each shard gets its own. Fails with exit code 2 for a tensor larger than shard_size
-// (except with ShardRule::kConvert, which puts it into its own file), more than 65535 shards, an invalid
-// general.alignment, and duplicate names.
+// without the model's split.* keys; each shard gets its own. Fails with exit code 2 for more than 65535 shards, an
+// invalid general.alignment, and duplicate names.
 Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOptions& options) {
   BOOST_OUTCOME_TRY(const std::uint64_t alignment, checked_alignment(model.metadata));
   BOOST_OUTCOME_TRY(check_unique_names(model));
@@ -224,7 +220,8 @@ Form<SinkOptions> options_form() {
                        "so on.")
                      .required(),
                  field("shard_size", &Options::shard_size, bytes(),
-                       "Splits the output into files of at most this many bytes of tensor data, not counting headers.")
+                       "Splits the output into files of at most this many bytes of tensor data, not counting headers; "
+                       "a larger tensor gets a file of its own.")
                      .at_least(1)
                      .example("20G"),
                  field("shard_tensors", &Options::shard_tensors,
@@ -236,13 +233,11 @@ Form<SinkOptions> options_form() {
                      word<Shards>({{"source", Shards::kSource}, {"merged", Shards::kMerged}}),
                      "`source`: splits the output as the source is split; tensors must be in the same order. `merged`: "
                      "writes one file with the split.* keys that llama-gguf-split --merge leaves."),
-                 field(
-                     "shard_rule", &Options::shard_rule,
-                     word<ShardRule>({{"split", ShardRule::kSplit}, {"convert", ShardRule::kConvert}}),
-                     "The tool whose rules for shards to follow: llama-gguf-split, or convert_hf_to_gguf.py, which "
-                     "does "
-                     "not count padding, writes a tensor that is too large into a file of its own, keeps the name of a "
-                     "single file, and does not pad files without tensors."),
+                 field("shard_rule", &Options::shard_rule,
+                       word<ShardRule>({{"split", ShardRule::kSplit}, {"convert", ShardRule::kConvert}}),
+                       "The tool whose rules for shards to follow: llama-gguf-split, or convert_hf_to_gguf.py, which "
+                       "does "
+                       "not count padding, keeps the name of a single file, and does not pad files without tensors."),
                  field("metadata_shard", &Options::metadata_shard,
                        "Whether to write the metadata into a first file without tensors."),
                  field("byte_order", &Options::big_endian, word<bool>({{"little", false}, {"big", true}}),
