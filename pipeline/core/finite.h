@@ -15,6 +15,10 @@ namespace ggufmill {
 // Returns the index of the first NaN or infinity; values.size() if there is none.
 std::size_t first_not_finite(std::span<const float> values);
 
+// The same for values that were decoded from little-endian `stored` ones of a type, which are checked in place of them
+// if that is faster: a number of 16 bits is finite exactly if its decoded value is.
+std::size_t first_not_finite(const TypeInfo& type, const std::byte* stored, std::span<const float> values);
+
 // Returns the index of the value with the largest magnitude, the first of several; 0 if there are none.
 std::size_t largest_of(std::span<const float> values);
 

@@ -234,14 +234,12 @@ class TileConversion {
   Status check(std::span<const float> values) const {
     if (!step_.looks_for_nonfinite()) return ok();
     const ProfiledStep profiled(ProfileStep::kCheck, tile_.slab, tile_.part);
-    // A 16-bit number is finite exactly if its decoded value is, and has fewer bytes to check.
     const TypeInfo& type = *step_.step->expression->type;
-    const FieldFormat format = type.scales().format;
-    const bool half = type.block_elements == 1 && (format == FieldFormat::kF16 || format == FieldFormat::kBf16);
-    const std::size_t bad = half ? first_bad_block(type, bytes().data(), values.size()) : first_not_finite(values);
+    const std::size_t bad = first_not_finite(type, bytes().data(), values);
     if (bad == values.size()) return ok();
     const std::uint64_t row = tile_.row_in_tensor(bad / tile_.columns()), column = bad % tile_.columns();
-    if (format == FieldFormat::kF64 && std::isfinite(reinterpret_cast<const double*>(bytes().data())[bad]))
+    if (type.scales().format == FieldFormat::kF64 &&
+        std::isfinite(reinterpret_cast<const double*>(bytes().data())[bad]))
       return too_large_for_f32(row, column);
     Error error = not_finite(step_, *step_.step->expression, row, column, describe_nonfinite(values[bad]));
     if (step_.nonfinite != Nonfinite::kKeep) return error;

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include "pipeline/core/finite.h"
 #include "pipeline/core/operation.h"
@@ -44,43 +43,59 @@ class CastOperation final : public ComputingOperation {
     const TypeInfo &from = *node.inputs[0]->type, &to = *node.type;
     const Box& wide = inputs.boxes[0];
     const bool is_direct = to.is_f32() && wide.count[0] == part.count[0];  // decoded to the result
-    std::vector<float> decoded(from.is_f32() || is_direct ? 0 : wide.count[0]);
+    Values own(wide.count[0]);
     const float* values = inputs.values(0);
     if (!from.is_f32()) {
-      float* const place = is_direct ? reinterpret_cast<float*>(result) : decoded.data();
+      float* const place = is_direct ? reinterpret_cast<float*>(result) : own.memory();
       BOOST_OUTCOME_TRY(material.decode(from, inputs.data[0], wide.count[0], place));
       BOOST_OUTCOME_TRY(check_range_of_f64(node, inputs, place, material));
       if (is_direct) return ok();
       values = place;
+    }
+    if (to.block_elements != 1) {
+      BOOST_OUTCOME_TRY(values, finite_values(node, inputs, values, own, material));
     }
     values += part.first[0] - wide.first[0];
     if (to.is_f32()) {
       std::memcpy(result, values, part.count[0] * sizeof(float));
       return ok();
     }
-    if (to.block_elements != 1) {
-      BOOST_OUTCOME_TRY(values, finite_values(node, part, values, decoded, material));
-    }
     BOOST_OUTCOME_TRY(material.encode(to, values, part.count[0], result));
     return check_range(node, part, values, result, material.tensor());
   }
 
-  // Returns the values of a part without those that are not finite, which would be lost in blocks: the values
-  // themselves, or a copy in `memory`, which may hold them.
-  static Result<const float*> finite_values(const Expression& node, const Box& part, const float* values,
-                                            std::vector<float>& memory, RowMaterial& material) {
-    const std::uint64_t count = part.count[0];
-    const auto first = static_cast<std::uint64_t>(first_not_finite({values, count}));
-    if (first == count) return values;
-    std::vector<float> copy(values, values + count);
-    for (std::uint64_t i = first; i < count; ++i) {
-      if (std::isfinite(copy[i])) continue;
-      BOOST_OUTCOME_TRY(const bool replaced,
-                        material.replaces_nonfinite(*node.inputs[0], row_of(node, part), part.first[0] + i, copy[i]));
-      if (replaced) copy[i] = 0;
+  // Memory for the values of a part, allocated when it is needed.
+  class Values {
+   public:
+    explicit Values(std::uint64_t count) : count_(count) {}
+    float* memory() {
+      if (!memory_) memory_ = std::make_unique_for_overwrite<float[]>(count_);
+      return memory_.get();
     }
-    memory = std::move(copy);
-    return memory.data();
+
+   private:
+    std::uint64_t count_;
+    std::unique_ptr<float[]> memory_;
+  };
+
+  // Returns the values of the input without those that are not finite, which blocks would hide: the values themselves,
+  // or a copy in `own`, where they may be already.
+  static Result<const float*> finite_values(const Expression& node, const InputColumns& inputs, const float* values,
+                                            Values& own, RowMaterial& material) {
+    const Box& box = inputs.boxes[0];
+    const std::size_t count = box.count[0];
+    const Expression& input = *node.inputs[0];
+    const std::size_t first = first_not_finite(*input.type, inputs.data[0], {values, count});
+    if (first == count) return values;
+    float* const finite = own.memory();
+    if (values != finite) std::copy_n(values, count, finite);
+    for (std::size_t i = first; i < count; ++i) {
+      if (std::isfinite(finite[i])) continue;
+      BOOST_OUTCOME_TRY(const bool is_replaced,
+                        material.replaces_nonfinite(input, row_of(node, box), box.first[0] + i, finite[i]));
+      if (is_replaced) finite[i] = 0;
+    }
+    return finite;
   }
 
   static std::uint64_t row_of(const Expression& node, const Box& part) {
