@@ -102,12 +102,18 @@ class CastOperation final : public ComputingOperation {
     return part.first[1] + node.shape.dims[1] * (part.first[2] + node.shape.dims[2] * part.first[3]);
   }
 
+  static std::string help_for(const TypeInfo& type) {
+    if (type.is_f32() || type.scales().format == FieldFormat::kBf16) return help_for_too_large(type);
+    return "choose a type with a greater range, such as BF16 or F32: `outtype` of a checkpoint, or `f32` in the file of "
+           "a diffusion model's family (`model: ./mine.yaml`)";
+  }
+
   static Error too_large(const Expression& node, const Box& part, std::uint64_t column, const TypeInfo& type,
                          const std::string& tensor) {
     return Error{ExitCode::kBadInput, "",
                  fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", tensor, row_of(node, part),
                              column, type.name),
-                 "nothing was written", help_for_too_large(type)};
+                 "nothing was written", help_for(type)};
   }
 
   // Finds finite numbers of 64 bits that are infinite in 32 bits.

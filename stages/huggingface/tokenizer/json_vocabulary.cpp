@@ -50,14 +50,15 @@ class JsonVocabulary {
     if (hash && !is_given)
       if (const auto name = pre_tokenizer_named(hash.value()); name && !options_.pre_tokenizers.contains(hash.value()))
         return std::string(*name);
-    BOOST_OUTCOME_TRY(check_kind(reader));
-    if (is_given) return options_.pre;
-    if (!hash) {
+    const Status kind = check_kind(reader);
+    if (!hash && (kind || vocabulary_kind(file_) == "BPE")) {
       Error error = hash.error();
       error.what = "cannot identify the pre-tokenizer: " + error.what;
-      error.help = kNamePre;
+      error.help = kind ? kNamePre : kind.error().help;
       return error;
     }
+    if (!kind) return kind.error();
+    if (is_given) return options_.pre;
     if (const auto added = options_.pre_tokenizers.find(hash.value()); added != options_.pre_tokenizers.end())
       return added->second;
     return input_error(
@@ -73,7 +74,9 @@ class JsonVocabulary {
     const std::string_view kind = vocabulary_kind(file_);
     if (kind == needed) return ok();
     return input_error(
-        file_.path, fmt::format("the vocabulary is of the kind {}, but this architecture needs {}", kind, needed),
+        file_.path,
+        fmt::format("{} {} is not supported; this architecture needs {}",
+                    file_.model == "BPE" ? "a vocabulary of the kind" : "model type", quoted_name(kind), needed),
         kind == kSentencePieceBpe && can_read_sentencepiece(options_)
             ? kCopySentencePiece
             : fmt::format("use the tokenizer of the base model; llama.cpp cannot use {} with this architecture", kind));

@@ -206,10 +206,16 @@ std::string_view vocabulary_kind(const TokenizerJson& file) {
   for (const char* name : {"pre_tokenizer", "decoder", "normalizer"})
     if (const json::value* step = json_member(file.document, name); step && has_step(*step, "ByteLevel"))
       return kByteLevelBpe;
-  if (json_flag(file.document.at("model"), "byte_fallback")) return kSentencePieceBpe;
+  const json::value& model = file.document.at("model");
+  if (json_flag(model, "byte_fallback")) return kSentencePieceBpe;
   for (std::size_t i = 0; i < file.vocabulary.size(); ++i)
     if (file.vocabulary.text(i).starts_with("\u2581")) return kSentencePieceBpe;
-  return file.model;
+  const auto has_text = [&](std::string_view name) { return !json_string(model, name).value_or("").empty(); };
+  const json::value* const pre = json_member(file.document, "pre_tokenizer");
+  // Without any steps, the tokens alone do not tell bytes from characters.
+  const bool is_of_characters = (pre && pre->is_object()) || has_text("unk_token") || has_text("end_of_word_suffix") ||
+                                has_text("continuing_subword_prefix");
+  return is_of_characters ? file.model : kByteLevelBpe;
 }
 
 Result<TokenizerJson> read_tokenizer_json(const std::string& path) {

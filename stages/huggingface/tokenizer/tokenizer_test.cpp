@@ -180,7 +180,8 @@ TEST_CASE("a name for the pre-tokenizer is neither advised nor accepted for anot
       {"SentencePiece BPE", R"({"model": {"type": "BPE", "vocab": {"a": 0, "\u2581b": 1}, "merges": []}})"},
       {"Unigram", R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", 0], ["b", -1]]}})"},
       {"WordPiece", R"({"model": {"type": "WordPiece", "unk_token": "a", "vocab": {"a": 0, "##b": 1}}})"},
-      {"BPE", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})"},
+      {"BPE",
+       R"({"pre_tokenizer": {"type": "Whitespace"}, "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})"},
   };
   for (const Kind& kind : kinds)
     for (const char* pre : {"", "gpt-2"}) {
@@ -189,8 +190,7 @@ TEST_CASE("a name for the pre-tokenizer is neither advised nor accepted for anot
       TokenizerOptions options;
       options.pre = pre;
       const std::string error = error_of(folder.read(Reader::kBpe, options));
-      CHECK(has(error, "the vocabulary is of the kind " + std::string(kind.name) +
-                           ", but this architecture needs byte-level BPE"));
+      CHECK(has(error, "'" + std::string(kind.name) + "' is not supported; this architecture needs byte-level BPE"));
       CHECK(has(error, "help: use the tokenizer of the base model"));
     }
   // The architecture would read tokenizer.model.
