@@ -120,8 +120,7 @@ class Edit {
     BOOST_OUTCOME_TRY(check_output(before));
     BOOST_OUTCOME_TRY(Model after, make_metadata_stage(options_.changes)->apply(before));
     edited_.warnings = std::move(after.warnings);
-    BOOST_OUTCOME_TRY(check_types(before.metadata, after.metadata));
-    tell_changes(before.metadata, after.metadata);
+    list_changes(before.metadata, after.metadata);
     gguf::SinkOptions sink{.path = options_.output.empty() ? path_ : options_.output};
     if (before.files.size() > 1) sink.shards = gguf::Shards::kSource;
     if (!before.tensors.empty()) sink.big_endian = first_extent(*before.tensors.front().expression)->big_endian;
@@ -133,7 +132,7 @@ class Edit {
     if (!edited_.in_place && files.size() > 1)
       return usage_error("the header of the first shard has no room for this change",
                          "use a job with `shards: source` and a `metadata` stage to rewrite the model");
-    if (options_.dry_run || edited_.keys.empty()) return std::move(edited_);
+    if (options_.dry_run || (edited_.changes.empty() && options_.output.empty())) return std::move(edited_);
     BOOST_OUTCOME_TRY(edited_.in_place ? write_in_place(before, first) : rewrite(before, first));
     return std::move(edited_);
   }
@@ -189,26 +188,20 @@ class Edit {
     return ok();
   }
 
-  // A value written without a type must have the type that the key already has.
-  Status check_types(const Metadata& before, const Metadata& after) const {
-    for (const MetadataSetting& setting : options_.changes.set) {
-      if (!std::holds_alternative<WrittenValue>(setting.value)) continue;
-      const MetadataValue *was = before.find(setting.key), *is = after.find(setting.key);
-      if (was && is && was->type != is->type)
-        return usage_error(fmt::format("{} has type {}, but the value {} does not", setting.key,
-                                       metadata_type_name(was->type), describe(*is)),
-                           fmt::format("give a value of this type; to change the type, give {}:{} as the key",
-                                       setting.key, metadata_type_name(is->type)));
+  void list_changes(const Metadata& before, const Metadata& after) {
+    std::set<std::string> done;  // new names
+    for (const MetadataEntry& entry : before.entries()) {
+      const auto& renames = options_.changes.rename;
+      const auto renamed = std::ranges::find(renames, entry.key, &std::pair<std::string, std::string>::first);
+      const std::string& key = renamed == renames.end() || !after.find(renamed->second) ? entry.key : renamed->second;
+      const MetadataValue* now = after.find(key);
+      done.insert(key);
+      if (now && *now == entry.value && key == entry.key) continue;
+      edited_.changes.push_back(
+          {entry.key, key == entry.key ? std::string() : key, entry.value, now ? std::optional(*now) : std::nullopt});
     }
-    return ok();
-  }
-
-  void tell_changes(const Metadata& before, const Metadata& after) {
-    for (const MetadataEntry& entry : before.entries())
-      if (const MetadataValue* now = after.find(entry.key); !now || *now != entry.value)
-        edited_.keys.push_back(entry.key);
     for (const MetadataEntry& entry : after.entries())
-      if (!before.find(entry.key)) edited_.keys.push_back(entry.key);
+      if (!done.contains(entry.key)) edited_.changes.push_back({entry.key, {}, {}, entry.value});
   }
 
   // True if every tensor of the first file keeps its offset, so the new header has the same size.
@@ -302,17 +295,66 @@ Result<std::pair<std::string, std::string>> split_assignment(const std::string& 
   return std::pair(text.substr(0, at), text.substr(at + 1));
 }
 
+namespace {
+
+// Returns the value for a message, cut to a few words.
+std::string brief(const MetadataValue& value, std::size_t width = 60) {  // NOLINT(misc-no-recursion)
+  const auto array = as_array(value);
+  if (!array) return describe(value, width);
+  std::string text;
+  std::uint64_t items = 0;
+  for (const MetadataValue& item : array_items(value, 8)) {
+    const std::string shown = brief(item, width / 2);
+    if (text.size() + shown.size() > width) break;
+    text += (items++ == 0 ? "" : ", ") + shown;
+  }
+  if (items == array->count) return fmt::format("[{}]", text);
+  return fmt::format("[{}{}...] of {} items", text, items == 0 ? "" : ", ", array->count);
+}
+
+std::string with_type(const MetadataValue& value) {
+  return fmt::format("{} ({})", brief(value), full_type_name(value));
+}
+
+// Splits "KEY:TYPE". The type is empty if there is none.
+std::pair<std::string, std::string> split_type(const std::string& key) {
+  const std::size_t at = key.rfind(':');
+  if (at == std::string::npos) return {key, {}};
+  return {key.substr(0, at), key.substr(at + 1)};
+}
+
+}  // namespace
+
+std::string describe(const MetadataChange& change) {
+  const auto& [key, new_key, before, after] = change;
+  if (!before) return fmt::format("adds {}: {}", key, with_type(*after));
+  if (!after) return fmt::format("removes {}: {}", key, with_type(*before));
+  const std::string what = new_key.empty() ? "changes " + key : fmt::format("renames {} to {}", key, new_key);
+  if (*before == *after) return fmt::format("{}: {}", what, with_type(*after));
+  const bool keeps_type = full_type_name(*before) == full_type_name(*after);
+  return fmt::format("{}: {} -> {}", what, keeps_type ? brief(*before) : with_type(*before), with_type(*after));
+}
+
 Result<MetadataSetting> parse_setting(const std::string& key, const std::string& value) {
   WrittenValue written;
   written.text = value;
+  written.may_be_list = true;
   return setting_of(key, std::move(written));
 }
 
 Result<MetadataSetting> setting_of(const std::string& key, WrittenValue written) {
-  const std::size_t at = key.rfind(':');
-  if (at == std::string::npos) return MetadataSetting{key, std::move(written)};
-  BOOST_OUTCOME_TRY(MetadataValue typed, value_of(written, key.substr(at + 1)));
-  return MetadataSetting{key.substr(0, at), std::move(typed)};
+  auto [name, type] = split_type(key);
+  if (name.size() == key.size()) return MetadataSetting{std::move(name), std::move(written)};
+  auto typed = value_of(written, type);
+  if (typed) return MetadataSetting{std::move(name), std::move(typed).value()};
+  Error error = std::move(typed).error();
+  error.what = fmt::format("{}: {}", name, error.what);
+  return error;
+}
+
+Result<MetadataSetting> file_setting(const std::string& key, const std::string& path) {
+  auto [name, type] = split_type(key);
+  return MetadataSetting{std::move(name), ValueFile{path, {}, std::move(type)}};
 }
 
 }  // namespace ggufmill

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,15 +24,26 @@ struct EditOptions {
 
 // Splits "KEY=VALUE" at the first '='. Fails with exit code 2, naming `option`, if there is no key.
 Result<std::pair<std::string, std::string>> split_assignment(const std::string& text, const std::string& option);
-// Returns the setting for a key, given as "KEY" or "KEY:TYPE", and a value.
+// Returns the setting for a key, given as "KEY" or "KEY:TYPE", and a value, or a file that contains the value.
 Result<MetadataSetting> parse_setting(const std::string& key, const std::string& value);
 Result<MetadataSetting> setting_of(const std::string& key, WrittenValue written);
+Result<MetadataSetting> file_setting(const std::string& key, const std::string& path);
+
+// A key that an edit changes. A key without a value before is added, one without a value after is removed.
+struct MetadataChange {
+  std::string key;
+  std::string new_key{};  // if the edit renames the key
+  std::optional<MetadataValue> before{}, after{};
+};
+
+// Returns a line about a change, with values cut to a few words: "changes KEY: 512 -> 8192 (uint32)".
+std::string describe(const MetadataChange& change);
 
 struct Edited {
-  bool in_place = false;          // only the header was rewritten; false: the weights were copied
-  bool restored = false;          // an earlier interrupted edit was undone first
-  std::uint64_t bytes = 0;        // of the file
-  std::vector<std::string> keys;  // keys changed, added or removed
+  bool in_place = false;    // only the header was rewritten; false: the weights were copied
+  bool restored = false;    // an earlier interrupted edit was undone first
+  std::uint64_t bytes = 0;  // of the file
+  std::vector<MetadataChange> changes;
   std::vector<std::string> warnings;
 };
 
@@ -57,8 +69,8 @@ std::vector<EditLeftover> edit_leftovers(const std::string& path);
 // one once it is complete; the kernel copies the weights and shares them with the old file where the file system
 // supports that. The tensors keep their positions relative to each other. The metadata of a sharded model is in the
 // first shard, whose header can only be changed in place. Fails with exit code 2 for a symbolic link, for changes that
-// do not fit the shards, for invalid values, and for values of a type other than the key's if no type is given; 4 for a
-// malformed file; 75 while another edit of the file is in progress.
+// do not fit the shards, and for values that do not fit the type of their key; 4 for a malformed file; 75 while another
+// edit of the file is in progress.
 Result<Edited> edit_metadata(const std::string& path, const EditOptions& options);
 
 }  // namespace ggufmill

@@ -55,7 +55,8 @@ TEST_CASE("a value of the same size is changed in place, and nothing else is") {
   const auto edited = file.set("llama.context_length", "4096");
   REQUIRE(edited);
   CHECK(edited.value().in_place);
-  CHECK(edited.value().keys == std::vector<std::string>{"llama.context_length"});
+  REQUIRE(edited.value().changes.size() == 1);
+  CHECK(describe(edited.value().changes[0]) == "changes llama.context_length: 2048 -> 4096 (uint32)");
   CHECK(file.value("llama.context_length") == "4096");
   const std::string after = read_text(file.path());
   REQUIRE(after.size() == file.before().size());
@@ -105,6 +106,14 @@ TEST_CASE("writing another output leaves the file unchanged and does not overwri
   CHECK(again.error().code == ExitCode::kUsage);
 }
 
+TEST_CASE("another output is written even if nothing changes") {
+  const File file;
+  EditOptions options;
+  options.output = file.other("new.gguf");
+  REQUIRE(file.set("llama.context_length", "2048", options));
+  CHECK(read_text(options.output) == file.before());
+}
+
 TEST_CASE("keys are renamed in place, and removed") {
   const File file;
   EditOptions options;
@@ -122,11 +131,48 @@ TEST_CASE("without a change, and in a dry run, nothing is written") {
   const File file;
   const auto same = file.set("llama.context_length", "2048");
   REQUIRE(same);
-  CHECK(same.value().keys.empty());
+  CHECK(same.value().changes.empty());
   EditOptions options;
   options.dry_run = true;
   REQUIRE(file.set("general.name", "another name that is longer", options));
   CHECK(read_text(file.path()) == file.before());
+}
+
+TEST_CASE("every change is described with its values and types") {
+  const MetadataValue one = metadata_unsigned(MetadataType::kUint32, 1),
+                      two = metadata_unsigned(MetadataType::kUint64, 2);
+  std::vector<MetadataValue> many(100, metadata_string("a word"));
+  CHECK(describe(MetadataChange{"a", {}, one, two}) == "changes a: 1 (uint32) -> 2 (uint64)");
+  CHECK(describe(MetadataChange{"a", {}, {}, one}) == "adds a: 1 (uint32)");
+  CHECK(describe(MetadataChange{"a", {}, one, {}}) == "removes a: 1 (uint32)");
+  CHECK(describe(MetadataChange{"a", "b", one, one}) == "renames a to b: 1 (uint32)");
+  CHECK(describe(MetadataChange{"a", "b", one, two}) == "renames a to b: 1 (uint32) -> 2 (uint64)");
+  many.resize(2);
+  CHECK(describe(MetadataChange{"a", {}, {}, metadata_array(MetadataType::kString, many)}) ==
+        R"(adds a: ["a word", "a word"] (string[]))");
+  many.resize(100, metadata_string("a word"));
+  CHECK(describe(MetadataChange{"a", {}, {}, metadata_array(MetadataType::kString, many)}) ==
+        R"(adds a: ["a word", "a word", "a word", "a word", "a word", "a word", ...] of 100 items (string[]))");
+  CHECK(describe(MetadataChange{"a", {}, {}, metadata_string(std::string(1000, 'x'))}).size() < 100);
+}
+
+TEST_CASE("a renamed key is one change") {
+  const File file;
+  EditOptions options;
+  options.dry_run = true;
+  options.changes.rename = {{"general.name", "general.title"}};
+  const auto edited = file.set("general.title", "7", options);
+  REQUIRE(edited);
+  REQUIRE(edited.value().changes.size() == 1);
+  CHECK(describe(edited.value().changes[0]) == R"(renames general.name to general.title: "a model" -> "7" (string))");
+}
+
+TEST_CASE("settings can name a type") {
+  CHECK(std::get<MetadataValue>(parse_setting("a:u32", "7").value().value) ==
+        metadata_unsigned(MetadataType::kUint32, 7));
+  CHECK(full_type_name(std::get<MetadataValue>(parse_setting("a:[str]", "[7]").value().value)) == "string[]");
+  CHECK(parse_setting("a:u8", "300").error().what == "a: 300 does not fit uint8: 0 to 255");
+  CHECK(std::get<ValueFile>(file_setting("a:[str]", "list.txt").value().value).type == "[str]");
 }
 
 TEST_CASE("an interrupted edit is undone by the next one") {

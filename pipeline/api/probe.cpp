@@ -10,6 +10,7 @@
 #include "pipeline/api/reports.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
+#include "pipeline/core/written_json.h"
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
@@ -195,7 +196,7 @@ class Prober {
                            {"version", 1},
                            {"measured_on", measured_on_},
                            {"tensors", std::move(tensors)}};
-    return write_text(options_.output, json::serialize(all) + "\n", true);
+    return write_text(options_.output, written_json(all) + "\n", true);
   }
 
   const Context& context_;

@@ -131,8 +131,9 @@ Status read_assignments(const Strings& set, const Strings& set_file, const Strin
     changes.set.push_back(std::move(setting));
   }
   for (const std::string& text : set_file) {
-    BOOST_OUTCOME_TRY(auto sides, split_assignment(text, "set_file"));
-    changes.set.push_back({std::move(sides.first), ValueFile{std::move(sides.second)}});
+    BOOST_OUTCOME_TRY(const auto sides, split_assignment(text, "set_file"));
+    BOOST_OUTCOME_TRY(MetadataSetting setting, file_setting(sides.first, sides.second));
+    changes.set.push_back(std::move(setting));
   }
   return ok();
 }
@@ -182,7 +183,14 @@ Result<std::string> edit(const Context& context, const char* path, const char* t
   BOOST_OUTCOME_TRY(read_values(values, it.changes));
   it.stop = stop_of(control);
   BOOST_OUTCOME_TRY(const Edited edited, edit_metadata(path, it));
-  return to_json_text(json::object{{"keys", json_texts(edited.keys)},
+  Strings keys, changes;
+  for (const MetadataChange& change : edited.changes) {
+    keys.push_back(change.key);
+    if (!change.new_key.empty()) keys.push_back(change.new_key);
+    changes.push_back(describe(change));
+  }
+  return to_json_text(json::object{{"keys", json_texts(keys)},
+                                   {"changes", json_texts(changes)},
                                    {"in_place", edited.in_place},
                                    {"restored", edited.restored},
                                    {"bytes", edited.bytes},

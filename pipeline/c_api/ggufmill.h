@@ -480,10 +480,11 @@ GGUFMILL_API ggufmill_status ggufmill_compare(const ggufmill_context* context, c
 GGUFMILL_API ggufmill_status ggufmill_hash(const ggufmill_context* context, const char* path, const char* options,
                                            ggufmill_control* control, char** json, ggufmill_error** error);
 
-/* Changes the metadata of a GGUF file in place: {keys, in_place, restored, bytes, warnings}. Options:
+/* Changes the metadata of a GGUF file in place: {keys, changes, in_place, restored, bytes,
+ * warnings}, where `changes` is a line for each key with its values and types. Options:
  *   set        list of strings, "KEY=VALUE" or "KEY:TYPE=VALUE"
  *   values     object with a member "KEY" or "KEY:TYPE" for each value: a string, a number, true, false or a list
- *   set_file   list of strings, "KEY=FILE": the value is the content of a file
+ *   set_file   list of strings, "KEY=FILE" or "KEY:TYPE=FILE": the value is the content of a file
  *   remove     list of keys
  *   rename     list of strings, "KEY=NEW"
  *   output     write to this file and leave the input unchanged (string)

@@ -25,7 +25,7 @@ namespace po = boost::program_options;
 
 CommandSpec architectures_command() {
   CommandSpec spec;
-  spec.usage = "ggufmill architectures [list | show NAME | new CHECKPOINT --like NAME] [options]";
+  spec.usage = "ggufmill architectures [list | show NAME | new CHECKPOINT] [options]";
   spec.description =
       "List the architecture maps, which define how Hugging Face checkpoints are converted: the classes of config.json "
       "that each map supports, and its tokenizers. `show` prints one. `new` writes a first map of a checkpoint that no "
@@ -34,13 +34,14 @@ CommandSpec architectures_command() {
   spec.examples =
       "  ggufmill architectures\n"
       "  ggufmill architectures show llama\n"
-      "  ggufmill architectures new models/New-8B --like llama -o new.yaml\n"
+      "  ggufmill architectures new models/New-8B -o new.yaml\n"
       "  ggufmill architectures --functions";
   spec.options.add_options()("functions", "list what maps can call: functions of values, operations on tensors");
   spec.options.add_options()("json",
                              "print a JSON array: [{map, architecture, description, classes, tokenizers, partial}]");
   auto add = spec.options.add_options();
-  add("like", po::value<std::string>(), "with `new`: the map of similar models, by name or path");
+  add("like", po::value<std::string>(),
+      "with `new`: the map of similar models, by name or path (default: the map of text models that fits best)");
   add("output,o", po::value<std::string>(), "with `new`: file to write; default: standard output");
   add("overwrite", "replace an existing file");
   add_architectures_option(spec.options);
@@ -100,13 +101,10 @@ int list_functions(bool as_json) {
 
 int write_first_map(const std::string& checkpoint, const po::variables_map& values) {
   const auto like = text_of(values, "like"), output = text_of(values, "output");
-  if (!like)
-    return fail(usage_error("`new` needs the map of similar models",
-                            "add --like NAME, for example --like llama; `ggufmill architectures` lists them"));
   const auto context = open_context(values);
   if (!context) return fail(context.error());
   const OpenedFiles opened;
-  const auto text = first_map({checkpoint, *like, context.value().maps()}, read_safetensors);
+  const auto text = first_map({checkpoint, like.value_or(""), context.value().maps()}, read_safetensors);
   if (!text) return fail(text.error());
   if (!output) {
     std::fwrite(text.value().data(), 1, text.value().size(), stdout);
@@ -126,7 +124,7 @@ Status check_new_options(const po::variables_map& values) {
   for (const char* const option : {"like", "output", "overwrite"})
     if (values.count(option))
       return usage_error(fmt::format("--{} needs `new`", option),
-                         "`ggufmill architectures new CHECKPOINT --like NAME -o FILE` writes a first map");
+                         "`ggufmill architectures new CHECKPOINT -o FILE` writes a first map");
   return ok();
 }
 
@@ -141,7 +139,7 @@ int architectures_verb(const Parsed& parsed) {
   if (!words.empty() && words[0] == "new") {
     if (words.size() != 2 || as_json)
       return fail(usage_error("`new` takes one checkpoint, and writes a YAML file",
-                              "`ggufmill architectures new CHECKPOINT --like NAME -o FILE` writes a first map"));
+                              "`ggufmill architectures new CHECKPOINT -o FILE` writes a first map"));
     return write_first_map(words[1], parsed.values);
   }
   if (const Status usable = check_new_options(parsed.values); !usable) return fail(usable.error());

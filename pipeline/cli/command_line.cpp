@@ -83,6 +83,22 @@ Status check_numbers(const po::options_description& all, const po::parsed_option
   return ok();
 }
 
+// Refuses an option as the value of the option before it, whose own value was forgotten. A value that is given as
+// --option=VALUE may look like an option.
+Status check_values(const po::parsed_options& parsed) {
+  for (const po::option& option : parsed.options) {
+    if (option.string_key.empty() || option.original_tokens.size() < 2 || option.value.empty()) continue;
+    const std::string& value = option.value.front();
+    const bool looks_like_option =
+        value.size() > 1 && value[0] == '-' && !std::isdigit(static_cast<unsigned char>(value[1]));
+    if (looks_like_option)
+      return usage_error(
+          fmt::format("--{} needs a value, but {} looks like an option", option.string_key, quoted_name(value)),
+          fmt::format("give the value before it; if it is the value: --{}={}", option.string_key, shell_word(value)));
+  }
+  return ok();
+}
+
 Parsed parse(const CommandSpec& spec, const po::options_description& all, const Arguments& arguments) {
   po::positional_options_description positional;
   if (!spec.positional.empty()) positional.add(spec.positional.c_str(), spec.many ? -1 : 1);
@@ -91,6 +107,7 @@ Parsed parse(const CommandSpec& spec, const po::options_description& all, const 
       po::command_line_parser(arguments).options(all).positional(positional).style(kStyle).run();
   for (const po::option& option : options.options)
     for (const std::string& value : option.value) parsed.given.emplace_back(option.string_key, value);
+  if (const Status values = check_values(options); !values) return {fail(values.error()), {}, {}};
   if (const Status numbers = check_numbers(all, options); !numbers) return {fail(numbers.error()), {}, {}};
   po::store(options, parsed.values);
   po::notify(parsed.values);

@@ -25,13 +25,17 @@ CommandSpec edit_command() {
       "the header is written, regardless of the size of the file. Otherwise, a new file replaces the old one once it "
       "is complete; the operating system copies the weights, or shares them if the file system supports that. An "
       "interrupted "
-      "edit in place is undone by the next edit.\n\nA value keeps the type of its key; the type of a new key is "
-      "derived from the value: true, 7, 0.5, or a string. KEY:TYPE sets another type. KEY VALUE, --remove-metadata, "
+      "edit in place is undone by the next edit.\n\nA value keeps the type of its key. A new key that llama.cpp or the "
+      "GGUF specification knows has its known type; the type of another is derived from the value: true, 7, 0.5, a "
+      "JSON "
+      "list, or a string. KEY:TYPE names another type: u32, f32, str, bool, ..., [str] for a list, [[u32]] for a list "
+      "of lists. --dry-run prints old values, new values, and types. KEY VALUE, --remove-metadata, "
       "--general-name, --general-description, --chat-template, and --chat-template-file are those of "
       "gguf_set_metadata.py and gguf_new_metadata.py.";
   spec.examples =
       "  ggufmill edit model.gguf --set general.license=mit --remove general.url\n"
-      "  ggufmill edit model.gguf --set llama.context_length:uint32=8192 --dry-run\n"
+      "  ggufmill edit model.gguf --set llama.context_length=8192 --dry-run\n"
+      "  ggufmill edit model.gguf --set 'general.tags=[chat, code]' --set my.sizes:[u64]=[1,2]\n"
       "  ggufmill edit model.gguf --chat-template-file template.jinja --output model-new.gguf\n"
       "  ggufmill edit model.gguf tokenizer.ggml.eos_token_id 128009";
   spec.positional = "words";
@@ -39,7 +43,7 @@ CommandSpec edit_command() {
   spec.numbers = true;
   auto add = spec.options.add_options();
   add("set", po::value<Strings>()->composing(), "set a key: KEY=VALUE or KEY:TYPE=VALUE");
-  add("set-file", po::value<Strings>()->composing(), "set a key to the text of a file: KEY=FILE");
+  add("set-file", po::value<Strings>()->composing(), "set a key to the value in a file: KEY=FILE or KEY:TYPE=FILE");
   add("remove", po::value<Strings>()->composing(), "remove a key: KEY");
   add("rename", po::value<Strings>()->composing(), "rename a key, keeping its position and value: KEY=NEW");
   add("general-name", po::value<std::string>(), "set general.name");
@@ -67,8 +71,9 @@ Status read_keys(const po::variables_map& values, MetadataOptions& changes) {
     changes.set.push_back(std::move(setting));
   }
   for (const std::string& word : value_or<Strings>(values, "set-file", {})) {
-    BOOST_OUTCOME_TRY(auto sides, split_assignment(word, "--set-file"));
-    changes.set.push_back({std::move(sides.first), ValueFile{std::move(sides.second)}});
+    BOOST_OUTCOME_TRY(const auto sides, split_assignment(word, "--set-file"));
+    BOOST_OUTCOME_TRY(MetadataSetting setting, file_setting(sides.first, sides.second));
+    changes.set.push_back(std::move(setting));
   }
   constexpr std::pair<const char*, const char*> kTexts[] = {{"general-name", "general.name"},
                                                             {"general-description", "general.description"},
@@ -110,10 +115,10 @@ int edit_verb(const Parsed& parsed) {
   if (edited.value().restored)
     print_warning(words[0] + ": an earlier edit was interrupted; its header was restored first");
   for (const std::string& warning : edited.value().warnings) print_warning(warning);
-  for (const std::string& key : edited.value().keys) print_note("changes " + key);
-  if (edited.value().keys.empty()) {
+  for (const MetadataChange& change : edited.value().changes) print_note(describe(change));
+  if (edited.value().changes.empty()) {
     print_note(words[0] + ": no changes");
-    return 0;
+    if (options.output.empty()) return 0;
   }
   const std::string& written = options.output.empty() ? words[0] : options.output;
   print_note(fmt::format("{} {}  {}", options.dry_run ? "would write" : "wrote", written,

@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 #include <cstdio>
 
+#include "pipeline/core/pattern.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/process.h"
 #include "pipeline/io/platform/terminal.h"
@@ -14,6 +15,7 @@ namespace ggufmill {
 namespace {
 
 LogFormat format_now = LogFormat::kText;
+bool names_options_now = false;
 
 void put(const std::string& text) {
   std::fputs(text.c_str(), stderr);
@@ -38,6 +40,20 @@ void colour(std::string& text, std::size_t at, std::size_t bytes, const char* co
   text.insert(at, fmt::format("\x1b[{}m", code));
 }
 
+// Returns true if the text has a key with its value, as in a pipeline file: "`nonfinite: zero`", "tensors: [".
+bool names_key(const std::string& text) {
+  static const Pattern kKey = Pattern::compile("`[a-z_]+: |\\b[a-z_]+: [\\[{]").value();
+  const Result<bool> found = kKey.matches(text);
+  return found && found.value();
+}
+
+// Help for a user of options. What only a key can do is done in the pipeline file that the options stand for.
+std::string help_with_options(const Error& error) {
+  if (!error.help_with_options.empty()) return error.help_with_options;
+  if (!names_key(error.help) || error.help.find("pipeline file") != std::string::npos) return error.help;
+  return error.help + ", in the pipeline file that --emit-pipeline prints";
+}
+
 std::string coloured(const Error& error) {
   constexpr std::string_view kHelp = "\n  help:", kError = "error:";
   std::string text = render(error);
@@ -53,7 +69,11 @@ void set_log_format(LogFormat format) { format_now = format; }
 
 LogFormat log_format() { return format_now; }
 
-void print_error(const Error& error) {
+void name_options() { names_options_now = true; }
+
+void print_error(const Error& given) {
+  Error error = given;
+  if (names_options_now) error.help = help_with_options(given);
   if (format_now == LogFormat::kText) return put(coloured(error));
   boost::json::object object{{"level", "error"}, {"code", static_cast<int>(error.code)}, {"message", error.what}};
   if (!error.where.empty()) object["where"] = error.where;

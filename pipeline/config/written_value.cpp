@@ -7,6 +7,9 @@
 #include <limits>
 #include <optional>
 
+#include "pipeline/config/yaml_reader.h"
+#include "pipeline/core/json.h"
+#include "pipeline/core/metadata_keys.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -36,6 +39,8 @@ const IntegerRange* range_of(MetadataType type) {
   return nullptr;
 }
 
+constexpr std::size_t kMaxListDepth = 8;
+
 bool is_float(MetadataType type) { return type == MetadataType::kFloat32 || type == MetadataType::kFloat64; }
 
 // An integer between -2^63 and 2^64 - 1, stored as its 64 bits and its sign.
@@ -55,11 +60,12 @@ std::optional<Whole> parse_whole(const std::string& text) {
   return {};
 }
 
+// Returns a finite number. The words for infinity and NaN are not numbers.
 std::optional<double> parse_float(const std::string& text) {
   double number = 0;
   const char* end = text.data() + text.size();
   if (std::from_chars(text.data(), end, number) != std::from_chars_result{end, std::errc()}) return {};
-  return number;
+  return std::isfinite(number) ? std::optional(number) : std::nullopt;
 }
 
 bool holds(const IntegerRange& range, Whole whole) {
@@ -74,12 +80,14 @@ std::string type_choices() {
   return text;
 }
 
+std::string shown(const WrittenValue& written) { return quoted_name(written.text); }
+
 Result<MetadataValue> integer_as(const WrittenValue& written, MetadataType type) {
   const auto whole = parse_whole(written.text);
   const IntegerRange* range = range_of(type);
   if (!whole)
     return error_at(written.origin,
-                    fmt::format("'{}' is not an integer, but {} needs one", written.text, metadata_type_name(type)));
+                    fmt::format("{} is not an integer, but {} needs one", shown(written), metadata_type_name(type)));
   if (!holds(*range, *whole))
     return error_at(written.origin, fmt::format("{} does not fit {}: {} to {}", written.text, metadata_type_name(type),
                                                 range->least, range->most));
@@ -89,18 +97,23 @@ Result<MetadataValue> integer_as(const WrittenValue& written, MetadataType type)
 // Converts a scalar to a type that is not an array.
 Result<MetadataValue> scalar_as(const WrittenValue& written, MetadataType type) {
   if (written.kind != WrittenValue::Kind::kScalar)
-    return error_at(written.origin, fmt::format("expected a single {} here", metadata_type_name(type)));
-  if (type == MetadataType::kString) return metadata_string(written.text);
+    return error_at(written.origin, fmt::format("expected a single {}, not a list", metadata_type_name(type)));
+  if (type == MetadataType::kString) {
+    if (is_utf8(written.text)) return metadata_string(written.text);
+    return error_at(written.origin, "the text is not UTF-8", "write it as UTF-8");
+  }
   if (type == MetadataType::kBool) {
     const Result<bool> flag = parse_bool(written.text);
-    if (!flag) return error_at(written.origin, flag.error().what, flag.error().help);
-    return metadata_bool(flag.value());
+    if (flag) return metadata_bool(flag.value());
+    return error_at(written.origin, fmt::format("{} is not true or false, but bool needs one of them", shown(written)));
   }
   if (range_of(type)) return integer_as(written, type);
   const auto number = parse_float(written.text);
   if (!number)
-    return error_at(written.origin,
-                    fmt::format("'{}' is not a number, but {} needs one", written.text, metadata_type_name(type)));
+    return error_at(written.origin, fmt::format("{} is not a finite number, but {} needs one", shown(written),
+                                                metadata_type_name(type)));
+  if (type == MetadataType::kFloat32 && std::isinf(static_cast<float>(*number)))
+    return error_at(written.origin, fmt::format("{} does not fit float32: at most 3.4028235e38", shown(written)));
   return metadata_float(type, *number);
 }
 
@@ -114,14 +127,6 @@ MetadataType natural_type(const WrittenValue& written) {
   return parse_float(written.text) ? MetadataType::kFloat32 : MetadataType::kString;
 }
 
-// Returns `before` if a value of type `natural` can be converted to it without changing its kind; otherwise `natural`.
-MetadataType prefer(MetadataType natural, std::optional<MetadataType> before) {
-  if (!before) return natural;
-  if (range_of(natural) && (range_of(*before) || is_float(*before))) return *before;
-  if (is_float(natural) && is_float(*before)) return *before;
-  return natural;
-}
-
 // Returns a type that can represent two untyped items of one list.
 MetadataType common(MetadataType a, MetadataType b) {
   if (a == b) return a;
@@ -132,64 +137,143 @@ MetadataType common(MetadataType a, MetadataType b) {
   return MetadataType::kString;
 }
 
-Result<MetadataValue> list_as(const WrittenValue& written, std::string_view element);
+// Builds a list from the events of a JSON document.
+class ListSink : public JsonSink {
+ public:
+  bool wants(std::string_view, std::string_view) override { return true; }
+  std::string take(const JsonEvent& event) override {
+    using Kind = JsonEvent::Kind;
+    if (event.kind == Kind::kArrayBegin) return open_.push_back({.kind = WrittenValue::Kind::kList}), std::string();
+    if (event.kind == Kind::kArrayEnd) {
+      WrittenValue list = std::move(open_.back());
+      open_.pop_back();
+      (open_.empty() ? list_.emplace() : open_.back().items.emplace_back()) = std::move(list);
+      return {};
+    }
+    const bool is_scalar =
+        event.kind == Kind::kString || event.kind == Kind::kNumber || event.text == "true" || event.text == "false";
+    if (!is_scalar || open_.empty()) return "not a list of metadata values";
+    open_.back().items.push_back({.text = std::string(event.text), .is_text = event.kind == Kind::kString});
+    return {};
+  }
+  std::optional<WrittenValue> release() { return std::move(list_); }
 
-// `type_name` is a type followed by any number of [].
-Result<MetadataValue> value_as(const WrittenValue& written, std::string_view type_name) {
-  if (type_name.ends_with("[]")) return list_as(written, type_name.substr(0, type_name.size() - 2));
-  const auto type = metadata_type_named(type_name);
-  return scalar_as(written, *type);
+ private:
+  std::vector<WrittenValue> open_;
+  std::optional<WrittenValue> list_;
+};
+
+std::optional<WrittenValue> json_list(const std::string& text) {
+  if (!text.starts_with('[')) return {};
+  ListSink sink;
+  std::string_view rest = text;
+  const JsonPieces pieces{{}, [&]() -> Result<std::string_view> { return std::exchange(rest, {}); }};
+  if (!parse_json(pieces, JsonDialect::kStrict, &sink)) return {};
+  return sink.release();
 }
 
-Result<MetadataValue> list_as(const WrittenValue& written, std::string_view element) {
+void place(WrittenValue& written, const Origin& origin) {  // NOLINT(misc-no-recursion): the depth is that of the text
+  written.origin = origin;
+  for (WrittenValue& item : written.items) place(item, origin);
+}
+
+// Returns the list that an argument or a file contains as JSON or YAML.
+std::optional<WrittenValue> list_in(const WrittenValue& written) {
+  std::optional<WrittenValue> list = json_list(written.text);
+  if (!list && written.text.starts_with('[')) {
+    ConfigTexts texts;
+    Diagnostics errors;
+    if (const auto node = read_yaml(written.text, "", texts, errors); node && errors.empty() && node->is_list())
+      list = written_value(*node);
+  }
+  if (list) place(*list, written.origin);
+  return list;
+}
+
+// `type` is a type followed by any number of [].
+Result<MetadataValue> value_as(const WrittenValue& written, std::string_view type) {  // NOLINT(misc-no-recursion)
+  if (!type.ends_with("[]")) return scalar_as(written, *metadata_type_named(type));
+  if (written.may_be_list)
+    if (const auto list = list_in(written)) return value_as(*list, type);
   if (written.kind != WrittenValue::Kind::kList)
-    return error_at(written.origin, fmt::format("expected a list for type '{}[]'", element));
+    return error_at(written.origin, fmt::format("expected a list of type {}", type),
+                    written.text.find_first_of("[],") == std::string::npos
+                        ? fmt::format("write [{}]", written.text)
+                        : "write [\"a\", \"b\"], with texts in quotes");
+  const std::string_view element = type.substr(0, type.size() - 2);
   std::vector<MetadataValue> items;
   for (const WrittenValue& item : written.items) {
     BOOST_OUTCOME_TRY(items.emplace_back(), value_as(item, element));
   }
-  const bool nested = element.ends_with("[]");
-  return metadata_array(nested ? MetadataType::kArray : *metadata_type_named(element), items);
+  return metadata_array(element.ends_with("[]") ? MetadataType::kArray : *metadata_type_named(element), items);
 }
 
-// Returns the element type if the current value of the key is an array.
-std::optional<MetadataType> element_of(const MetadataValue* before) {
-  if (!before) return {};
-  const auto array = as_array(*before);
-  if (!array) return {};
-  return array->element;
-}
-
-Result<MetadataValue> untyped_list(const WrittenValue& written, const MetadataValue* before) {
-  const auto element_before = element_of(before);
+Result<MetadataValue> natural_list(const WrittenValue& written) {
   std::optional<MetadataType> element;
   for (const WrittenValue& item : written.items) {
     if (item.kind != WrittenValue::Kind::kScalar)
       return error_at(item.origin, "a list of lists needs a type", "write {type: uint32[][], value: ...}");
     element = element ? common(*element, natural_type(item)) : natural_type(item);
   }
-  if (element) return list_as(written, metadata_type_name(prefer(*element, element_before)));
-  if (element_before) return list_as(written, metadata_type_name(*element_before));
+  if (element) return value_as(written, fmt::format("{}[]", metadata_type_name(*element)));
   return error_at(written.origin, "the type of an empty list is unknown", "write {type: string[], value: []}");
+}
+
+constexpr std::pair<std::string_view, std::string_view> kShortNames[] = {
+    {"u8", "uint8"},   {"i8", "int8"},   {"u16", "uint16"},  {"i16", "int16"},   {"u32", "uint32"}, {"i32", "int32"},
+    {"u64", "uint64"}, {"i64", "int64"}, {"f32", "float32"}, {"f64", "float64"}, {"str", "string"}};
+
+// Returns the full name of a type that a user wrote; empty if there is none.
+std::string full_name_of(std::string_view type) {
+  std::string lists;
+  while (type.ends_with(']') && lists.size() < 2 * kMaxListDepth) {
+    lists += "[]";
+    if (type.ends_with("[]"))
+      type.remove_suffix(2);
+    else if (type.starts_with('['))
+      type = type.substr(1, type.size() - 2);
+    else
+      return {};
+  }
+  for (const auto& [brief, name] : kShortNames)
+    if (type == brief) type = name;
+  const auto known = metadata_type_named(type);
+  return !known || *known == MetadataType::kArray ? std::string() : std::string(type) + lists;
 }
 
 }  // namespace
 
 Result<MetadataValue> value_of(const WrittenValue& written, std::string_view type, const Origin& type_origin) {
-  std::string_view base = type;
-  while (base.ends_with("[]")) base.remove_suffix(2);
-  const auto known = metadata_type_named(base);
-  if (!known || *known == MetadataType::kArray)
-    return error_at(type_origin, fmt::format("unknown metadata type '{}'", type),
-                    fmt::format("types: {}; arrays: string[], uint32[][]", type_choices()));
-  return value_as(written, type);
+  const std::string name = full_name_of(type);
+  if (!name.empty()) return value_as(written, name);
+  return error_at(type_origin, fmt::format("unknown metadata type '{}'", type),
+                  fmt::format("types: {}; arrays: string[], uint32[][]", type_choices()));
 }
 
-Result<MetadataValue> value_of(const WrittenValue& written, const MetadataValue* before) {
-  if (written.kind == WrittenValue::Kind::kList) return untyped_list(written, before);
+Result<MetadataValue> value_of(const WrittenValue& written) {
+  if (written.may_be_list)
+    if (const auto list = json_list(written.text)) return natural_list(*list);
+  if (written.kind == WrittenValue::Kind::kList) return natural_list(written);
   if (written.kind != WrittenValue::Kind::kScalar) return error_at(written.origin, "a value is missing here");
-  const auto now = before ? std::optional(before->type) : std::nullopt;
-  return scalar_as(written, written.is_text ? MetadataType::kString : prefer(natural_type(written), now));
+  return scalar_as(written, natural_type(written));
+}
+
+Result<MetadataValue> value_for(const std::string& key, const WrittenValue& written, const MetadataValue* before) {
+  const bool is_list = written.kind == WrittenValue::Kind::kList || (written.may_be_list && list_in(written));
+  std::string type = before ? full_type_name(*before) : std::string(known_type(key, is_list));
+  if (type.starts_with("array")) type.clear();  // no item has an element
+  if (written.kind == WrittenValue::Kind::kOther) return error_at(written.origin, key + ": a value is missing here");
+  auto value = type.empty() ? value_of(written) : value_as(written, type);
+  if (value) return value;
+  Error error = std::move(value).error();
+  error.what = fmt::format("{}: {}", key, error.what);
+  if (type.empty() && written.origin.where.empty() && !error.help.empty())
+    error.help = fmt::format("write {0}:TYPE as the key, for example {0}:[str] or {0}:[[u32]]", key);
+  if (error.help.empty() && !type.empty())
+    error.help =
+        fmt::format("{} {}; to give it another type, write {}", before ? "it has type" : "it is known as", type,
+                    written.origin.where.empty() ? key + ":TYPE as the key" : "{type: TYPE, value: VALUE}");
+  return error;
 }
 
 WrittenValue written_value(const ConfigNode& node) {

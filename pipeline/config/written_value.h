@@ -18,6 +18,8 @@ struct WrittenValue {
   Kind kind = Kind::kScalar;
   std::string text{};    // text of a scalar
   bool is_text = false;  // quoted scalar: neither number nor boolean
+  // The text is that of an argument or a file, where a list is written within it: ["a", "b"] (JSON) or [a, b] (YAML).
+  bool may_be_list = false;
   std::vector<WrittenValue> items{};
   Origin origin{};
 };
@@ -25,20 +27,21 @@ struct WrittenValue {
 // Converts a node of a configuration file.
 WrittenValue written_value(const ConfigNode& node);
 
-// Returns the metadata value of `written`:
+// Returns the value as its spelling suggests:
 //   true, false     bool
-//   7, -7           the type of `before` if that is an integer or float type (an error if the number does not fit);
-//   else
-//                   the first of uint32, int32, uint64, int64 that can represent the number
-//   0.5             the type of `before` if that is a float type; else float32
+//   7, -7           the first of uint32, int32, uint64, int64 that can represent the number
+//   0.5             float32
 //   other text, and all quoted text: string
-//   [..]            array of an element type that can represent all items; if `before` is an array, its element type is
-//                   preferred by the same rules
-// `before` is the current value of the key, or null if there is none.
-Result<MetadataValue> value_of(const WrittenValue& written, const MetadataValue* before);
+//   [..]            array of an element type that can represent all items; in an argument, only if it is JSON
+Result<MetadataValue> value_of(const WrittenValue& written);
 
-// Returns the value as a given type: a metadata type name, followed by [] for an array or [][] for an array of arrays.
+// Returns the value as a given type: a metadata type name or a short one (u32, str), followed by [] for an array or
+// [][] for an array of arrays; [str] and [[u32]] are other ways to write arrays. Strings must be UTF-8, floats finite.
 Result<MetadataValue> value_of(const WrittenValue& written, std::string_view type, const Origin& type_origin = {});
+
+// Returns the value of a metadata key. It has the type of `before`, the current value of the key, if there is one; else
+// the type with which the key is known (known_type()); else the one that its spelling suggests. Errors name the key.
+Result<MetadataValue> value_for(const std::string& key, const WrittenValue& written, const MetadataValue* before);
 
 // The forms of a value as users write it: a scalar, and a list of any items.
 Form<WrittenValue> written_scalar(std::string doc);

@@ -64,6 +64,11 @@ Error usage_error(std::string what, std::string help) {
   return {ExitCode::kUsage, "", std::move(what), "", std::move(help)};
 }
 
+Error with_options(Error error, std::string help) {
+  error.help_with_options = std::move(help);
+  return error;
+}
+
 Error input_error(std::string where, std::string what, std::string help) {
   return {ExitCode::kBadInput, std::move(where), std::move(what), "", std::move(help)};
 }

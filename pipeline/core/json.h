@@ -21,7 +21,7 @@ inline constexpr std::size_t kMaxJsonValues = 2'000'000;
 struct JsonEvent {
   enum class Kind { kObjectBegin, kObjectEnd, kArrayBegin, kArrayEnd, kKey, kString, kNumber, kOther };
   Kind kind;
-  std::string_view text;  // of a key, a string (unescaped) or a number (as in the file)
+  std::string_view text;  // of a key, a string (unescaped), a number (as in the file); otherwise true, false or null
 };
 
 // Receives large members of a document as events, so that no values are built for them.

@@ -73,12 +73,15 @@ class JsonBuilder {
     return scalar({Kind::kNumber, text}, [&] { push_number(text); });
   }
   std::string other(const boost::json::value& value) {
-    return scalar({Kind::kOther, {}}, [&] {
-      if (value.is_bool())
-        values_.push_bool(value.get_bool());
-      else
-        values_.push_null();
-    });
+    return scalar({Kind::kOther, value.is_null()    ? "null"
+                                 : value.get_bool() ? "true"
+                                                    : "false"},
+                  [&] {
+                    if (value.is_bool())
+                      values_.push_bool(value.get_bool());
+                    else
+                      values_.push_null();
+                  });
   }
 
  private:

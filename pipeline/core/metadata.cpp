@@ -210,6 +210,18 @@ bool is_utf8(const MetadataValue& value) {  // NOLINT(misc-no-recursion): as dee
   return good;
 }
 
+std::string full_type_name(const MetadataValue& value) {  // NOLINT(misc-no-recursion): item_bytes() limits the depth
+  const auto array = as_array(value);
+  if (!array) return std::string(metadata_type_name(value.type));
+  std::string element(metadata_type_name(array->element));
+  if (array->element == MetadataType::kArray)
+    for_each_item(value, [&](const MetadataValue& item) {
+      element = full_type_name(item);
+      return as_array(item)->count == 0 || element.find("array") == 0;
+    });
+  return element + "[]";
+}
+
 std::string describe(const MetadataValue& value, std::size_t width) {
   if (const auto text = as_string(value)) return quoted(*text, width);
   if (const auto flag = as_bool(value)) return *flag ? "true" : "false";

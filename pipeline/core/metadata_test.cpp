@@ -71,3 +71,14 @@ TEST_CASE("texts in a value are UTF-8 or not, however deep they are") {
   CHECK_FALSE(is_utf8(list));
   CHECK_FALSE(is_utf8(metadata_array(MetadataType::kArray, {metadata_array(MetadataType::kString, {good}), list})));
 }
+
+TEST_CASE("the full name of an array's type has that of its elements") {
+  const MetadataValue texts = metadata_array(MetadataType::kString, {metadata_string("a")});
+  const MetadataValue none = metadata_array(MetadataType::kInt8, {});
+  CHECK(full_type_name(metadata_bool(true)) == "bool");
+  CHECK(full_type_name(texts) == "string[]");
+  CHECK(full_type_name(none) == "int8[]");
+  CHECK(full_type_name(metadata_array(MetadataType::kArray, {none, texts})) == "string[][]");
+  CHECK(full_type_name(metadata_array(MetadataType::kArray, {none})) == "int8[][]");
+  CHECK(full_type_name(metadata_array(MetadataType::kArray, {})) == "array[]");
+}

@@ -31,7 +31,8 @@ struct Tensor {
   // The reason why importance data under the tensor's name cannot be used; null if there is no such problem. It becomes
   // a problem of the model once the tensor is converted, and does not matter if the tensor is kept.
   std::shared_ptr<const Error> importance_fault;
-  Encoder encoder{};  // asked for; what the type has of it is used: see encoder_for()
+  bool importance_is_missing = false;  // the importance that the user gave should have data for it, but has none
+  Encoder encoder{};                   // asked for; what the type has of it is used: see encoder_for()
 
   const Shape& shape() const { return expression->shape; }
   const TypeInfo& source_type() const { return *expression->type; }

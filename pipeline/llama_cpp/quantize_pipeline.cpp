@@ -27,10 +27,16 @@ Result<std::string> type_name(const std::string& word, const Types& types) {
   return unknown_type(word, types);
 }
 
-// `misfit`: what to do with tensors whose rows are not whole blocks of the type; empty: not applicable.
+// Returns a rule for a tensor that the model may not have. `misfit`: what to do if its rows are not whole blocks of the
+// type; empty: not applicable.
 std::string rule_line(const std::string& pattern, const std::string& type, const std::string& misfit) {
   return fmt::format("        - {{match: {}, type: {}, optional: true{}}}\n", yaml_quoted(pattern), type,
                      misfit.empty() ? "" : ", misfit: " + misfit);
+}
+
+// Returns a rule with a pattern of the user.
+std::string pattern_line(const std::string& pattern, const std::string& type) {
+  return fmt::format("        - {{match: {}, type: {}, misfit: fallback}}\n", yaml_quoted(pattern), type);
 }
 
 // Adds each warning only once, although several outputs have the same options.
@@ -109,7 +115,7 @@ Result<std::string> custom_rules(const QuantizeOptions& options, const Types& ty
     BOOST_OUTCOME_TRY(const auto sides, split_word(item, "REGEX=TYPE", "for example attn_v=iq6_k,ffn_down=iq5_ks"));
     BOOST_OUTCOME_TRY(const auto type, type_name(sides.second, types));
     BOOST_OUTCOME_TRY(Pattern::compile(sides.first));
-    text += rule_line(sides.first, type, "fallback");
+    text += pattern_line(sides.first, type);
   }
   return text;
 }
@@ -140,16 +146,18 @@ Result<std::string> tensor_rules(const QuantizeOptions& options, bool mixed, con
     BOOST_OUTCOME_TRY(const auto type, type_name(*options.output_tensor_type, types));
     text += rule_line("^output\\.weight$", type, "refuse");
   }
+  std::string patterns;
   for (const std::string& word : options.tensor_types) {
     BOOST_OUTCOME_TRY(const auto sides, split_word(word, "PATTERN=TYPE", "for example ffn_down=Q6_K"));
     BOOST_OUTCOME_TRY(const auto type, type_name(sides.second, types));
     BOOST_OUTCOME_TRY(Pattern::compile(sides.first));
     warn_of_capitals(sides.first, warnings);
-    if (mixed) text += rule_line(sides.first, type, "fallback");
+    if (mixed) patterns += pattern_line(sides.first, type);
   }
   BOOST_OUTCOME_TRY(const auto custom, custom_rules(options, types));
-  if (mixed && !options.pure) text += custom;
-  return text.empty() ? text : "      tensors:\n" + text;
+  if (mixed && !options.pure) patterns += custom;
+  if (text.empty() && patterns.empty()) return text;
+  return (patterns.empty() ? "" : "      unused_rules: warn\n") + std::string("      tensors:\n") + text + patterns;
 }
 
 // A tied token embedding is also the head: it takes the output tensor's type, or the fallback of that type.

@@ -97,8 +97,9 @@ outputs:
     quantize:
       recipe: Q4_K_M
       requantize: false
+      unused_rules: warn
       tensors:
-        - {match: 'ATTN_V', type: Q6_K, optional: true, misfit: fallback}
+        - {match: 'ATTN_V', type: Q6_K, misfit: fallback}
     metadata:
       append:
         'general.name': {type: 'string', value: 'mine'}
@@ -106,8 +107,9 @@ outputs:
     quantize:
       recipe: Q8_0
       requantize: false
+      unused_rules: warn
       tensors:
-        - {match: 'ATTN_V', type: Q6_K, optional: true, misfit: fallback}
+        - {match: 'ATTN_V', type: Q6_K, misfit: fallback}
     metadata:
       append:
         'general.name': {type: 'string', value: 'mine'}
@@ -180,8 +182,8 @@ TEST_CASE("tensor types are rules in the order in which the reference asks them"
         R"(        - {match: '^output\.weight$', type: keep, optional: true}
         - {match: '^(per_layer_)?token_embd\.weight$', type: Q3_K, optional: true, misfit: refuse}
         - {match: '^output\.weight$', type: Q8_0, optional: true, misfit: refuse}
-        - {match: 'attn_v', type: Q6_K, optional: true, misfit: fallback}
-        - {match: 'a''b', type: F16, optional: true, misfit: fallback}
+        - {match: 'attn_v', type: Q6_K, misfit: fallback}
+        - {match: 'a''b', type: F16, misfit: fallback}
 )");
   CHECK(pipeline(with).find("      rules: [{class: head, type: Q8_0}]\n      misfit: fallback\n") != std::string::npos);
 }
@@ -197,7 +199,7 @@ TEST_CASE("the embedding of each layer follows a pattern that matches it") {
   const std::string both =
       "        - {match: '^(per_layer_)?token_embd\\.weight$', type: Q6_K, optional: true, misfit: refuse}\n";
   CHECK(rules("Q4_K_M", {"per_layer_token_embd=q8_0"}) ==
-        token + "        - {match: 'per_layer_token_embd', type: Q8_0, optional: true, misfit: fallback}\n");
+        token + "        - {match: 'per_layer_token_embd', type: Q8_0, misfit: fallback}\n");
   CHECK(rules("Q4_K_M", {"token_embd=q8_0"}).starts_with(token));
   CHECK(rules("Q4_K_M", {"^token_embd=q8_0"}).starts_with(both));
   CHECK(rules("F16", {"per_layer_token_embd=q8_0"}) == token);
@@ -364,9 +366,9 @@ TEST_CASE("custom types are rules in the order given, which fall back") {
   QuantizeOptions with = options();
   with.custom_types = {"attn_v=q6_K,ffn_down=q5_0", "Output=q8_0"};
   CHECK(part(pipeline(with), "      tensors:\n", 8) ==
-        "        - {match: 'attn_v', type: Q6_K, optional: true, misfit: fallback}\n"
-        "        - {match: 'ffn_down', type: Q5_0, optional: true, misfit: fallback}\n"
-        "        - {match: 'Output', type: Q8_0, optional: true, misfit: fallback}\n");
+        "        - {match: 'attn_v', type: Q6_K, misfit: fallback}\n"
+        "        - {match: 'ffn_down', type: Q5_0, misfit: fallback}\n"
+        "        - {match: 'Output', type: Q8_0, misfit: fallback}\n");
   CHECK(warnings(with).empty());
 }
 

@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <boost/json/serialize.hpp>
 #include <cmath>
 #include <string_view>
 
 #include "pipeline/core/text.h"
+#include "pipeline/core/written_json.h"
 
 namespace ggufmill {
 // Non-ASCII bytes, and the control characters that the serializer does not escape, occur in strings only.
 std::string to_json_text(const boost::json::value& value) {
-  const std::string raw = boost::json::serialize(value);
+  const std::string raw = written_json(value);
   std::string out;
   out.reserve(raw.size());
   for (std::string_view rest = raw; !rest.empty();) {

@@ -31,21 +31,28 @@ struct ArrayEntry {
 };
 
 struct Arrays {
-  NamedValues<MetadataValue> metadata{};
+  NamedValues<std::variant<MetadataValue, WrittenValue>> metadata{};
   std::vector<ArrayEntry> tensors{};
 };
 
-Form<NamedValues<MetadataValue>> metadata_form() {
-  const auto untyped = [](const WrittenValue& written) { return value_of(written, nullptr); };
+Form<NamedValues<std::variant<MetadataValue, WrittenValue>>> metadata_form() {
+  using Value = std::variant<MetadataValue, WrittenValue>;
+  const auto as_written = [](WrittenValue written) -> Value { return written; };
   const auto typed = map_of<TypedValue>(typed_value_fields()).at(&TypedValue::origin).doc("A value of a given type.");
   return dictionary_of(
-      either<MetadataValue>(
-          converted<MetadataValue>(
-              written_scalar("true, false, a number, or a string. The type is bool, float32, string, or the first of "
-                             "uint32, int32, uint64, and int64 that can hold the value."),
-              untyped),
-          converted<MetadataValue>(written_list("An array; its type follows from its elements."), untyped),
-          converted<MetadataValue>(typed, [](const TypedValue& value) { return value_of(value); }))
+      either<Value>(
+          converted<Value>(
+              written_scalar("true, false, a number, or a string. A known key has its known type; the type of another "
+                             "is bool, float32, string, or the first of uint32, int32, uint64, and int64 that can hold "
+                             "the value."),
+              as_written),
+          converted<Value>(written_list("An array; unless the key is known, its type follows from its elements."),
+                           as_written),
+          converted<Value>(typed,
+                           [](const TypedValue& value) -> Result<Value> {
+                             BOOST_OUTCOME_TRY(MetadataValue made, value_of(value));
+                             return Value(std::move(made));
+                           }))
           .doc("The value."));
 }
 
@@ -118,7 +125,12 @@ class ArraysReader {
   Result<Model> read() {
     BOOST_OUTCOME_TRY(const std::string text, read_file());
     BOOST_OUTCOME_TRY(Arrays arrays, parse_document(text, path_, arrays_form(types_), types_));
-    for (auto& [key, value] : arrays.metadata) model_.metadata.set_at_end(key, std::move(value));
+    for (auto& [key, value] : arrays.metadata) {
+      if (const auto* written = std::get_if<WrittenValue>(&value)) {
+        BOOST_OUTCOME_TRY(value, value_for(key, *written, nullptr));
+      }
+      model_.metadata.set_at_end(key, std::get<MetadataValue>(std::move(value)));
+    }
     for (const ArrayEntry& tensor : arrays.tensors) {
       BOOST_OUTCOME_TRY(read_tensor(tensor));
     }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pipeline/core/model.h"
 
@@ -22,6 +23,17 @@ struct FileName {
 // Parses the last component of a path. Returns nullopt if it does not follow the convention, which requires a base
 // name, a size and a version.
 std::optional<FileName> parse_file_name(std::string_view path);
+
+// Why a name does not follow the convention.
+struct NameFaults {
+  std::vector<std::string> faults;  // "no version", "'UD' between the version and the encoding"; at least one
+  // The parts that the name has all the same; the base name may be empty.
+  FileName found;
+  std::string better;  // a name with these parts that follows the convention; empty if a part has to be added by hand
+};
+
+// Returns the faults of a name that parse_file_name() does not accept.
+NameFaults explain_file_name(std::string_view path);
 
 // Returns the file name that follows from a model's metadata. Missing parts default to version v1.0 and `size_label`.
 // `encoding` is the name of a recipe. Spaces and slashes become dashes.

@@ -154,8 +154,8 @@ Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOpti
   if (options.sharded()) return lay_out_shards(model, options, alignment);
   const std::vector<MetadataEntry> own = merged_entries(model, options);
   if (options.shards == Shards::kMerged && !model.metadata.find(kSplitCountKey))
-    return usage_error("the source is not a shard: split.count is missing",
-                       "omit `shards: merged`, or run `ggufmill merge` with --clean");
+    return with_options(usage_error("the source is not a shard: split.count is missing", "omit `shards: merged`"),
+                        "to copy it all the same: --clean");
   // A conversion without tensors writes only a vocabulary. The file ends after its last value.
   const bool is_bare = options.shard_rule == ShardRule::kConvert && model.tensors.empty();
   FileContent content{options.path, carried(model), 0, model.tensors.size(), options.big_endian, is_bare};
@@ -191,7 +191,8 @@ class GgufSink : public Sink {
   Result<std::vector<OutputFile>> layout(const Model& model) const override {
     Result<std::vector<OutputFile>> files = lay_out(model);
     if (files || files.error().code != ExitCode::kUsage || !files.error().where.empty()) return files;
-    return error_at(options_.origin, files.error().what, files.error().help);
+    return with_options(error_at(options_.origin, files.error().what, files.error().help),
+                        files.error().help_with_options);
   }
 
  private:

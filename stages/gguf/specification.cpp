@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "pipeline/core/metadata_keys.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "stages/gguf/file_name.h"
@@ -12,78 +13,6 @@
 
 namespace ggufmill::gguf {
 namespace {
-
-enum class Kind { kText, kTexts, kCount, kUint32, kFloat, kBool };
-constexpr std::string_view kKindNames[] = {"string", "array of strings", "uint64, or uint32",
-                                           "uint32", "float32",          "bool"};
-
-// [llm] is a placeholder for the architecture, [n] for a number.
-struct KnownKey {
-  std::string_view key;
-  Kind kind;
-};
-constexpr KnownKey kKnownKeys[] = {
-    {"general.architecture", Kind::kText},
-    {"general.quantization_version", Kind::kUint32},
-    {"general.alignment", Kind::kUint32},
-    {"general.name", Kind::kText},
-    {"general.author", Kind::kText},
-    {"general.version", Kind::kText},
-    {"general.organization", Kind::kText},
-    {"general.basename", Kind::kText},
-    {"general.finetune", Kind::kText},
-    {"general.description", Kind::kText},
-    {"general.quantized_by", Kind::kText},
-    {"general.size_label", Kind::kText},
-    {"general.license", Kind::kText},
-    {"general.license.name", Kind::kText},
-    {"general.license.link", Kind::kText},
-    {"general.url", Kind::kText},
-    {"general.doi", Kind::kText},
-    {"general.uuid", Kind::kText},
-    {"general.repo_url", Kind::kText},
-    {"general.tags", Kind::kTexts},
-    {"general.languages", Kind::kTexts},
-    {"general.datasets", Kind::kTexts},
-    {"general.file_type", Kind::kUint32},
-    {"general.source.url", Kind::kText},
-    {"general.source.doi", Kind::kText},
-    {"general.source.uuid", Kind::kText},
-    {"general.source.repo_url", Kind::kText},
-    {"general.base_model.count", Kind::kUint32},
-    {"[llm].context_length", Kind::kCount},
-    {"[llm].embedding_length", Kind::kCount},
-    {"[llm].block_count", Kind::kCount},
-    {"[llm].use_parallel_residual", Kind::kBool},
-    {"[llm].tensor_data_layout", Kind::kText},
-    {"[llm].expert_count", Kind::kUint32},
-    {"[llm].expert_used_count", Kind::kUint32},
-    {"[llm].attention.max_alibi_bias", Kind::kFloat},
-    {"[llm].attention.clamp_kqv", Kind::kFloat},
-    {"[llm].attention.layer_norm_epsilon", Kind::kFloat},
-    {"[llm].attention.layer_norm_rms_epsilon", Kind::kFloat},
-    {"[llm].attention.key_length", Kind::kUint32},
-    {"[llm].attention.value_length", Kind::kUint32},
-    {"[llm].rope.dimension_count", Kind::kCount},
-    {"[llm].rope.freq_base", Kind::kFloat},
-    {"[llm].rope.scaling.type", Kind::kText},
-    {"[llm].rope.scaling.factor", Kind::kFloat},
-    {"[llm].rope.scaling.original_context_length", Kind::kUint32},
-    {"[llm].rope.scaling.finetuned", Kind::kBool},
-    {"[llm].ssm.conv_kernel", Kind::kUint32},
-    {"[llm].ssm.inner_size", Kind::kUint32},
-    {"[llm].ssm.state_size", Kind::kUint32},
-    {"[llm].ssm.time_step_rank", Kind::kUint32},
-    {"tokenizer.ggml.model", Kind::kText},
-    {"tokenizer.ggml.tokens", Kind::kTexts},
-    {"tokenizer.ggml.merges", Kind::kTexts},
-    {"tokenizer.ggml.bos_token_id", Kind::kUint32},
-    {"tokenizer.ggml.eos_token_id", Kind::kUint32},
-    {"tokenizer.ggml.unknown_token_id", Kind::kUint32},
-    {"tokenizer.ggml.separator_token_id", Kind::kUint32},
-    {"tokenizer.ggml.padding_token_id", Kind::kUint32},
-    {"tokenizer.chat_template", Kind::kText},
-};
 
 // Returns the keys that the specification requires for an architecture, without its prefix.
 const std::map<std::string_view, std::vector<std::string_view>>& required_keys() {
@@ -113,27 +42,6 @@ const std::map<std::string_view, std::vector<std::string_view>>& required_keys()
         "ssm.time_step_rank", "attention.layer_norm_rms_epsilon"}},
   };
   return kKeys;
-}
-
-bool is_of(const MetadataValue& value, Kind kind) {
-  const auto is = [&](MetadataType type) { return value.type == type; };
-  switch (kind) {
-    case Kind::kText:
-      return is(MetadataType::kString);
-    case Kind::kTexts: {
-      const auto array = as_array(value);
-      return array && array->element == MetadataType::kString;
-    }
-    case Kind::kCount:
-      return is(MetadataType::kUint32) || is(MetadataType::kUint64);
-    case Kind::kUint32:
-      return is(MetadataType::kUint32);
-    case Kind::kFloat:
-      return is(MetadataType::kFloat32);
-    case Kind::kBool:
-      return is(MetadataType::kBool);
-  }
-  return false;
 }
 
 class Check {
@@ -197,14 +105,11 @@ class Check {
     });
     if (!has_form)
       recommend(entry.key, "does not have the usual form of a key", "lowercase letters, digits, '_', and '.'");
-    std::string key = entry.key;
-    if (!architecture_.empty() && key.starts_with(architecture_ + "."))
-      key = "[llm]" + key.substr(architecture_.size());
-    const auto known = std::ranges::find(kKnownKeys, key, &KnownKey::key);
-    if (known != std::end(kKnownKeys) && !is_of(entry.value, known->kind))
-      require(entry.key, fmt::format("is of type {}", metadata_type_name(entry.value.type)),
-              std::string(kKindNames[static_cast<std::size_t>(known->kind)]));
-    if (key == "[llm].rope.scaling.type") {
+    const KnownKey* known = known_key(entry.key);
+    const std::string type = full_type_name(entry.value);
+    if (known && !known->specification.empty() && !is_one_of(type, known->specification))
+      require(entry.key, fmt::format("is of type {}", type), std::string(known->specification));
+    if (known && known->key == "[arch].rope.scaling.type") {
       const auto text = as_string(entry.value).value_or("");
       if (text != "none" && text != "linear" && text != "yarn")
         recommend(entry.key, fmt::format("is {}", describe(entry.value)), "none, linear, or yarn");

@@ -102,6 +102,50 @@ TEST_CASE("file names that follow the convention") {
   CHECK_FALSE(parse_file_name(std::string(300, 'a') + "-v1.0.gguf"));
 }
 
+TEST_CASE("a name that does not follow the convention is explained") {
+  const auto explained = [](const char* name) {
+    const NameFaults made = explain_file_name(name);
+    std::string all;
+    for (const std::string& fault : made.faults) all += (all.empty() ? "" : "; ") + fault;
+    return all + " | " + made.better;
+  };
+  CHECK(explained("Qwen3-4B-UD-Q2_K_XL.gguf") == "no version | Qwen3-4B-UD-v1.0-Q2_K_XL.gguf");
+  CHECK(explained("a/mmproj-Tuna-4B-F16.gguf") == "no version | mmproj-Tuna-4B-v1.0-F16.gguf");
+  CHECK(explained("Tuna-v1.0-Q4_K_M.gguf") == "no size, such as 7B | ");
+  CHECK(explained("Tuna-7B-2.5-Q4_K_M.gguf") ==
+        "a version begins with v: 'v2.5', not '2.5' | Tuna-7B-v2.5-Q4_K_M.gguf");
+  CHECK(explained("Tuna-7B-v1.0-UD-Q2_K_XL.gguf") ==
+        "'UD' between the version and the encoding | Tuna-7B-UD-v1.0-Q2_K_XL.gguf");
+  CHECK(explained("Tuna-7B-v1.0-F32-Q2_K.gguf") == "two encodings, 'F32' and 'Q2_K' | Tuna-7B-v1.0-Q2_K.gguf");
+  CHECK(explained("tuna-7b.Q4_K_M.gguf") ==
+        "a dot, not a hyphen, before the encoding 'Q4_K_M'; no version | tuna-7b-v1.0-Q4_K_M.gguf");
+  CHECK(explained("Tuna_7B_v1.0_Q4_K_M.gguf") ==
+        "underscores, not hyphens, between its parts | Tuna-7B-v1.0-Q4_K_M.gguf");
+  CHECK(explained("Tuna-7B-v1.0-Q4_K_M-0001-of-0002.gguf") ==
+        "a shard has five digits: '00001-of-00002', not '0001-of-0002' | Tuna-7B-v1.0-Q4_K_M-00001-of-00002.gguf");
+  CHECK(explained("tuna-2.5-7b-v1.0.gguf") ==
+        "characters other than letters, digits, spaces, and hyphens in 'tuna-2.5' | ");
+  CHECK(explained("Tuna-7B-v1.0-Q4_K_M-lora.gguf") == "'lora' is written 'LoRA' | Tuna-7B-v1.0-Q4_K_M-LoRA.gguf");
+  CHECK(explained("Tuna-7B-v1.0-Q4_K_M.bin") ==
+        "it does not end in '.gguf'; characters other than letters, digits, spaces, and hyphens in 'Q4_K_M.bin' | ");
+  CHECK(explained("Tuna-7B-v1.0-Q4_K_M-imat.GGUF") ==
+        "'.GGUF' is written '.gguf'; 'imat' behind the encoding | Tuna-7B-imat-v1.0-Q4_K_M.gguf");
+  CHECK(explained("Tuna 7B v1.0 Q4_K_M.gguf") == "spaces, not hyphens, between its parts | Tuna-7B-v1.0-Q4_K_M.gguf");
+  CHECK(explained("Tuna-v1.0-7B-Q4_K_M.gguf") ==
+        "'7B' between the version and the encoding | Tuna-7B-v1.0-Q4_K_M.gguf");
+  CHECK(explained(("Tuna-7B-v1.0-" + std::string(300, 'a') + ".gguf").c_str())
+            .starts_with("it is longer than 255 bytes"));
+  CHECK(explained("") == "it does not end in '.gguf'; no version; no size, such as 7B; no base name | ");
+  for (const char* parts : {"-", "---", "-of-", "1-of-2", "v1", "v1.0-", "Q4_K_M", "mmproj", ".Q8_0", "_"})
+    CHECK_FALSE(explain_file_name(parts).faults.empty());
+  const NameFaults qwen = explain_file_name("Tuna-35B-A3B-it-MXFP4_MOE-00001-of-00002.gguf");
+  CHECK(qwen.found.base_name == "Tuna");
+  CHECK(qwen.found.size_label == "35B-A3B");
+  CHECK(qwen.found.finetune == "it");
+  CHECK(qwen.found.encoding == "MXFP4_MOE");
+  CHECK(qwen.found.shard == "00001-of-00002");
+}
+
 TEST_CASE("a file name from metadata") {
   Model model = valid();
   CHECK(file_name_of(model, "1B", "Q4_K_M") == "model-1B-v1.0-Q4_K_M.gguf");

@@ -109,10 +109,11 @@ Error ChosenMap::no_config(const std::string& name) const {
       "`source: {{safetensors: ...}}` for others",
       name);
   if (name == "config.json" && is_file(file("params.json")))
-    help =
-        "it has params.json, as in Mistral's own format; set `config: params.json` in the source, or use "
-        "--mistral-format";
-  return input_error(options.folder, fmt::format("has no {}", name), help);
+    help = "it has params.json, as in Mistral's own format; set `config: params.json` in the source";
+  Error error = input_error(options.folder, fmt::format("has no {}", name), help);
+  if (name == "config.json" && is_file(file("params.json")))
+    error.help_with_options = "it has params.json, as in Mistral's own format: use --mistral-format";
+  return error;
 }
 
 Result<Architecture> ChosenMap::architecture_of_config() const {
@@ -197,8 +198,10 @@ Status ChosenMap::read_target() {
                     "omit the target");
   }
   if (options.target.empty())
-    return input_error(options.folder, "is a draft for another model, whose config.json and tokenizer are needed",
-                       "give that model's folder: `target: FOLDER` in the source, or --target-model-dir FOLDER");
+    return with_options(
+        input_error(options.folder, "is a draft for another model, whose config.json and tokenizer are needed",
+                    "give that model's folder: `target: FOLDER` in the source"),
+        "give that model's folder: --target-model-dir FOLDER");
   BOOST_OUTCOME_TRY(target_folder, pinned(options.target));
   if (!is_folder(target_folder)) return no_checkpoint_folder(target_folder);
   const std::string path = (fs::path(target_folder) / "config.json").string();

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
+#include "pipeline/core/written_json.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/checkpoint/checkpoint_files.h"
 #include "stages/huggingface/checkpoint/quantized_checkpoint.h"
@@ -73,19 +73,61 @@ std::string describe_error(const Error& error) {
   return text;
 }
 
+// How well a map fits a checkpoint.
+struct Fit {
+  std::string map;
+  std::size_t matched = 0;  // kinds of tensors that a rule matches
+  std::size_t missing = 0;  // tensors and metadata that the map requires
+  std::size_t unread = 0;   // keys of config.json that no rule reads
+
+  bool is_better_than(const Fit& other) const {
+    const std::size_t own = matched + other.missing, others = other.matched + missing;
+    return own != others ? own > others : unread < other.unread;
+  }
+};
+
 class FirstMap {
  public:
   FirstMap(SourceOptions options, const CheckpointOpener& open) : chosen_(std::move(options)), files_(open) {}
 
-  Result<std::string> write() {
+  // `why`: a comment about the choice of the map.
+  Result<std::string> write(const std::string& why) {
     std::vector<std::string> warnings;
     BOOST_OUTCOME_TRY(chosen_.choose(warnings));
-    head();
+    head(why);
     if (chosen_.architecture.part == ModelPart::kText && !chosen_.architecture.adapters) read_vocabulary();
     BOOST_OUTCOME_TRY(read_tensors());
-    try_metadata();
-    list_unread();
+    list("Metadata that the map requires and that has no value; `values: {KEY: VALUE}` can give one:",
+         missing_metadata());
+    list("Keys of config.json that no rule reads. Those that change what the model computes need a rule:",
+         unread_keys());
     return std::move(text_);
+  }
+
+  // Returns one tensor of each kind, with the names that the checkpoint gives them. Chooses the map first.
+  Result<std::vector<NamedTensor>> kinds() {
+    std::vector<std::string> warnings;
+    BOOST_OUTCOME_TRY(chosen_.choose(warnings));
+    BOOST_OUTCOME_TRY(OpenedTensors opened, chosen_.open_tensors(files_));
+    std::set<std::string> patterns;
+    std::erase_if(opened.own, [&](const NamedTensor& each) { return !patterns.insert(pattern_of(each.name)).second; });
+    return std::move(opened.own);
+  }
+
+  // Returns how well the map fits, without the rules for the tokenizer. `kinds`: one tensor of each kind.
+  Result<Fit> fit(const std::vector<NamedTensor>& kinds) {
+    std::vector<std::string> warnings;
+    BOOST_OUTCOME_TRY(chosen_.choose(warnings));
+    BOOST_OUTCOME_TRY(const std::vector<NamedTensor> renamed, rename_tensors(map(), *chosen_.facts, kinds));
+    if (const auto layers = chosen_.facts->count(map().layers, "")) layers_ = layers.value();
+    Fit fit{.map = chosen_.options.architecture};
+    std::vector<NamedTensor> taken;
+    for (bool beyond = false; const NamedTensor& tensor : renamed)
+      if (!rule_for(tensor.name, beyond).empty()) taken.push_back(tensor);
+    fit.matched = taken.size();
+    fit.missing = faults(taken).size() + missing_metadata().size();
+    fit.unread = unread_keys().size();
+    return fit;
   }
 
  private:
@@ -102,10 +144,11 @@ class FirstMap {
     if (lines.size() > kMaxLines) comment(fmt::format("  ... and {} more", lines.size() - kMaxLines));
   }
 
-  void head() {
+  void head(const std::string& why) {
     const std::string& like = chosen_.options.architecture;
     const std::string name = folder_name(chosen_.options.folder);
     comment(fmt::format("A first map of {}, like the map {}, written by `ggufmill architectures new`.", name, like));
+    if (!why.empty()) comment(why);
     comment("Check what the comments list. `--architectures FILE` adds this file to the built-in maps.");
     text_ += fmt::format("description: {}\n", yaml_quoted(name));
     const bool is_file = names_file(like);
@@ -214,7 +257,7 @@ class FirstMap {
     list_unmatched(unmatched);
     list(fmt::format("Tensors that a rule matches, but in layers beyond the {} of the model:", layers_),
          lines_of(beyond));
-    if (layers) list_faults(taken);
+    if (layers) list("Tensors that the map requires and that are missing, or that do not fit:", faults(taken));
     list(fmt::format("Tensors that a rule matches, {} of {}:", taken.size(), tensors.size()), lines_of(matched));
   }
 
@@ -237,16 +280,17 @@ class FirstMap {
     if (lines.size() > kMaxLines) comment(fmt::format("  ... and {} more", lines.size() - kMaxLines));
   }
 
-  // Lists what is wrong with the tensors that rules match: those that are required and missing, and shapes.
-  void list_faults(const std::vector<NamedTensor>& taken) {
+  // Returns what is wrong with the tensors that rules match: those that are required and missing, and shapes.
+  std::vector<std::string> faults(const std::vector<NamedTensor>& taken) const {
     const auto mapped = map_tensors(map(), *chosen_.facts, taken, chosen_.options.folder);
-    if (mapped) return;
+    if (mapped) return {};
     std::vector<std::string> lines{describe_error(mapped.error())};
     for (const Error& other : mapped.error().also) lines.push_back(describe_error(other));
-    list("Tensors that the map requires and that are missing, or that do not fit:", lines);
+    return lines;
   }
 
-  void try_metadata() {
+  // Evaluates the metadata; returns what has no value.
+  std::vector<std::string> missing_metadata() {
     chosen_.facts->set("file_type", 1);
     if (layers_ != UINT64_MAX) chosen_.facts->set("layers", layers_);
     std::vector<std::string> missing;
@@ -260,16 +304,16 @@ class FirstMap {
       try_all(*rules, *chosen_.facts);
     for (const auto* rules : {&map().metadata_before_tokenizer, &map().metadata_after_tokenizer})
       try_all(*rules, chosen_.tokenizer_facts());
-    list("Metadata that the map requires and that has no value; `values: {KEY: VALUE}` can give one:", missing);
+    return missing;
   }
 
-  // Lists the keys of config.json that no rule has read so far.
-  void list_unread() {
+  // Returns the keys of config.json that no rule has read so far, with their values.
+  std::vector<std::string> unread_keys() const {
     std::vector<std::string> lines;
     const auto add = [&](const std::string& prefix, const json::object& members) {
       for (const auto& member : members)
         if (const std::string key(member.key()); !chosen_.facts->was_read(key))
-          lines.push_back(fmt::format("{}{}: {}", prefix, key, shortened(json::serialize(member.value()))));
+          lines.push_back(fmt::format("{}{}: {}", prefix, key, shortened(written_json(member.value()))));
     };
     json::object top = chosen_.stored_config;
     for (const std::string_view key : text_model_keys())
@@ -279,7 +323,7 @@ class FirstMap {
       }
     for (const std::string_view key : {"architectures", "model_type"}) top.erase(key);
     add("", top);
-    list("Keys of config.json that no rule reads. Those that change what the model computes need a rule:", lines);
+    return lines;
   }
 
   ChosenMap chosen_;
@@ -288,6 +332,48 @@ class FirstMap {
   std::uint64_t layers_ = UINT64_MAX;
   std::string text_;
 };
+
+// Returns the maps of text models that stand for themselves, by name.
+std::vector<std::string> text_maps(const AddedMaps& added) {
+  std::set<std::string> names;
+  for (const AddedMaps::Map& each : added.maps()) names.insert(each.name);
+  for (const BuiltInArchitecture& each : built_in_architectures()) names.emplace(each.name);
+  std::erase_if(names, [&](const std::string& name) {
+    const auto map = named_architecture(name, {}, added);
+    return !map || map.value().part != ModelPart::kText || map.value().adapters ||
+           map.value().target_tokenizer != TargetTokenizer::kNone;
+  });
+  return {names.begin(), names.end()};
+}
+
+// Returns the maps that fit the checkpoint, the best one first.
+Result<std::vector<Fit>> fits(const SourceOptions& source, const AddedMaps& added, const CheckpointOpener& open) {
+  const auto with = [&](const std::string& map) {
+    SourceOptions options = source;
+    options.architecture = map;
+    return options;
+  };
+  BOOST_OUTCOME_TRY(const std::vector<NamedTensor> kinds, FirstMap(with("llama"), open).kinds());
+  std::vector<Fit> found;
+  for (const std::string& name : text_maps(added))
+    if (auto fit = FirstMap(with(name), open).fit(kinds)) found.push_back(std::move(fit).value());
+  std::ranges::stable_sort(found, [](const Fit& a, const Fit& b) { return a.is_better_than(b); });
+  return found;
+}
+
+// Returns the comment that reports why the first of the maps was chosen, and which ones come next.
+std::string reason(const std::vector<Fit>& fits) {
+  constexpr std::size_t kMost = 4;
+  std::vector<std::string> texts;
+  for (const Fit& fit : fits)
+    if (texts.size() < kMost)
+      texts.push_back(fmt::format("{} ({}, {}, {})", fit.map, fit.matched, fit.missing, fit.unread));
+  return fmt::format(
+      "The maps that fit best, with the numbers of kinds of tensors that match, of what they require and is missing, "
+      "and "
+      "of keys of config.json that they do not read: {}",
+      fmt::join(texts, ", "));
+}
 
 }  // namespace
 }  // namespace ggufmill::huggingface
@@ -300,9 +386,18 @@ Result<std::string> first_map(const FirstMapOptions& options, const CheckpointOp
   source.architecture = options.like;
   source.architectures = huggingface::map_places(options.architectures);
   BOOST_OUTCOME_TRY(const auto added, huggingface::AddedMaps::read(source.architectures));
-  BOOST_OUTCOME_TRY(const auto like, huggingface::named_architecture(options.like, {}, added));
+  std::string why;
+  if (options.like.empty()) {
+    BOOST_OUTCOME_TRY(const auto fits, huggingface::fits(source, added, open));
+    if (fits.empty() || fits.front().matched == 0)
+      return input_error(options.folder, "no map of text models matches any of its tensors",
+                         "name the map of similar models with --like NAME; `ggufmill architectures` lists the maps");
+    source.architecture = fits.front().map;
+    why = huggingface::reason(fits);
+  }
+  BOOST_OUTCOME_TRY(const auto like, huggingface::named_architecture(source.architecture, {}, added));
   source.part = like.part;
-  return huggingface::FirstMap(std::move(source), open).write();
+  return huggingface::FirstMap(std::move(source), open).write(why);
 }
 
 }  // namespace ggufmill

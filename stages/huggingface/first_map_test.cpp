@@ -45,8 +45,8 @@ class NewModel {
   CheckpointOpener opener() const {
     return [this](const std::string&) -> Result<Checkpoint> { return Checkpoint{{}, tensors}; };
   }
-  std::string first() const {
-    const auto text = first_map({checkpoint_.path().string(), "llama", {}}, opener());
+  std::string first(const std::string& like = "llama", const std::vector<std::string>& maps = {}) const {
+    const auto text = first_map({checkpoint_.path().string(), like, maps}, opener());
     CAPTURE(text ? "" : render(text.error()));
     REQUIRE(text);
     return text.value();
@@ -90,6 +90,43 @@ TEST_CASE("a first map passes the lint, and converts a model whose pre-tokenizer
   CHECK(has(map, "extends: 'llama'\n"));
   CHECK(has(map, "serves: ['NewForCausalLM']\n"));
   CHECK(model.pre_of(map + fmt::format("pre_tokenizers: {{{}: llama-bpe}}\n", model.hash())) == "llama-bpe");
+}
+
+TEST_CASE("a first map starts from the map whose rules match the most tensors") {
+  NewModel model;
+  model.tensors.push_back(ones("model.layers.0.odd.weight", {4}));
+  const TempDir maps;
+  write_text(maps.file("odd.yaml"),
+             "description: d\nextends: llama\n"
+             "tensors: [{from: 'model.layers.{layer}.odd', to: 'blk.{layer}.odd'}]\n");
+  const std::string map = model.first("", {maps.path().string()});
+  CHECK(has(map, "extends: 'odd'\n"));
+  CHECK(has(map, "that they do not read: odd (6, 0, "));
+}
+
+TEST_CASE("of maps that match as many tensors, a first map starts from that which reads the most keys of config.json") {
+  NewModel model;
+  const TempDir maps;
+  write_text(maps.file("odd.yaml"),
+             "description: d\nextends: llama\nmetadata: [{key: scale, type: float32, value: new_scale}]\n");
+  CHECK(has(model.first("", {maps.path().string()}), "extends: 'odd'\n"));
+}
+
+TEST_CASE("a first map does not start from a map that requires more than the checkpoint has") {
+  NewModel model;
+  const TempDir maps;
+  write_text(maps.file("odd.yaml"),
+             "description: d\nextends: llama\nmetadata: [{key: scale, type: float32, value: new_scale}, {key: other, "
+             "value: absent}]\n");
+  CHECK(!has(model.first("", {maps.path().string()}), "extends: 'odd'\n"));
+}
+
+TEST_CASE("a checkpoint whose tensors no map matches needs the name of a map") {
+  NewModel model;
+  model.tensors = {ones("entirely.other", {4})};
+  const auto text = first_map({model.options().folder, "", {}}, model.opener());
+  REQUIRE(!text);
+  CHECK(has(text.error().help, "--like NAME"));
 }
 
 TEST_CASE("a first map lists the hash of an unknown pre-tokenizer") {

@@ -51,6 +51,10 @@ class Coverage {
       BOOST_OUTCOME_TRY(take_from_neighbours());
     }
     if (policy_.missing == Missing::kMean) report_starved();
+    for (Tensor& tensor : model_.tensors) {
+      BOOST_OUTCOME_TRY(const bool missing, is_missing(tensor));
+      tensor.importance_is_missing = missing && starved_.count(tensor.name) == 0;  // those have been reported
+    }
     report_rare();
     return ok();
   }
@@ -81,7 +85,10 @@ class Coverage {
       warn(what + ": ignored");
       return false;
     }
-    Error fault = input_error(data_.path, what, "recreate the file with this model, or skip the entry: exclude");
+    Error fault =
+        with_options(input_error(data_.path, what, "recreate the file with this model, or skip the entry: exclude"),
+                     fmt::format("recreate the file with this model, or skip the entry: --exclude-weights {}",
+                                 shell_word(tensor.name)));
     if (tensor.converted())
       model_.problems.push_back(std::move(fault));
     else  // relevant only once a stage decides the type
@@ -151,15 +158,15 @@ class Coverage {
     const std::string rare =
         fmt::format("saw {}{}", too_few(policy_.least_counts), has_zero_ ? " or have only zeros" : "");
     if (!rare_.empty())
-      warn(fmt::format("tensors or experts that {} get {}: {}", rare,
+      warn(fmt::format("tensors or experts that {} get {} (in {}): {}", rare,
                        policy_.missing == Missing::kNone ? "no importance" : "the mean of the others",
-                       list_some(rare_)));
+                       counted(rare_.size(), "tensor"), list_some(rare_)));
     if (!zero_.empty())
       warn(
-          fmt::format("importance is 0 in every column for some tensors or experts; llama-quantize uses it unchanged, "
+          fmt::format("importance is 0 in every column for {} or experts of them; llama-quantize uses it unchanged, "
                       "and many types then lose all values: {}; in a pipeline file, missing: error, mean, or "
                       "neighbours treats it as missing",
-                      list_some(zero_)));
+                      counted(zero_.size(), "tensor"), list_some(zero_)));
   }
 
   // Names the tensors that `mean` leaves without importance.

@@ -113,7 +113,7 @@ TEST_CASE("rarely used experts get the mean over the tokens of the others") {
   CHECK(note_of(model, kExperts) == "importance of 1 of 3 experts is taken from the mean of the others");
   CHECK(model.warnings == std::vector<std::string>{moe.path("imatrix.gguf") +
                                                    ": tensors or experts that saw fewer than 2 tokens get the mean of "
-                                                   "the others: 'blk.0.exps.weight' (1 of 3)"});
+                                                   "the others (in 1 tensor): 'blk.0.exps.weight' (1 of 3)"});
 }
 
 TEST_CASE("experts without tokens have weights of 1 by default") {

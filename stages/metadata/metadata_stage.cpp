@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/core/metadata_keys.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
 
@@ -10,14 +11,27 @@ namespace {
 
 constexpr std::uint64_t kMaxFileBytes = 1ull << 30;
 
-Result<MetadataValue> text_of(const ValueFile& from) {
+Result<std::string> text_of(const ValueFile& from) {
   BOOST_OUTCOME_TRY(const auto file, open_source(from.path));
   if (file->bytes() > kMaxFileBytes)
     return error_at(from.origin, fmt::format("'{}' has {} bytes, more than the limit of 1 GiB for a metadata value",
                                              from.path, file->bytes()));
   std::string text(static_cast<std::size_t>(file->bytes()), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
-  return metadata_string(text);
+  return text;
+}
+
+// A string is the text as it is. Other values may have white space around them.
+Result<MetadataValue> value_in(const ValueFile& from, const std::string& key, const MetadataValue* before) {
+  WrittenValue written{.may_be_list = true, .origin = from.origin};
+  BOOST_OUTCOME_TRY(written.text, text_of(from));
+  const std::string type = !from.type.empty() ? from.type : before ? full_type_name(*before) : std::string();
+  const std::string_view expected = type.empty() ? known_type(key, false) : type;
+  if (expected.empty() || expected == "string") return value_of(written, "string");
+  constexpr const char* kSpace = " \t\r\n";
+  written.text.erase(written.text.find_last_not_of(kSpace) + 1);
+  written.text.erase(0, written.text.find_first_not_of(kSpace));
+  return from.type.empty() ? value_for(key, written, before) : value_of(written, from.type, from.origin);
 }
 
 class MetadataStage : public Stage {
@@ -31,9 +45,9 @@ class MetadataStage : public Stage {
     for (const auto& [from, to] : options_.rename) {
       BOOST_OUTCOME_TRY(rename(from, to, model));
     }
-    BOOST_OUTCOME_TRY(assign(present(options_.replace, model), model.metadata, &Metadata::set));
-    BOOST_OUTCOME_TRY(assign(options_.set, model.metadata, &Metadata::set));
-    BOOST_OUTCOME_TRY(assign(options_.append, model.metadata, &Metadata::set_at_end));
+    BOOST_OUTCOME_TRY(assign(present(options_.replace, model), model, &Metadata::set));
+    BOOST_OUTCOME_TRY(assign(options_.set, model, &Metadata::set));
+    BOOST_OUTCOME_TRY(assign(options_.append, model, &Metadata::set_at_end));
     return model;
   }
 
@@ -69,11 +83,13 @@ class MetadataStage : public Stage {
     return settings;
   }
 
-  static Status assign(const std::vector<MetadataSetting>& settings, Metadata& metadata, Setter setter) {
+  static Status assign(const std::vector<MetadataSetting>& settings, Model& model, Setter setter) {
     for (const MetadataSetting& setting : settings) {
-      BOOST_OUTCOME_TRY(auto value, value_for(setting, metadata.find(setting.key)));
+      const MetadataValue* before = model.metadata.find(setting.key);
+      BOOST_OUTCOME_TRY(auto value, value_of_setting(setting, before));
       if (!is_utf8(value)) return not_utf8(setting);
-      (metadata.*setter)(setting.key, std::move(value));
+      warn_of_type(setting.key, before, value, model.warnings);
+      (model.metadata.*setter)(setting.key, std::move(value));
     }
     return ok();
   }
@@ -86,10 +102,30 @@ class MetadataStage : public Stage {
     return usage_error(what, "GGUF has only texts in UTF-8: convert it");
   }
 
-  static Result<MetadataValue> value_for(const MetadataSetting& setting, const MetadataValue* before) {
-    if (const auto* written = std::get_if<WrittenValue>(&setting.value)) return value_of(*written, before);
-    if (const auto* file = std::get_if<ValueFile>(&setting.value)) return text_of(*file);
+  static Result<MetadataValue> value_of_setting(const MetadataSetting& setting, const MetadataValue* before) {
+    if (const auto* written = std::get_if<WrittenValue>(&setting.value))
+      return value_for(setting.key, *written, before);
+    if (const auto* file = std::get_if<ValueFile>(&setting.value)) {
+      auto value = value_in(*file, setting.key, before);
+      if (value || !value.error().where.empty()) return value;
+      Error error = std::move(value).error();
+      error.where = file->path;
+      return error;
+    }
     return std::get<MetadataValue>(setting.value);
+  }
+
+  static void warn_of_type(const std::string& key, const MetadataValue* before, const MetadataValue& after,
+                           std::vector<std::string>& warnings) {
+    const std::string type = full_type_name(after), old_type = before ? full_type_name(*before) : type;
+    const KnownKey* known = known_key(key);
+    const bool is_known = known && (is_one_of(type, known->types) || is_one_of(type, known->specification));
+    const bool is_same = type == old_type || (type == "array[]" && old_type.ends_with("[][]"));  // no item has a type
+    std::string text = is_same ? std::string() : fmt::format("changes from type {} to {}", old_type, type);
+    if (known && !is_known)
+      text +=
+          fmt::format("{} type {}, but llama.cpp expects {}", text.empty() ? "has" : "; it has", type, known->types);
+    if (!text.empty()) warnings.push_back(fmt::format("metadata key '{}' {}", key, text));
   }
 
   MetadataOptions options_;
@@ -104,7 +140,12 @@ struct MapValue {
 using Value = MetadataSetting::Value;
 
 Result<Value> value_of_map(MapValue map, const ConfigNode& node) {
-  if (map.file) return Value(std::move(*map.file));
+  if (map.file && map.typed.value)
+    return error_at(node, "'value' and 'file' cannot both give the value", "remove one of them");
+  if (map.file) {
+    map.file->type = map.typed.type.value_or("");
+    return Value(std::move(*map.file));
+  }
   map.typed.origin = origin_of(node);
   BOOST_OUTCOME_TRY(MetadataValue value, value_of(map.typed));
   return Value(std::move(value));
@@ -116,13 +157,15 @@ Form<Value> value_form() {
   const auto map =
       map_of<MapValue>(fields_within(&MapValue::typed, typed_value_fields()) +
                        Fields<MapValue>{field("file", &MapValue::file, file,
-                                              "A file whose contents become the value, a string; for example a chat "
-                                              "template.")})
+                                              "A file that contains the value: the text of a string, such as a chat "
+                                              "template, or a number or list, as the type of the key requires.")})
           .doc("A value of a given type, or the contents of a file.");
   return either<Value>(
-             converted<Value>(written_scalar("true, false, a number, or a string; an existing key keeps its type."),
-                              as_value),
-             converted<Value>(written_list("An array; an existing key keeps its element type."), as_value),
+             converted<Value>(
+                 written_scalar("true, false, a number, or a string. An existing key keeps its type, and a new "
+                                "key that llama.cpp or the GGUF specification knows has its known type."),
+                 as_value),
+             converted<Value>(written_list("An array, typed by the same rules."), as_value),
              converted<Value>(map, value_of_map))
       .doc("The value.");
 }

@@ -12,10 +12,12 @@
 
 namespace ggufmill {
 
-// A file of at most 1 GiB with the value of a string, such as a chat template. It is read when the stage is applied.
+// A file of at most 1 GiB that contains a value: the text of a string, such as a chat template, or a number, true,
+// false, or a list as JSON or YAML, depending on the type of the key. It is read when the stage is applied.
 struct ValueFile {
   std::string path;
   Origin origin{};
+  std::string type{};  // of the value, as for value_of(); empty: that of the key
 };
 
 struct MetadataSetting {
@@ -37,7 +39,9 @@ struct MetadataOptions {
 std::unique_ptr<Stage> make_metadata_stage(MetadataOptions options);
 // Returns the specification of
 //   metadata: {set: {KEY: VALUE, ..}, append: {..}, replace: {..}, remove: [KEY, ..], rename: {KEY: NEW}}
-// VALUE is a WrittenValue, {type: uint64, value: 5}, or {file: PATH}.
+// VALUE is a WrittenValue, {type: uint64, value: 5}, or {file: PATH, type: 'string[]'}. Without a type, a value has the
+// type that value_for() describes; that of a file whose key is neither present nor known is string. A warning is
+// printed for a key whose type changes, and for a type that llama.cpp does not expect.
 StageSpec metadata_stage();
 
 }  // namespace ggufmill

@@ -44,6 +44,60 @@ TEST_CASE("a program can set values without a pipeline file") {
   CHECK(*after.metadata.find("b") == metadata_unsigned(MetadataType::kUint32, 7));
 }
 
+TEST_CASE("values keep the types of their keys, or have known types") {
+  Model model;
+  model.metadata.add("a.tags", metadata_array(MetadataType::kString, {}));
+  model.metadata.add("a.name", metadata_string("old"));
+  model.metadata.add("a.size", metadata_unsigned(MetadataType::kUint64, 1));
+  const auto type_of = [&](const std::string& yaml, const char* key) {
+    const auto after = apply_stage(metadata_stage(), yaml, model);
+    return after ? full_type_name(*after.value().metadata.find(key)) : after.error().what;
+  };
+  CHECK(type_of("{set: {a.tags: [1, 2]}}", "a.tags") == "string[]");
+  CHECK(type_of("{set: {a.tags: x}}", "a.tags") == "a.tags: expected a list of type string[]");
+  CHECK(type_of("{set: {a.name: 1.0}}", "a.name") == "string");
+  CHECK(type_of("{append: {a.size: 7}}", "a.size") == "uint64");
+  CHECK(type_of("{replace: {a.size: x}}", "a.size") == "a.size: 'x' is not an integer, but uint64 needs one");
+  CHECK(type_of("{set: {general.version: 1.0}}", "general.version") == "string");
+  CHECK(type_of("{set: {b.rope.scaling.factor: 4}}", "b.rope.scaling.factor") == "float32");
+}
+
+TEST_CASE("a changed type and one that llama.cpp does not expect are reported") {
+  Model model;
+  model.metadata.add("llama.context_length", metadata_unsigned(MetadataType::kUint32, 1));
+  const auto warning = [&](const std::string& value) {
+    const auto after = apply_stage(metadata_stage(), "{set: {llama.context_length: " + value + "}}", model);
+    return after.value().warnings.empty() ? "" : after.value().warnings.at(0);
+  };
+  CHECK(warning("2").empty());
+  CHECK(warning("{type: uint64, value: 2}") ==
+        "metadata key 'llama.context_length' changes from type uint32 to uint64");
+  model.metadata.add("a.lists", metadata_array(MetadataType::kArray, {metadata_array(MetadataType::kBool, {})}));
+  CHECK(apply_stage(metadata_stage(), "{set: {a.lists: []}}", model).value().warnings.empty());
+  CHECK(warning("{type: str, value: 2}") ==
+        "metadata key 'llama.context_length' changes from type uint32 to string; it has type string, but llama.cpp "
+        "expects uint32");
+}
+
+TEST_CASE("a file contains a value of the key's type") {
+  const TempDir folder;
+  const std::string path = folder.file("value.txt");
+  const auto apply = [&](const std::string& text, const std::string& key, const std::string& type) {
+    write_text(path, text);
+    return apply_stage(metadata_stage(), "{set: {" + key + ": {file: " + path + type + "}}}", {});
+  };
+  const auto type_of = [&](const std::string& text, const std::string& key, const std::string& type) {
+    return full_type_name(*apply(text, key, type).value().metadata.find(key));
+  };
+  CHECK(type_of("[\"a\", \"b\"]\n", "general.tags", "") == "string[]");
+  CHECK(type_of(" 4096\n", "llama.context_length", "") == "uint32");
+  CHECK(type_of("[1]", "my.list", ", type: 'u8[]'") == "uint8[]");
+  CHECK(type_of("[1]", "my.list", "") == "string");
+  CHECK_FALSE(apply("many", "llama.context_length", ""));
+  CHECK_FALSE(apply("\xff", "tokenizer.chat_template", ""));
+  CHECK_FALSE(apply("1", "my.list", ", value: 2"));
+}
+
 TEST_CASE("the contents of a file become a string") {
   const TempDir folder;
   const std::string path = folder.file("template.txt");

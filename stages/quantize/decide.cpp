@@ -115,12 +115,17 @@ Result<Decision> Decider::decide(const Tensor& tensor) {
   if (user) user->used = true;
   const bool is_integer = tensor.type->type_class == TypeClass::kInteger;
   // Integer types that GGUF does not support can be converted to the type given by a user's rule.
-  if (is_integer && !(is_source_type(*tensor.type) && user && user->type)) return kept(tensor, "integers are copied");
+  const auto keeps = [&](const std::string& why) {
+    if (user && user->type && user->kept.empty()) user->kept = fmt::format("{} {}", quoted_name(tensor.name), why);
+  };
+  if (is_integer && !(is_source_type(*tensor.type) && user && user->type)) {
+    keeps("is copied: it has integers");
+    return kept(tensor, "integers are copied");
+  }
   const TensorFacts facts{&tensor, class_of(tensor.name), 0, 0, 0};
   BOOST_OUTCOME_TRY(const Rule* keep, first(recipe_.keep, facts, tensor.type));
   if (keep && !is_integer) {
-    if (user && user->type && user->kept.empty())
-      user->kept = fmt::format("{} is kept: {}", quoted_name(tensor.name), keep->text);
+    keeps("is kept: " + keep->text);
     return kept(tensor, "kept: " + keep->text);
   }
   if (user && !user->type) return kept(tensor, "kept: " + user->text);

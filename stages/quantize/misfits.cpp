@@ -60,12 +60,13 @@ std::vector<Error> Misfits::errors(const Origin& asked, bool misfit_is_given, co
                           named_rows(group.tensors));
     const Origin& origin = group.rule ? group.rule->origin : asked;
     const bool said = group.rule ? group.rule->misfit_is_given : misfit_is_given;
-    const char* way = !group.named ? "; choose one: tensors: [{match: ..., type: ...}], or --tensor-type"
+    const char* way = !group.named ? "; choose one: tensors: [{match: ..., type: ...}]"
                       : !said      ? "; or allow another type in its place: misfit: fallback"
                                    : "";
-    errors.push_back(error_at(
-        origin, what,
-        fmt::format("types that fit{}: {}{}", one ? "" : " all of them", fitting_types(group.tensors, known), way)));
+    const std::string fitting =
+        fmt::format("types that fit{}: {}", one ? "" : " all of them", fitting_types(group.tensors, known));
+    errors.push_back(with_options(error_at(origin, what, fitting + way),
+                                  group.named ? std::string() : fitting + "; choose one: --tensor-type PATTERN=TYPE"));
   }
   return errors;
 }

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "pipeline/core/text.h"
+#include "pipeline/core/written_json.h"
 #include "pipeline/io/json_file.h"
 #include "stages/quantize/objective.h"
 
@@ -133,7 +134,7 @@ Result<ProbeFile> read_probes(const std::string& path, const Types& types) {
     if (error || !std::isfinite(figure))
       return input_error(path,
                          fmt::format("the divergence of tensor {} is {}, which is not a finite number", tensor,
-                                     json::serialize(*divergence)),
+                                     written_json(*divergence)),
                          kProbeAgain);
     file.probes[std::string(name)] = {std::string(*type), figure, 0};
   }

@@ -20,6 +20,7 @@ struct QuantizeSettings {
   const TypeInfo* type = nullptr;
   std::vector<WrittenRule> tensors{};
   std::vector<Rule> rules{};
+  bool warns_of_unused_rules = false;
   bool pure = false;
   bool requantize = true;
   std::optional<bool> order_by_layer{};
@@ -82,6 +83,9 @@ Fields<QuantizeSettings> settings_fields(const RecipeCatalog& catalog) {
           .at(&Settings::recipe_origin),
       field("tensors", &Settings::tensors, tensors_form(types),
             "Rules for individual tensors; a rule without a match is an error."),
+      field("unused_rules", &Settings::warns_of_unused_rules, word<bool>({{"error", false}, {"warn", true}}),
+            "What happens if no tensor is left for a rule in `tensors`.")
+          .shown_default("error"),
       field("rules", &Settings::rules, additional_rules_form(types),
             "Recipe rules that take precedence over the recipe's own."),
       field("pure", &Settings::pure, "Whether to use the recipe's type for all tensors and ignore its rules.")
@@ -203,6 +207,7 @@ Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeC
   options.encoder = settings.encoder;
   options.encoders = std::move(settings.encoders);
   options.pure = settings.pure;
+  options.warns_of_unused_rules = settings.warns_of_unused_rules;
   options.requantize = settings.requantize;
   options.order_by_layer = settings.order_by_layer;
   options.repack = std::move(settings.repack);

@@ -53,25 +53,53 @@ Error no_importance(const std::vector<const Tensor*>& tensors, bool is_given) {
   for (const Tensor* tensor : tensors) ++counts[tensor->type->name];
   std::string types;
   for (const auto& [type, count] : counts) types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, type);
-  Error error = is_given
-                    ? usage_error("the importance file has no data for some tensors whose types need it",
-                                  "choose larger types for them: tensors: [{match: .., type: ..}]")
-                    : usage_error("no importance matrix is given, but some types need one",
-                                  "add one: stages: [{importance: {file: imatrix.gguf}}], or --imatrix imatrix.gguf");
+  Error error =
+      is_given ? with_options(usage_error("the importance file has no data for some tensors whose types need it",
+                                          "choose larger types for them: tensors: [{match: .., type: ..}]; or take "
+                                          "it from the nearest layers: importance: {missing: neighbours, ..}"),
+                              "choose larger types for them with --tensor-type PATTERN=TYPE; or take it from the "
+                              "nearest layers: add `missing: neighbours` to `importance` in the pipeline file that "
+                              "--emit-pipeline prints")
+               : with_options(usage_error("no importance matrix is given, but some types need one",
+                                          "add one: stages: [{importance: {file: imatrix.gguf}}]"),
+                              "add one: --imatrix imatrix.gguf");
   const char* tail = tensors.size() == 1 ? "" : tensors.size() == 2 ? " and 1 more" : " and others";
   error.detail = fmt::format("tensors of such types: {} ({}{})", types, quoted_name(tensors.front()->name), tail);
   return error;
 }
 
+// The head is often missing: llama-imatrix collects no data for it by default.
+bool is_head(const Tensor& tensor) { return class_of(tensor.name) == TensorClass::kOutput; }
+
+// Returns one problem for all tensors whose importance data has the wrong size.
+Error wrong_size(const std::vector<const Tensor*>& tensors) {
+  Error error = *tensors.front()->importance_fault;
+  if (tensors.size() == 1) return error;
+  std::vector<std::string> names;
+  for (const Tensor* tensor : tensors) names.push_back(quoted_name(tensor->name));
+  error.detail = fmt::format("so it is for {} tensors: {}", tensors.size(), list_some(names));
+  error.help_with_options = "recreate the file with this model, or skip the entries: --exclude-weights NAME for each";
+  return error;
+}
+
 // Adds problems to the model: one for the tensors that have no importance but a type that the recipe refuses without
-// it, and one for each tensor with importance data of the wrong size.
+// it, and one for those with importance data of the wrong size. Warns of the others that should have importance.
 void find_importance_problems(const Recipe& recipe, Model& model) {
-  std::vector<const Tensor*> without;
+  std::vector<const Tensor*> without, wrong;
+  std::vector<std::string> missed;
   for (const Tensor& tensor : model.tensors)
     if (tensor.converted() && tensor.importance_fault)
-      model.problems.push_back(*tensor.importance_fault);
+      wrong.push_back(&tensor);
     else if (!tensor.importance && needs(recipe, tensor))
       without.push_back(&tensor);
+    else if (tensor.importance_is_missing && tensor.converted() && tensor.type->is_quantized() && !is_head(tensor))
+      missed.push_back(quoted_name(tensor.name));
+  if (!wrong.empty()) model.problems.push_back(wrong_size(wrong));
+  if (!missed.empty())
+    model.warnings.push_back(fmt::format(
+        "the importance file has no data for {}, quantized without importance: {}; in a pipeline file, missing: "
+        "neighbours takes it from the nearest layers",
+        counted(missed.size(), "tensor"), list_some(missed)));
   if (!without.empty()) model.problems.push_back(no_importance(without, model.notes.get(notes::kImportanceGiven)));
 }
 
@@ -177,8 +205,7 @@ class QuantizeStage final : public TargetStage {
       tensor.reason = std::move(decision.reason);
       tensor.encoder = decision.encoder ? *decision.encoder : encoder_of(*tensor.type);
     }
-    BOOST_OUTCOME_TRY(check_rules_used(rules));
-    warn_of_kept(rules, model);
+    BOOST_OUTCOME_TRY(check_rules_used(rules, model));
     const Origin& asked = options_.recipe.is_type ? options_.recipe_origin : options_.origin;
     for (Error& error : misfits.errors(asked, options_.misfit_is_given, catalog_.types()))
       model.problems.push_back(std::move(error));
@@ -412,20 +439,55 @@ class QuantizeStage final : public TargetStage {
     }
   }
 
-  static void warn_of_kept(const std::vector<TensorRule>& rules, Model& model) {
-    for (const TensorRule& rule : rules)
-      if (!rule.optional && !rule.decided && !rule.kept.empty())
-        model.warnings.push_back(fmt::format("the rule '{}' changes no tensor: {}", rule.match.text(), rule.kept));
-  }
-
-  Status check_rules_used(const std::vector<TensorRule>& rules) const {
+  // Reports the rules that decide no tensor.
+  Status check_rules_used(const std::vector<TensorRule>& rules, Model& model) const {
     Diagnostics unused;
     for (const TensorRule& rule : rules) {
-      if (rule.used || rule.optional) continue;
-      unused.add(no_match(rule.match, rule.origin, "an earlier rule may have matched them all"));
+      if (rule.optional || rule.decided || (rule.used && rule.kept.empty())) continue;
+      std::string why = rule.kept;
+      if (!rule.used) {
+        BOOST_OUTCOME_TRY(const std::uint64_t hidden, matches(rule.match, model));
+        if (!options_.warns_of_unused_rules)
+          unused.add(hidden == 0 ? no_match(rule.match, rule.origin)
+                                 : error_at(rule.origin, no_effect(rule, earlier(hidden)), "move it before them"));
+        why = hidden == 0 ? "no tensor matches" + suggestion(rule.match, model) : earlier(hidden);
+      }
+      if (rule.used || options_.warns_of_unused_rules) model.warnings.push_back(no_effect(rule, why));
     }
     if (!unused.empty()) return unused.together();
     return ok();
+  }
+
+  static std::string no_effect(const TensorRule& rule, std::string_view why) {
+    return fmt::format("the rule {}{} changes no tensor: {}", quoted_name(rule.match.text()),
+                       rule.type ? fmt::format(" for {}", rule.type->name) : "", why);
+  }
+
+  static std::string earlier(std::uint64_t tensors) {
+    return tensors == 1 ? "an earlier rule decides the only tensor that matches"
+                        : fmt::format("earlier rules decide all {} tensors that match", tensors);
+  }
+
+  static Result<std::uint64_t> matches(const Pattern& pattern, const Model& model) {
+    std::uint64_t count = 0;
+    for (const Tensor& tensor : model.tensors) {
+      BOOST_OUTCOME_TRY(const bool match, pattern.matches(tensor.name));
+      count += match ? 1 : 0;
+    }
+    return count;
+  }
+
+  // Returns the part of a tensor's name that a pattern probably means: 'attn_output' for 'atn_output'.
+  static std::string suggestion(const Pattern& pattern, const Model& model) {
+    std::vector<std::string> parts;
+    for (const Tensor& tensor : model.tensors)
+      for (std::string_view rest = tensor.name; !rest.empty();) {
+        const std::string_view part = rest.substr(0, rest.find('.'));
+        rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+        if (part.size() > 3 && std::ranges::find(parts, part) == parts.end()) parts.emplace_back(part);
+      }
+    const std::string near = did_you_mean(pattern.text(), parts);
+    return near.empty() ? near : fmt::format("; did you mean '{}'?", near);
   }
 
   // Refuses to quantize an already quantized tensor again unless allowed: the lost precision cannot be recovered.
@@ -433,10 +495,11 @@ class QuantizeStage final : public TargetStage {
     if (options_.requantize || !tensor.source_type().is_quantized() ||
         &plain_type(type) == &plain_type(tensor.source_type()))
       return ok();
-    return error_at(
-        options_.origin,
-        fmt::format("tensor '{}' is already {} and would become {}", tensor.name, tensor.source_type().name, type.name),
-        "start from the F16, BF16, or F32 model, or allow it: requantize: true, or --allow-requantize");
+    return with_options(error_at(options_.origin,
+                                 fmt::format("tensor '{}' is already {} and would become {}", tensor.name,
+                                             tensor.source_type().name, type.name),
+                                 "start from the F16, BF16, or F32 model, or allow it: requantize: true"),
+                        "start from the F16, BF16, or F32 model, or allow it: --allow-requantize");
   }
 
   // Returns what is used of an encoder for a tensor; the reference if the tensor is not converted.

@@ -26,6 +26,7 @@ struct QuantizeStageOptions {
   bool requantize = true;                // quantized tensors may be quantized again
   bool fallback = false;                 // for types named by the user; those of a recipe always fall back
   bool misfit_is_given = false;          // the user set `fallback`; for error messages
+  bool warns_of_unused_rules = false;    // a rule that decides no tensor is a warning, not an error
   std::optional<Encoder> encoder{};      // of tensors whose rule and type have none; none: the recipe's
   EncodersByType encoders{};             // those of recipe.encoders that the stage itself gives
   std::optional<bool> order_by_layer{};  // the order of llama-quantize, or that of the source; none: the recipe's

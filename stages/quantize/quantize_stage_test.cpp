@@ -109,7 +109,7 @@ TEST_CASE("a pattern of `repack` that matches nothing is an error at its place")
 
 TEST_CASE("a rule whose tensors an earlier rule has taken is an error") {
   CHECK(StageBench().error("{type: Q4_K, tensors: [{match: ffn, type: Q5_K}, {match: ffn_down, type: Q6_K}]}").what ==
-        "no tensor matches 'ffn_down'");
+        "the rule 'ffn_down' for Q6_K changes no tensor: an earlier rule decides the only tensor that matches");
 }
 
 TEST_CASE("an optional rule that matches nothing is silent") {
@@ -187,7 +187,7 @@ TEST_CASE("a type without a fallback is a problem, and the tensor is unchanged")
         "tensor 'blk.0.attn_k.weight' cannot be Q1_0: its rows of 90 elements are not a multiple of the block size "
         "128");
   CHECK(model.value().problems[0].help ==
-        "types that fit: F16, BF16, F32; choose one: tensors: [{match: ..., type: ...}], or --tensor-type");
+        "types that fit: F16, BF16, F32; choose one: tensors: [{match: ..., type: ...}]");
   CHECK(tensor(model.value(), "blk.0.attn_k.weight").fallback_from == nullptr);
 }
 
@@ -637,9 +637,29 @@ TEST_CASE("an encoder of a type that no tensor gets is a warning") {
         Texts{"no tensor becomes Q2_K, for which `encoders` gives an encoder"});
 }
 
+TEST_CASE("rules that decide no tensor can be warnings") {
+  CHECK(warnings(StageBench().run("{recipe: Q4_K_M, unused_rules: warn, tensors: [{match: ffn, type: Q5_K}, {match: "
+                                  "ffn_down, type: Q6_K}, {match: ffn_dwn, type: Q6_K}, {match: zzz, type: Q6_K, "
+                                  "optional: true}]}")) ==
+        Texts{"the rule 'ffn_down' for Q6_K changes no tensor: an earlier rule decides the only tensor that matches",
+              "the rule 'ffn_dwn' for Q6_K changes no tensor: no tensor matches; did you mean 'ffn_down'?"});
+}
+
+TEST_CASE("quantized tensors that the importance file should have are one warning") {
+  StageBench bench;
+  bench.model.notes.set(notes::kImportanceGiven, true);
+  for (Tensor& tensor : bench.model.tensors) tensor.importance_is_missing = true;
+  const auto text = warnings(bench.run("{recipe: Q4_K_M, tensors: [{match: ffn_down, type: keep}]}"));
+  REQUIRE(text.size() == 1);
+  CHECK(text[0].starts_with("the importance file has no data for "));
+  CHECK(text[0].find("ffn_down") == std::string::npos);
+  CHECK(text[0].find("'output.weight'") == std::string::npos);  // usual: llama-imatrix skips it
+  CHECK(warnings(bench.run("F16")).empty());
+}
+
 TEST_CASE("a rule that matches only tensors that the recipe keeps is a warning") {
   CHECK(warnings(StageBench().run("{recipe: Q4_K_M, tensors: [{match: norm, type: Q8_0}]}")) ==
-        Texts{"the rule 'norm' changes no tensor: 'output_norm.weight' is kept: base: rank_below 2"});
+        Texts{"the rule 'norm' for Q8_0 changes no tensor: 'output_norm.weight' is kept: base: rank_below 2"});
   CHECK(warnings(StageBench().run("{recipe: Q4_K_M, tensors: [{match: 'norm|attn_v', type: Q8_0}]}")).empty());
 }
 

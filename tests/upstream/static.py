@@ -180,8 +180,8 @@ def nearest(kind, known):
 
 
 def new_classes(old, new, maps_folder):
-    """[(class in config.json, file, "projector" or architecture, maps by inheritance, nearest architecture, share)] of
-    classes that NEW serves, OLD does not, and no map serves."""
+    """[{class in config.json, file, what: "projector" or architecture, maps that serve it, maps by inheritance, nearest
+    architectures, share}] of classes that NEW serves and OLD does not."""
     before, after = classes(old), classes(new)
     served, names = maps(maps_folder)
     constants_new = constants(new)

@@ -14,6 +14,7 @@ CMAKE = """-G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON -DLLAMA_CU
 -DGGML_CPU=OFF -DGGML_OPENMP=OFF -DGGML_CCACHE=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF
 -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_APP=OFF -DLLAMA_ALL_WARNINGS=OFF""".split() + [
     "-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG", "-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEBUG"]
+PRECOMPILED = Path(__file__).with_name("precompiled.cmake")
 
 
 class Unavailable(Exception):
@@ -105,20 +106,31 @@ def unpack(archive, cache):
     return Version(name, source, cache / name)
 
 
-def build(version, jobs):
-    """Builds llama-quantize and libggml-base unless they are there; raises Unavailable with the log's name."""
-    if version.program().exists() and version.library().exists():
-        return
+def build_library(version, jobs):
+    """Builds libggml-base, which has the kernels, unless it is there; raises Unavailable with the log's name."""
+    if not version.library().exists():
+        build(version, jobs, "ggml-base")
+
+
+def build_program(version, jobs):
+    """Builds llama-quantize unless it is there; raises Unavailable with the log's name."""
+    if not version.program().exists():
+        build(version, jobs, "llama-quantize")
+
+
+def build(version, jobs, target):
+    configure = ["cmake", "-S", str(version.source), "-B", str(version.build), *CMAKE]
+    if (version.source / "src/models/models.h").exists():
+        configure.append(f"-DCMAKE_PROJECT_TOP_LEVEL_INCLUDES={PRECOMPILED}")
     log = version.cache / "build.log"
     with open(log, "w", encoding="utf-8") as out:
-        for command in (["cmake", "-S", str(version.source), "-B", str(version.build), *CMAKE],
-                        ["cmake", "--build", str(version.build), "-j", str(jobs), "--target", "llama-quantize"]):
+        for command in (configure, ["cmake", "--build", str(version.build), "-j", str(jobs), "--target", target]):
             try:
                 status = subprocess.run(command, stdout=out, stderr=out).returncode
             except OSError as error:
                 raise Unavailable(f"{command[0]}: {error.strerror}")
             if status:
-                raise Unavailable(f"llama-quantize of {version.name} could not be built, see {log}")
+                raise Unavailable(f"{target} of {version.name} could not be built, see {log}")
 
 
 def environment(path, cache, make, say):

@@ -251,15 +251,16 @@ class Context:
     def edit(self, path, *, set=None, remove=(), rename=None, output="", overwrite=False, dry_run=False):
         """Change the metadata of a GGUF file in place; its weights are not read if the header has room.
 
-        set        keys and values: {"general.license": "mit", "llama.context_length:uint32": 8192}. A number keeps the
-                   type of its key; a key may name another type
+        set        keys and values: {"general.license": "mit", "my.size:uint64": 8192}. A value keeps the type of its
+                   key, and a known key has its known type; a key may name another type
         remove     keys to remove
         rename     keys to rename: {old: new}
         output     file to write the result to; by default the file itself is changed
         overwrite  replace `output` if it exists
         dry_run    write nothing
 
-        Returns the changed `keys`, `in_place` (only the header was written), `bytes`, `restored`, and `warnings`.
+        Returns the changed `keys`, `changes` (a line for each, with values and types), `in_place` (only the header was
+        written), `bytes`, `restored`, and `warnings`.
         """
         changes = settings(set), [os.fspath(each) for each in remove], list((rename or {}).items())
         if not any(changes):

@@ -108,7 +108,7 @@ TEST_CASE("alpha must be a positive number") {
 
 TEST_CASE("alpha must be representable in F32 after scaling") {
   CHECK(fault_with(R"({"lora_alpha": 1e-50})") ==
-        "'lora_alpha' is '1E-50', not a positive number that F32 can represent");
+        "'lora_alpha' is '1e-50', not a positive number that F32 can represent");
   CHECK(fault_with(R"({"lora_alpha": 3e38, "use_rslora": true})") ==
         "'lora_alpha' times the root of the rank (use_rslora) is too large for F32");
   CHECK(fault_with(R"({"lora_alpha": 1e30, "alpha_pattern": {"q_proj": 1e-38}})") ==

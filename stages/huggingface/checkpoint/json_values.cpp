@@ -1,14 +1,9 @@
 #include "stages/huggingface/checkpoint/json_values.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <boost/json/serialize.hpp>
-#include <cmath>
 #include <string>
-#include <vector>
 
 #include "pipeline/core/text.h"
+#include "pipeline/core/written_json.h"
 
 namespace ggufmill::huggingface {
 
@@ -28,17 +23,7 @@ std::optional<double> number_value(const json::value& value) {
   return {};
 }
 
-// Numbers that JSON does not have are written as Python does; what json::serialize() writes depends on Boost's version.
-static std::string text_of(const json::value& value) {
-  if (value.is_double() && std::isnan(value.get_double())) return "NaN";
-  if (value.is_double() && std::isinf(value.get_double())) return value.get_double() > 0 ? "Infinity" : "-Infinity";
-  if (!value.is_array()) return json::serialize(value);
-  std::vector<std::string> items;
-  for (const json::value& item : value.get_array()) items.push_back(text_of(item));
-  return fmt::format("[{}]", fmt::join(items, ","));
-}
-
-std::string shown(const json::value& value) { return quoted_name(text_of(value), 60); }
+std::string shown(const json::value& value) { return quoted_name(written_json(value), 60); }
 
 bool is_true(const json::value& value) {
   if (value.is_bool()) return value.get_bool();

@@ -288,8 +288,8 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
   if (const auto error = unserved(checkpoint_class, where)) return *error;
   if (serving.has_projector) {
     Error error = input_error(where, fmt::format("'{}' is {}", checkpoint_class, kProjectorKind));
-    error.help = "convert it as one: `ggufmill convert --mmproj`, or `part: projector` in the source";
-    return error;
+    error.help = "convert it as one: `part: projector` in the source";
+    return with_options(std::move(error), "convert it as one: `ggufmill convert --mmproj`");
   }
   std::vector<std::string> family;
   for (const BuiltInArchitecture& each : built_in_architectures()) {

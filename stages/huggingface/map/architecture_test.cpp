@@ -133,7 +133,7 @@ TEST_CASE("a class that is only a projector is converted as one") {
   const auto text = find_architecture("UltravoxModel", "config.json", ModelPart::kText);
   REQUIRE(!text);
   CHECK(text.error().what == "'UltravoxModel' is an encoder of images or sound (a projector)");
-  CHECK(text.error().help == "convert it as one: `ggufmill convert --mmproj`, or `part: projector` in the source");
+  CHECK(text.error().help == "convert it as one: `part: projector` in the source");
 }
 
 TEST_CASE("a class without a projector") {

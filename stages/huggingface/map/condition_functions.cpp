@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <string>
 #include <vector>
 
 #include "pipeline/core/json.h"
+#include "pipeline/core/written_json.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/map/value_functions.h"
 
@@ -61,7 +61,7 @@ Result<json::value> choice(Arguments a, const Facts&) {
   std::vector<std::string> known;
   for (std::size_t i = 1; i + 1 < a.size(); i += 2) {
     if (same(a[0], a[i])) return a[i + 1];
-    known.push_back(json::serialize(a[i]));
+    known.push_back(written_json(a[i]));
   }
   return input_error({}, fmt::format("{} is not one of {}", shown(a[0]), fmt::join(known, ", ")));
 }

@@ -408,8 +408,8 @@ TEST_CASE("counts are non-negative integers") {
   CHECK(count(R"({"b": 12})") == "12");
   CHECK(count("{}") == "the number of layers is missing: 'a', 'b'");
   CHECK(count(R"({"a": -1})") == "the number of layers is '-1', not a non-negative integer");
-  CHECK(count(R"({"a": 1.5})") == "the number of layers is '1.5E0', not a non-negative integer");
-  CHECK(count(R"({"a": 1e300})") == "the number of layers is '1E300', not a non-negative integer");
+  CHECK(count(R"({"a": 1.5})") == "the number of layers is '1.5', not a non-negative integer");
+  CHECK(count(R"({"a": 1e300})") == "the number of layers is '1e+300', not a non-negative integer");
   CHECK(count(R"({"a": 9223372036854775808})") ==
         "the number of layers is '9223372036854775808', not a non-negative integer");
   CHECK(count(R"({"a": [1]})") == "the number of layers is '[1]', not a non-negative integer");

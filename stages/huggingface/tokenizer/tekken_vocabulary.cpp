@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <boost/json/array.hpp>
-#include <boost/json/serialize.hpp>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "pipeline/core/text.h"
+#include "pipeline/core/written_json.h"
 #include "pipeline/io/json_file.h"
 #include "stages/huggingface/tokenizer/text_steps.h"
 #include "stages/huggingface/tokenizer/vocabulary.h"
@@ -124,7 +124,7 @@ class TekkenReader {
     if (value && value->is_int64() && value->get_int64() >= 0 && value->get_int64() <= kMaxTokens)
       return static_cast<std::uint64_t>(value->get_int64());
     return input_error(path_, fmt::format("config.{} is {}, not a number up to {}", name,
-                                          value ? json::serialize(*value) : "missing", kMaxTokens));
+                                          value ? written_json(*value) : "missing", kMaxTokens));
   }
 
   Status read_config() {
