@@ -57,7 +57,11 @@ Status check_padding(const Model& model) {
   for (const Tensor& tensor : model.tensors)
     if (const Extent* extent = tensor.expression->as_extent()) tensors[extent->source.get()].push_back(&tensor);
   for (auto& [described, here] : tensors) {
-    std::ranges::sort(here, {}, [](const Tensor* tensor) { return tensor->expression->extent.offset; });
+    // A tensor without elements may begin where another one does; its end is then not that of the other.
+    std::ranges::sort(here, {}, [](const Tensor* tensor) {
+      const Extent& extent = tensor->expression->extent;
+      return std::pair(extent.offset, extent.bytes);
+    });
     BOOST_OUTCOME_TRY(const auto file, open_source(described->path));
     for (std::size_t i = 0; i < here.size(); ++i) {
       const Extent& extent = here[i]->expression->extent;

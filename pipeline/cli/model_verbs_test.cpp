@@ -5,7 +5,9 @@
 #include "pipeline/cli/test_program.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
+#include "tests/support/gguf_builder.h"
 #include "tests/support/importance_files.h"
+#include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
 using namespace ggufmill::testing;
@@ -123,6 +125,31 @@ TEST_CASE("verify accepts replaced values that are not finite") {
              "version: 1\nnonfinite: zero\nsource: {gguf: " + source + "}\noutputs: [{gguf: " + out + "}]\n");
   REQUIRE(run_verb({"run", folder.path("zero.yaml"), "--quiet"}).exit_code == 0);
   CHECK(run_verb({"verify", out, "--against", source}).exit_code == 0);
+}
+
+TEST_CASE("verify accepts tensors without elements anywhere, and still finds padding that is not zero") {
+  const TempDir folder;
+  const std::string path = folder.file("empty.gguf");
+  constexpr std::size_t kTensors = 24;  // so many that a sort of equal offsets changes their order
+  for (std::size_t empty = 0; empty <= kTensors; ++empty) {
+    GgufBuilder file;
+    file.metadata = {{"general.architecture", metadata_string("llama")}};
+    for (std::size_t i = 0; i <= kTensors; ++i) {
+      if (i == empty) file.add_tensor("none", {0}).add_tensor("rows", {4, 0});
+      if (i < kTensors) file.add_tensor("t" + std::to_string(i), {3}, "F32", 1);
+    }
+    for (GgufBuilder::TensorSpec& tensor : file.tensors)
+      for (std::size_t i = 0; i + 3 < tensor.data.size(); i += 4) tensor.data.replace(i, 4, "\0\0\x80\x3f", 4);
+    std::string bytes = file.build();
+    write_text(path, bytes);
+    CAPTURE(empty);
+    CHECK(run_verb({"verify", path}).exit_code == 0);
+    bytes[bytes.size() - 1] = 1;
+    write_text(path, bytes);
+    const Printed printed = run_verb({"verify", path});
+    CHECK(printed.exit_code == static_cast<int>(ExitCode::kVerification));
+    CHECK(has(printed.err, "padding but not zero"));
+  }
 }
 
 TEST_CASE("hash prints a line for each tensor and one for all") {

@@ -1,8 +1,10 @@
 #include "pipeline/core/finite.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace ggufmill {
 namespace {
@@ -28,26 +30,33 @@ std::size_t first_bad_strided(const std::byte* words, std::size_t count, std::si
   return count;
 }
 
-// The same for adjacent words, using GCC's vector extension. Adding the lowest exponent bit carries into the sign bit
-// exactly if all exponent bits are set.
+// The same for adjacent words, using GCC's vector extension: the exponents of all words are bits of the highest 16 (or
+// 8) bits, so that the greatest one of many has all bits set exactly if one of them is bad.
 template <class Word, Word kExponent>
 std::size_t first_bad_dense(const std::byte* words, std::size_t count) {
+  using Lane = std::conditional_t<sizeof(Word) == 1, std::uint8_t, std::int16_t>;
   typedef Word Words __attribute__((vector_size(16)));
+  typedef Lane Lanes __attribute__((vector_size(16)));
   constexpr std::size_t kVectors = 32, kChunk = kVectors * sizeof(Words) / sizeof(Word);
-  constexpr Word kLowest = kExponent & static_cast<Word>(-kExponent);
-  constexpr Word kSign = static_cast<Word>(Word{1} << (8 * sizeof(Word) - 1));
-  constexpr std::uint64_t kSigns = ~std::uint64_t{0} / static_cast<Word>(~Word{0}) * kSign;
+  constexpr auto kBad = static_cast<Lane>(kExponent >> 8 * (sizeof(Word) - sizeof(Lane)));
+  const auto exponents = (Lanes)(Words{} + kExponent);
   std::size_t i = 0;
   for (; i + kChunk <= count; i += kChunk) {
-    Words carries = {};
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      Words next;
-      std::memcpy(&next, words + i * sizeof(Word) + v * sizeof(Words), sizeof(next));
-      carries |= (next & kExponent) + kLowest;
+    Lanes a = {}, b = {};  // the greatest of every other vector, so that no maximum has to wait for the one before
+    const auto take = [&](std::size_t vector, Lanes& greatest) {
+      Lanes next;
+      std::memcpy(&next, words + i * sizeof(Word) + vector * sizeof(next), sizeof(next));
+      next &= exponents;
+      greatest = next > greatest ? next : greatest;
+    };
+    for (std::size_t vector = 0; vector < kVectors; vector += 4) {
+      take(vector, a), take(vector + 1, b);
+      take(vector + 2, a), take(vector + 3, b);
     }
+    const auto bad = (a == kBad) | (b == kBad);
     std::uint64_t halves[2];
-    std::memcpy(halves, &carries, sizeof(halves));
-    if ((halves[0] | halves[1]) & kSigns) break;
+    std::memcpy(halves, &bad, sizeof(halves));
+    if ((halves[0] | halves[1]) != 0) break;
   }
   return i + first_bad_strided<Word, kExponent>(words + i * sizeof(Word), count - i, sizeof(Word));
 }
@@ -106,6 +115,26 @@ bool is_bad_header(const TypeInfo& type, const std::byte* header) {
 
 std::size_t first_not_finite(std::span<const float> values) {
   return first_bad_dense<std::uint32_t, 0x7f800000>(std::as_bytes(values).data(), values.size());
+}
+
+std::size_t first_not_finite(const TypeInfo& type, const std::byte* stored, std::span<const float> values) {
+  const FieldFormat format = type.scales().format;
+  const bool is_half = type.block_elements == 1 && (format == FieldFormat::kF16 || format == FieldFormat::kBf16);
+  return is_half ? first_bad_block(type, stored, values.size()) : first_not_finite(values);
+}
+
+std::size_t largest_of(std::span<const float> values) {
+  std::size_t largest = 0;
+  for (std::size_t i = 1; i < values.size(); ++i)
+    if (std::fabs(values[i]) > std::fabs(values[largest])) largest = i;
+  return largest;
+}
+
+std::string help_for_too_large(const TypeInfo& type) {
+  if (type.is_f32()) return "repair the source: F32 has the greatest range of all types that tensors are converted to";
+  if (type.scales().format == FieldFormat::kBf16)
+    return "choose F32, which has a slightly greater range, or repair the source";
+  return "choose a type with a greater range for this tensor, such as BF16 or F32";
 }
 
 std::size_t first_bad_block(const TypeInfo& type, const std::byte* blocks, std::size_t count) {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <mutex>
 #include <span>
+#include <string>
 
 #include "pipeline/core/types.h"
 
@@ -13,6 +14,16 @@ namespace ggufmill {
 
 // Returns the index of the first NaN or infinity; values.size() if there is none.
 std::size_t first_not_finite(std::span<const float> values);
+
+// The same for values that were decoded from little-endian `stored` ones of a type, which are checked in place of them
+// if that is faster: a number of 16 bits is finite exactly if its decoded value is.
+std::size_t first_not_finite(const TypeInfo& type, const std::byte* stored, std::span<const float> values);
+
+// Returns the index of the value with the largest magnitude, the first of several; 0 if there are none.
+std::size_t largest_of(std::span<const float> values);
+
+// Returns the advice for a value that is too large for a type.
+std::string help_for_too_large(const TypeInfo& type);
 
 // Returns the index of the first of `count` little-endian blocks with a scale that is NaN or infinite; `count` if there
 // is none. type.fields describes the position of the scales. For F16 and other types with one element per block, the
@@ -32,26 +43,30 @@ std::span<std::byte> bytes_of_bad_block(const TypeInfo& type, std::uint64_t colu
 // Describes such a block: "NaN" or "infinity" for a number, "a scale that is not finite" for other types.
 const char* describe_bad_block(const TypeInfo& type, const std::byte* block);
 
-// Counts the values of one tensor that are not finite and records the position of the first. Thread-safe.
+// Counts the values of one tensor that are not finite, and blocks with such a scale, and records the position of the
+// first. Thread-safe.
 class NonfiniteCount {
  public:
   struct Sums {
-    std::uint64_t blocks = 0;  // or numbers, for types with one element per block
+    std::uint64_t values = 0, blocks = 0;
     std::uint64_t row = std::numeric_limits<std::uint64_t>::max(), column = 0;  // of the first
   };
-  void add(std::uint64_t row, std::uint64_t column) {
-    const std::lock_guard lock(mutex_);
-    ++sums_.blocks;
-    if (row > sums_.row || (row == sums_.row && column >= sums_.column)) return;
-    sums_.row = row;
-    sums_.column = column;
-  }
+  void add_value(std::uint64_t row, std::uint64_t column) { add(&Sums::values, row, column); }
+  void add_block(std::uint64_t row, std::uint64_t column) { add(&Sums::blocks, row, column); }
   Sums sums() const {
     const std::lock_guard lock(mutex_);
     return sums_;
   }
 
  private:
+  void add(std::uint64_t Sums::*count, std::uint64_t row, std::uint64_t column) {
+    const std::lock_guard lock(mutex_);
+    ++(sums_.*count);
+    if (row > sums_.row || (row == sums_.row && column >= sums_.column)) return;
+    sums_.row = row;
+    sums_.column = column;
+  }
+
   mutable std::mutex mutex_;
   Sums sums_;  // guarded by mutex_
 };

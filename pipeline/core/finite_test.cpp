@@ -1,5 +1,6 @@
 #include "pipeline/core/finite.h"
 
+#include <array>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -101,4 +102,9 @@ TEST_CASE("a block is bad when one of its scales is") {
     for (std::size_t at : {0, 1, 70, 255, 256, 511, 512, 700, 1023, 1024, 1099})
       CHECK(first_bad_with(c.type, kCount, at, c.offset, c.bytes) == (c.bad ? at : kCount));
   }
+}
+
+TEST_CASE("the largest value is the first one of the largest magnitude") {
+  CHECK(largest_of({}) == 0);
+  CHECK(largest_of(std::array{1.0f, -3.0f, 3.0f, 0.0f}) == 1);
 }

@@ -203,6 +203,13 @@ std::vector<MetadataValue> array_items(const MetadataValue& array, std::size_t a
   return valid ? items : std::vector<MetadataValue>();
 }
 
+bool is_utf8(const MetadataValue& value) {  // NOLINT(misc-no-recursion): as deep as arrays are nested
+  if (const auto text = as_string(value)) return is_utf8(*text);
+  bool good = true;
+  for_each_item(value, [&](const MetadataValue& item) { return good = is_utf8(item); });
+  return good;
+}
+
 std::string full_type_name(const MetadataValue& value) {  // NOLINT(misc-no-recursion): item_bytes() limits the depth
   const auto array = as_array(value);
   if (!array) return std::string(metadata_type_name(value.type));

@@ -73,6 +73,8 @@ std::optional<ArrayView> as_array(GGUFMILL_OUTLIVES_RESULT const MetadataValue& 
 bool for_each_item(const MetadataValue& array, const std::function<bool(MetadataValue item)>& take);
 // Returns all elements, or the first `at_most`; empty if `array` is not an array or is malformed.
 std::vector<MetadataValue> array_items(const MetadataValue& array, std::size_t at_most = SIZE_MAX);
+// Returns true if the value is not a string and has no strings, or all of them are UTF-8.
+bool is_utf8(const MetadataValue& value);
 // Returns the name of the value's type, that of an array with its elements': "uint32", "string[]", "string[][]".
 // Elements of an array of arrays are described by the first one that is not empty; "array[]" if there is none.
 std::string full_type_name(const MetadataValue& value);

@@ -62,6 +62,16 @@ TEST_CASE("values are described for people") {
   CHECK(describe(metadata_array(MetadataType::kBool, {metadata_bool(true)})) == "array of 1 bool: true");
 }
 
+TEST_CASE("texts in a value are UTF-8 or not, however deep they are") {
+  const MetadataValue good = metadata_string("\u2581"), bad = metadata_string("x\xff");
+  CHECK(is_utf8(good));
+  CHECK_FALSE(is_utf8(bad));
+  CHECK(is_utf8(metadata_unsigned(MetadataType::kUint32, 0xffffffff)));
+  const MetadataValue list = metadata_array(MetadataType::kString, {good, bad});
+  CHECK_FALSE(is_utf8(list));
+  CHECK_FALSE(is_utf8(metadata_array(MetadataType::kArray, {metadata_array(MetadataType::kString, {good}), list})));
+}
+
 TEST_CASE("the full name of an array's type has that of its elements") {
   const MetadataValue texts = metadata_array(MetadataType::kString, {metadata_string("a")});
   const MetadataValue none = metadata_array(MetadataType::kInt8, {});

@@ -24,6 +24,13 @@ class RowMaterial {
   virtual Status decode(const TypeInfo& from, const std::byte* row, std::uint64_t columns, float* into) = 0;
   virtual Status encode(const TypeInfo& to, const float* row, std::uint64_t columns, std::byte* into) = 0;
   virtual const std::string& tensor() const = 0;  // its name, for messages
+  // Called by an operation whose result would hide that a value is NaN or infinite: `values` are those of its input,
+  // and the place is that in its result. Returns true if the operation has to take 0 instead, false if it has to take
+  // the value. Fails if such values are errors.
+  virtual Result<bool> replaces_nonfinite(const Expression& /*values*/, std::uint64_t /*row*/, std::uint64_t /*column*/,
+                                          float /*value*/) {
+    return false;
+  }
 };
 
 // All functions are thread-safe.

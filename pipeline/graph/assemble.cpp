@@ -13,8 +13,8 @@ namespace {
 // The bytes read for a slab, and kernels for conversions.
 class SlabMaterial final : public RowMaterial {
  public:
-  SlabMaterial(const ReadRanges& read, const Kernels& kernels, const std::string& tensor)
-      : read_(read), kernels_(kernels), tensor_(tensor) {}
+  SlabMaterial(const ReadRanges& read, const Kernels& kernels, const std::string& tensor, const NonfiniteRule& rule)
+      : read_(read), kernels_(kernels), tensor_(tensor), rule_(rule) {}
 
   const std::byte* find(const SourceFile& source, std::uint64_t offset) override {
     return read_.find(source, offset, hint_);
@@ -26,11 +26,17 @@ class SlabMaterial final : public RowMaterial {
     return run_kernel(*kernels_.encode(to.id), {row, into, 1, columns, nullptr}, tensor_);
   }
   const std::string& tensor() const override { return tensor_; }
+  Result<bool> replaces_nonfinite(const Expression& values, std::uint64_t row, std::uint64_t column,
+                                  float value) override {
+    if (!rule_) return false;
+    return rule_(values, row, column, value);
+  }
 
  private:
   const ReadRanges& read_;
   const Kernels& kernels_;
   const std::string& tensor_;
+  const NonfiniteRule& rule_;
   std::size_t hint_ = 0;
 };
 
@@ -65,8 +71,8 @@ const std::byte* ReadRanges::find(const SourceFile& source, std::uint64_t offset
 }
 
 Status assemble(const Expression& expression, const Box& box, const ReadRanges& read, const Kernels& kernels,
-                const std::string& tensor, std::span<std::byte> into) {
-  SlabMaterial material(read, kernels, tensor);
+                const std::string& tensor, std::span<std::byte> into, const NonfiniteRule& rule) {
+  SlabMaterial material(read, kernels, tensor, rule);
   return put_rows(expression, box, into.data(), packed_layout(*expression.type, box), material);
 }
 

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "pipeline/core/rows.h"
@@ -34,11 +36,16 @@ class ReadRanges {
   std::span<std::byte> memory_;
 };
 
+// Decides about a value that is not finite, see RowMaterial::replaces_nonfinite().
+using NonfiniteRule =
+    std::function<Result<bool>(const Expression& values, std::uint64_t row, std::uint64_t column, float value)>;
+
 // Writes the elements of `box` to `into`, packed. `read` must contain the ranges returned by ranges_of(). Thread-safe
 // for distinct `into`. Fails with exit code 4 for values that a cast cannot represent, 1 if a kernel fails; `tensor` is
-// the name for messages.
+// the name for messages. `rule` decides about values that are not finite if the result would not show them; without it,
+// they are taken as they are.
 Status assemble(const Expression& expression, const Box& box, const ReadRanges& read, const Kernels& kernels,
-                const std::string& tensor, std::span<std::byte> into);
+                const std::string& tensor, std::span<std::byte> into, const NonfiniteRule& rule = {});
 
 // Runs a kernel. Fails with exit code 4 if values are too large for its type; if the kernel fails, with 5
 // if it is a loaded module's, else with 1.

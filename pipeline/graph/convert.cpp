@@ -63,23 +63,37 @@ bool is_written(const Step& step) {
   return std::ranges::any_of(step.encodings, [](const Encoding& each) { return !each.places.empty(); });
 }
 
-Error not_finite(const BoundStep& step, std::uint64_t row, std::uint64_t column, const char* what) {
+// `values`: the expression in which the value has this place.
+Error not_finite(const BoundStep& step, const Expression& values, std::uint64_t row, std::uint64_t column,
+                 const char* what) {
   const Step& planned = *step.step;
   if (step.is_in_memory)
     return {ExitCode::kBadInput, "", fmt::format("row {}, column {}: {}", row, column, what), "",
             fmt::format("{} can hold only finite numbers", planned.encodings[0].type->name)};
-  std::string detail = place_of_value(*planned.expression, row, column);
+  std::string detail = place_of_value(values, row, column);
   if (is_written(planned)) detail += detail.empty() ? "nothing was written" : "; nothing was written";
   return {ExitCode::kBadInput, "",
           fmt::format("tensor '{}', {} {}, column {}: {}", planned.name, planned.is_sample ? "sampled row" : "row", row,
                       column, what),
-          detail, planned.encodings.empty() ? "" : "repair the source, or set `nonfinite: zero` to write 0 instead"};
+          detail,
+          planned.encodings.empty()
+              ? ""
+              : "repair the source, or write 0 instead with `nonfinite: zero` in a pipeline file"};
 }
 
-Error too_large(const Tile& tile, const BoundEncoding& encoding, std::uint64_t block) {
+const char* describe_nonfinite(float value) { return std::isnan(value) ? "NaN" : "infinity"; }
+
+// Returns the help for a value that `nonfinite: keep` cannot keep.
+std::string help_for_kept(const TypeInfo& type) {
+  return fmt::format("{} cannot hold it: set `nonfinite: zero`, or choose another type for this tensor", type.name);
+}
+
+// `values`: of the tile; `block`: that of the encoded rows with a bad scale.
+Error too_large(const Tile& tile, const BoundEncoding& encoding, std::span<const float> values, std::uint64_t block) {
   const TypeInfo& type = *encoding.encoding->type;
-  const std::uint64_t blocks = tile.columns() / type.block_elements;
-  const std::uint64_t row = tile.row_in_tensor(block / blocks), column = block % blocks * type.block_elements;
+  const std::uint64_t first = block * type.block_elements;
+  const std::uint64_t value = first + largest_of(values.subspan(first, type.block_elements));
+  const std::uint64_t row = tile.row_in_tensor(value / tile.columns()), column = value % tile.columns();
   const char* const end_of_detail =
       !tile.step.is_in_memory && is_written(*tile.step.step) ? "; nothing was written" : "";
   if (encoding.encode.path && type.type_class == TypeClass::kForeign) {
@@ -88,19 +102,31 @@ Error too_large(const Tile& tile, const BoundEncoding& encoding, std::uint64_t b
             fmt::format("{}row {}, column {}: a value is too large for {}, or the module '{}' has a defect", tensor,
                         row, column, type.name, encoding.encode.module->name),
             fmt::format("the encoded scale is not finite{}", end_of_detail),
-            fmt::format("choose a type with a greater range for large values, such as BF16 or F32; `ggufmill kernels "
-                        "--check {}` looks for defects of the module",
+            fmt::format("{}; `ggufmill kernels --check {}` looks for defects of the module", help_for_too_large(type),
                         encoding.encode.path)};
   }
   if (tile.step.is_in_memory)
     return {ExitCode::kBadInput, "",
             fmt::format("row {}, column {}: a value is too large for {}", row, column, type.name), "",
-            "choose a type with a greater range, such as BF16 or F32"};
+            help_for_too_large(type)};
   return {ExitCode::kBadInput, "",
           fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", *encoding.name, row, column,
                       type.name),
           fmt::format("the encoded {} is not finite{}", type.block_elements == 1 ? "number" : "scale", end_of_detail),
-          "choose a type with a greater range for this tensor, such as BF16 or F32"};
+          help_for_too_large(type)};
+}
+
+// Treats a value that is not finite and that the rows assembled from it would not show, as the run treats such values.
+Result<bool> replaces_hidden(const BoundStep& step, const Expression& values, std::uint64_t row, std::uint64_t column,
+                             float value) {
+  if (!step.looks_for_nonfinite()) return false;
+  if (step.nonfinite == Nonfinite::kZero) {
+    step.nonfinite_count->add_value(row, column);
+    return true;
+  }
+  Error error = not_finite(step, values, row, column, describe_nonfinite(value));
+  if (step.nonfinite == Nonfinite::kKeep) error.help = help_for_kept(*step.step->expression->type);
+  return error;
 }
 
 // Reads or assembles the values of the tile's rows and converts them to the host's byte order.
@@ -112,7 +138,12 @@ Status make_values(const Tile& tile, PartValues& values) {
     return ok();
   }
   const Box box = box_of_rows(expression.shape, tile.row_in_tensor(0), tile.rows);
-  return assemble(expression, box, values.read, tile.kernels, tile.step.step->name, bytes);
+  NonfiniteRule rule;
+  if (!tile.step.step->compared)
+    rule = [&](const Expression& hidden, std::uint64_t row, std::uint64_t column, float value) {
+      return replaces_hidden(tile.step, hidden, row, column, value);
+    };
+  return assemble(expression, box, values.read, tile.kernels, tile.step.step->name, bytes, rule);
 }
 
 // Checks values even if they are only copied. `bytes` are whole blocks (whole rows if those have headers), starting at
@@ -128,8 +159,10 @@ Status check_blocks(const BoundStep& step, std::span<std::byte> bytes, std::uint
     const std::uint64_t block = first_byte / grain * blocks_a_grain + i;
     const std::uint64_t row = block / blocks, column = block % blocks * type.block_elements;
     const auto bad = bytes_of_bad_block(type, columns, bytes, i);
-    if (step.nonfinite == Nonfinite::kError) return not_finite(step, row, column, describe_bad_block(type, bad.data()));
-    step.nonfinite_count->add(row, column);
+    if (step.nonfinite == Nonfinite::kError)
+      return not_finite(step, values, row, column, describe_bad_block(type, bad.data()));
+    type.block_elements == 1 ? step.nonfinite_count->add_value(row, column)
+                             : step.nonfinite_count->add_block(row, column);
     if (step.nonfinite == Nonfinite::kZero) std::ranges::fill(bad, std::byte{0});
   }
   return ok();
@@ -201,22 +234,30 @@ class TileConversion {
   Status check(std::span<const float> values) const {
     if (!step_.looks_for_nonfinite()) return ok();
     const ProfiledStep profiled(ProfileStep::kCheck, tile_.slab, tile_.part);
-    // A 16-bit number is finite exactly if its decoded value is, and has fewer bytes to check.
     const TypeInfo& type = *step_.step->expression->type;
-    const FieldFormat format = type.scales().format;
-    const bool half = type.block_elements == 1 && (format == FieldFormat::kF16 || format == FieldFormat::kBf16);
-    const std::size_t bad = half ? first_bad_block(type, bytes().data(), values.size()) : first_not_finite(values);
+    const std::size_t bad = first_not_finite(type, bytes().data(), values);
     if (bad == values.size()) return ok();
-    Error error = not_finite(step_, tile_.row_in_tensor(bad / tile_.columns()), bad % tile_.columns(),
-                             std::isnan(values[bad]) ? "NaN" : "infinity");
+    const std::uint64_t row = tile_.row_in_tensor(bad / tile_.columns()), column = bad % tile_.columns();
+    if (type.scales().format == FieldFormat::kF64 &&
+        std::isfinite(reinterpret_cast<const double*>(bytes().data())[bad]))
+      return too_large_for_f32(row, column);
+    Error error = not_finite(step_, *step_.step->expression, row, column, describe_nonfinite(values[bad]));
     if (step_.nonfinite != Nonfinite::kKeep) return error;
     for (const BoundEncoding& encoding : step_.encodings)
       if (encoding.encoding->type->block_elements != 1) {
-        error.help = fmt::format("{} cannot hold it: set `nonfinite: zero`, or choose another type for this tensor",
-                                 encoding.encoding->type->name);
+        error.help = help_for_kept(*encoding.encoding->type);
         return error;
       }
     return ok();
+  }
+
+  // The error for a number of 64 bits, which is rounded to 32 bits before it is encoded.
+  Error too_large_for_f32(std::uint64_t row, std::uint64_t column) const {
+    const TypeInfo& f32 = type_named("F32");
+    const std::string place = fmt::format("row {}, column {}: a value is too large for F32", row, column);
+    if (step_.is_in_memory) return {ExitCode::kBadInput, "", place, "", help_for_too_large(f32)};
+    return {ExitCode::kBadInput, "", fmt::format("tensor '{}', {}", step_.step->name, place),
+            is_written(*step_.step) ? "nothing was written" : "", help_for_too_large(f32)};
   }
 
   Status encode(std::size_t index, std::span<const float> values) const {
@@ -246,7 +287,7 @@ class TileConversion {
     const std::size_t blocks = tile_.rows * (tile_.columns() / type.block_elements);
     for (std::size_t i = 0; (i = next_bad_block(type, tile_.columns(), rows, i)) != blocks; ++i) {
       const bool kept = step_.nonfinite == Nonfinite::kKeep && type.block_elements == 1 && !std::isfinite(values[i]);
-      if (!kept) return too_large(tile_, encoding, i);
+      if (!kept) return too_large(tile_, encoding, values, i);
     }
     return ok();
   }
@@ -441,10 +482,12 @@ class ParallelConverter final : public Converter {
 }  // namespace
 
 std::string place_of_value(const Expression& expression, std::uint64_t row, std::uint64_t column) {
-  Box box = box_of_rows(expression.shape, row, 1);
-  box.first[0] = column / expression.type->block_elements * expression.type->block_elements;
-  box.count[0] = expression.type->block_elements;
-  const std::vector<ByteRange> ranges = ranges_of(expression, box);
+  const Expression* values = &expression;
+  while (values->operation == Operation::kCast) values = values->inputs[0].get();  // its blocks may be smaller
+  Box box = box_of_rows(values->shape, row, 1);
+  box.first[0] = column / values->type->block_elements * values->type->block_elements;
+  box.count[0] = values->type->block_elements;
+  const std::vector<ByteRange> ranges = ranges_of(*values, box);
   return ranges.empty() ? "" : fmt::format("in {} at byte {:#x}", ranges[0].source->path, ranges[0].offset);
 }
 

@@ -138,12 +138,13 @@ class NonfiniteCounts {
     std::size_t tensors = 0;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       const NonfiniteCount::Sums sums = counts_[i].sums();
-      if (sums.blocks == 0 || ++tensors > kMaxTensors) continue;
+      if (sums.values + sums.blocks == 0 || ++tensors > kMaxTensors) continue;
       const Step& step = plan_.steps[i];
       warnings.push_back(fmt::format(
           "tensor '{}': {} not finite, {}; the first in row {}, column {}, {}", step.name,
-          fmt::format("{} {}", counted(sums.blocks, step.expression->type->block_elements == 1 ? "value" : "block"),
-                      sums.blocks == 1 ? "is" : "are"),
+          sums.blocks == 0   ? is_or_are(sums.values, "value")
+          : sums.values == 0 ? is_or_are(sums.blocks, "block")
+                             : fmt::format("{} and {}", counted(sums.values, "value"), is_or_are(sums.blocks, "block")),
           plan_.nonfinite == Nonfinite::kZero ? "and written as 0" : "and kept", sums.row, sums.column,
           place_of_value(*step.expression, sums.row, sums.column)));
     }
@@ -151,6 +152,10 @@ class NonfiniteCounts {
   }
 
  private:
+  static std::string is_or_are(std::uint64_t count, std::string_view noun) {
+    return fmt::format("{} {}", counted(count, noun), count == 1 ? "is" : "are");
+  }
+
   const Plan& plan_;
   std::deque<NonfiniteCount> counts_;  // a deque never moves its elements
 };

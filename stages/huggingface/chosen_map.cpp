@@ -237,9 +237,11 @@ Status ChosenMap::check_options() const {
     return error_at(options.origin, fmt::format("checkpoints of '{}' contain no adapters", architecture.name),
                     "omit the adapter; an adapter in a folder of its own is read with `source: {lora: ...}`");
   if (options.dense_modules && !architecture.dense_modules)
-    return error_at(options.origin,
-                    fmt::format("dense_modules is not possible: the map of '{}' has none", architecture.name),
-                    "omit it; a map with such modules sets `dense_modules: true`");
+    return error_at(
+        options.origin,
+        fmt::format("Dense modules cannot be included: llama.cpp does not support them in '{}'", architecture.name),
+        "omit --sentence-transformers-dense-modules (`dense_modules` in a pipeline file), and apply them to "
+        "the embeddings yourself");
   const bool is_draft = options.part == ModelPart::kDraft;
   const bool omits_draft = options.part == ModelPart::kText && options.draft_head == DraftHead::kLeaveOut;
   if (architecture.draft_head || !(is_draft || omits_draft)) return ok();
@@ -285,6 +287,11 @@ std::optional<std::uint64_t> token_named(std::string_view text, const TokenizerM
 
 }  // namespace
 
+Status ChosenMap::read_modules(std::vector<std::string>& warnings) {
+  BOOST_OUTCOME_TRY(dense_modules_, read_dense_modules(architecture, options.dense_modules, *facts, warnings));
+  return ok();
+}
+
 Result<OpenedTensors> ChosenMap::open_tensors(CheckpointFiles& files) {
   OpenedTensors opened;
   BOOST_OUTCOME_TRY(Checkpoint checkpoint, files.weights(options.folder, architecture.weights));
@@ -295,6 +302,10 @@ Result<OpenedTensors> ChosenMap::open_tensors(CheckpointFiles& files) {
       const fs::path inside = fs::path(name).parent_path();
       add_tensors(std::move(more), (inside.empty() ? fs::path(name).stem() : inside).string() + "/", opened.further,
                   opened.files);
+    }
+  for (const DenseModule& module : dense_modules_)
+    if (!module.name.empty()) {
+      BOOST_OUTCOME_TRY(add_dense_weights(module, *facts, files, opened.further, opened.files));
     }
   BOOST_OUTCOME_TRY(opened.notes, remove_trainer_names(architecture, *facts, opened.own));
   std::vector<std::string> names;

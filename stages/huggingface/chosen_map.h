@@ -18,6 +18,7 @@
 #include "stages/huggingface/map/added_maps.h"
 #include "stages/huggingface/map/architecture.h"
 #include "stages/huggingface/map/values.h"
+#include "stages/huggingface/sentence_modules.h"
 
 namespace ggufmill::huggingface {
 
@@ -40,6 +41,8 @@ class ChosenMap {
   // options fit the map.
   Status choose(std::vector<std::string>& warnings);
 
+  // Reads which modules of sentence-transformers follow the transformer, see sentence_modules.h.
+  Status read_modules(std::vector<std::string>& warnings);
   // Opens the tensors, and sets them in the facts.
   Result<OpenedTensors> open_tensors(CheckpointFiles& files);
   // Sets the facts that follow from the tokenizer, which must outlive this.
@@ -84,6 +87,7 @@ class ChosenMap {
   Architecture target_map;
   std::optional<Facts> target_facts;
   std::map<std::string, ValueRule> no_values;
+  std::vector<DenseModule> dense_modules_;
 };
 
 // Returns the names in quotes, for messages.

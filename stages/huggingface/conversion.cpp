@@ -45,6 +45,7 @@ class Conversion {
     for (const MapPlace& place : chosen_.options.architectures) places.push_back(place.path);
     note_checkpoint_maps(places, result_.model.notes);
     if (has_tokenizer()) {
+      BOOST_OUTCOME_TRY(chosen_.read_modules(result_.model.warnings));
       BOOST_OUTCOME_TRY(read_vocabulary());
     }
     out_type_ = chosen_.options.out_type;
@@ -75,6 +76,13 @@ class Conversion {
     if (chosen_.options.pre) options.pre = *chosen_.options.pre;
     options.pre_tokenizers = chosen_.pre_tokenizers();
     BOOST_OUTCOME_TRY(tokenizer_, read_tokenizer(chosen_.tokenizer_folder(), options));
+    const MetadataValue* pre = tokenizer_.metadata.find("tokenizer.ggml.pre");
+    if (!options.pre.empty() && (!pre || as_string(*pre) != options.pre))
+      return error_at(
+          chosen_.options.origin,
+          fmt::format("`pre` has no effect: the vocabulary is read by '{}', which does not use a pre-tokenizer",
+                      tokenizer_reader_name(tokenizer_.reader)),
+          "omit it");
     chosen_.set_tokenizer(tokenizer_);
     return ok();
   }
@@ -89,6 +97,7 @@ class Conversion {
     BOOST_OUTCOME_TRY(auto further, rename_tensors(chosen_.architecture, *chosen_.facts, std::move(opened.further)));
     if (out_type_ == OutType::kAuto) out_type_ = guess_type(tensors);
     std::ranges::move(further, std::back_inserter(tensors));
+    BOOST_OUTCOME_TRY(check_not_empty(tensors, chosen_.options.folder));
     return tensors;
   }
 
@@ -425,11 +434,8 @@ class Conversion {
   // bytes.
   Status check_texts() const {
     for (const MetadataEntry& entry : result_.model.metadata.entries()) {
-      bool good = is_utf8(as_string(entry.value).value_or(""));
-      if (entry.key != "tokenizer.ggml.tokens" || tokenizer_.reader != TokenizerReader::kRwkv)
-        for_each_item(entry.value,
-                      [&](const MetadataValue& item) { return good = good && is_utf8(as_string(item).value_or("")); });
-      if (!good)
+      if (entry.key == "tokenizer.ggml.tokens" && tokenizer_.reader == TokenizerReader::kRwkv) continue;
+      if (!is_utf8(entry.value))
         return input_error(chosen_.options.folder,
                            fmt::format("the value of {} is not UTF-8: it has an unpaired surrogate", entry.key),
                            "find the unpaired \\ud800 to \\udfff in the JSON files and remove it");

@@ -70,3 +70,21 @@ TEST_CASE("layers behind the last that can be fused stay as they are") {
   CHECK(names_after(std::move(tensors)) ==
         Names{"blk.8.attn_q.weight", "blk.8.attn_k.weight", "blk.7.attn_qkv.weight", "blk.8.attn_v.weight"});
 }
+
+TEST_CASE("tensors without elements are refused, with the likely cause if there are several") {
+  const TypeInfo& bf16 = type_named("BF16");
+  const auto tensor = [&](std::string name, const Shape& shape) {
+    const std::uint64_t bytes = bytes_of(bf16, shape).value();
+    return NamedTensor{std::move(name), expressions::extent(bf16, shape, {nullptr, 0, bytes}).value()};
+  };
+  const NamedTensor full = tensor("a", {2, {64, 2, 1, 1}}), row = tensor("b", {1, {0, 1, 1, 1}}),
+                    columns = tensor("c", {2, {0, 64, 1, 1}});
+  CHECK(check_not_empty({full}, "folder"));
+  const Error one = check_not_empty({full, columns}, "folder").error();
+  CHECK(one.code == ExitCode::kBadInput);
+  CHECK(one.what == "tensor 'c' is empty: its shape is 0 x 64");
+  const Error two = check_not_empty({full, row, columns}, "folder").error();
+  CHECK(two.what == "2 of 3 tensors are empty");
+  CHECK(two.detail == "tensor 'b' is empty: its shape is 0");
+  CHECK(two.help.find("ZeRO-3") != std::string::npos);
+}

@@ -107,3 +107,17 @@ TEST_CASE("the contents of a file become a string") {
   const Model after = apply_stage(metadata_stage(), yaml, {}).value();
   CHECK(*after.metadata.find("a") == metadata_string("{{ bos }}\n"));
 }
+
+TEST_CASE("a text that is not UTF-8 is refused, with the key and the file") {
+  const TempDir folder;
+  const std::string path = folder.file("template.txt");
+  write_text(path, "x\xff\xfe");
+  const auto after = apply_stage(metadata_stage(), "{set: {a: {file: " + path + "}}}", {});
+  REQUIRE(!after);
+  CHECK(after.error().what == "the value of metadata key 'a' is not UTF-8: it is the text of '" + path + "'");
+  MetadataOptions options;
+  options.append = {{"a", WrittenValue{.text = "x\xff"}}};
+  const auto written = make_metadata_stage(std::move(options))->apply({});
+  REQUIRE(!written);
+  CHECK(written.error().what == "the value of metadata key 'a' is not UTF-8");
+}

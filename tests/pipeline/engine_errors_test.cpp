@@ -83,10 +83,10 @@ TEST_CASE("a value that is too large for the target type is refused") {
   CHECK(error.what == "tensor 'big', row 5, column 33: a value is too large for F16");
 }
 
-TEST_CASE("a value that makes a scale overflow is refused, named by its block") {
+TEST_CASE("a value that makes a scale overflow is refused, named by its own place") {
   EngineFixture fixture({{"big", shape_of({64, 10}), "F32", {"Q4_0"}, false}});
   fixture.patch_source(0, (5 * 64 + 33) * 4, bytes_of_float(1e9f));
-  CHECK(error_of(fixture).what == "tensor 'big', row 5, column 32: a value is too large for Q4_0");
+  CHECK(error_of(fixture).what == "tensor 'big', row 5, column 33: a value is too large for Q4_0");
 }
 
 TEST_CASE("what is only copied is looked at, too") {
@@ -253,4 +253,50 @@ TEST_CASE("what is not finite cannot be kept in a quantized type, and a number t
   large.patch_source(0, (7 * 256 + 9) * 4, bytes_of_float(1e30f));
   large.plan.nonfinite = GENERATE(Nonfinite::kKeep, Nonfinite::kZero);
   CHECK(error_of(large).what == "tensor 'a', row 7, column 9: a value is too large for F16");
+}
+
+TEST_CASE("blocks into which a checkpoint is converted do not hide values that are not finite") {
+  EngineFixture fixture({{"a", shape_of({256, 100}), "F32", {"Q8_0"}, false}});
+  auto& expression = fixture.plan.steps[0].expression;
+  expression = expressions::cast(expression, type_named("Q8_0")).value();
+  const std::string zero = bytes_of_float(0);
+  fixture.patch_source(0, (7 * 256 + 9) * 4, zero);
+  fixture.patch_source(0, (70 * 256 + 1) * 4, zero);
+  const EngineKind kind = GENERATE(EngineKind::kGraph, EngineKind::kSimple);
+  REQUIRE(fixture.run(options_for(kind)));
+  const auto right = fixture.take_outputs();
+  fixture.patch_source(0, (7 * 256 + 9) * 4, bytes_of_float(kNan));
+  fixture.patch_source(0, (70 * 256 + 1) * 4, bytes_of_float(-kInfinity));
+  CHECK(error_of(fixture).what == "tensor 'a', row 7, column 9: NaN");
+  fixture.plan.nonfinite = Nonfinite::kKeep;
+  CHECK(error_of(fixture).help == "Q8_0 cannot hold it: set `nonfinite: zero`, or choose another type for this tensor");
+  fixture.plan.nonfinite = Nonfinite::kZero;
+  const auto report = fixture.run(options_for(kind));
+  if (!report) FAIL(render(report.error()));
+  CHECK((fixture.take_outputs() == right));
+  REQUIRE(report.value().warnings.size() == 1);
+  CHECK(report.value().warnings[0].starts_with(
+      "tensor 'a': 2 values are not finite, and written as 0; the first in row 7, column 9, in "));
+}
+
+TEST_CASE("a number of 64 bits that 32 bits cannot hold is too large, not infinite") {
+  EngineFixture fixture({{"a", shape_of({256, 100}), "F64", {"F32"}, false}});
+  const double large = -1e300;
+  fixture.patch_source(0, (7 * 256 + 9) * 8, std::string(reinterpret_cast<const char*>(&large), sizeof large));
+  fixture.plan.nonfinite = GENERATE(Nonfinite::kError, Nonfinite::kZero, Nonfinite::kKeep);
+  const std::string what = "tensor 'a', row 7, column 9: a value is too large for F32";
+  CHECK(error_of(fixture).what == what);
+  auto& expression = fixture.plan.steps[0].expression;
+  expression = expressions::cast(expression, type_named("F32")).value();
+  CHECK(error_of(fixture).what == what);
+}
+
+TEST_CASE("the place of a value that is too large for the scale of its block is its own") {
+  EngineFixture fixture({{"a", shape_of({256, 100}), "F32", {"Q8_0", "Q4_K"}, false}});
+  fixture.patch_source(0, (7 * 256 + 9) * 4, bytes_of_float(3e38f));
+  const std::string place = "tensor 'a', row 7, column 9: a value is too large for Q";
+  CHECK(error_of(fixture).what.starts_with(place));
+  auto& expression = fixture.plan.steps[0].expression;
+  expression = expressions::cast(expression, type_named("Q8_0")).value();
+  CHECK(error_of(fixture).what.starts_with(place));
 }

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <memory>
 #include <numeric>
+#include <span>
 
 #include "pipeline/core/finite.h"
 #include "pipeline/core/operation.h"
@@ -40,13 +43,17 @@ class CastOperation final : public ComputingOperation {
     const TypeInfo &from = *node.inputs[0]->type, &to = *node.type;
     const Box& wide = inputs.boxes[0];
     const bool is_direct = to.is_f32() && wide.count[0] == part.count[0];  // decoded to the result
-    std::vector<float> decoded(from.is_f32() || is_direct ? 0 : wide.count[0]);
+    Values own(wide.count[0]);
     const float* values = inputs.values(0);
     if (!from.is_f32()) {
-      float* const place = is_direct ? reinterpret_cast<float*>(result) : decoded.data();
+      float* const place = is_direct ? reinterpret_cast<float*>(result) : own.memory();
       BOOST_OUTCOME_TRY(material.decode(from, inputs.data[0], wide.count[0], place));
+      BOOST_OUTCOME_TRY(check_range_of_f64(node, inputs, place, material));
       if (is_direct) return ok();
       values = place;
+    }
+    if (to.block_elements != 1) {
+      BOOST_OUTCOME_TRY(values, finite_values(node, inputs, values, own, material));
     }
     values += part.first[0] - wide.first[0];
     if (to.is_f32()) {
@@ -57,22 +64,84 @@ class CastOperation final : public ComputingOperation {
     return check_range(node, part, values, result, material.tensor());
   }
 
-  // Finds values that were finite and no longer are. Infinity and NaN in the input are left to the code that uses the
-  // result.
+  // Memory for the values of a part, allocated when it is needed.
+  class Values {
+   public:
+    explicit Values(std::uint64_t count) : count_(count) {}
+    float* memory() {
+      if (!memory_) memory_ = std::make_unique_for_overwrite<float[]>(count_);
+      return memory_.get();
+    }
+
+   private:
+    std::uint64_t count_;
+    std::unique_ptr<float[]> memory_;
+  };
+
+  // Returns the values of the input without those that are not finite, which blocks would hide: the values themselves,
+  // or a copy in `own`, where they may be already.
+  static Result<const float*> finite_values(const Expression& node, const InputColumns& inputs, const float* values,
+                                            Values& own, RowMaterial& material) {
+    const Box& box = inputs.boxes[0];
+    const std::size_t count = box.count[0];
+    const Expression& input = *node.inputs[0];
+    const std::size_t first = first_not_finite(*input.type, inputs.data[0], {values, count});
+    if (first == count) return values;
+    float* const finite = own.memory();
+    if (values != finite) std::copy_n(values, count, finite);
+    for (std::size_t i = first; i < count; ++i) {
+      if (std::isfinite(finite[i])) continue;
+      BOOST_OUTCOME_TRY(const bool is_replaced,
+                        material.replaces_nonfinite(input, row_of(node, box), box.first[0] + i, finite[i]));
+      if (is_replaced) finite[i] = 0;
+    }
+    return finite;
+  }
+
+  static std::uint64_t row_of(const Expression& node, const Box& part) {
+    return part.first[1] + node.shape.dims[1] * (part.first[2] + node.shape.dims[2] * part.first[3]);
+  }
+
+  static std::string help_for(const TypeInfo& type) {
+    if (type.is_f32() || type.scales().format == FieldFormat::kBf16) return help_for_too_large(type);
+    return "choose a type with a greater range, such as BF16 or F32: `outtype` of a checkpoint, or `f32` in the file of "
+           "a diffusion model's family (`model: ./mine.yaml`)";
+  }
+
+  static Error too_large(const Expression& node, const Box& part, std::uint64_t column, const TypeInfo& type,
+                         const std::string& tensor) {
+    return Error{ExitCode::kBadInput, "",
+                 fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", tensor, row_of(node, part),
+                             column, type.name),
+                 "nothing was written", help_for(type)};
+  }
+
+  // Finds finite numbers of 64 bits that are infinite in 32 bits.
+  static Status check_range_of_f64(const Expression& node, const InputColumns& inputs, const float* decoded,
+                                   const RowMaterial& material) {
+    const Box& box = inputs.boxes[0];
+    if (node.inputs[0]->type->scales().format != FieldFormat::kF64) return ok();
+    const std::size_t bad = first_not_finite({decoded, box.count[0]});
+    if (bad == box.count[0]) return ok();
+    if (!std::isfinite(reinterpret_cast<const double*>(inputs.data[0])[bad])) return ok();
+    return too_large(node, box, box.first[0] + bad, type_named("F32"), material.tensor());
+  }
+
+  // Finds values that were finite and no longer are. Infinity and NaN in the input of a type with one element per block
+  // are left to the code that uses the result.
   static Status check_range(const Expression& node, const Box& part, const float* values, const std::byte* result,
                             const std::string& tensor) {
     const TypeInfo& type = *node.type;
-    const std::size_t blocks = part.count[0] / type.block_elements, bad = first_bad_block(type, result, blocks);
-    if (bad == blocks) return ok();
-    const std::size_t first = bad * type.block_elements;
-    if (first_not_finite({values + first, type.block_elements}) != type.block_elements) return ok();
-    return Error{ExitCode::kBadInput, "",
-                 fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", tensor,
-                             part.first[1] + node.shape.dims[1] * (part.first[2] + node.shape.dims[2] * part.first[3]),
-                             part.first[0] + first, type.name),
-                 "nothing was written",
-                 "choose a type with a greater range, such as BF16 or F32: `outtype` of a checkpoint, or `f32` in the "
-                 "file of a diffusion model's family (`model: ./mine.yaml`)"};
+    const std::size_t blocks = part.count[0] / type.block_elements;
+    for (std::size_t from = 0; from < blocks;) {
+      const std::size_t bad = from + first_bad_block(type, result + from * type.block_bytes, blocks - from);
+      if (bad == blocks) break;
+      const std::span block(values + bad * type.block_elements, type.block_elements);
+      if (first_not_finite(block) == block.size())
+        return too_large(node, part, part.first[0] + bad * block.size() + largest_of(block), type, tensor);
+      from = bad + 1;
+    }
+    return ok();
   }
 };
 

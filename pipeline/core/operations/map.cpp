@@ -29,7 +29,11 @@ class MapOperation final : public ComputingOperation {
   Status compute(const Expression& node, const Box& part, const InputColumns& inputs, std::byte* result,
                  RowMaterial&) const override {
     auto* const results = reinterpret_cast<float*>(result);
-    for (std::uint64_t i = 0; i < part.count[0]; ++i) results[i] = node.map->apply(inputs.values(0)[i], node.parameter);
+    for (std::uint64_t i = 0; i < part.count[0]; ++i) {
+      const float value = inputs.values(0)[i];
+      // NaN and infinity stay what they are, so that the result shows them: exp(-infinity) would be 0.
+      results[i] = std::isfinite(value) ? node.map->apply(value, node.parameter) : value;
+    }
     return ok();
   }
 };

@@ -62,4 +62,22 @@ Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type) {
   return expressions::cast(std::move(input), type_named(type));
 }
 
+Status check_not_empty(const std::vector<NamedTensor>& tensors, const std::string& where) {
+  std::vector<const NamedTensor*> empty;
+  for (const NamedTensor& tensor : tensors)
+    if (tensor.values->shape.elements() == 0) empty.push_back(&tensor);
+  if (empty.empty()) return ok();
+  const auto described = [](const NamedTensor& tensor) {
+    return fmt::format("tensor {} is empty: its shape is {}", quoted_name(tensor.name), describe(tensor.values->shape));
+  };
+  if (empty.size() == 1)
+    return input_error(where, described(*empty[0]), "take the tensor from the original checkpoint, or save it again");
+  Error error = input_error(
+      where, fmt::format("{} of {} tensors are empty", empty.size(), tensors.size()),
+      "one rank of DeepSpeed ZeRO-3 saves such tensors if it does not gather the weights: run zero_to_fp32.py in the "
+      "trainer's output folder, or save again with stage3_gather_16bit_weights_on_model_save");
+  error.detail = described(*empty[0]);
+  return error;
+}
+
 }  // namespace ggufmill::huggingface

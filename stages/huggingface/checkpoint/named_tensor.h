@@ -39,4 +39,7 @@ Result<std::vector<std::int64_t>> read_small_integers(const Expression& tensor);
 // Like `cast`, but also accepts an input that already has the type.
 Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type);
 
+// Fails with exit code 4 if a tensor has no elements. `where` is for messages: the checkpoint's folder.
+Status check_not_empty(const std::vector<NamedTensor>& tensors, const std::string& where);
+
 }  // namespace ggufmill::huggingface

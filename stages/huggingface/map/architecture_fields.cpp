@@ -260,8 +260,11 @@ Fields<MapFile> map_fields() {
             "part `draft` consists of them."),
       field("dspark", &Map::dspark,
             "It describes DSpark drafts in the checkpoints of their targets, for the source's option of this name."),
-      field("dense_modules", &Map::dense_modules,
-            "The source's option `dense_modules` has an effect; its value is `option.dense_modules`."),
+      field(
+          "dense_modules", &Map::dense_modules,
+          "llama.cpp supports one or two Dense modules of sentence-transformers: the source's option `dense_modules`, "
+          "whose value is `option.dense_modules`, includes their weights as `dense_2/linear.weight` and "
+          "`dense_3/linear.weight`; `dense_2.in_features` and `dense_2.out_features` are the sizes of the first."),
       field("adapters", &Map::adapters, value_form(),
             "It describes one of the LoRA adapters that are stored in a checkpoint, for the source's option `adapter`: "
             "the list of their names. `option.adapter` is the name of the one, `option.adapter_index` its index, and "

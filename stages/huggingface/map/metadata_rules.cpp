@@ -28,8 +28,7 @@ std::optional<MetadataValue> as_type(MetadataType type, const json::value& value
   if (type == MetadataType::kFloat32) {
     if (value.is_bool() || !value.is_number()) return {};
     const double number = value.to_number<double>();
-    if (std::isnan(number)) return {};
-    if (std::isfinite(number) && !std::isfinite(static_cast<float>(number))) return {};
+    if (!std::isfinite(static_cast<float>(number))) return {};
     return metadata_float(type, number);
   }
   const auto whole = whole_number(value);

@@ -2,6 +2,7 @@
 #include "stages/huggingface/map/metadata_rules.h"
 
 #include <boost/json/parse.hpp>
+#include <limits>
 
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -97,7 +98,19 @@ TEST_CASE("each member of an object is an entry, in its order") {
   CHECK(made(rule, R"({"x": {"b": "c"}})") == "'\"c\"' is not a valid float32 for m.a.b");
 }
 
-TEST_CASE("NaN is not written") {
+TEST_CASE("NaN, infinity, and numbers that float32 cannot hold are not written") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double number : {1e300, -1e300, infinity, -infinity}) {
+    const TempDir folder;
+    write_text(folder.file("a.yaml"),
+               "name: m\nlayers: n\nmetadata: [{key: a, type: float32, value: x}, {key: b, type: float32, value: "
+               "{list: [x]}}]\n");
+    const Architecture map = read_architecture(folder.file("a.yaml")).value();
+    const Facts facts("folder", {{"x", number}}, map.values);
+    Metadata metadata;
+    CHECK_FALSE(set_metadata({map.metadata.data(), map.metadata.data() + 1}, map, facts, metadata));
+    CHECK_FALSE(set_metadata({map.metadata.data() + 1, map.metadata.data() + 2}, map, facts, metadata));
+  }
   CHECK(made("{key: a, type: float32, value: nan}", "{}") == "'NaN' is not a valid float32 for m.a");
   CHECK(made("{key: a, type: float32, value: {list: [1, nan]}}", "{}") ==
         "'[1,NaN]' is not a valid list of a single type for m.a");

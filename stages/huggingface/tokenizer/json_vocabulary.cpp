@@ -43,22 +43,44 @@ class JsonVocabulary {
   }
 
  private:
-  Result<std::string> pre_of(const LoadedTokenizer& tokenizer) const {
-    if (!options_.pre.empty()) return options_.pre;
-    Result<std::string> hash = pre_tokenizer_hash(tokenizer);
-    if (!hash) {
+  // Returns the name that llama.cpp has for the text processing of the tokenizer. The names of its own table are right
+  // for any vocabulary; others only make sense for the kind of vocabulary that the reader handles.
+  Result<std::string> pre_of(TokenizerReader reader, const LoadedTokenizer& tokenizer) const {
+    const bool is_given = !options_.pre.empty();
+    Result<std::string> hash = is_given ? Result<std::string>(std::string()) : pre_tokenizer_hash(tokenizer);
+    if (hash && !is_given)
+      if (const auto name = pre_tokenizer_named(hash.value()); name && !options_.pre_tokenizers.contains(hash.value()))
+        return std::string(*name);
+    const Status kind = check_kind(reader);
+    if (!hash && (kind || vocabulary_kind(file_) == "BPE")) {
       Error error = hash.error();
       error.what = "cannot identify the pre-tokenizer: " + error.what;
-      error.help = kNamePre;
+      error.help = kind ? kNamePre : kind.error().help;
       return error;
     }
+    if (!kind) return kind.error();
+    if (is_given) return options_.pre;
     if (const auto added = options_.pre_tokenizers.find(hash.value()); added != options_.pre_tokenizers.end())
       return added->second;
-    if (const auto name = pre_tokenizer_named(hash.value())) return std::string(*name);
     return input_error(
         file_.path,
         fmt::format("unknown pre-tokenizer; llama.cpp does not know the hash of its check text, {}", hash.value()),
         std::string(kNamePre) + kNameHash);
+  }
+
+  // Fails unless the vocabulary is of the kind that llama.cpp expects of such a model. With another one, it would
+  // divide every text in a wrong way.
+  Status check_kind(TokenizerReader reader) const {
+    const std::string_view needed = reader == TokenizerReader::kWordPiece ? "WordPiece" : kByteLevelBpe;
+    const std::string_view kind = vocabulary_kind(file_);
+    if (kind == needed) return ok();
+    return input_error(
+        file_.path,
+        fmt::format("{} {} is not supported; this architecture needs {}",
+                    file_.model == "BPE" ? "a vocabulary of the kind" : "model type", quoted_name(kind), needed),
+        kind == kSentencePieceBpe && can_read_sentencepiece(options_)
+            ? kCopySentencePiece
+            : fmt::format("use the tokenizer of the base model; llama.cpp cannot use {} with this architecture", kind));
   }
 
   // Returns the tokens of all ids up to the size of the vocabulary. Added tokens appear in decoded form, or verbatim
@@ -131,7 +153,7 @@ class JsonVocabulary {
   Status read_all(TokenizerReader reader, const LoadedTokenizer& tokenizer) {
     const bool words = reader == TokenizerReader::kWordPiece, whitespace = reader == TokenizerReader::kWhitespace;
     out_.model = words ? "bert" : whitespace ? "whitespace" : "gpt2";
-    BOOST_OUTCOME_TRY(out_.pre, whitespace ? Result<std::string>("whitespace") : pre_of(tokenizer));
+    BOOST_OUTCOME_TRY(out_.pre, whitespace ? Result<std::string>("whitespace") : pre_of(reader, tokenizer));
     BOOST_OUTCOME_TRY(out_.tokens, all_tokens(tokenizer, reader == TokenizerReader::kBpeFlagged));
     if (words) {
       mark_words();
@@ -220,6 +242,14 @@ class JsonVocabulary {
 };
 
 }  // namespace
+
+bool can_read_sentencepiece(const TokenizerOptions& options) {
+  return std::ranges::any_of(options.readers, [](const TokenizerChoice& choice) {
+    return choice.reader == TokenizerReader::kSentencePiece || choice.reader == TokenizerReader::kSentencePieceListed ||
+           choice.reader == TokenizerReader::kSentencePieceAppended ||
+           choice.reader == TokenizerReader::kSentencePieceRedefined;
+  });
+}
 
 bool looks_special(std::string_view text) {
   return text == "<pad>" || text == "<mask>" || text == "<2mass>" || text == "[@BOS@]" ||

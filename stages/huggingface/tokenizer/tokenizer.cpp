@@ -110,8 +110,7 @@ class TokenizerMaker {
                          "list `readers` under `tokenizer:` in the map, or extend a map that lists them");
     std::sort(missing.begin(), missing.end());
     missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-    return input_error(files_.folder, fmt::format("no tokenizer: {}", fmt::join(missing, "; ")),
-                       "copy the checkpoint's tokenizer files into the folder");
+    return input_error(files_.folder, fmt::format("no tokenizer: {}", fmt::join(missing, "; ")), help_for_missing());
   }
 
  private:
@@ -175,6 +174,22 @@ class TokenizerMaker {
   std::string describe_missing(std::string_view name) const {
     const std::string_view kind = kind_of_path(file(name).string());
     return kind.empty() ? fmt::format("{} is missing", name) : fmt::format("{} is {}, not a file", name, kind);
+  }
+
+  // Trainers often save tokenizer.json alone.
+  std::string help_for_missing() const {
+    const bool is_unigram = std::ranges::count(options_.readers, TokenizerReader::kUnigram, &TokenizerChoice::reader);
+    if (!files_.tokenizer || !(is_unigram || can_read_sentencepiece(options_)))
+      return "copy the checkpoint's tokenizer files into the folder";
+    const std::string_view kind = vocabulary_kind(*files_.tokenizer);
+    if (kind == "Unigram" && is_unigram)
+      return "copy tokenizer.model or spiece.model, whichever the base model has, from it into the folder";
+    if (kind == kSentencePieceBpe) return kCopySentencePiece;
+    return fmt::format(
+        "use the tokenizer of the base model: this architecture needs a SentencePiece vocabulary, and tokenizer.json "
+        "is "
+        "of the kind {}",
+        kind);
   }
 
   bool has_byte_fallback() const {

@@ -13,6 +13,7 @@
 namespace ggufmill::huggingface {
 namespace {
 
+namespace json = boost::json;
 using EventKind = JsonEvent::Kind;
 
 // vocab is {"text": id, ...}, or for a Unigram model [["text", score], ...]; merges are ["a b", ...] or [["a", "b"],
@@ -111,6 +112,15 @@ class Tables : public JsonSink {
   std::string first_;
 };
 
+// Returns true if a step of tokenizer.json has this type, or is a sequence with such a step.
+bool has_step(const json::value& step, std::string_view type) {  // NOLINT(misc-no-recursion): JSON has a limit of depth
+  if (json_string(step, "type") == type) return true;
+  for (const char* list : {"pretokenizers", "normalizers", "decoders"})
+    if (const json::array* steps = json_array(step, list))
+      if (std::ranges::any_of(*steps, [&](const json::value& each) { return has_step(each, type); })) return true;
+  return false;
+}
+
 Result<TokenizerJson> finish(TokenizerJson out, boost::json::value document) {
   out.document = std::move(document);
   if (!out.document.is_object()) return input_error(out.path, "not an object");
@@ -189,6 +199,23 @@ std::string_view MergeList::left(std::size_t index) const {
 
 std::string_view MergeList::right(std::size_t index) const {
   return std::string_view(texts_).substr(entries_[index].start + entries_[index].left, entries_[index].right);
+}
+
+std::string_view vocabulary_kind(const TokenizerJson& file) {
+  if (file.model != "BPE") return file.model;
+  for (const char* name : {"pre_tokenizer", "decoder", "normalizer"})
+    if (const json::value* step = json_member(file.document, name); step && has_step(*step, "ByteLevel"))
+      return kByteLevelBpe;
+  const json::value& model = file.document.at("model");
+  if (json_flag(model, "byte_fallback")) return kSentencePieceBpe;
+  for (std::size_t i = 0; i < file.vocabulary.size(); ++i)
+    if (file.vocabulary.text(i).starts_with("\u2581")) return kSentencePieceBpe;
+  const auto has_text = [&](std::string_view name) { return !json_string(model, name).value_or("").empty(); };
+  const json::value* const pre = json_member(file.document, "pre_tokenizer");
+  // Without any steps, the tokens alone do not tell bytes from characters.
+  const bool is_of_characters = (pre && pre->is_object()) || has_text("unk_token") || has_text("end_of_word_suffix") ||
+                                has_text("continuing_subword_prefix");
+  return is_of_characters ? file.model : kByteLevelBpe;
 }
 
 Result<TokenizerJson> read_tokenizer_json(const std::string& path) {

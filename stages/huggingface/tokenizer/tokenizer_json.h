@@ -77,6 +77,11 @@ struct TokenizerJson {
   MergeList merges;
 };
 
+// Returns the kind of a vocabulary: "byte-level BPE", whose tokens stand for bytes; "SentencePiece BPE", which marks
+// spaces with U+2581; "BPE" of other characters; or the name of the model: "WordPiece", "Unigram", "WordLevel".
+std::string_view vocabulary_kind(GGUFMILL_OUTLIVES_RESULT const TokenizerJson& file);
+inline constexpr std::string_view kByteLevelBpe = "byte-level BPE", kSentencePieceBpe = "SentencePiece BPE";
+
 // Read tokenizer.json from a file or from `text`. A model without a type is BPE if it has merges.
 Result<TokenizerJson> read_tokenizer_json(const std::string& path);
 Result<TokenizerJson> parse_tokenizer_json(const std::string& path, std::string_view text);

@@ -169,6 +169,43 @@ TEST_CASE("an unknown pre-tokenizer is an error that gives the hash and how to n
   CHECK(has(error_of(folder.read(Reader::kBpe)), "model type 'Unigram'"));
 }
 
+TEST_CASE("a name for the pre-tokenizer is neither advised nor accepted for another kind of vocabulary") {
+  // Pieces of SentencePiece, Unigram, word pieces, and BPE of characters, in an architecture of byte-level BPE.
+  struct Kind {
+    std::string_view name, tokenizer;
+  };
+  const Kind kinds[] = {
+      {"SentencePiece BPE",
+       R"({"model": {"type": "BPE", "byte_fallback": true, "vocab": {"a": 0, "b": 1}, "merges": []}})"},
+      {"SentencePiece BPE", R"({"model": {"type": "BPE", "vocab": {"a": 0, "\u2581b": 1}, "merges": []}})"},
+      {"Unigram", R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["a", 0], ["b", -1]]}})"},
+      {"WordPiece", R"({"model": {"type": "WordPiece", "unk_token": "a", "vocab": {"a": 0, "##b": 1}}})"},
+      {"BPE",
+       R"({"pre_tokenizer": {"type": "Whitespace"}, "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})"},
+  };
+  for (const Kind& kind : kinds)
+    for (const char* pre : {"", "gpt-2"}) {
+      Folder folder;
+      folder.put("tokenizer.json", kind.tokenizer);
+      TokenizerOptions options;
+      options.pre = pre;
+      const std::string error = error_of(folder.read(Reader::kBpe, options));
+      CHECK(has(error, "'" + std::string(kind.name) + "' is not supported; this architecture needs byte-level BPE"));
+      CHECK(has(error, "help: use the tokenizer of the base model"));
+    }
+  // The architecture would read tokenizer.model.
+  Folder folder;
+  folder.put("tokenizer.json", kinds[0].tokenizer);
+  TokenizerOptions options;
+  options.readers = {{Reader::kSentencePiece}, {Reader::kBpe}};
+  CHECK(has(error_of(folder.read_any(options)), "help: copy tokenizer.model, the SentencePiece file"));
+  options.readers = {{Reader::kSentencePiece}};
+  CHECK(has(error_of(folder.read_any(options)), "help: copy tokenizer.model, the SentencePiece file"));
+  options.readers = {{Reader::kUnigram}};
+  folder.put("tokenizer.json", kinds[2].tokenizer);
+  CHECK(has(error_of(folder.read_any(options)), "help: copy tokenizer.model or spiece.model"));
+}
+
 TEST_CASE("a vocabulary larger than config.json allows is rejected") {
   Folder folder;
   folder.put("tokenizer.json", kBpe);

@@ -39,6 +39,12 @@ struct Vocabulary {
   std::vector<std::string> warnings{};
 };
 
+// Returns true if one of the readers reads tokenizer.model as llama's vocabulary.
+bool can_read_sentencepiece(const TokenizerOptions& options);
+// Help for a checkpoint whose SentencePiece vocabulary is there as tokenizer.json alone.
+inline constexpr const char* kCopySentencePiece =
+    "copy tokenizer.model, the SentencePiece file of this vocabulary, from the base model into the folder";
+
 // The scores of added tokens and of padding.
 inline constexpr float kAddedScore = -1000.0F, kPaddingScore = -10000.0F;
 Token padding_token(std::uint64_t id);  // "[PAD17]"
