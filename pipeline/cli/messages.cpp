@@ -50,7 +50,9 @@ bool names_key(const std::string& text) {
 // Help for a user of options. What only a key can do is done in the pipeline file that the options stand for.
 std::string help_with_options(const Error& error) {
   if (!error.help_with_options.empty()) return error.help_with_options;
-  if (!names_key(error.help) || error.help.find("pipeline file") != std::string::npos) return error.help;
+  for (const char* known : {"pipeline file", " --"})  // says where the key belongs, or names an option beside it
+    if (error.help.find(known) != std::string::npos) return error.help;
+  if (!names_key(error.help)) return error.help;
   return error.help + ", in the pipeline file that --emit-pipeline prints";
 }
 

@@ -162,7 +162,9 @@ Error not_a_checkpoint(const std::string& folder) {
                                         "{0}}}, or `ggufmill quantize {0} OUT.gguf Q4_K_M`",
                                         first));
   error.detail = listed(files);
-  return error;
+  return with_options(
+      std::move(error),
+      fmt::format("a GGUF file needs no conversion; to quantize it: `ggufmill quantize {} OUT.gguf Q4_K_M`", first));
 }
 
 std::string_view type_in_address(std::string_view address) {

@@ -316,8 +316,7 @@ class Conversion {
     if (parts.empty()) return ok();
     Error error = input_error(chosen_.options.folder, described(parts),
                               "check whether a file of the weights is missing; `convert --allow-missing` "
-                              "(`allow_missing: true` in the source of "
-                              "a pipeline file) converts what there is");
+                              "(`allow_missing: true` in the source of a pipeline file) converts what there is");
     if (parts.size() > 1) error.detail = fmt::format("the first is {}", quoted_name(parts[0].name));
     BOOST_OUTCOME_TRY(const std::string unread, unread_files());
     if (!unread.empty()) {

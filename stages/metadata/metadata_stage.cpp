@@ -87,19 +87,10 @@ class MetadataStage : public Stage {
     for (const MetadataSetting& setting : settings) {
       const MetadataValue* before = model.metadata.find(setting.key);
       BOOST_OUTCOME_TRY(auto value, value_of_setting(setting, before));
-      if (!is_utf8(value)) return not_utf8(setting);
       warn_of_type(setting.key, before, value, model.warnings);
       (model.metadata.*setter)(setting.key, std::move(value));
     }
     return ok();
-  }
-
-  static Error not_utf8(const MetadataSetting& setting) {
-    const std::string what = fmt::format("the value of metadata key {} is not UTF-8", quoted_name(setting.key));
-    if (const auto* file = std::get_if<ValueFile>(&setting.value))
-      return error_at(file->origin, fmt::format("{}: it is the text of {}", what, quoted_name(file->path)),
-                      "save the file as UTF-8");
-    return usage_error(what, "GGUF has only texts in UTF-8: convert it");
   }
 
   static Result<MetadataValue> value_of_setting(const MetadataSetting& setting, const MetadataValue* before) {

@@ -29,9 +29,7 @@ std::string kind_of(std::string name) {
   return name;
 }
 
-ExpressionRef shaped(const CheckpointTensor& tensor, Shape shape) {
-  return expressions::constant(shape, std::vector<float>(shape.elements())).value();
-}
+ExpressionRef zeros(Shape shape) { return expressions::constant(shape, std::vector<float>(shape.elements())).value(); }
 
 // Harms the tensor with an index, and returns the checkpoint.
 Checkpoint harmed(Checkpoint checkpoint, std::size_t index, Harm harm) {
@@ -43,7 +41,7 @@ Checkpoint harmed(Checkpoint checkpoint, std::size_t index, Harm harm) {
   }
   if (harm == Harm::kTranspose) std::swap(shape.dims[0], shape.dims[1]);
   if (harm == Harm::kEmpty) shape.dims[shape.rank - 1] = 0;
-  tensor.values = shaped(tensor, shape);
+  tensor.values = zeros(shape);
   tensor.dims.clear();
   for (std::uint32_t d = shape.rank; d > 0; --d) tensor.dims.push_back(shape.dims[d - 1]);
   return checkpoint;

@@ -75,7 +75,7 @@ struct Bench {
                     tensor(embedding + "A", {kRank, kTokens}, 9), tensor(embedding + "B", {kHidden, kRank}, 10)}));
   }
   std::string checkpoint() const {
-    return fmt::format("{{huggingface: {{path: {}, outtype: f32, pre: default}}}}", base);
+    return fmt::format("{{huggingface: {{path: {}, outtype: f32, pre: default, allow_missing: true}}}}", base);
   }
 };
 
@@ -145,7 +145,8 @@ TEST_CASE("an adapter is merged with the map that the source names") {
   const std::string built_in = run(bench, "built_in.gguf", bench.checkpoint(), bench.adapter);
   write_text(config, text);
   const std::string source =
-      fmt::format("{{huggingface: {{path: {}, outtype: f32, pre: default, architecture: {}}}}}", bench.base, map);
+      fmt::format("{{huggingface: {{path: {}, outtype: f32, pre: default, allow_missing: true, architecture: {}}}}}",
+                  bench.base, map);
   CHECK(read_text(run(bench, "mine.gguf", source, bench.adapter)) == read_text(built_in));
 }
 

@@ -71,12 +71,24 @@ void make_checkpoint(const fs::path& folder, unsigned seed) {
   put(one, safetensors_bytes({tensor("model.embed_tokens.weight", {5, 4}), tensor("model.norm.weight", {4})}));
   put(two, safetensors_bytes({tensor("model.layers.0.input_layernorm.weight", {4}),
                               tensor("model.layers.0.post_attention_layernorm.weight", {4}),
-                              tensor("model.layers.0.self_attn.q_proj.weight", {4, 4})}));
+                              tensor("model.layers.0.self_attn.q_proj.weight", {4, 4}),
+                              tensor("model.layers.0.self_attn.k_proj.weight", {4, 4}),
+                              tensor("model.layers.0.self_attn.v_proj.weight", {4, 4}),
+                              tensor("model.layers.0.self_attn.o_proj.weight", {4, 4}),
+                              tensor("model.layers.0.mlp.gate_proj.weight", {8, 4}),
+                              tensor("model.layers.0.mlp.up_proj.weight", {8, 4}),
+                              tensor("model.layers.0.mlp.down_proj.weight", {4, 8})}));
   put("model.safetensors.index.json", safetensors_index({{"model.embed_tokens.weight", one},
                                                          {"model.norm.weight", one},
                                                          {"model.layers.0.input_layernorm.weight", two},
                                                          {"model.layers.0.post_attention_layernorm.weight", two},
-                                                         {"model.layers.0.self_attn.q_proj.weight", two}}));
+                                                         {"model.layers.0.self_attn.q_proj.weight", two},
+                                                         {"model.layers.0.self_attn.k_proj.weight", two},
+                                                         {"model.layers.0.self_attn.v_proj.weight", two},
+                                                         {"model.layers.0.self_attn.o_proj.weight", two},
+                                                         {"model.layers.0.mlp.gate_proj.weight", two},
+                                                         {"model.layers.0.mlp.up_proj.weight", two},
+                                                         {"model.layers.0.mlp.down_proj.weight", two}}));
 }
 
 std::string checkpoint_job(const std::string& source, const std::string& out) {

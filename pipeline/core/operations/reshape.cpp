@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "pipeline/core/operation.h"
@@ -41,12 +42,21 @@ void for_each_box(const Shape& shape, std::uint32_t dimension, Index at, std::ui
 // Bound for any `elements` consecutive elements of the input of a reshape.
 ReadBound bound_of_run(const Expression& input, std::uint64_t elements) {
   Index count;
-  std::uint64_t size = 1;
+  std::uint64_t size = 1, ranges = 0;
   for (std::uint32_t d = 0; d < 4; ++d) {
+    if (d != 0 && input.shape.dims[d] > 1) {  // up to two boxes that have part of the dimension below
+      Index part{1, 1, 1, 1};
+      std::copy_n(count.begin(), d, part.begin());
+      std::array<bool, 4> may_be_less{};
+      may_be_less[d - 1] = true;
+      ranges = capped_sum(ranges, capped_product(2, bound_up_to(input, part, may_be_less).ranges));
+    }
     count[d] = std::min(input.shape.dims[d], d == 0 ? elements : capped_sum(elements / size, 2));
     size = capped_product(size, std::max<std::uint64_t>(input.shape.dims[d], 1));
   }
-  return read_bound(input, count);
+  ReadBound bound = read_bound(input, count);
+  if (!input.as_extent()) bound.ranges = capped_sum(bound.ranges, ranges);  // runs of an extent are contiguous
+  return bound;
 }
 
 class ReshapeOperation final : public TensorOperation {

@@ -192,6 +192,10 @@ class Checkpoints(Folder):
         tensors = {"model.embed_tokens.weight": numbers(5, 32), "model.norm.weight": numbers(32), query: numbers(32, 32)}
         for name in ("input", "post_attention"):
             tensors[f"model.layers.0.{name}_layernorm.weight"] = numbers(32)
+        for name in "kvo":
+            tensors[f"model.layers.0.self_attn.{name}_proj.weight"] = numbers(32, 32)
+        for name, shape in (("gate", (64, 32)), ("up", (64, 32)), ("down", (32, 64))):
+            tensors[f"model.layers.0.mlp.{name}_proj.weight"] = numbers(*shape)
         write_safetensors(self.path("model.safetensors"), tensors)
         with open(self.path("config.json"), "w", encoding="utf-8") as file:
             json.dump(config, file)
