@@ -368,11 +368,20 @@ class Finder {
       return;
     const std::string weight = std::string(line.tensor.substr(0, line.tensor.size() - 4)) + "weight";
     for (const std::uint64_t layer : without) {
-      if (is_bias && !numbers_.find(weight, layer)) continue;
+      if (is_bias ? !numbers_.find(weight, layer) : !has_group(line.tensor, layer)) continue;
       const bool is_certain = !is_bias || has_biases(layer);
       std::erase(holes_.doubtful, numbers_.full_name(line.tensor, layer).value_or(""));
       add(is_certain ? holes_.missing : holes_.doubtful, line.tensor, layer);
     }
+  }
+
+  // Returns true if the layer has a tensor of the same group: "blk.{i}.indexer." of "blk.{i}.indexer.k_norm.weight".
+  // Layers may share a group, and then only one has its tensors.
+  bool has_group(std::string_view tensor, std::uint64_t layer) {
+    const std::string name = numbers_.full_name(tensor, layer).value_or("");
+    const std::size_t last = name.rfind('.'), dot = last == name.npos ? last : name.rfind('.', last - 1);
+    const std::string group = name.substr(0, dot == name.npos ? 0 : dot + 1);
+    return std::ranges::any_of(model_.tensors, [&](const Tensor& each) { return each.name.starts_with(group); });
   }
 
   bool has_biases(std::uint64_t layer) {

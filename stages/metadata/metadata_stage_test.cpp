@@ -114,8 +114,8 @@ TEST_CASE("a text that is not UTF-8 is refused, with the key and the file") {
   write_text(path, "x\xff\xfe");
   const auto after = apply_stage(metadata_stage(), "{set: {a: {file: " + path + "}}}", {});
   REQUIRE(!after);
-  CHECK(after.error().what == "a: the text is not UTF-8");
-  CHECK(after.error().where == path);
+  CHECK(after.error().what == "the text is not UTF-8");
+  CHECK(after.error().where == "a.yaml:1:18");
   MetadataOptions options;
   options.append = {{"a", WrittenValue{.text = "x\xff"}}};
   const auto written = make_metadata_stage(std::move(options))->apply({});

@@ -37,6 +37,7 @@ struct MetadataRule {
   ValueRule value;
   bool optional = false;   // if set, a missing value yields no entry instead of an error
   bool by_member = false;  // the value is an object, each of whose members is an entry: KEY.NAME
+  bool infinite = false;   // numbers may be infinite
   std::optional<ValueRule> when;
 };
 

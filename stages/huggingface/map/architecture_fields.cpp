@@ -32,6 +32,7 @@ Form<std::vector<MetadataRule>> metadata_form() {
               field("optional", &Rule::optional, "Allow it to be missing."),
               field("by_member", &Rule::by_member,
                     "The value is an object: write an entry for each member, with its name after the key and a dot."),
+              field("infinite", &Rule::infinite, "Numbers may be infinite."),
               when_field(&Rule::when),
           })
           .doc("Metadata entry."));

@@ -13,8 +13,9 @@ namespace {
 
 namespace json = boost::json;
 
-// Returns the value as `type`, or nullopt if it has another type or is out of range.
-std::optional<MetadataValue> as_type(MetadataType type, const json::value& value) {
+// Returns the value as `type`, or nullopt if it has another type or is out of range. Numbers are infinite only if they
+// `may_be_infinite`, never NaN.
+std::optional<MetadataValue> as_type(MetadataType type, const json::value& value, bool may_be_infinite) {
   if (type == MetadataType::kString) {
     const auto text = json_text(value);
     if (!text) return {};
@@ -28,7 +29,7 @@ std::optional<MetadataValue> as_type(MetadataType type, const json::value& value
   if (type == MetadataType::kFloat32) {
     if (value.is_bool() || !value.is_number()) return {};
     const double number = value.to_number<double>();
-    if (!std::isfinite(static_cast<float>(number))) return {};
+    if (!std::isfinite(static_cast<float>(number)) && !(may_be_infinite && std::isinf(number))) return {};
     return metadata_float(type, number);
   }
   const auto whole = whole_number(value);
@@ -50,13 +51,13 @@ MetadataType element_type(const json::value& value) {
 
 // The elements of a list have the type of the first, as in the reference, unless `type` is float32 (Python also writes
 // 1.0 as 1) or uint64.
-std::optional<MetadataValue> as_list(MetadataType type, const json::array& list) {
+std::optional<MetadataValue> as_list(MetadataType type, const json::array& list, bool may_be_infinite) {
   const bool is_own = type == MetadataType::kFloat32 || type == MetadataType::kUint64;
   const MetadataType element = is_own ? type : element_type(list.front());
   std::vector<MetadataValue> items;
   for (const json::value& each : list) {
     if (!is_own && element_type(each) != element) return {};
-    auto item = as_type(element, each);
+    auto item = as_type(element, each, may_be_infinite);
     if (!item) return {};
     items.push_back(std::move(*item));
   }
@@ -85,7 +86,7 @@ Status set_entry(const MetadataRule& rule, const Architecture& architecture, con
                        fmt::format("the value is computed at {}", rule.value.place));
   }
   const auto set = [&](const std::string& name, const json::value& one) -> Status {
-    auto made = list ? as_list(rule.type, *list) : as_type(rule.type, one);
+    auto made = list ? as_list(rule.type, *list, rule.infinite) : as_type(rule.type, one, rule.infinite);
     if (!made)
       return input_error(facts.file_behind(rule.value, where).string(),
                          fmt::format("{} is not a valid {} for {}", shown(one),

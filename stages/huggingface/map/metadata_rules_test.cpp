@@ -111,6 +111,8 @@ TEST_CASE("NaN, infinity, and numbers that float32 cannot hold are not written")
     CHECK_FALSE(set_metadata({map.metadata.data(), map.metadata.data() + 1}, map, facts, metadata));
     CHECK_FALSE(set_metadata({map.metadata.data() + 1, map.metadata.data() + 2}, map, facts, metadata));
   }
+  CHECK(made("{key: a, type: float32, value: inf, infinite: true}", "{}") == "m.a float32 inf");
+  CHECK(made("{key: a, type: float32, value: nan, infinite: true}", "{}") == "'NaN' is not a valid float32 for m.a");
   CHECK(made("{key: a, type: float32, value: nan}", "{}") == "'NaN' is not a valid float32 for m.a");
   CHECK(made("{key: a, type: float32, value: {list: [1, nan]}}", "{}") ==
         "'[1,NaN]' is not a valid list of a single type for m.a");
