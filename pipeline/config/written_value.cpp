@@ -259,8 +259,10 @@ Result<MetadataValue> value_of(const WrittenValue& written) {
 }
 
 Result<MetadataValue> value_for(const std::string& key, const WrittenValue& written, const MetadataValue* before) {
-  const bool is_list = written.kind == WrittenValue::Kind::kList || (written.may_be_list && list_in(written));
-  std::string type = before ? full_type_name(*before) : std::string(known_type(key, is_list));
+  const auto is_list = [&] {
+    return written.kind == WrittenValue::Kind::kList || (written.may_be_list && list_in(written));
+  };
+  std::string type = before ? full_type_name(*before) : std::string(known_type(key, is_list()));
   if (type.starts_with("array")) type.clear();  // no item has an element
   if (written.kind == WrittenValue::Kind::kOther) return error_at(written.origin, key + ": a value is missing here");
   auto value = type.empty() ? value_of(written) : value_as(written, type);

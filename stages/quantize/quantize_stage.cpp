@@ -10,6 +10,7 @@
 #include "stages/quantize/facts.h"
 #include "stages/quantize/misfits.h"
 #include "stages/quantize/stream_facts.h"
+#include "stages/quantize/unused_rules.h"
 
 namespace ggufmill {
 namespace {
@@ -205,7 +206,7 @@ class QuantizeStage final : public TargetStage {
       tensor.reason = std::move(decision.reason);
       tensor.encoder = decision.encoder ? *decision.encoder : encoder_of(*tensor.type);
     }
-    BOOST_OUTCOME_TRY(check_rules_used(rules, model));
+    BOOST_OUTCOME_TRY(check_rules_used(rules, options_.warns_of_unused_rules, model));
     const Origin& asked = options_.recipe.is_type ? options_.recipe_origin : options_.origin;
     for (Error& error : misfits.errors(asked, options_.misfit_is_given, catalog_.types()))
       model.problems.push_back(std::move(error));
@@ -437,57 +438,6 @@ class QuantizeStage final : public TargetStage {
         model.warnings.push_back(
             fmt::format("no tensor becomes {}, for which `encoders` gives an encoder", type->name));
     }
-  }
-
-  // Reports the rules that decide no tensor.
-  Status check_rules_used(const std::vector<TensorRule>& rules, Model& model) const {
-    Diagnostics unused;
-    for (const TensorRule& rule : rules) {
-      if (rule.optional || rule.decided || (rule.used && rule.kept.empty())) continue;
-      std::string why = rule.kept;
-      if (!rule.used) {
-        BOOST_OUTCOME_TRY(const std::uint64_t hidden, matches(rule.match, model));
-        if (!options_.warns_of_unused_rules)
-          unused.add(hidden == 0 ? no_match(rule.match, rule.origin)
-                                 : error_at(rule.origin, no_effect(rule, earlier(hidden)), "move it before them"));
-        why = hidden == 0 ? "no tensor matches" + suggestion(rule.match, model) : earlier(hidden);
-      }
-      if (rule.used || options_.warns_of_unused_rules) model.warnings.push_back(no_effect(rule, why));
-    }
-    if (!unused.empty()) return unused.together();
-    return ok();
-  }
-
-  static std::string no_effect(const TensorRule& rule, std::string_view why) {
-    return fmt::format("the rule {}{} changes no tensor: {}", quoted_name(rule.match.text()),
-                       rule.type ? fmt::format(" for {}", rule.type->name) : "", why);
-  }
-
-  static std::string earlier(std::uint64_t tensors) {
-    return tensors == 1 ? "an earlier rule decides the only tensor that matches"
-                        : fmt::format("earlier rules decide all {} tensors that match", tensors);
-  }
-
-  static Result<std::uint64_t> matches(const Pattern& pattern, const Model& model) {
-    std::uint64_t count = 0;
-    for (const Tensor& tensor : model.tensors) {
-      BOOST_OUTCOME_TRY(const bool match, pattern.matches(tensor.name));
-      count += match ? 1 : 0;
-    }
-    return count;
-  }
-
-  // Returns the part of a tensor's name that a pattern probably means: 'attn_output' for 'atn_output'.
-  static std::string suggestion(const Pattern& pattern, const Model& model) {
-    std::vector<std::string> parts;
-    for (const Tensor& tensor : model.tensors)
-      for (std::string_view rest = tensor.name; !rest.empty();) {
-        const std::string_view part = rest.substr(0, rest.find('.'));
-        rest.remove_prefix(std::min(rest.size(), part.size() + 1));
-        if (part.size() > 3 && std::ranges::find(parts, part) == parts.end()) parts.emplace_back(part);
-      }
-    const std::string near = did_you_mean(pattern.text(), parts);
-    return near.empty() ? near : fmt::format("; did you mean '{}'?", near);
   }
 
   // Refuses to quantize an already quantized tensor again unless allowed: the lost precision cannot be recovered.
