@@ -152,8 +152,8 @@ Status check_all_shards(const std::vector<std::string>& paths) {
   }
   for (const auto& [key, shards] : sets) {
     const int count = std::stoi(shards.count);
-    const auto name = [&](int number) {
-      return fmt::format("{}-{:05}-of-{}{}", shards.beginning, number, shards.count, shards.ending);
+    const auto name = [&named = shards](int number) {
+      return fmt::format("{}-{:05}-of-{}{}", named.beginning, number, named.count, named.ending);
     };
     for (int number = 1; number <= count; ++number)
       if (!shards.numbers.contains(number))
