@@ -314,10 +314,11 @@ class Conversion {
       warn(fmt::format("{}; the model is written without {}", described(uncertain),
                        uncertain.size() == 1 ? "it" : "them"));
     if (parts.empty()) return ok();
-    Error error = input_error(chosen_.options.folder, described(parts),
+    const std::string what = described(parts), first = quoted_name(parts[0].name);
+    Error error = input_error(chosen_.options.folder, what,
                               "check whether a file of the weights is missing; `convert --allow-missing` "
                               "(`allow_missing: true` in the source of a pipeline file) converts what there is");
-    if (parts.size() > 1) error.detail = fmt::format("the first is {}", quoted_name(parts[0].name));
+    if (what.find(first) == what.npos) error.detail = fmt::format("the first is {}", first);
     BOOST_OUTCOME_TRY(const std::string unread, unread_files());
     if (!unread.empty()) {
       error.detail += fmt::format("{}{} in the folder {} not read: without an index, only model*.safetensors {}",
