@@ -747,10 +747,10 @@ OMITTED = {
 }
 # And of these in other shapes, because a size in the loader is a constant or another key: marked with `~`.
 ODD = {
-    "arctic": r"ffn_(gate|up|down)", "arwkv7": r"time_mix", "dflash": r"conv|markov|conf|token_embd|output", "dots1": r"attn_[kv]\.",
+    "arctic": r"ffn_(gate|up|down)", "arwkv7": r"time_mix", "falcon": r"ffn_", "phi2": r"ffn_", "dflash": r"conv|markov|conf|token_embd|output", "dots1": r"attn_[kv]\.",
     "ernie4_5-moe": r"shexp", "exaone4": r"attn_output\.", "gemma3n": r".", "granite": r"ffn_", "granitehybrid": r"ffn_", "hy_v4": r"hc_", "kimi-k3": r".",
     "minimax-m2": r"_exps|_norm", "olmoe": r"attn_[qk]_norm|_exps", "phimoe": r"_exps", "plamo": r"attn_[kv]\.", "plamo2": r"ssm_", "qwen4exp": r"hc_|nextn", "wavtokenizer-dec": r".",
-    "*": r"nextn\.(embed_tokens|shared_head_head)",
+    "*": r"nextn\.(embed_tokens|shared_head_head)|^cls\.",
 }
 
 
