@@ -76,9 +76,10 @@ void JobFolder::write_checkpoint() const {
 }
 
 std::string JobFolder::pipeline(const std::string& folder) const {
-  const std::string source = source_ == SourceKind::kGguf
-                                 ? "gguf: " + path("model.gguf")
-                                 : fmt::format("huggingface: {{path: {}, pre: llama-bpe}}", path("checkpoint"));
+  const std::string source =
+      source_ == SourceKind::kGguf
+          ? "gguf: " + path("model.gguf")
+          : fmt::format("huggingface: {{path: {}, pre: llama-bpe, allow_missing: true}}", path("checkpoint"));
   return fmt::format(
       "version: 1\nsource: {{{0}}}\noutputs:\n"
       "  - {{gguf: {1}/single.gguf, quantize: {{type: Q8_0}}}}\n"
