@@ -98,11 +98,6 @@ std::string decimal_text(double number, std::string_view unit = {}) {
 
 std::string name_of(const CardFile& file) { return file.shards.empty() ? std::string() : file.shards.front().name; }
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
-  return text;
-}
-
 // Trainers write the path of a folder instead of a name.
 bool is_hub_name(std::string_view name) {
   const auto is_part = [](std::string_view part) {
@@ -198,7 +193,8 @@ std::string note_of(const FileView& item) {
 // Ollama finds a file of the Hub by the type in its name or by the name, but not one of several shards.
 std::string ollama_tag(const CardFile* file) {
   if (file == nullptr || file->shards.size() != 1) return {};
-  const bool is_named = !file->recipe.empty() && lower(name_of(*file)).find(lower(file->recipe)) != std::string::npos;
+  const bool is_named =
+      !file->recipe.empty() && lower_case(name_of(*file)).find(lower_case(file->recipe)) != std::string::npos;
   return shell_word(plain(is_named ? file->recipe : name_of(*file)));
 }
 

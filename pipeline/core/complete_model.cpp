@@ -9,8 +9,10 @@
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
+#include "pipeline/core/table_rows.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -22,18 +24,6 @@ struct Line {
   std::string_view tensor, shape, layers, presence, when;
 };
 
-std::string_view next_cell(std::string_view& line) {
-  const std::string_view cell = line.substr(0, line.find('\t'));
-  line.remove_prefix(std::min(line.size(), cell.size() + 1));
-  return cell;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
 // The part of the table for one architecture.
 struct Expected {
   std::unordered_map<std::string_view, std::string_view> numbers;
@@ -42,24 +32,16 @@ struct Expected {
 
 Expected expected_of(std::string_view architecture) {
   Expected expected;
-  std::string_view table = complete_model_table();
-  while (!table.empty()) {
-    std::string_view line = table.substr(0, table.find('\n'));
-    table.remove_prefix(std::min(table.size(), line.size() + 1));
-    if (line.starts_with('#')) continue;
-    const std::string_view of = next_cell(line);
-    if (of != architecture && of != "*") continue;
-    Line cells;
-    cells.tensor = next_cell(line);
-    cells.shape = next_cell(line);
-    if (cells.tensor.ends_with(" =")) {
-      expected.numbers[cells.tensor.substr(0, cells.tensor.size() - 2)] = cells.shape;  // those of `*` come first
+  for (const auto& row : table_rows(complete_model_table())) {
+    if (row.at(0) != architecture && row.at(0) != "*") continue;
+    constexpr std::string_view kNumber = " =";
+    std::string_view name = row.at(1);
+    if (!name.ends_with(kNumber)) {
+      expected.lines.push_back({name, row.at(2), row.at(3), row.at(4), row.at(5)});
       continue;
     }
-    cells.layers = next_cell(line);
-    cells.presence = next_cell(line);
-    cells.when = next_cell(line);
-    expected.lines.push_back(cells);
+    name.remove_suffix(kNumber.size());
+    expected.numbers[name] = row.at(2);  // those of `*` come first
   }
   return expected;
 }
@@ -124,28 +106,19 @@ class Numbers {
       return yes == no ? yes : Number();
     }
 
-    Number either() {
-      Number left = both();
-      while (take("||")) {
-        const Number right = both();
-        if ((left && *left != 0) || (right && *right != 0))
-          left = 1;
-        else if (left && right)
-          left = 0;
-        else
-          left.reset();
-      }
-      return left;
-    }
+    Number either() { return joined("||", true, &Parser::both); }
+    Number both() { return joined("&&", false, &Parser::compared); }
 
-    Number both() {
-      Number left = compared();
-      while (take("&&")) {
-        const Number right = compared();
-        if ((left && *left == 0) || (right && *right == 0))
-          left = 0;
+    // A term with the value `decides` makes the result, whatever the others are.
+    Number joined(std::string_view token, bool decides, Number (Parser::*term)()) {
+      Number left = (this->*term)();
+      while (take(token)) {
+        const Number right = (this->*term)();
+        const auto is_decided = [&](const Number& each) { return each && (*each != 0) == decides; };
+        if (is_decided(left) || is_decided(right))
+          left = decides;
         else if (left && right)
-          left = 1;
+          left = !decides;
         else
           left.reset();
       }
@@ -246,7 +219,6 @@ class Numbers {
       text.remove_prefix(std::min(text.size(), end));
       std::string_view fallback;
       if (take(",")) {
-        fallback = text = trimmed(text);
         std::size_t size = 0;
         for (int depth = 0; size < text.size() && (depth > 0 || text[size] != ')'); ++size)
           depth += (text[size] == '(') - (text[size] == ')');
@@ -259,15 +231,14 @@ class Numbers {
       const auto list = value ? as_array(*value) : std::nullopt;
       if (function == "length" && list) return static_cast<std::int64_t>(list->count);
       if (value && function == "key" && !list) return number_of(*value);
-      if (list && (function == "key" || function == "list")) return element(*value, *list);
+      if (list && (function == "key" || function == "list")) return element(*list);
       return fallback.empty() ? Number() : numbers.value(fallback, layer);
     }
 
-    Number element(const MetadataValue& value, const ArrayView& list) const {
+    Number element(const ArrayView& list) const {
       if (layer >= list.count || list.count > kMaxLayers) return {};
       const std::size_t width = metadata_type_bytes(list.element);
       if (width == 0 || list.bytes.size() / width <= layer) return {};
-      static_cast<void>(value);
       return number_of({list.element, std::string(list.bytes.substr(layer * width, width))});
     }
 
@@ -302,14 +273,22 @@ class Numbers {
 class Finder {
  public:
   Finder(const Model& model, const std::string& architecture)
-      : model_(model), expected_(expected_of(architecture)), numbers_(model, architecture, expected_) {}
+      : model_(model), expected_(expected_of(architecture)), numbers_(model, architecture, expected_) {
+    for (const Tensor& tensor : model.tensors) {
+      constexpr std::string_view kLayer = "blk.";
+      for (std::size_t dot = tensor.name.find('.'); dot != tensor.name.npos; dot = tensor.name.find('.', dot + 1))
+        groups_.insert(tensor.name.substr(0, dot + 1));
+      if (tensor.name.starts_with(kLayer) && tensor.name.ends_with(".bias"))
+        layers_with_biases_.insert(tensor.name.substr(0, tensor.name.find('.', kLayer.size()) + 1));
+    }
+  }
 
   ModelHoles run() {
     const Number layers = numbers_.value("n_layer_all", 0);
     if (layers && *layers >= 0) holes_.layers = static_cast<std::uint64_t>(*layers);
     bool has_layers = false;
     for (const Line& line : expected_.lines) {
-      if (line.layers == "-") {
+      if (line.layers.empty()) {
         check(line, 0);
         continue;
       }
@@ -331,7 +310,7 @@ class Finder {
 
   // Returns true if the line applies to the layer and the model has its tensor; nullopt: it does not apply.
   std::optional<bool> check(const Line& line, std::uint64_t layer) {
-    const Number when = line.when == "-" ? Number(1) : numbers_.value(line.when, layer);
+    const Number when = line.when.empty() ? Number(1) : numbers_.value(line.when, layer);
     if (!when || *when == 0) return {};
     const Tensor* const tensor = numbers_.find(line.tensor, layer);
     if (tensor) {
@@ -378,17 +357,16 @@ class Finder {
   // Returns true if the layer has a tensor of the same group: "blk.{i}.indexer." of "blk.{i}.indexer.k_norm.weight".
   // Layers may share a group, and then only one has its tensors.
   bool has_group(std::string_view tensor, std::uint64_t layer) {
-    const std::string name = numbers_.full_name(tensor, layer).value_or("");
-    const std::size_t last = name.rfind('.'), dot = last == name.npos ? last : name.rfind('.', last - 1);
-    const std::string group = name.substr(0, dot == name.npos ? 0 : dot + 1);
-    return std::ranges::any_of(model_.tensors, [&](const Tensor& each) { return each.name.starts_with(group); });
+    return groups_.contains(group_of(numbers_.full_name(tensor, layer).value_or("")));
   }
 
-  bool has_biases(std::uint64_t layer) {
-    const std::string prefix = fmt::format("blk.{}.", layer);
-    return std::ranges::any_of(model_.tensors, [&](const Tensor& each) {
-      return each.name.starts_with(prefix) && each.name.ends_with(".bias");
-    });
+  bool has_biases(std::uint64_t layer) const { return layers_with_biases_.contains(fmt::format("blk.{}.", layer)); }
+
+  // Returns the name up to its last word but one: "blk.3.indexer." of "blk.3.indexer.k_norm.weight".
+  static std::string group_of(const std::string& name) {
+    const std::size_t last = name.rfind('.'),
+                      dot = last == name.npos || last == 0 ? name.npos : name.rfind('.', last - 1);
+    return name.substr(0, dot == name.npos ? 0 : dot + 1);
   }
 
   // A shape that most layers do not have is wrong, whatever the metadata says.
@@ -398,10 +376,8 @@ class Finder {
     for (const std::uint64_t layer : layers) ++counts[numbers_.find(line.tensor, layer)->shape().dims];
     for (std::size_t i = first_wrong; i < holes_.misshapen.size(); ++i) {
       WrongShape& each = holes_.misshapen[i];
-      const bool is_even = std::ranges::all_of(holes_.misshapen, [&](const WrongShape& other) {
-        return other.numbers != each.numbers || other.expected == each.expected;
-      });
-      if (is_even && 2 * counts[each.shape.dims] <= layers.size()) each.is_certain = true;
+      if (expected_by_numbers_[each.numbers].size() == 1 && 2 * counts[each.shape.dims] <= layers.size())
+        each.is_certain = true;
     }
   }
 
@@ -410,7 +386,7 @@ class Finder {
     const bool is_odd = expected.starts_with('~');
     if (is_odd) expected.remove_prefix(2);
     const Shape shape = without_trailing_ones(tensor.shape());
-    if (std::ranges::any_of(holes_.misshapen, [&](const WrongShape& each) { return each.name == tensor.name; })) return;
+    if (wrong_.contains(tensor.name)) return;
     std::vector<Number> sizes;
     std::vector<std::string_view> terms;
     int depth = 0;
@@ -452,8 +428,10 @@ class Finder {
   }
 
   void wrong(const Tensor& tensor, std::string expected, const std::vector<std::string_view>& terms) {
-    holes_.misshapen.push_back(
-        {tensor.name, false, false, tensor.shape(), std::move(expected), fmt::format("{}", fmt::join(terms, " x "))});
+    std::string numbers = fmt::format("{}", fmt::join(terms, " x "));
+    wrong_.insert(tensor.name);
+    expected_by_numbers_[numbers].insert(expected);
+    holes_.misshapen.push_back({tensor.name, false, false, tensor.shape(), std::move(expected), std::move(numbers)});
   }
 
   // Without a line for the layers: a layer whose kinds of tensors are all in most other layers, but that lacks one of
@@ -492,6 +470,11 @@ class Finder {
   Numbers numbers_;
   ModelHoles holes_;
   std::set<std::pair<const void*, std::string>> added_;
+  std::unordered_set<std::string> groups_;              // beginnings of names, up to any dot
+  std::unordered_set<std::string> layers_with_biases_;  // "blk.3."
+  std::unordered_set<std::string> wrong_;               // names in holes_.misshapen
+  std::map<std::string, std::set<std::string>>
+      expected_by_numbers_;  // shapes that were expected, by WrongShape::numbers
 };
 
 // "3", "3 and 5", "28 to 31".

@@ -45,6 +45,12 @@ std::string list_some(const std::vector<std::string>& texts);
 // Formats a number of things: "1 tensor", "2 tensors".
 std::string counted(std::uint64_t count, std::string_view noun);
 
+// Returns the text without white space at its ends, as a view into it.
+std::string_view trimmed(std::string_view text);
+
+// Returns the text with its ASCII letters in lower case.
+std::string lower_case(std::string_view text);
+
 // Returns true if two words are equal, ignoring letter case (ASCII).
 bool same_word(std::string_view a, std::string_view b);
 

@@ -25,12 +25,6 @@ constexpr std::string_view kNoModels[] = {"mmproj", "imatrix", "mtp-", "eagle3-"
 // Ends of names of a checkpoint's weights.
 constexpr std::string_view kWeights[] = {".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".msgpack", ".h5"};
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return out;
-}
-
 std::string_view name_of(std::string_view path) { return path.substr(path.find_last_of("/\\") + 1); }
 
 bool is_model(std::string_view name) {
@@ -174,10 +168,10 @@ std::string_view type_in_address(std::string_view address) {
 }
 
 std::optional<std::string> gguf_of_type(std::span<const std::string> names, std::string_view type) {
-  const std::string wanted = lower(type);
+  const std::string wanted = lower_case(type);
   for (const std::string& name : names) {
     if (!name.ends_with(kGguf) || !is_model(name_of(name)) || first_shard(name) != name) continue;
-    const std::string text = lower(name);
+    const std::string text = lower_case(name);
     for (std::size_t at = text.find(wanted); at != text.npos; at = text.find(wanted, at + 1)) {
       const char next = text[at + wanted.size()];  // the name ends with ".gguf", or it is the terminator
       if (next == '.' || next == '-') return name;

@@ -9,7 +9,6 @@
 #include <set>
 #include <utility>
 
-#include "pipeline/core/complete_model.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
@@ -19,6 +18,7 @@
 #include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/checkpoint/quantized_checkpoint.h"
 #include "stages/huggingface/chosen_map.h"
+#include "stages/huggingface/completeness.h"
 #include "stages/huggingface/converted_tensors.h"
 #include "stages/huggingface/decode_options.h"
 #include "stages/huggingface/general.h"
@@ -54,7 +54,10 @@ class Conversion {
     if (has_tokenizer()) {
       BOOST_OUTCOME_TRY(add_tokenizer());
     }
-    BOOST_OUTCOME_TRY(check_complete());
+    if (!adapter_ && !chosen_.architecture.adapters && !chosen_.options.vocabulary_only) {
+      const ConvertedModel made{chosen_, result_.model, tokenizer_.tokens, missing_, present_, sources_};
+      BOOST_OUTCOME_TRY(check_complete(made, result_.model.warnings));
+    }
     BOOST_OUTCOME_TRY(check_texts());
     BOOST_OUTCOME_TRY(add_files());
     BOOST_OUTCOME_TRY(warn_of_adapters());
@@ -268,168 +271,6 @@ class Conversion {
     return set_metadata(chosen_.architecture.metadata_after_tokenizer, chosen_.architecture, *chosen_.facts, metadata);
   }
 
-  // Checks the model against what llama.cpp's loader and the map require: one error for all missing tensors, and one
-  // for all wrong shapes.
-  Status check_complete() {
-    if (adapter_ || chosen_.architecture.adapters || chosen_.options.vocabulary_only) return ok();
-    const ModelHoles holes = find_holes(result_.model);
-    Diagnostics faults;
-    BOOST_OUTCOME_TRY(add_missing(holes, faults));
-    BOOST_OUTCOME_TRY(add_wrong_shapes(holes, faults));
-    if (faults.empty()) return warn_of_head();
-    if (!chosen_.options.allow_missing) return faults.together();
-    for (const Error& each : faults.errors()) warn(each.what);
-    return ok();
-  }
-
-  Status add_missing(const ModelHoles& holes, Diagnostics& faults) {
-    std::set<std::string> reported;
-    for (const MissingPart& part : missing_) reported.insert(part.makes.begin(), part.makes.end());
-    std::set<std::uint64_t> layers;
-    for (const Tensor& tensor : result_.model.tensors)
-      if (const auto layer = layer_of(tensor.name)) layers.insert(*layer);
-    std::vector<std::string> further, doubtful;
-    // A draft shares the tensors outside of its layers with the model that it is for.
-    for (const std::string& name : holes.missing) {
-      const auto layer = layer_of(name);
-      const bool is_shared = chosen_.options.part == ModelPart::kDraft && (!layer || !layers.contains(*layer));
-      if (!is_shared && reported.insert(name).second) further.push_back(name);
-    }
-    for (const std::string& name : holes.doubtful)
-      if (reported.insert(name).second) doubtful.push_back(name);
-    BOOST_OUTCOME_TRY(auto parts, parts_of(chosen_.architecture, *chosen_.facts, present_, further));
-    parts.insert(parts.begin(), missing_.begin(), missing_.end());
-    BOOST_OUTCOME_TRY(const auto uncertain, parts_of(chosen_.architecture, *chosen_.facts, present_, doubtful));
-    const std::string says =
-        holes.layers ? fmt::format("{} says {}", chosen_.architecture.config, counted(*holes.layers, "layer")) : "";
-    const auto described = [&](const std::vector<MissingPart>& all) {
-      std::vector<MissingTensor> missing;
-      for (const MissingPart& part : all) {
-        const auto layer = part.makes.empty() ? std::nullopt : layer_of(part.makes.front());
-        missing.push_back({part.name, layer});
-      }
-      return describe_missing(missing, present_.size(), {layers.begin(), layers.end()}, says);
-    };
-    if (!uncertain.empty())
-      warn(fmt::format("{}; the model is written without {}", described(uncertain),
-                       uncertain.size() == 1 ? "it" : "them"));
-    if (parts.empty()) return ok();
-    const std::string what = described(parts), first = quoted_name(parts[0].name);
-    Error error = input_error(chosen_.options.folder, what,
-                              "check whether a file of the weights is missing; `convert --allow-missing` "
-                              "(`allow_missing: true` in the source of a pipeline file) converts what there is");
-    if (what.find(first) == what.npos) error.detail = fmt::format("the first is {}", first);
-    BOOST_OUTCOME_TRY(const std::string unread, unread_files());
-    if (!unread.empty()) {
-      error.detail += fmt::format("{}{} in the folder {} not read: without an index, only model*.safetensors {}",
-                                  error.detail.empty() ? "" : "\n", unread,
-                                  unread.find(", ") == unread.npos ? "was" : "were", "are");
-      error.help =
-          "if the tensors are in that file, rename it so that its name begins with 'model'; otherwise " + error.help;
-    }
-    faults.add(std::move(error));
-    return ok();
-  }
-
-  // Returns the names of the safetensors files in the folder that no tensor comes from.
-  Result<std::string> unread_files() const {
-    BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(chosen_.options.folder));
-    std::vector<std::string> names;
-    for (const fs::path path : paths)
-      if (path.extension() == ".safetensors" && std::ranges::none_of(result_.model.files, [&](const SourceRef& file) {
-            return fs::path(file->path).filename() == path.filename();
-          }))
-        names.push_back(path.filename().string());
-    return list_some(names);
-  }
-
-  // config.json can state that the head is not the embedding although the weights have no head; llama.cpp uses the
-  // embedding then.
-  Status warn_of_head() {
-    const std::string& name = chosen_.class_name;
-    const bool generates =
-        name.ends_with("ForCausalLM") || name.ends_with("ForConditionalGeneration") || name.ends_with("LMHeadModel");
-    const json::value* const tied = chosen_.facts->config().if_contains("tie_word_embeddings");
-    const auto has = [&](std::string_view tensor) {
-      return std::ranges::any_of(result_.model.tensors, [&](const Tensor& each) { return each.name == tensor; });
-    };
-    if (chosen_.options.part != ModelPart::kText || !generates || !tied || !tied->is_bool() || tied->get_bool() ||
-        has("output.weight") || !has("token_embd.weight"))
-      return ok();
-    BOOST_OUTCOME_TRY(const auto parts, parts_of(chosen_.architecture, *chosen_.facts, present_, {"output.weight"}));
-    if (parts[0].name == "output.weight" ||
-        std::ranges::any_of(missing_, [&](const MissingPart& each) { return each.name == parts[0].name; }))
-      return ok();
-    warn(
-        fmt::format("tensor {} is missing, although {} does not tie the head to the embedding (tie_word_embeddings: "
-                    "false); llama.cpp uses the embedding in its place",
-                    quoted_name(parts[0].name), chosen_.architecture.config));
-    return ok();
-  }
-
-  // Shapes that only the metadata contradicts are reported, but no errors, if config.json does not state the sizes: the
-  // defaults of its class may not be those of the model.
-  Status add_wrong_shapes(const ModelHoles& holes, Diagnostics& faults) {
-    BOOST_OUTCOME_TRY(const bool vocabulary_is_stated, vocabulary_size_is_stated());
-    const bool sizes_are_stated = states_sizes();
-    std::vector<const WrongShape*> wrong, doubtful;
-    for (const WrongShape& each : holes.misshapen) {
-      const bool of_vocabulary = each.numbers.ends_with(" x n_vocab");
-      const bool is_stated = of_vocabulary ? vocabulary_is_stated && !is_configured(each) : sizes_are_stated;
-      (each.is_certain || (is_stated && !each.is_odd) ? wrong : doubtful).push_back(&each);
-    }
-    const auto described = [&](const std::vector<const WrongShape*>& all) {
-      const auto source = sources_.find(all[0]->name);
-      const std::string name = source == sources_.end() || source->second.empty() ? all[0]->name : source->second;
-      std::string what = fmt::format("tensor {} {}", quoted_name(name), describe(*all[0]));
-      if (const std::size_t others = all.size() - 1)
-        what += fmt::format("; {} more {} wrong", counted(others, "shape"), others == 1 ? "is" : "are");
-      return what;
-    };
-    if (!doubtful.empty()) warn(described(doubtful) + "; llama.cpp may not load the model");
-    if (wrong.empty()) return ok();
-    Error error = input_error(chosen_.options.folder, described(wrong),
-                              fmt::format("check that {}, the tokenizer, and the weights are of the same model",
-                                          chosen_.architecture.config));
-    error.detail = fmt::format("llama.cpp loads {} as {}", wrong[0]->name, wrong[0]->numbers);
-    faults.add(std::move(error));
-    return ok();
-  }
-
-  // Returns true if the tensor has as many rows as config.json states tokens, and the tokenizer has fewer.
-  bool is_configured(const WrongShape& each) const {
-    const auto& rule = chosen_.architecture.tokenizer.vocabulary_size;
-    const auto size = rule ? chosen_.facts->evaluate(*rule) : Result<json::value>(json::value());
-    const auto number = size ? whole_number(size.value()) : std::nullopt;
-    return number && static_cast<std::uint64_t>(*number) == each.shape.rows() && tokenizer_.tokens < each.shape.rows();
-  }
-
-  // Returns false if the file does not state a size for which the class has a default.
-  bool states_sizes() const {
-    const auto states = [](const json::object& config, std::string_view key) {
-      if (config.if_contains(key)) return true;
-      return std::ranges::any_of(config, [&](const auto& member) {
-        return member.value().is_object() && member.value().get_object().contains(key);
-      });
-    };
-    const json::object& used = chosen_.facts->config();
-    const auto number = [&](std::string_view key) {
-      const json::value* const value = used.if_contains(key);
-      return value ? whole_number(*value) : std::nullopt;
-    };
-    const auto heads = number("num_attention_heads");
-    for (const std::string_view key : {"hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
-                                       "head_dim", "num_experts", "moe_intermediate_size"}) {
-      const auto value = number(key);
-      if (!value || states(chosen_.stored_config, key)) continue;
-      const auto hidden = number("hidden_size");
-      const bool is_computed = (key == "num_key_value_heads" && value == heads) ||
-                               (key == "head_dim" && hidden && heads && *heads > 0 && *value == *hidden / *heads);
-      if (!is_computed) return false;
-    }
-    return true;
-  }
-
   // JSON escapes can contain half of a surrogate pair, which has no UTF-8 encoding. RWKV tokens may be arbitrary
   // bytes.
   Status check_texts() const {
@@ -460,24 +301,13 @@ class Conversion {
     if (tokenizer_.reader == TokenizerReader::kNone || tokenizer_.tokens <= rows) return ok();
     const std::string what = fmt::format(
         "the tokenizer has {} tokens, but the embedding (token_embd.weight) has only {} rows", tokenizer_.tokens, rows);
-    BOOST_OUTCOME_TRY(const bool is_stated, vocabulary_size_is_stated());
+    BOOST_OUTCOME_TRY(const bool is_stated, vocabulary_size_is_stated(chosen_));
     if (is_stated)
       return input_error(chosen_.options.folder, what,
                          "check that the tokenizer and the weights are of the same model; vocab_size in config.json is "
                          "the number of tokens");
     warn(what + ": vocab_size is missing in config.json, and the larger default of its model type is used");
     return ok();
-  }
-
-  // Returns true if the vocabulary size is stated in config.json rather than a class default.
-  Result<bool> vocabulary_size_is_stated() const {
-    const auto& rule = chosen_.architecture.tokenizer.vocabulary_size;
-    if (!rule) return true;
-    BOOST_OUTCOME_TRY(
-        const json::value size,
-        Facts(chosen_.options.folder, chosen_.stored_config, chosen_.architecture.values).evaluate(*rule));
-    BOOST_OUTCOME_TRY(const json::value used, chosen_.facts->evaluate(*rule));
-    return size == used;
   }
 
   // Adds the files other than the weights that were or may have been read: none of them may be overwritten, or change

@@ -21,8 +21,7 @@ namespace json = boost::json;
 constexpr const char* kList = "modules.json";
 constexpr const char* kOmitDense =
     "omit --sentence-transformers-dense-modules (`dense_modules` in a pipeline file), and apply the Dense modules to "
-    "the "
-    "embeddings yourself";
+    "the embeddings yourself";
 
 // Returns the last part of a name of Python: "Tanh" of "torch.nn.modules.activation.Tanh".
 std::string last_part(std::string_view name) { return std::string(name.substr(name.rfind('.') + 1)); }

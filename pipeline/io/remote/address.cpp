@@ -62,17 +62,6 @@ bool is_plain_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && std::ranges::all_of(name, is_plain);
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
-  return first == text.npos ? std::string_view() : text.substr(first, last - first + 1);
-}
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return out;
-}
-
 bool Address::is_pinned() const {
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   return !scheme->has_revisions() || (revision.size() == 40 && std::ranges::all_of(revision, is_digit));

@@ -35,10 +35,6 @@ inline constexpr std::size_t kMaxAddressLength = 4096;  // bytes
 std::string without_secrets(std::string_view text);
 // Error (exit code 2): "the address '...' has a fragment". Shows `text` without_secrets().
 Error bad_address(std::string_view text, std::string_view why, std::string_view help);
-// Returns the text without white space at its ends, as a view into it.
-std::string_view trimmed(std::string_view text);
-// Returns the text with its ASCII letters in lower case.
-std::string lower_case(std::string_view text);
 // Returns what follows "NAME://".
 std::string_view without_scheme(std::string_view text);
 

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "pipeline/core/digest.h"
+#include "pipeline/core/text.h"
 #include "pipeline/io/remote/address.h"
 
 namespace ggufmill::remote {

@@ -1,0 +1,217 @@
+#include "stages/huggingface/completeness.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "pipeline/core/complete_model.h"
+#include "pipeline/core/text.h"
+#include "pipeline/io/platform/filesystem.h"
+#include "pipeline/io/source_path.h"
+#include "stages/huggingface/checkpoint/json_values.h"
+
+namespace ggufmill::huggingface {
+namespace {
+
+namespace json = boost::json;
+
+class Completeness {
+ public:
+  Completeness(const ConvertedModel& made, std::vector<std::string>& warnings)
+      : chosen_(made.chosen),
+        model_(made.model),
+        tokens_(made.tokens),
+        missing_(made.missing),
+        present_(made.present),
+        sources_(made.sources),
+        warnings_(warnings) {}
+
+  Status check() {
+    const ModelHoles holes = find_holes(model_);
+    Diagnostics faults;
+    BOOST_OUTCOME_TRY(add_missing(holes, faults));
+    BOOST_OUTCOME_TRY(add_wrong_shapes(holes, faults));
+    if (faults.empty()) return warn_of_head();
+    if (!chosen_.options.allow_missing) return faults.together();
+    for (const Error& each : faults.errors()) warn(each.what);
+    return ok();
+  }
+
+ private:
+  void warn(std::string warning) { warnings_.push_back(std::move(warning)); }
+
+  Status add_missing(const ModelHoles& holes, Diagnostics& faults) {
+    std::set<std::string> reported;
+    for (const MissingPart& part : missing_) reported.insert(part.makes.begin(), part.makes.end());
+    std::set<std::uint64_t> layers;
+    for (const Tensor& tensor : model_.tensors)
+      if (const auto layer = layer_of(tensor.name)) layers.insert(*layer);
+    std::vector<std::string> further, doubtful;
+    // A draft shares the tensors outside of its layers with the model that it is for.
+    for (const std::string& name : holes.missing) {
+      const auto layer = layer_of(name);
+      const bool is_shared = chosen_.options.part == ModelPart::kDraft && (!layer || !layers.contains(*layer));
+      if (!is_shared && reported.insert(name).second) further.push_back(name);
+    }
+    for (const std::string& name : holes.doubtful)
+      if (reported.insert(name).second) doubtful.push_back(name);
+    BOOST_OUTCOME_TRY(auto parts, parts_of(chosen_.architecture, *chosen_.facts, present_, further));
+    parts.insert(parts.begin(), missing_.begin(), missing_.end());
+    BOOST_OUTCOME_TRY(const auto uncertain, parts_of(chosen_.architecture, *chosen_.facts, present_, doubtful));
+    const std::string says =
+        holes.layers ? fmt::format("{} says {}", chosen_.architecture.config, counted(*holes.layers, "layer")) : "";
+    const auto described = [&](const std::vector<MissingPart>& all) {
+      std::vector<MissingTensor> missing;
+      for (const MissingPart& part : all) {
+        const auto layer = part.makes.empty() ? std::nullopt : layer_of(part.makes.front());
+        missing.push_back({part.name, layer});
+      }
+      return describe_missing(missing, present_.size(), {layers.begin(), layers.end()}, says);
+    };
+    if (!uncertain.empty())
+      warn(fmt::format("{}; the model is written without {}", described(uncertain),
+                       uncertain.size() == 1 ? "it" : "them"));
+    if (parts.empty()) return ok();
+    const std::string what = described(parts), first = quoted_name(parts[0].name);
+    Error error = input_error(chosen_.options.folder, what,
+                              "check whether a file of the weights is missing; `convert --allow-missing` "
+                              "(`allow_missing: true` in the source of a pipeline file) converts what there is");
+    if (what.find(first) == what.npos) error.detail = fmt::format("the first is {}", first);
+    BOOST_OUTCOME_TRY(const std::string unread, unread_files());
+    if (!unread.empty()) {
+      error.detail +=
+          fmt::format("{}{} in the folder {} not read: without an index, only model*.safetensors are",
+                      error.detail.empty() ? "" : "\n", unread, unread.find(", ") == unread.npos ? "was" : "were");
+      error.help =
+          "if the tensors are in that file, rename it so that its name begins with 'model'; otherwise " + error.help;
+    }
+    faults.add(std::move(error));
+    return ok();
+  }
+
+  // Returns the names of the safetensors files in the folder that no tensor comes from.
+  Result<std::string> unread_files() const {
+    BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(chosen_.options.folder));
+    std::vector<std::string> names;
+    for (const fs::path path : paths)
+      if (path.extension() == ".safetensors" && std::ranges::none_of(model_.files, [&](const SourceRef& file) {
+            return fs::path(file->path).filename() == path.filename();
+          }))
+        names.push_back(path.filename().string());
+    return list_some(names);
+  }
+
+  // config.json can state that the head is not the embedding although the weights have no head; llama.cpp uses the
+  // embedding then.
+  Status warn_of_head() {
+    const std::string& name = chosen_.class_name;
+    const bool generates =
+        name.ends_with("ForCausalLM") || name.ends_with("ForConditionalGeneration") || name.ends_with("LMHeadModel");
+    const json::value* const tied = chosen_.facts->config().if_contains("tie_word_embeddings");
+    const auto has = [&](std::string_view tensor) {
+      return std::ranges::any_of(model_.tensors, [&](const Tensor& each) { return each.name == tensor; });
+    };
+    if (chosen_.options.part != ModelPart::kText || !generates || !tied || !tied->is_bool() || tied->get_bool() ||
+        has("output.weight") || !has("token_embd.weight"))
+      return ok();
+    BOOST_OUTCOME_TRY(const auto parts, parts_of(chosen_.architecture, *chosen_.facts, present_, {"output.weight"}));
+    if (parts[0].name == "output.weight" ||
+        std::ranges::any_of(missing_, [&](const MissingPart& each) { return each.name == parts[0].name; }))
+      return ok();
+    warn(
+        fmt::format("tensor {} is missing, although {} does not tie the head to the embedding (tie_word_embeddings: "
+                    "false); llama.cpp uses the embedding in its place",
+                    quoted_name(parts[0].name), chosen_.architecture.config));
+    return ok();
+  }
+
+  // Shapes that only the metadata contradicts are reported, but no errors, if config.json does not state the sizes: the
+  // defaults of its class may not be those of the model.
+  Status add_wrong_shapes(const ModelHoles& holes, Diagnostics& faults) {
+    BOOST_OUTCOME_TRY(const bool vocabulary_is_stated, vocabulary_size_is_stated(chosen_));
+    const bool sizes_are_stated = states_sizes();
+    std::vector<const WrongShape*> wrong, doubtful;
+    for (const WrongShape& each : holes.misshapen) {
+      const bool of_vocabulary = each.numbers.ends_with(" x n_vocab");
+      const bool is_stated = of_vocabulary ? vocabulary_is_stated && !is_configured(each) : sizes_are_stated;
+      (each.is_certain || (is_stated && !each.is_odd) ? wrong : doubtful).push_back(&each);
+    }
+    const auto described = [&](const std::vector<const WrongShape*>& all) {
+      const auto source = sources_.find(all[0]->name);
+      const std::string name = source == sources_.end() || source->second.empty() ? all[0]->name : source->second;
+      std::string what = fmt::format("tensor {} {}", quoted_name(name), describe(*all[0]));
+      if (const std::size_t others = all.size() - 1)
+        what += fmt::format("; {} more {} wrong", counted(others, "shape"), others == 1 ? "is" : "are");
+      return what;
+    };
+    if (!doubtful.empty()) warn(described(doubtful) + "; llama.cpp may not load the model");
+    if (wrong.empty()) return ok();
+    Error error = input_error(chosen_.options.folder, described(wrong),
+                              fmt::format("check that {}, the tokenizer, and the weights are of the same model",
+                                          chosen_.architecture.config));
+    error.detail = fmt::format("llama.cpp loads {} as {}", wrong[0]->name, wrong[0]->numbers);
+    faults.add(std::move(error));
+    return ok();
+  }
+
+  // Returns true if the tensor has as many rows as config.json states tokens, and the tokenizer has fewer.
+  bool is_configured(const WrongShape& each) const {
+    const auto& rule = chosen_.architecture.tokenizer.vocabulary_size;
+    const auto size = rule ? chosen_.facts->evaluate(*rule) : Result<json::value>(json::value());
+    const auto number = size ? whole_number(size.value()) : std::nullopt;
+    return number && static_cast<std::uint64_t>(*number) == each.shape.rows() && tokens_ < each.shape.rows();
+  }
+
+  // Returns false if the file does not state a size for which the class has a default.
+  bool states_sizes() const {
+    const auto states = [](const json::object& config, std::string_view key) {
+      if (config.if_contains(key)) return true;
+      return std::ranges::any_of(config, [&](const auto& member) {
+        return member.value().is_object() && member.value().get_object().contains(key);
+      });
+    };
+    const json::object& used = chosen_.facts->config();
+    const auto number = [&](std::string_view key) {
+      const json::value* const value = used.if_contains(key);
+      return value ? whole_number(*value) : std::nullopt;
+    };
+    const auto heads = number("num_attention_heads");
+    for (const std::string_view key : {"hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
+                                       "head_dim", "num_experts", "moe_intermediate_size"}) {
+      const auto value = number(key);
+      if (!value || states(chosen_.stored_config, key)) continue;
+      const auto hidden = number("hidden_size");
+      const bool is_computed = (key == "num_key_value_heads" && value == heads) ||
+                               (key == "head_dim" && hidden && heads && *heads > 0 && *value == *hidden / *heads);
+      if (!is_computed) return false;
+    }
+    return true;
+  }
+
+  const ChosenMap& chosen_;
+  const Model& model_;
+  const std::uint64_t tokens_;
+  const std::vector<MissingPart>& missing_;
+  const std::vector<std::string>& present_;
+  const std::map<std::string, std::string>& sources_;
+  std::vector<std::string>& warnings_;
+};
+
+}  // namespace
+
+Status check_complete(const ConvertedModel& made, std::vector<std::string>& warnings) {
+  return Completeness(made, warnings).check();
+}
+
+Result<bool> vocabulary_size_is_stated(const ChosenMap& chosen) {
+  const auto& rule = chosen.architecture.tokenizer.vocabulary_size;
+  if (!rule) return true;
+  BOOST_OUTCOME_TRY(const json::value size,
+                    Facts(chosen.options.folder, chosen.stored_config, chosen.architecture.values).evaluate(*rule));
+  BOOST_OUTCOME_TRY(const json::value used, chosen.facts->evaluate(*rule));
+  return size == used;
+}
+
+}  // namespace ggufmill::huggingface
