@@ -92,7 +92,7 @@ int verify_values(const Context& context, const std::string& path, VerifyOptions
   if (as_json) as_json->add(to_json_text(describe_verification(result)));
   if (!quiet)
     print_note(fmt::format(
-        "{}: ok: {} tensors, {}{}{}", path, result.tensors, human_bytes(result.bytes),
+        "{}: ok: {}, {}{}{}", path, counted(result.tensors, "tensor"), human_bytes(result.bytes),
         result.manifest.empty() ? "; no manifest to compare with" : "; all checksums match " + result.manifest,
         options.against.empty() ? ""
                                 : fmt::format("; {} compared with {}, {} skipped", counted(result.compared, "tensor"),
