@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/pattern.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/process.h"
@@ -71,6 +73,13 @@ void omit_place(Error& error) {
   error.detail = std::move(detail);
 }
 
+// Writes a reference to an option that is not one of an operation.
+std::string write_flag(std::string_view name, std::string_view value) {
+  std::string flag = fmt::format("--{}", name);
+  std::ranges::replace(flag, '_', '-');
+  return value.empty() || value == "true" ? flag : fmt::format("{} {}", flag, value);
+}
+
 std::string coloured(const Error& error) {
   constexpr std::string_view kHelp = "\n  help:", kError = "error:";
   std::string text = render(error);
@@ -90,8 +99,10 @@ void name_options() { names_options_now = true; }
 
 void print_error(const Error& given) {
   Error error = given;
+  for (std::string* const text : {&error.where, &error.what, &error.detail, &error.help})
+    *text = replace_option_references(*text, write_flag);
   if (names_options_now) {
-    error.help = help_with_options(given);
+    error.help = help_with_options(error);
     omit_place(error);
   }
   if (format_now == LogFormat::kText) return put(coloured(error));
