@@ -34,12 +34,45 @@ std::string without(std::string text, std::string_view part, std::string_view re
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
-// Returns the name of the weight that a tensor of the adapter changes or replaces.
-std::string name_in_base(const std::string& name) {
-  std::string base = without(name, "base_model.model.", "");
-  for (const std::string_view ending : {".lora_A.weight", ".lora_B.weight", ".lora_embedding_A", ".lora_embedding_B"})
-    base = without(std::move(base), ending, ".weight");
-  return base;
+// What the name of a tensor says.
+struct NameParts {
+  enum class Role { kOther, kA, kB };
+  Role role = Role::kOther;
+  bool is_embedding = false;
+  std::string base;     // name of the weight that the tensor changes or replaces
+  std::string adapter;  // its name in the model that it was trained in: "default"; empty if the name does not have it
+};
+
+// PEFT saves adapters without the names that they have in the model, which the model's own tensors have:
+// X.lora_A.weight and X.lora_A.default.weight, X.weight and X.modules_to_save.default.weight.
+NameParts parts_of_name(const std::string& name) {
+  struct Word {
+    std::string_view word, ending;
+    NameParts::Role role;
+    bool is_embedding = false;
+  };
+  constexpr std::string_view kWeight = ".weight";
+  constexpr Word kWords[] = {{".lora_A", kWeight, NameParts::Role::kA},
+                             {".lora_B", kWeight, NameParts::Role::kB},
+                             {".lora_embedding_A", "", NameParts::Role::kA, true},
+                             {".lora_embedding_B", "", NameParts::Role::kB, true},
+                             {".modules_to_save", kWeight, NameParts::Role::kOther}};
+  NameParts parts;
+  parts.base = without(name, "base_model.model.", "");
+  for (const Word& word : kWords) {
+    const std::size_t at = parts.base.find(word.word);
+    if (at == parts.base.npos) continue;
+    std::string_view rest = std::string_view(parts.base).substr(at + word.word.size());
+    if (!rest.ends_with(word.ending)) continue;
+    rest.remove_suffix(word.ending.size());
+    if (!rest.empty() && (rest[0] != '.' || rest.find('.', 1) != rest.npos)) continue;
+    parts.role = word.role;
+    parts.is_embedding = word.is_embedding;
+    if (!rest.empty()) parts.adapter = rest.substr(1);
+    parts.base = parts.base.substr(0, at) + std::string(kWeight);
+    break;
+  }
+  return parts;
 }
 
 // A module's alpha that differs from the others'.
@@ -236,13 +269,14 @@ class AdapterReader {
 
   Status take(const CheckpointTensor& tensor) {
     const std::string& name = tensor.name;
-    const bool is_a = contains(name, ".lora_A.weight") || contains(name, ".lora_embedding_A");
-    const bool is_b = contains(name, ".lora_B.weight") || contains(name, ".lora_embedding_B");
-    if (!is_a && !is_b) return take_other(tensor);
-    const std::string base = name_in_base(name);
+    const NameParts parts = parts_of_name(name);
+    BOOST_OUTCOME_TRY(check_one_adapter(parts.adapter));
+    if (parts.role == NameParts::Role::kOther) return take_other(tensor, parts.base);
+    const bool is_a = parts.role == NameParts::Role::kA;
+    const std::string& base = parts.base;
     const auto [found, is_new] = pairs_.try_emplace(base);
     if (is_new) order_.push_back(base);
-    if (is_new && contains(name, ".lora_embedding_")) adapter_.embeddings.push_back(base);
+    if (is_new && parts.is_embedding) adapter_.embeddings.push_back(base);
     const CheckpointTensor*& half = is_a ? found->second.a : found->second.b;
     if (half)
       return input_error(weights_, fmt::format("{} and {} are both {} of {}", quoted_name(half->name),
@@ -252,18 +286,30 @@ class AdapterReader {
     return ok();
   }
 
+  // The file may be of a whole model with several adapters.
+  Status check_one_adapter(const std::string& name) {
+    if (name.empty() || name == name_in_model_) return ok();
+    if (!name_in_model_.empty())
+      return input_error(
+          weights_, fmt::format("contains several adapters: {} and {}", quoted_name(name_in_model_), quoted_name(name)),
+          "save one of them: `model.save_pretrained(FOLDER, selected_adapters=[NAME])` of PEFT");
+    name_in_model_ = name;
+    return ok();
+  }
+
   // Takes norms, which mergekit-extract-lora stores beside the pairs.
-  Status take_other(const CheckpointTensor& tensor) {
+  Status take_other(const CheckpointTensor& tensor, const std::string& base) {
     const std::string& name = tensor.name;
-    if (contains(name, ".base_layer.weight")) return ok();
+    if (contains(name, ".base_layer.") || contains(name, ".original_module.")) return ok();
     if (contains(name, "_layernorm") || contains(name, ".norm")) {
-      adapter_.tensors.push_back({name_in_base(name), tensor.values});
+      adapter_.tensors.push_back({base, tensor.values});
       return ok();
     }
     std::string help = "only pairs lora_A, lora_B, and norms can be converted";
     if (contains(name, ".lora_magnitude_vector"))
       help = "it belongs to DoRA: merge the adapter with PEFT's merge_and_unload(), and convert the result";
-    else if (contains(name, ".embed_tokens.weight") || contains(name, ".lm_head.weight"))
+    else if (contains(name, ".modules_to_save.") || contains(name, ".embed_tokens.weight") ||
+             contains(name, ".lm_head.weight"))
       help =
           "the full layer was trained, perhaps for new tokens: merge the adapter with PEFT's merge_and_unload(), and "
           "convert the result";
@@ -321,6 +367,7 @@ class AdapterReader {
   const CheckpointOpener& open_;
   json::value config_;            // an object
   std::string weights_;           // path
+  std::string name_in_model_;     // of the adapter, if names of tensors have it
   double alpha_ = 0;              // of the modules without their own
   bool rank_stabilized_ = false;  // rsLoRA
   std::vector<AlphaRule> alphas_;

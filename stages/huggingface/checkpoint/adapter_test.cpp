@@ -139,6 +139,29 @@ TEST_CASE("the ranks of a pair must agree") {
         "rank");
 }
 
+TEST_CASE("the name that an adapter has in its model is not part of names") {
+  Given given;
+  const std::string norm = "base_model.model.model.layers.0.input_layernorm.";
+  given.tensors = {tensor(kQ + "lora_A.default.weight", {4, 2}),
+                   tensor(kQ + "lora_B.default.weight", {2, 6}),
+                   tensor(kQ + "base_layer.weight", {4, 6}),
+                   tensor(kQ + "base_layer.bias", {6}),
+                   tensor("base_model.model.model.embed.lora_embedding_A.default", {4, 2}),
+                   tensor("base_model.model.model.embed.lora_embedding_B.default", {2, 6}),
+                   tensor(norm + "original_module.weight", {4}),
+                   tensor(norm + "modules_to_save.default.weight", {4})};
+  const auto adapter = given.read();
+  CAPTURE(adapter ? "" : render(adapter.error()));
+  REQUIRE(adapter);
+  std::string names;
+  for (const NamedTensor& each : adapter.value().tensors) names += each.name + " ";
+  CHECK(names == "model.layers.0.input_layernorm.weight model.layers.0.self_attn.q_proj.weight model.embed.weight ");
+  CHECK(adapter.value().embeddings == std::vector<std::string>{"model.embed.weight"});
+
+  CHECK(fault_with({tensor(kQ + "lora_A.default.weight", {4, 2}), tensor(kQ + "lora_A.other.weight", {4, 2})}) ==
+        "contains several adapters: 'default' and 'other'");
+}
+
 TEST_CASE("tensors that belong to no pair are refused") {
   CHECK(fault_with({tensor(kQ + "lora_magnitude_vector", {6})}) ==
         "'" + kQ + "lora_magnitude_vector' is neither a lora_A nor a lora_B tensor");

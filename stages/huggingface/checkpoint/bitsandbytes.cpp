@@ -20,7 +20,9 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kState = ".quant_state.bitsandbytes__";
-constexpr std::uint64_t kBytes = 256;  // different ones
+constexpr std::uint64_t kBytes = 256;             // different ones
+constexpr double kMostValues = 9007199254740991;  // of a weight
+constexpr const char* kDamagedCodes = "the checkpoint is damaged: download or save it again";
 
 // What the JSON text beside a weight says.
 struct State {
@@ -45,13 +47,20 @@ Result<State> read_state(const Expression& tensor) {
   if (const json::value* const offset = json_member(value, "nested_offset"))
     state.nested_offset = static_cast<float>(number_value(*offset).value_or(0));
   const json::array* const dims = json_array(value, "shape");
+  double values = 1;
   bool fits = state.block != 0 && dims && !dims->empty() && dims->size() <= state.shape.dims.size();
   for (std::size_t i = 0; fits && i < dims->size(); ++i) {
     const auto dim = whole_number((*dims)[dims->size() - 1 - i]);
     fits = dim && *dim > 0 && *dim <= std::int64_t{1} << 40;
     if (fits) state.shape.dims[state.shape.rank++] = static_cast<std::uint64_t>(*dim);
+    values *= fits ? static_cast<double>(*dim) : 1;
   }
-  if (!fits) return input_error({}, fmt::format("{} is not a state of quantization", quoted_name(text, 100)));
+  if (!fits || values > kMostValues)
+    return input_error({},
+                       fmt::format("{} is not a state of quantization: {}", quoted_name(text, 100),
+                                   fits ? "the weight would have 2^53 values or more"
+                                        : "`blocksize` and `shape` are not positive numbers"),
+                       kDamagedCodes);
   return state;
 }
 
@@ -131,6 +140,7 @@ class BitsAndBytes {
                                               const ExpressionRef& table, const State& state) {
     if (state.nested_block == 0) return input_error({}, "'nested_blocksize' is missing in the state of quantization");
     BOOST_OUTCOME_TRY(codes, flat(std::move(codes)));
+    BOOST_OUTCOME_TRY(check_factors(*nested, codes->shape.elements(), state.nested_block));
     BOOST_OUTCOME_TRY(ExpressionRef values, expressions::lookup(std::move(codes), table));
     BOOST_OUTCOME_TRY(ExpressionRef scales, to_type(nested, "F32"));
     BOOST_OUTCOME_TRY(scales, flat(std::move(scales)));
@@ -138,13 +148,25 @@ class BitsAndBytes {
     return expressions::map(std::move(values), *find_map_function("add"), state.nested_offset);
   }
 
+  static Status check_factors(const Expression& factors, std::uint64_t values, std::uint64_t block) {
+    const std::uint64_t given = factors.shape.elements(), needed = values / block + (values % block != 0);
+    if (given == needed) return ok();
+    return input_error({},
+                       fmt::format("{} in blocks of {} need {}, but there {} {}", counted(values, "value"), block,
+                                   counted(needed, "factor"), given == 1 ? "is" : "are", given),
+                       kDamagedCodes);
+  }
+
   // Blocks run across the ends of rows. Where rows consist of whole blocks, rows can be read one by one.
   static Result<ExpressionRef> values_of(const ExpressionRef& codes, const State& state, ExpressionRef factors,
                                          const ExpressionRef& table) {
     const std::uint64_t count = state.shape.elements(), bytes = count / 2 + count % 2;
     if (!codes->as_extent() || codes->as_extent()->bytes != bytes)
-      return input_error({}, fmt::format("{} of {} are not {} codes of 4 bits, which {} need", describe(codes->shape),
-                                         codes->type->name, count, describe(state.shape)));
+      return input_error({},
+                         fmt::format("{} of {} are not the codes of 4 bits that {} values of {} need",
+                                     describe(codes->shape), codes->type->name, count, describe(state.shape)),
+                         kDamagedCodes);
+    BOOST_OUTCOME_TRY(check_factors(*factors, count, state.block));
     const bool in_rows = state.shape.dims[0] % state.block == 0 && state.shape.dims[0] % 2 == 0;
     Shape packed = state.shape;
     if (in_rows)

@@ -113,6 +113,7 @@ TEST_CASE("MLX: config.json states bits and group sizes, for modules of their ow
   using Columns = std::pair<std::uint64_t, std::uint64_t>;
   CHECK(columns(R"({"quantization": {"bits": 4, "group_size": 32}})") == Columns(64, 64));
   CHECK(columns(R"({"quantization_config": {"bits": 2, "group_size": 64}})") == Columns(128, 128));
+  CHECK(columns(R"({"quantization_config": {"quant_method": "mlx", "bits": 4, "group_size": 32}})") == Columns(64, 64));
   CHECK(columns(R"({"quantization": {"bits": 4, "group_size": 32, "b": {"bits": 2, "group_size": 64}, "c": false}})") ==
         Columns(64, 128));
   CHECK(both.fault(R"({"quantization": {"bits": 8, "group_size": 32}})") ==
@@ -154,6 +155,27 @@ TEST_CASE("MLX: stacked experts become tensors of their own, quantized or not") 
   CHECK(names ==
         "layers.0.mlp.experts.0.up_proj.weight 64 x 3\nlayers.0.mlp.experts.1.up_proj.weight 64 x 3\n"
         "layers.0.block_sparse_moe.experts.0.w2.weight 8 x 3\nlayers.0.block_sparse_moe.experts.1.w2.weight 8 x 3\n");
+}
+
+TEST_CASE("bitsandbytes: the state of a weight fits its codes and factors") {
+  const auto fault = [](const std::string& state) {
+    Case one;
+    one.add("a.weight", "U8", Shape{2, {1, 32, 1, 1}}, std::string(32, '\1'));
+    one.add("a.weight.absmax", "F32", Shape{1, {4, 1, 1, 1}}, words(4));
+    one.add("a.weight.quant_map", "F32", Shape{1, {16, 1, 1, 1}}, words(16));
+    one.add("a.weight.quant_state.bitsandbytes__nf4", "U8", Shape{1, {state.size(), 1, 1, 1}}, state);
+    return one.fault("{}");
+  };
+  CHECK(fault(R"({"blocksize": 4611686018427387904, "shape": [8, 8]})") ==
+        "tensor 'a.weight': 64 values in blocks of 4611686018427387904 need 1 factor, but there are 4");
+  CHECK(fault(R"({"blocksize": 64, "shape": [8, 8]})") ==
+        "tensor 'a.weight': 64 values in blocks of 64 need 1 factor, but there are 4");
+  CHECK(fault(R"({"blocksize": 16, "shape": [8, 16]})") ==
+        "tensor 'a.weight': 1 x 32 of U8 are not the codes of 4 bits that 128 values of 16 x 8 need");
+  CHECK(fault(R"({"blocksize": 16, "shape": [34816, 858001, 308761441]})").find("2^53 values or more") !=
+        std::string::npos);
+  CHECK(fault(R"({"blocksize": 0, "shape": [8, 8]})").find("`blocksize` and `shape` are not positive numbers") !=
+        std::string::npos);
 }
 
 TEST_CASE("modes and layouts of MLX and bitsandbytes that are not read are refused") {

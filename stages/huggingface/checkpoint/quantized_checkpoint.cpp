@@ -1,6 +1,7 @@
 #include "stages/huggingface/checkpoint/quantized_checkpoint.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -86,33 +87,43 @@ std::int64_t bits_in(const json::value& config) {
   return 0;
 }
 
+// A method of `quantization_config`.
+struct Method {
+  std::string_view name;
+  Status (*decode)(QuantizedTensors&);  // null: its weights are known by their tensors, whatever the method
+};
+constexpr std::string_view kCompressedTensors = "compressed-tensors", kMxfp4 = "mxfp4";
+constexpr Method kMethods[] = {
+    {"fp8", decode_fp8},           {kMxfp4, nullptr},     {"modelopt", decode_modelopt},
+    {kCompressedTensors, nullptr}, {"gptq", decode_gptq}, {"awq", decode_awq},
+    {"bitnet", decode_bitnet},     {"mlx", nullptr},      {"bitsandbytes", nullptr},
+};
+
 Error unknown_method(const QuantizedTensors& checkpoint) {
   const std::int64_t bits = bits_in(checkpoint.config);
   const auto codes = std::ranges::find_if(checkpoint.tensors, [](const NamedTensor& tensor) {
     return tensor.values->shape.rank >= 2 && tensor.values->type->type_class == TypeClass::kInteger;
   });
+  std::vector<std::string_view> names;
+  for (const Method& method : kMethods) names.push_back(method.name);
   return checkpoint.fault(
       fmt::format("unknown quantization method {}{}{}", quoted_name(checkpoint.method),
                   bits != 0 ? fmt::format(" with {} bits", bits) : "",
                   codes == checkpoint.tensors.end()
                       ? ""
                       : fmt::format("; tensor {} is {}", quoted_name(codes->name), codes->values->type->name)),
-      "supported are fp8, mxfp4, modelopt, compressed-tensors, gptq, awq, bitnet, mlx, and bitsandbytes; take the "
-      "checkpoint that was quantized, or write its weights with `model.dequantize()` of transformers or the tool that "
-      "quantized it");
+      fmt::format("convert the original that this checkpoint was made from, or write its weights with the tool that "
+                  "quantized it, and convert the result; supported are {}",
+                  fmt::join(names, ", ")));
 }
 
 // `groups`: of compressed-tensors.
 Status decode(QuantizedTensors& checkpoint, const CompressedGroups* groups) {
-  const std::string& method = checkpoint.method;
-  if (method.empty() || method == "bitsandbytes") return ok();
-  if (method == "fp8") return decode_fp8(checkpoint);
+  if (checkpoint.method.empty()) return ok();
   if (groups) return decode_compressed(checkpoint, *groups);
-  if (method == "modelopt") return decode_modelopt(checkpoint);
-  if (method == "gptq") return decode_gptq(checkpoint);
-  if (method == "awq") return decode_awq(checkpoint);
-  if (method == "bitnet") return decode_bitnet(checkpoint);
-  return unknown_method(checkpoint);
+  const auto method = std::ranges::find(kMethods, checkpoint.method, &Method::name);
+  if (method == std::end(kMethods)) return unknown_method(checkpoint);
+  return method->decode ? method->decode(checkpoint) : ok();
 }
 
 }  // namespace
@@ -123,10 +134,10 @@ Result<DecodedCheckpoint> decode_checkpoint(const fs::path& folder, const json::
   checkpoint.sharded = options.sharded;
   BOOST_OUTCOME_TRY(read_method(config, options, checkpoint));
   DecodedCheckpoint result;
-  result.is_mxfp4 = checkpoint.method == "mxfp4";
+  result.is_mxfp4 = checkpoint.method == kMxfp4;
   result.is_nvfp4 = has_nvfp4(checkpoint);
   std::optional<CompressedGroups> compressed;
-  if (checkpoint.method == "compressed-tensors") {
+  if (checkpoint.method == kCompressedTensors) {
     auto groups = CompressedGroups::read(checkpoint.config);
     if (!groups) return checkpoint.fault(groups.error().what);
     compressed = std::move(groups).value();
