@@ -76,7 +76,7 @@ Status check_base(const Adapter& adapter, const Checkpoint& base, const std::str
   std::unordered_map<std::string_view, const Expression*> weights;
   for (const CheckpointTensor& tensor : base.tensors) weights[tensor.name] = tensor.values.get();
   for (const NamedTensor& tensor : adapter.tensors) {
-    const auto found = weights.find(tensor.name);
+    const auto found = weights.find(without_wrappers(tensor.name));
     if (found == weights.end()) continue;
     const std::string_view type = found->second->type->name;
     if (type != "F32" && type != "F16" && type != "BF16") continue;

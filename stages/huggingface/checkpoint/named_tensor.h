@@ -22,7 +22,15 @@ struct NamedTensor {
   // Further tensors of one number each. Each follows the tensor under its name, with the given ending in place of
   // '.weight', and is omitted if it is 1. When tensors are stacked, their numbers are concatenated into one tensor.
   std::vector<std::pair<std::string, ExpressionRef>> beside{};
-  bool weights_only = false;  // NVFP4 made for activations that are not quantized (W4A16)
+  bool weights_only = false;   // NVFP4 made for activations that are not quantized (W4A16)
+  std::string renamed_from{};  // its name in the file, if that is another
+
+  // Changes `name`. Messages to users show name_in_file().
+  void rename(std::string to) {
+    if (renamed_from.empty() && to != name) renamed_from = name;
+    name = std::move(to);
+  }
+  const std::string& name_in_file() const { return renamed_from.empty() ? name : renamed_from; }
 };
 
 // Reads the bytes of a tensor in the file, at most 1 MiB: scales, biases. Errors carry no tensor name.

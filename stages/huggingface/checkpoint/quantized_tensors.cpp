@@ -18,7 +18,9 @@ Error QuantizedTensors::fault(std::string what, std::string help) const {
 Error QuantizedTensors::of_tensor(const std::string& name, Error error) const {
   error.code = ExitCode::kBadInput;
   error.where = folder.string();
-  error.what = fmt::format("tensor {}: {}", quoted_name(name), error.what);
+  const auto place = places.find(name);
+  error.what = fmt::format(
+      "tensor {}: {}", quoted_name(place == places.end() ? name : tensors[place->second].name_in_file()), error.what);
   return error;
 }
 
@@ -26,7 +28,7 @@ Result<std::size_t> QuantizedTensors::place_of(const std::string& name) const {
   const auto found = places.find(name);
   if (found != places.end()) return found->second;
   return input_error(folder.string(), fmt::format("tensor {} is missing", quoted_name(name)),
-                     "others of the same quantized weight exist; check whether a shard is missing");
+                     "others of the same quantized weight exist; check whether a file of the weights is missing");
 }
 
 Result<std::size_t> QuantizedTensors::weight_of(const std::string& weight, std::size_t scales) const {

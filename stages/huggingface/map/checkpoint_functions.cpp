@@ -231,10 +231,13 @@ Result<json::value> pooling_type(Arguments, const Facts& facts) {
         folder = std::string(json_string(module, "path").value_or(""));
   if (!folder) return json::value();
   if (leads_outside(*folder))
-    return input_error({}, fmt::format("modules.json names the folder '{}', which is outside the checkpoint", *folder));
+    return input_error(modules->string(),
+                       fmt::format("names the folder {}, which is outside the checkpoint", quoted_name(*folder)));
   const auto config = facts.file(*folder + "/config.json");
   if (!config)
-    return input_error({}, fmt::format("modules.json names the folder '{}', which has no config.json", *folder));
+    return input_error(modules->string(),
+                       fmt::format("names the folder {}, which has no config.json", quoted_name(*folder)),
+                       "copy the folder from the original checkpoint");
   BOOST_OUTCOME_TRY(const json::value pooling, read_checkpoint_json(config->string()));
   const std::string_view mode = json_string(pooling, "pooling_mode").value_or("");
   constexpr const char* kOthers =
@@ -245,18 +248,20 @@ Result<json::value> pooling_type(Arguments, const Facts& facts) {
     for (const auto& [key, value] : *settings)
       if (key.starts_with("pooling_mode_") && value == json::value(true)) modes.emplace_back(key);
   if (modes.size() > 1)
-    return input_error({},
-                       fmt::format("{}/config.json joins the results of {}, and llama.cpp pools in one way only",
-                                   *folder, fmt::join(modes, ", ")),
-                       kOthers);
+    return input_error(
+        config->string(),
+        fmt::format("joins the results of {}, and llama.cpp pools in one way only", fmt::join(modes, ", ")), kOthers);
   if (json_flag(pooling, "pooling_mode_mean_tokens")) return json::value(1);
   if (json_flag(pooling, "pooling_mode_cls_token")) return json::value(2);
   if (json_flag(pooling, "pooling_mode_lasttoken")) return json::value(3);
   if (mode == "mean") return json::value(1);
   if (mode == "cls") return json::value(2);
   if (mode == "lasttoken") return json::value(3);
-  return input_error({}, fmt::format("pooling in {}/config.json is not one of mean, cls, and lasttoken", *folder),
-                     kOthers);
+  return input_error(
+      config->string(),
+      fmt::format("the pooling is {}, which llama.cpp does not support; it has mean, cls, and lasttoken",
+                  modes.empty() ? mode.empty() ? "not stated" : quoted_name(mode) : quoted_name(modes[0])),
+      kOthers);
 }
 
 constexpr ValueFunction kCheckpointFunctions[] = {

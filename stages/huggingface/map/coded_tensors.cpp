@@ -11,13 +11,24 @@
 namespace ggufmill::huggingface {
 namespace {
 
-// Ends of names by which a scheme can be told. Sources: the names that transformers' quantizers save (Apache-2.0).
+// Ends of names by which a scheme can be told, and what writes its weights as numbers. Sources: the names that
+// transformers' quantizers save (Apache-2.0), and mlx-lm (MIT).
 struct Scheme {
-  std::string_view ending, name;
+  std::string_view ending, name, tool;
+  bool is_read = false;  // with `quantization_config`
 };
+constexpr std::string_view kTransformers = "`model.dequantize()` of transformers";
 constexpr Scheme kSchemes[] = {
-    {".codebooks", "AQLM"},      {".W_q", "HQQ"},      {".weight_scales", "EETQ"}, {".qzeros", "GPTQ or AWQ"},
-    {".absmax", "bitsandbytes"}, {"._data", "quanto"}, {".centroids", "VPTQ"},
+    {".codebooks", "AQLM", ""},
+    {".W_q", "HQQ", "`HQQLinear.dequantize()` of hqq"},
+    {".weight_scales", "EETQ", ""},
+    {".qzeros", "GPTQ or AWQ", "", true},
+    {".weight_packed", "compressed-tensors", "", true},
+    {".absmax", "bitsandbytes", kTransformers},
+    {".SCB", "bitsandbytes", kTransformers},
+    {"._data", "quanto", "`dequantize()` of optimum-quanto"},
+    {".centroids", "VPTQ", ""},
+    {".biases", "MLX", "`mlx_lm.convert --dequantize`"},
 };
 
 class CodedTensors {
@@ -31,29 +42,50 @@ class CodedTensors {
     const NamedTensor* first = nullptr;
     std::size_t count = 0;
     for (const NamedTensor& tensor : tensors_) {
-      if (!is_integer(*tensor.values) || module_of(tensor).empty()) continue;
+      const bool is_code = is_integer(*tensor.values) ? !module_of(tensor).empty() : is_scaled_float(tensor);
+      if (!is_code) continue;
       if (!first) first = &tensor;
       ++count;
     }
     if (!first) return ok();
     const std::string module = module_of(*first);
+    const bool are_floats = !is_integer(*first->values);
     const std::vector<std::string> beside = others_in(module, first->name);
-    const std::string_view scheme = scheme_of(module);
+    const Scheme* const scheme = scheme_of(module);
+    constexpr const char* kOriginal = "convert the original that this checkpoint was made from";
     return input_error(
         where,
         fmt::format("tensor {} is {} of {}{}: codes of quantized weights{}, which cannot be used as weights{}",
-                    quoted_name(first->name), describe(first->values->shape), first->values->type->name,
+                    quoted_name(first->name_in_file()), describe(first->values->shape), first->values->type->name,
                     count > 1 ? ", like " + counted(count - 1, "other") : "",
-                    scheme.empty() ? std::string() : fmt::format(" ({})", scheme),
+                    scheme ? fmt::format(" ({})", scheme->name) : std::string(),
                     beside.empty() ? ", and their scales are missing"
                                    : fmt::format("; beside it: {}", fmt::join(beside, ", "))),
-        "take the checkpoint that was quantized, or write its weights with the tool that quantized it "
-        "(`mlx_lm.convert --dequantize`, `model.dequantize()` of transformers), and convert that");
+        are_floats || (scheme && scheme->is_read)
+            ? fmt::format("take the config.json that belongs to the weights, whose `quantization_config` says "
+                          "how to read them; or {}",
+                          kOriginal)
+            : fmt::format("{}, or write its weights with {}, and convert the result", kOriginal,
+                          scheme && !scheme->tool.empty() ? scheme->tool : "the tool that quantized it"));
   }
 
  private:
   static bool is_integer(const Expression& values) {
     return values.type->type_class == TypeClass::kInteger && values.as_extent();
+  }
+
+  // Whether the tensor is a matrix of 8-bit floats with scales beside it that nothing has applied. Without scales, such
+  // floats are numbers as they are.
+  bool is_scaled_float(const NamedTensor& tensor) const {
+    const Expression& values = *tensor.values;
+    const bool is_matrix = values.type->type_class == TypeClass::kFloat && values.type->block_bytes == 1 &&
+                           values.shape.rank >= 2 && values.as_extent();
+    const std::string module = is_matrix ? module_of(tensor) : std::string();
+    return !module.empty() && std::ranges::any_of(names_beside(module, tensor.name), [&](const std::string& name) {
+      const std::string ending = lower_case(std::string_view(name).substr(module.size()));
+      const bool is_of_values = ending.find("input") != ending.npos || ending.find("output") != ending.npos;
+      return ending.find("scale") != ending.npos && !is_of_values && !has_rule_(name);
+    });
   }
 
   // Returns the module whose weight the tensor stands for; empty if it is no weight. Vectors beside a matrix are parts
@@ -73,22 +105,34 @@ class CodedTensors {
     return {};
   }
 
-  std::string_view scheme_of(const std::string& module) const {
-    for (auto name = names_.lower_bound(module + "."); name != names_.end() && name->starts_with(module + "."); ++name)
+  // Returns null if it is not known.
+  const Scheme* scheme_of(const std::string& module) const {
+    for (const std::string& name : names_beside(module, {}))
       for (const Scheme& scheme : kSchemes)
-        if (name->ends_with(scheme.ending)) return scheme.name;
-    return {};
+        if (name.ends_with(scheme.ending)) return &scheme;
+    return nullptr;
   }
 
   // Returns the names of some other tensors of the module.
   std::vector<std::string> others_in(const std::string& module, const std::string& name) const {
     constexpr std::size_t kMost = 3;
     std::vector<std::string> others;
-    for (auto other = names_.lower_bound(module + "."); other != names_.end() && other->starts_with(module + ".");
-         ++other)
-      if (*other != name && !other->ends_with(".bias") && others.size() < kMost)
-        others.push_back(quoted_name(other->substr(module.size() + 1)));
+    for (const std::string& other : names_beside(module, name))
+      if (!other.ends_with(".bias") && others.size() < kMost)
+        others.push_back(quoted_name(std::string_view(other).substr(module.size() + 1)));
     return others;
+  }
+
+  // Returns the names of the module's tensors except one: 'q_proj.scale', and 'q_proj_scale'.
+  std::vector<std::string> names_beside(const std::string& module, const std::string& except) const {
+    std::vector<std::string> names;
+    for (const char separator : {'.', '_'}) {
+      const std::string begin = module + separator;
+      for (auto name = names_.lower_bound(begin); name != names_.end() && name->starts_with(begin); ++name)
+        if (*name != except && (separator == '.' || name->find('.', begin.size()) == name->npos))
+          names.push_back(*name);
+    }
+    return names;
   }
 
   const std::vector<NamedTensor>& tensors_;

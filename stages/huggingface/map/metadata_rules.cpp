@@ -64,6 +64,25 @@ std::optional<MetadataValue> as_list(MetadataType type, const json::array& list,
   return metadata_array(element, items);
 }
 
+// Returns what a value of the type is, for a message about another value.
+std::string_view expected(MetadataType type, const json::value& value) {
+  const bool is_number = value.is_number();
+  switch (type) {
+    case MetadataType::kString:
+      return "a string";
+    case MetadataType::kBool:
+      return "true or false";
+    case MetadataType::kFloat32:
+      return is_number ? "a number that float32 can represent" : "a number";
+    case MetadataType::kInt32:
+      return is_number ? "an integer from -2^31 to 2^31 - 1" : "an integer";
+    case MetadataType::kUint32:
+      return is_number ? "an integer from 0 to 2^32 - 1" : "an integer";
+    default:
+      return is_number ? "an integer from 0 to 2^63 - 1" : "an integer";
+  }
+}
+
 Status set_entry(const MetadataRule& rule, const Architecture& architecture, const Facts& facts, Metadata& into) {
   std::vector<std::string> missing;
   BOOST_OUTCOME_TRY(const json::value value, facts.evaluate(rule.value, &missing));
@@ -75,23 +94,24 @@ Status set_entry(const MetadataRule& rule, const Architecture& architecture, con
       into.set(key, metadata_bool(false));
       return ok();
     }
-    return facts.missing_values(std::move(missing), where,
-                                fmt::format("{} is made from it, see {}", key, rule.value.place));
+    return facts.missing_values(std::move(missing), where, fmt::format("{} is made from it", key), rule.value.place);
   }
   const json::array* list = value.if_array();
   if (value.is_string() && value.get_string().empty()) return ok();
   if (list && list->empty()) {
     if (rule.optional) return ok();
-    return input_error(facts.file_behind(rule.value, where).string(), fmt::format("the list for {} is empty", key),
-                       fmt::format("the value is computed at {}", rule.value.place));
+    return facts.wrong_value(
+        rule.value, value, "values",
+        {where, fmt::format("{} is made from it", key), fmt::format("the list for {} is empty", key)});
   }
   const auto set = [&](const std::string& name, const json::value& one) -> Status {
     auto made = list ? as_list(rule.type, *list, rule.infinite) : as_type(rule.type, one, rule.infinite);
     if (!made)
-      return input_error(facts.file_behind(rule.value, where).string(),
-                         fmt::format("{} is not a valid {} for {}", shown(one),
-                                     list ? "list of a single type" : metadata_type_name(rule.type), name),
-                         fmt::format("the value is computed at {}", rule.value.place));
+      return facts.wrong_value(rule.value, one,
+                               list ? "a list of values of one type, in its range" : expected(rule.type, one),
+                               {where, fmt::format("{} is made from it", name),
+                                fmt::format("{} is not a valid {} for {}", shown(one),
+                                            list ? "list of a single type" : metadata_type_name(rule.type), name)});
     into.set(name, std::move(*made));
     return ok();
   };

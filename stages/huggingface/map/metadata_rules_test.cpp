@@ -45,22 +45,22 @@ TEST_CASE("entries have the type of their rule if the value fits it") {
 
 TEST_CASE("values of the wrong type are errors that name value, type, and key") {
   const std::tuple<std::string, std::string, std::string> kCases[] = {
-      {"uint32", "-1", "'-1' is not a valid uint32 for m.a"},
-      {"uint32", "4294967296", "'4294967296' is not a valid uint32 for m.a"},
-      {"uint32", "9223372036854775808", "'9223372036854775808' is not a valid uint32 for m.a"},
-      {"uint32", "1e300", "'1e+300' is not a valid uint32 for m.a"},
-      {"uint32", "1.5", "'1.5' is not a valid uint32 for m.a"},
-      {"uint32", "\"7\"", "'\"7\"' is not a valid uint32 for m.a"},
-      {"uint32", "{}", "'{}' is not a valid uint32 for m.a"},
-      {"int32", "2147483648", "'2147483648' is not a valid int32 for m.a"},
-      {"uint64", "-1", "'-1' is not a valid uint64 for m.a"},
-      {"float32", "1e300", "'1e+300' is not a valid float32 for m.a"},
-      {"float32", "true", "'true' is not a valid float32 for m.a"},
-      {"bool", "\"yes\"", "'\"yes\"' is not a valid bool for m.a"},
-      {"string", "1", "'1' is not a valid string for m.a"},
-      {"uint32", "[1, \"a\"]", "'[1,\"a\"]' is not a valid list of a single type for m.a"},
-      {"uint32", "[[1]]", "'[[1]]' is not a valid list of a single type for m.a"},
-      {"uint32", "[4294967296]", "'[4294967296]' is not a valid list of a single type for m.a"},
+      {"uint32", "-1", "x is -1; expected an integer from 0 to 2^32 - 1"},
+      {"uint32", "4294967296", "x is 4294967296; expected an integer from 0 to 2^32 - 1"},
+      {"uint32", "9223372036854775808", "x is 9223372036854775808; expected an integer from 0 to 2^32 - 1"},
+      {"uint32", "1e300", "x is 1e+300; expected an integer from 0 to 2^32 - 1"},
+      {"uint32", "1.5", "x is 1.5; expected an integer from 0 to 2^32 - 1"},
+      {"uint32", "\"7\"", "x is \"7\", a string; expected an integer"},
+      {"uint32", "{}", "x is {}, an object; expected an integer"},
+      {"int32", "2147483648", "x is 2147483648; expected an integer from -2^31 to 2^31 - 1"},
+      {"uint64", "-1", "x is -1; expected an integer from 0 to 2^63 - 1"},
+      {"float32", "1e300", "x is 1e+300; expected a number that float32 can represent"},
+      {"float32", "true", "x is true; expected a number"},
+      {"bool", "\"yes\"", "x is \"yes\", a string; expected true or false"},
+      {"string", "1", "x is 1; expected a string"},
+      {"uint32", "[1, \"a\"]", "x is [1,\"a\"], a list; expected a list of values of one type, in its range"},
+      {"uint32", "[[1]]", "x is [[1]], a list; expected a list of values of one type, in its range"},
+      {"uint32", "[4294967296]", "x is [4294967296], a list; expected a list of values of one type, in its range"},
   };
   for (const auto& [type, value, what] : kCases) {
     CAPTURE(type, value);
@@ -73,7 +73,7 @@ TEST_CASE("lists, empty values and missing ones") {
   CHECK(made("{key: a, value: x}", R"({"x": [true]})") == "m.a array array of 1 bool: true");
   CHECK(made("{key: a, value: x}", R"({"x": ["y"]})") == "m.a array array of 1 string: \"y\"");
   CHECK(made("{key: a, type: string, value: x}", R"({"x": ""})").empty());
-  CHECK(made("{key: a, value: x}", R"({"x": []})") == "the list for m.a is empty");
+  CHECK(made("{key: a, value: x}", R"({"x": []})") == "x is [], a list; expected values");
   CHECK(made("{key: a, value: x, optional: true}", R"({"x": []})").empty());
   CHECK(made("{key: a, value: [x, y]}", "{}") == "'x' or 'y' is missing");
   CHECK(made("{key: a, value: [x, y], optional: true}", "{}").empty());
@@ -88,7 +88,7 @@ TEST_CASE("the numbers of a list of uint64 are") {
   CHECK(made("{key: a, type: uint64, value: x}", R"({"x": [23456789012345, 1]})") ==
         "m.a array array of 2 uint64: 23456789012345, 1");
   CHECK(made("{key: a, type: uint64, value: x}", R"({"x": [-1]})") ==
-        "'[-1]' is not a valid list of a single type for m.a");
+        "x is [-1], a list; expected a list of values of one type, in its range");
 }
 
 TEST_CASE("each member of an object is an entry, in its order") {
@@ -182,7 +182,7 @@ TEST_CASE("the tokenizer's options") {
   CHECK(prefix.value().readers[0].own_format);
   const auto wrong = options("{vocabulary_size: v}", R"({"v": -9})");
   REQUIRE(!wrong);
-  CHECK(wrong.error().what == "the size of the vocabulary is '-9', not a non-negative integer");
+  CHECK(wrong.error().what == "v is -9; expected an integer from 0 to 2^63 - 1");
   const auto types = options("{token_types: v}", R"({"v": 4294967296})");
   REQUIRE(!types);
   CHECK(types.error().what == "the number of token types is 4294967296");

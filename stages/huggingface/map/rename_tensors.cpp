@@ -122,9 +122,9 @@ Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture
     if (!names.insert(*name).second)
       return input_error(facts.folder().string(),
                          fmt::format("two tensors are named {}, one of them {} in the file", quoted_name(*name),
-                                     quoted_name(tensor.name)),
+                                     quoted_name(tensor.name_in_file())),
                          "change `names:` in the architecture's map to drop one of them");
-    tensor.name = std::move(*name);
+    tensor.rename(std::move(*name));
     result.push_back(std::move(tensor));
   }
   return result;

@@ -28,6 +28,7 @@ class TensorMapper {
       : architecture_(architecture), facts_(facts), where_(std::move(where)), missing_(missing) {}
 
   Result<std::vector<MappedTensor>> map(const std::vector<NamedTensor>& tensors) {
+    all_ = &tensors;
     tensors_ = tensors.size();
     BOOST_OUTCOME_TRY(layers_, facts_.count(architecture_.layers, "the number of layers"));
     BOOST_OUTCOME_TRY(choose_rules());
@@ -67,11 +68,17 @@ class TensorMapper {
     std::map<std::pair<std::uint32_t, std::string>, Group> groups;  // by layer and ending
   };
 
+  // `tensor`: as the map's rules see it; empty if the error is not about one.
   void add_fault(Error error, const std::string& tensor) {
     if (error.where.empty()) error.where = where_;
-    if (!tensor.empty()) error.what = fmt::format("tensor {}: {}", quoted_name(tensor), error.what);
+    if (!tensor.empty()) error.what = fmt::format("tensor {}: {}", quoted_name(in_file(tensor)), error.what);
     error.code = ExitCode::kBadInput;
     faults_.add(std::move(error));
+  }
+
+  const std::string& in_file(const std::string& tensor) const {
+    const auto found = std::ranges::find(*all_, tensor, &NamedTensor::name);
+    return found == all_->end() ? tensor : found->name_in_file();
   }
 
   // Adds an error of a tensor unless another tensor has the same: a wrong number in config.json concerns all layers.
@@ -81,6 +88,10 @@ class TensorMapper {
 
   void report_repeated() {
     for (auto& [error, tensor] : first_of_repeated_) {
+      if (!error.where.empty() && error.where != where_) {  // config.json, which is wrong for all tensors
+        add_fault(std::move(error), "");
+        continue;
+      }
       const std::size_t others = repeats_[error.what + error.detail] - 1;
       if (others != 0)
         error.detail +=
@@ -164,8 +175,8 @@ class TensorMapper {
     return no_rule(tensor);
   }
 
-  // Names that no rule matches usually have one cause, and then other errors have it, too. A single one is reported
-  // with its shape, beside other errors.
+  // Names that no rule matches usually have one cause, and then other errors have it, too. A single one without a known
+  // cause is reported with its shape, beside other errors.
   Status check_names(const std::vector<NamedTensor>& tensors) {
     BOOST_OUTCOME_TRY(const ModuleRenamer rename, name_renamer(architecture_, facts_));
     const auto would_be_known = [&](const std::string& name) {
@@ -178,8 +189,8 @@ class TensorMapper {
       if (!has_rule_for(tensor.name))
         unknown.push_back(&tensor);
       else if (const auto numbers = beyond_count_of(tensor.name))
-        beyond.emplace_back(tensor.name, *numbers);
-    if (unknown.size() >= 2)
+        beyond.emplace_back(tensor.name_in_file(), *numbers);
+    if (!unknown.empty())
       for (Error& error : unknown_name_errors(architecture_, where_, tensors, unknown, would_be_known))
         faults_.add(std::move(error));
     if (beyond.size() >= 2) faults_.add(beyond_counts(beyond));
@@ -538,10 +549,12 @@ class TensorMapper {
     const NamePattern& from = active.rule->from.front();
     const auto fault = [&](const std::string& name) {
       if (faults_.errors().size() < kMaxFaults)
-        add_fault(input_error(where_, fmt::format("tensor '{}' is missing", name),
-                              fmt::format("architecture '{}' requires it, see {}; check whether a shard is missing",
-                                          architecture_.file, active.rule->place)),
-                  "");
+        add_fault(
+            input_error(
+                where_, fmt::format("tensor '{}' is missing", name),
+                fmt::format("architecture '{}' requires it, see {}; check whether a file of the weights is missing",
+                            architecture_.file, active.rule->place)),
+            "");
     };
     if (!from.name().has_layer()) {
       if (active.met) return;
@@ -580,6 +593,7 @@ class TensorMapper {
   const Facts& facts_;
   std::string where_;
   std::vector<MissingPart>* missing_;  // null: missing tensors are errors
+  const std::vector<NamedTensor>* all_ = nullptr;
   std::uint64_t layers_ = 0, tensors_ = 0;
   std::vector<ActiveRule> rules_;
   std::unordered_set<std::string> names_;

@@ -33,8 +33,7 @@ Result<std::vector<boost::json::value>> evaluate_arguments(const std::vector<Val
     const bool lacks_element =
         list && !missing.empty() && std::ranges::any_of(*list, [](const auto& each) { return each.is_null(); });
     if (values.back().is_null() || lacks_element)
-      return facts.missing_values(std::move(missing), facts.folder() / "config.json",
-                                  fmt::format("required by the map at {}", place));
+      return facts.missing_values(std::move(missing), facts.folder() / "config.json", "", place);
   }
   return values;
 }
@@ -54,6 +53,7 @@ Result<ExpressionRef> apply_steps(const std::vector<TensorStep>& steps, Expressi
       result = step.operation->apply(std::move(values), arguments);
     }
     if (!result) {
+      if (auto wrong = facts.wrong_argument(step.arguments, arguments, result.error())) return std::move(*wrong);
       Error error = std::move(result).error();
       error.detail = fmt::format("{} of {}, at {}", step.operation->name, describe(before), step.place);
       return error;

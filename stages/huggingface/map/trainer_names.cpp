@@ -19,11 +19,65 @@ namespace {
 // Words that no model uses: torch.compile, FSDP, activation checkpointing, Lightning, fairscale.
 constexpr std::string_view kWrappers[] = {"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module",
                                           "_forward_module", "_fpw_module"};
-// Words that trainers put before all names: DataParallel, DeepSpeed, PEFT, TRL.
-constexpr std::string_view kPrefixes[] = {"module", "model", "base_model", "pretrained_model"};
-// Parts of names of an adapter that is not merged. Source: peft/tuners/lora (Apache-2.0).
-constexpr std::string_view kAdapterParts[] = {"lora_A",           "lora_B",     "lora_embedding_A",
-                                              "lora_embedding_B", "base_layer", "lora_magnitude_vector"};
+// Words that trainers put before all names: DataParallel, DeepSpeed, PEFT, TRL. The name of a model that contains the
+// other is a word as well.
+constexpr std::string_view kModel = "model";
+constexpr std::string_view kPrefixes[] = {"module", kModel, "base_model", "pretrained_model"};
+// The one tensor that holds all weights of a module, of which each process saves a part: FSDP, fairscale.
+constexpr std::string_view kFlat[] = {"_flat_param", "flat_param"};
+
+// What PEFT adds to a model, by a word in names. Sources: peft/tuners and peft/utils/other.py (Apache-2.0).
+enum class Added {
+  kAdapter,   // numbers by which an adapter changes a weight
+  kReplaced,  // weights or rows that replace the model's
+  kBelow,     // the model's own weights, below one of these two
+  kPrompt,    // a trained prompt
+};
+struct AdapterPart {
+  std::string_view word;  // one that ends in '_' is the beginning of several
+  Added added;
+  std::string_view is;  // for messages, except for kBelow
+};
+constexpr AdapterPart kAdapterParts[] = {
+    {"lora_", Added::kAdapter, "a LoRA adapter"},
+    {"ia3_", Added::kAdapter, "an IA3 adapter"},
+    {"oft_", Added::kAdapter, "an OFT adapter"},
+    {"boft_", Added::kAdapter, "a BOFT adapter"},
+    {"lokr_", Added::kAdapter, "a LoKr adapter"},
+    {"hada_", Added::kAdapter, "a LoHa adapter"},
+    {"hra_u", Added::kAdapter, "an HRA adapter"},
+    {"vera_", Added::kAdapter, "a VeRA adapter"},
+    {"pvera_", Added::kAdapter, "a PVeRA adapter"},
+    {"vblora_", Added::kAdapter, "a VB-LoRA adapter"},
+    {"randlora_", Added::kAdapter, "a RandLoRA adapter"},
+    {"gralora_", Added::kAdapter, "a GraLoRA adapter"},
+    {"tinylora_", Added::kAdapter, "a TinyLoRA adapter"},
+    {"unilora_", Added::kAdapter, "a UniLoRA adapter"},
+    {"delora_", Added::kAdapter, "a DeLoRA adapter"},
+    {"hira_", Added::kAdapter, "a HiRA adapter"},
+    {"poly_lora_A", Added::kAdapter, "a Poly adapter"},
+    {"poly_lora_B", Added::kAdapter, "a Poly adapter"},
+    {"poly_router", Added::kAdapter, "a Poly adapter"},
+    {"fourierft_", Added::kAdapter, "a FourierFT adapter"},
+    {"waveft_", Added::kAdapter, "a WaveFT adapter"},
+    {"shira_weight", Added::kAdapter, "a SHiRA adapter"},
+    {"c3a_kernel", Added::kAdapter, "a C3A adapter"},
+    {"road_theta", Added::kAdapter, "a RoAd adapter"},
+    {"road_alpha", Added::kAdapter, "a RoAd adapter"},
+    {"miss_block", Added::kAdapter, "a MiSS adapter"},
+    {"bone_block", Added::kAdapter, "a Bone adapter"},
+    {"psoft_", Added::kAdapter, "a PSOFT adapter"},
+    {"osf_svd_params", Added::kAdapter, "an OSF adapter"},
+    {"ln_tuning_layers", Added::kReplaced, "norms that PEFT trained (ln_tuning)"},
+    {"modules_to_save", Added::kReplaced, "copies of modules that PEFT trained (modules_to_save)"},
+    {"trainable_tokens_", Added::kReplaced, "rows of an embedding that PEFT trained (trainable_tokens)"},
+    {"base_layer", Added::kBelow, ""},
+    {"original_module", Added::kBelow, ""},
+    {"token_adapter", Added::kBelow, ""},
+    {"prompt_encoder", Added::kPrompt, "a prompt that PEFT trained (prompt_encoder)"},
+    {"adaption_prompt", Added::kPrompt, "prompts that PEFT trained (adaption_prompt)"},
+    {"adaption_gate", Added::kPrompt, "prompts that PEFT trained (adaption_prompt)"},
+};
 
 std::vector<std::string_view> words_of(std::string_view name) {
   std::vector<std::string_view> words;
@@ -70,6 +124,15 @@ std::size_t count_known(const std::vector<std::string>& names, const NameTest& i
   return static_cast<std::size_t>(std::ranges::count_if(names, is_known));
 }
 
+const AdapterPart* adapter_part(std::string_view name) {
+  const AdapterPart* found = nullptr;
+  for (const std::string_view word : words_of(name))
+    for (const AdapterPart& part : kAdapterParts)
+      if (part.word.ends_with('_') ? word.starts_with(part.word) : word == part.word)
+        if (!found || found->added == Added::kBelow) found = &part;
+  return found;
+}
+
 // Returns the first word of all names, if it is the same.
 std::string common_first_word(const std::vector<std::string>& names) {
   if (names.empty()) return {};
@@ -96,10 +159,16 @@ class UnknownNames {
                const std::vector<const NamedTensor*>& unknown, const NameTest& is_known)
       : architecture_(architecture), where_(std::move(where)), all_(tensors.size()), rest_(unknown), known_(is_known) {
     for (const NamedTensor& tensor : tensors) names_.insert(tensor.name);
+    std::unordered_set<std::string_view> without_rule;
+    for (const NamedTensor* const tensor : unknown) without_rule.insert(tensor->name);
+    for (const std::string& name : names_)
+      if (!without_rule.contains(name)) known_names_.push_back(&name);
   }
 
   std::vector<Error> errors() {
-    if (const auto one = adapter()) return {*one};
+    for (const auto& known : {adapter(), flat()})
+      if (known) return {*known};
+    if (rest_.size() < 2) return {};
     std::vector<Word> words;
     while (auto one = next_word()) words.push_back(std::move(*one));
     std::vector<Error> errors;
@@ -115,7 +184,7 @@ class UnknownNames {
 
   std::string examples(const std::vector<const NamedTensor*>& tensors) const {
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < tensors.size() && i < 3; ++i) names.push_back(quoted_name(tensors[i]->name));
+    for (std::size_t i = 0; i < tensors.size() && i < 3; ++i) names.push_back(quoted_name(tensors[i]->name_in_file()));
     return fmt::format("{}{}", fmt::join(names, ", "), tensors.size() > 3 ? ", ..." : "");
   }
 
@@ -128,22 +197,54 @@ class UnknownNames {
                      where_, architecture_.file, rule);
   }
 
+  // An adapter that was not merged: the tensors without it are those before the training.
   std::optional<Error> adapter() const {
     std::vector<const NamedTensor*> parts;
-    bool has_matrices = false;
-    for (const NamedTensor* const tensor : rest_)
-      for (const std::string_view word : words_of(tensor->name))
-        if (std::ranges::find(kAdapterParts, word) != std::end(kAdapterParts)) {
-          has_matrices = has_matrices || word.starts_with("lora_");
-          parts.push_back(tensor);
-          break;
-        }
-    if (!has_matrices) return {};
+    std::vector<std::string_view> kinds;
+    bool has_prompt = false, is_one_adapter = false;
+    for (const NamedTensor* const tensor : rest_) {
+      const AdapterPart* const part = adapter_part(tensor->name);
+      if (!part) continue;
+      parts.push_back(tensor);
+      if (part->added == Added::kBelow || std::ranges::find(kinds, part->is) != kinds.end()) continue;
+      has_prompt = has_prompt || part->added == Added::kPrompt;
+      is_one_adapter = kinds.empty() && part->added == Added::kAdapter;
+      kinds.push_back(part->is);
+    }
+    if (parts.empty()) return {};
+    const std::string count = fmt::format("{} of {} tensors", parts.size(), all_);
+    constexpr const char* kMerge =
+        "merge the adapter (`model.merge_and_unload()` of PEFT), save the model, and convert that";
+    if (kinds.empty())
+      return input_error(where_,
+                         fmt::format("contains weights that PEFT trained an adapter for, but not the adapter: {}, such "
+                                     "as {}, are the weights before the training",
+                                     count, examples(parts)),
+                         fmt::format("load the model with the adapter, {}", kMerge));
     return input_error(where_,
-                       fmt::format("contains a LoRA adapter that was not merged into the weights: {} of {} tensors "
-                                   "belong to it, such as {}",
-                                   parts.size(), all_, examples(parts)),
-                       "merge it (`model.merge_and_unload()` of PEFT), save the model, and convert that");
+                       fmt::format("contains {} that {} not merged into the weights: {}, such as {}",
+                                   fmt::join(kinds, " and "), is_one_adapter ? "was" : "were", count, examples(parts)),
+                       has_prompt ? "convert the base model, without the prompt, which cannot be merged into weights; "
+                                    "llama.cpp has no such prompts"
+                                  : kMerge);
+  }
+
+  std::optional<Error> flat() const {
+    std::vector<const NamedTensor*> parts;
+    for (const NamedTensor* const tensor : rest_)
+      if (std::ranges::any_of(words_of(tensor->name), [](std::string_view word) {
+            return std::ranges::any_of(kFlat, [&](std::string_view flat) {
+              return word == flat || (word.starts_with(flat) && word.substr(flat.size()).starts_with('_'));
+            });
+          }))
+        parts.push_back(tensor);
+    if (parts.empty()) return {};
+    return input_error(where_,
+                       fmt::format("is a shard of FSDP, not a model: {} of {} tensors, such as {}, {} the weights of "
+                                   "modules in one row, or a part of it",
+                                   parts.size(), all_, examples(parts), parts.size() == 1 ? "has" : "have"),
+                       "gather the weights, and convert the result: save the model with "
+                       "`StateDictType.FULL_STATE_DICT` of torch.distributed.fsdp");
   }
 
   // A word before names, or inside of them, without which the map would know the tensors.
@@ -161,11 +262,20 @@ class UnknownNames {
         const std::string shorter = shortened(tensor->name, before, inside);
         if (!shorter.empty() && known_(shorter)) those.push_back(tensor);
       }
-      if (those.size() > best.tensors.size()) best = {before, inside, std::move(those)};
+      if (those.size() > best.tensors.size() && !is_in_known(before, inside)) best = {before, inside, std::move(those)};
     }
     if (best.tensors.empty()) return {};
-    std::erase_if(rest_, [&](const NamedTensor* tensor) { return std::ranges::count(best.tensors, tensor) > 0; });
+    const std::unordered_set<const NamedTensor*> found(best.tensors.begin(), best.tensors.end());
+    std::erase_if(rest_, [&](const NamedTensor* tensor) { return found.contains(tensor); });
     return best;
+  }
+
+  // Whether a rule for the word would change names that the map knows.
+  bool is_in_known(const std::string& prefix, const std::string& inner) const {
+    const std::string inside = "." + inner + ".";
+    return std::ranges::any_of(known_names_, [&](const std::string* name) {
+      return prefix.empty() ? name->find(inside) != name->npos : name->starts_with(prefix);
+    });
   }
 
   // Moves words before names of the same model to the front, and returns their number.
@@ -203,23 +313,47 @@ class UnknownNames {
 
   Error about(const Word& word) const {
     const auto& [prefix, inner, found] = word;
-    const bool is_second =
-        std::ranges::any_of(found, [&, &before = prefix, &inside = inner](const NamedTensor* tensor) {
-          return names_.contains(shortened(tensor->name, before, inside));
-        });
-    if (is_second)
-      return input_error(where_,
-                         fmt::format("contains a second model: {} of {} names begin with {}, such as {}, and the rest "
-                                     "of them is there without it, too",
-                                     found.size(), all_, quoted_name(prefix), examples(found)),
-                         "to leave out the second one, " + rule_help(fmt::format("drop: '^{}'", escaped(prefix))));
-    return input_error(
-        where_,
-        fmt::format("{} of {} names {} {}, which architecture '{}' does not expect, such as {}", found.size(), all_,
-                    prefix.empty() ? "contain" : "begin with", quoted_name(prefix.empty() ? inner : prefix),
-                    architecture_.file, examples(found)),
-        "to remove it, " + rule_help(prefix.empty() ? fmt::format("match: '\\.{}\\.', with: '.'", escaped(inner))
-                                                    : fmt::format("match: '^{}', with: ''", escaped(prefix))));
+    std::vector<std::string> also;  // names that are there without the word, too
+    for (const NamedTensor* const tensor : found)
+      if (std::string name = shortened(tensor->name, prefix, inner); names_.contains(name))
+        also.push_back(std::move(name));
+    const std::string pattern =
+        prefix.empty() ? fmt::format("\\.{}\\.", escaped(inner)) : fmt::format("^{}", escaped(prefix));
+    const std::string names =
+        fmt::format("{} of {} names {} {}", found.size(), all_, prefix.empty() ? "contain" : "begin with",
+                    quoted_name(prefix.empty() ? inner : prefix));
+    if (2 * also.size() >= found.size())
+      return as_read(found,
+                     input_error(where_,
+                                 fmt::format("contains a second model: {}, such as {}, and the rest of them is there "
+                                             "without it, too",
+                                             names, examples(found)),
+                                 "to leave out the second one, " + rule_help(fmt::format("drop: '{}'", pattern))));
+    const std::string what = fmt::format("{}, which architecture '{}' does not expect, such as {}", names,
+                                         architecture_.file, examples(found));
+    const std::string removal = fmt::format("match: '{}', with: '{}'", pattern, prefix.empty() ? "." : "");
+    if (also.empty()) return as_read(found, input_error(where_, what, "to remove it, " + rule_help(removal)));
+    return as_read(found, input_error(where_,
+                                      fmt::format("{}; {} of them would then have the {} of others", what, also.size(),
+                                                  also.size() == 1 ? "name" : "names"),
+                                      help_for_shared(also, removal)));
+  }
+
+  // What to do where some names, but not most, are there with a word and without it.
+  std::string help_for_shared(const std::vector<std::string>& names, const std::string& removal) const {
+    constexpr std::size_t kMost = 4;  // names in a rule
+    if (names.size() > kMost) return "save the model to convert alone, without the other tensors, and convert that";
+    std::vector<std::string> drops;
+    for (const std::string& name : names) drops.push_back(fmt::format("drop: '^{}$'", escaped(name)));
+    return fmt::format("to remove it, and {} without it, {}", names.size() == 1 ? quoted_name(names[0]) : "the others",
+                       rule_help(fmt::format("{}}}, {{{}", fmt::join(drops, "}, {"), removal)));
+  }
+
+  // Says how the first name is read, where that is not how it stands in the file.
+  static Error as_read(const std::vector<const NamedTensor*>& found, Error error) {
+    if (found[0]->name != found[0]->name_in_file())
+      error.detail = fmt::format("the first of them was read as {}", quoted_name(found[0]->name));
+    return error;
   }
 
   // Returns the words that could be removed: before names, and inside of them. Those of a few names suffice, since a
@@ -267,20 +401,28 @@ class UnknownNames {
   std::vector<const NamedTensor*> rest_;
   const NameTest& known_;
   std::set<std::string> names_;
+  std::vector<const std::string*> known_names_;  // of those, the ones that a rule matches
 };
 
 }  // namespace
+
+std::string without_wrappers(std::string_view name) {
+  return without(name, [](std::string_view word) { return std::ranges::find(kWrappers, word) != std::end(kWrappers); });
+}
 
 Result<std::vector<std::string>> remove_trainer_names(const Architecture& architecture, const Facts& facts,
                                                       std::vector<NamedTensor>& tensors) {
   std::vector<std::string> names;
   std::map<std::string, std::size_t> removed;  // names by word
-  for (const NamedTensor& tensor : tensors)
+  for (const NamedTensor& tensor : tensors) {
+    std::set<std::string_view> wrappers;  // in this name, each once
     names.push_back(without(tensor.name, [&](std::string_view word) {
       const bool is_one = std::ranges::find(kWrappers, word) != std::end(kWrappers);
-      if (is_one) ++removed[std::string(word)];
+      if (is_one) wrappers.insert(word);
       return is_one;
     }));
+    for (const std::string_view word : wrappers) ++removed[std::string(word)];
+  }
   std::optional<NameTest> is_known;
   for (;;) {
     const std::string word = common_first_word(names);
@@ -306,10 +448,11 @@ Result<std::vector<std::string>> remove_trainer_names(const Architecture& archit
   std::vector<std::string> notes;
   if (removed.empty() || std::unordered_set<std::string>(names.begin(), names.end()).size() != names.size())
     return notes;
-  for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].name = std::move(names[i]);
+  for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].rename(std::move(names[i]));
   for (const auto& [word, count] : removed)
-    notes.push_back(fmt::format("{} of {} names of tensors were read without '{}.', which a trainer added", count,
-                                tensors.size(), word));
+    notes.push_back(fmt::format(
+        "{} of {} names of tensors were read without '{}.', which {}", count, tensors.size(), word,
+        word == kModel ? fmt::format("architecture '{}' does not have", architecture.file) : "a trainer added"));
   return notes;
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stages/huggingface/checkpoint/named_tensor.h"
@@ -14,6 +15,10 @@ namespace ggufmill::huggingface {
 // Whether a map has a rule for a tensor of this name.
 using NameTest = std::function<bool(const std::string&)>;
 
+// Returns the name without the words that trainers wrap around modules, wherever they stand: `_orig_mod` of
+// torch.compile and the like.
+std::string without_wrappers(std::string_view name);
+
 // Removes the words that trainers wrap around modules from the names: `_orig_mod` of torch.compile and the like
 // wherever they stand, and `module.`, `model.`, `base_model.model.` and the like before all names if the map then knows
 // more of them. Returns a note on what was removed for each word; empty if nothing was. Leaves all names as they are if
@@ -21,8 +26,9 @@ using NameTest = std::function<bool(const std::string&)>;
 Result<std::vector<std::string>> remove_trainer_names(const Architecture& architecture, const Facts& facts,
                                                       std::vector<NamedTensor>& tensors);
 
-// Returns one error for each cause of names that no rule matches: an adapter that is not merged, a word before or
-// inside names, a second model, tensors that do not belong to the model. `unknown`: these tensors, at least two.
+// Returns one error for each cause of names that no rule matches: an adapter that is not merged, a shard of FSDP, a
+// word before or inside names, a second model, tensors that do not belong to the model. `unknown`: these tensors. A
+// single one has an error only if it is a part of an adapter or of a shard.
 // `where` is for messages: the checkpoint's folder. `is_known`: whether the map would take a tensor of a name of the
 // checkpoint, before the map renames it.
 std::vector<Error> unknown_name_errors(const Architecture& architecture, const std::string& where,

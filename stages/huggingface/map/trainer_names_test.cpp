@@ -91,6 +91,12 @@ TEST_CASE("what trainers add to names is removed") {
         plain + "|5 of 5 names of tensors were read without 'module.', which a trainer added");
   for (const char* prefix : {"model.", "base_model.model.", "module._orig_mod.", "_orig_mod.module."})
     CHECK(model.removed(with_prefix(prefix)).starts_with(plain));
+  CHECK(model.removed(with_prefix("model.")) ==
+        plain + "|5 of 5 names of tensors were read without 'model.', which architecture 'm' does not have");
+  // Names are counted, however often they contain a word.
+  CHECK(model.removed({"_orig_mod.model._orig_mod.layers.0.q.weight", "head.weight"}) ==
+        "model.layers.0.q.weight head.weight |1 of 2 names of tensors were read without '_orig_mod.', which a trainer "
+        "added");
   CHECK(model.removed({"model.layers.0._fsdp_wrapped_module.q.weight", "head.weight"})
             .starts_with("model.layers.0.q.weight head.weight |1 of 2"));
   // Without a head, all names begin with a word that trainers add, too.
@@ -146,6 +152,88 @@ TEST_CASE("names that no rule matches are one error for each cause") {
                  "contains a LoRA adapter that was not merged into the weights: 3 of 4 tensors"));
 }
 
+TEST_CASE("what PEFT adds to a model is a part of an adapter, and no word to remove") {
+  const TwoLayers model;
+  const auto fault_of = [&](const Names& more) {
+    Names names{"model.layers.0.q.weight", "model.layers.0.k.weight"};
+    names.insert(names.end(), more.begin(), more.end());
+    const std::string fault = model.fault(names);
+    CAPTURE(fault);
+    CHECK(fault.find("error:") == fault.rfind("error:"));
+    CHECK_FALSE(includes(fault, "match:"));
+    CHECK_FALSE(includes(fault, "drop:"));
+    return fault;
+  };
+  const std::string copies = fault_of({"head.original_module.weight", "head.modules_to_save.default.weight"});
+  CHECK(
+      includes(copies,
+               "contains copies of modules that PEFT trained (modules_to_save) that were not merged into the weights: "
+               "2 of 4 tensors, such as 'head.original_module.weight', "
+               "'head.modules_to_save.default.weight'\n"));
+  CHECK(includes(copies,
+                 "help: merge the adapter (`model.merge_and_unload()` of PEFT), save the model, and convert that\n"));
+  CHECK(includes(fault_of({"model.layers.1.q.lora_A.default.weight", "head.modules_to_save.default.weight"}),
+                 "contains a LoRA adapter and copies of modules that PEFT trained (modules_to_save) that were not"));
+  for (const auto& [name, what] : {std::pair("model.layers.1.q.ia3_l.default", "an IA3 adapter that was"),
+                                   std::pair("model.layers.1.q.oft_R.default.weight", "an OFT adapter that was"),
+                                   std::pair("model.layers.1.q.boft_s.default", "a BOFT adapter that was"),
+                                   std::pair("model.layers.1.q.lokr_w1.default", "a LoKr adapter that was"),
+                                   std::pair("model.layers.1.q.hada_w2_b.default", "a LoHa adapter that was"),
+                                   std::pair("model.layers.1.q.vera_lambda_d.default", "a VeRA adapter that was"),
+                                   std::pair("head.trainable_tokens_delta.default", "(trainable_tokens) that were"),
+                                   std::pair("prompt_encoder.default.embedding.weight", "a prompt that PEFT trained")})
+    CHECK(includes(fault_of({name}), what));
+  // The weights below an adapter are those before the training, with and without it.
+  CHECK(includes(fault_of({"model.layers.1.q.base_layer.weight", "model.layers.1.k.base_layer.weight"}),
+                 "contains weights that PEFT trained an adapter for, but not the adapter: 2 of 4 tensors, such as "));
+}
+
+TEST_CASE("a second model is left out by a rule that takes it alone") {
+  const TwoLayers model;
+  Names inside = kAll;
+  inside.insert(inside.end(), {"model.layers.0.shadow.q.weight", "model.layers.1.shadow.q.weight"});
+  CHECK(includes(model.fault(inside),
+                 "contains a second model: 2 of 7 names contain 'shadow', such as "
+                 "'model.layers.0.shadow.q.weight', 'model.layers.1.shadow.q.weight', and"));
+  CHECK(includes(model.fault(inside), "{drop: '\\.shadow\\.'}"));
+
+  // Some names only are there twice.
+  Names one = with_prefix("policy.");
+  one.emplace_back("head.weight");
+  CHECK(includes(model.fault(one), "5 of 6 names begin with 'policy.', which architecture 'm' does not expect, such"));
+  CHECK(includes(model.fault(one), "...; 1 of them would then have the name of others\n"));
+  CHECK(includes(model.fault(one), "to remove it, and 'head.weight' without it, run"));
+  CHECK(includes(model.fault(one), "{drop: '^head\\.weight$'}, {match: '^policy\\.', with: ''}"));
+
+  // A rule for a word that the model's own names have, too, would change these.
+  Names more = kAll;
+  more.insert(more.end(), {"model.model.layers.0.q.weight", "model.model.layers.1.q.weight"});
+  CHECK_FALSE(includes(model.fault(more), "'^model\\.'"));
+}
+
+TEST_CASE("a shard of FSDP is not a model") {
+  const TwoLayers model;
+  CHECK(includes(model.fault(Names{"_fsdp_wrapped_module._flat_param"}),
+                 "is a shard of FSDP, not a model: 1 of 1 tensors, such as '_fsdp_wrapped_module._flat_param', has"));
+  CHECK(includes(model.fault(Names{"head.weight", "model.layers.0.flat_param_0", "model.layers.1.flat_param_0"}),
+                 "2 of 3 tensors, such as"));
+}
+
+TEST_CASE("errors show names as they stand in the file") {
+  const TwoLayers model;
+  auto all = TwoLayers::tensors(with_prefix("_orig_mod.policy."));
+  REQUIRE(remove_trainer_names(model.architecture, *model.facts, all));
+  CHECK(includes(model.fault(all),
+                 "5 of 5 names begin with 'policy.', which architecture 'm' does not expect, such as "
+                 "'_orig_mod.policy.model.layers.0.q.weight'"));
+  CHECK(includes(model.fault(all), "\n  the first of them was read as 'policy.model.layers.0.q.weight'\n"));
+
+  all = TwoLayers::tensors(with_prefix("_orig_mod."));
+  all.push_back(TwoLayers::tensor("_orig_mod.other.weight"));
+  REQUIRE(remove_trainer_names(model.architecture, *model.facts, all));
+  CHECK(includes(model.fault(all), "tensor '_orig_mod.other.weight': no rule in architecture 'm' matches it"));
+}
+
 TEST_CASE("tensors beyond the number of layers are one error") {
   const TwoLayers model;
   Names names = kAll;
@@ -176,6 +264,16 @@ TEST_CASE("integers are not weights, unless the map makes a table of them") {
   const NamedTensor vector{"head.bias",
                            expressions::extent(type_named("BOOL"), Shape{1, {4, 1, 1, 1}}, {source, 0, 4}).value()};
   CHECK(includes(model.fault({TwoLayers::tensor("head.weight"), vector}), "tensor 'head.bias' is 4 of BOOL: codes"));
+  // 8-bit floats are numbers, unless there are scales beside them.
+  const NamedTensor floats = TwoLayers::tensor("head.weight", "F8_E4M3");
+  CHECK(model.fault({floats}).empty());
+  for (const char* scale : {"head.weight_scale", "head.weight_scale_inv", "head.scale", "head_scale"})
+    CHECK(includes(model.fault({floats, TwoLayers::tensor(scale)}),
+                   "tensor 'head.weight' is 4 x 2 of F8_E4M3: codes of quantized weights, which cannot be used as "
+                   "weights; beside it: '" +
+                       std::string(scale).substr(5) + "'\n"));
+  CHECK(includes(model.fault({floats, TwoLayers::tensor("head.weight_scale")}), "whose `quantization_config` says"));
+  CHECK(includes(model.fault({floats, TwoLayers::tensor("head.input_scale")}), "no rule in architecture 'm'"));
   // Under another name.
   CHECK(includes(model.fault({TwoLayers::tensor("model.layers.0.q.W_q", "U8"),
                               TwoLayers::tensor("model.layers.0.q.scale"), TwoLayers::tensor("model.layers.0.q.zero")}),

@@ -139,7 +139,7 @@ json::object rope_parameters(const json::object& config) {
 
 // A map may be untrusted: these limits bound the stack depth and the time of a lookup, regardless of how its values
 // refer to each other.
-constexpr std::size_t kDeepestValues = 64, kMaxSteps = 1'000'000;
+constexpr std::size_t kMaxSteps = 1'000'000;
 
 }  // namespace
 
@@ -205,23 +205,6 @@ fs::path Facts::file_behind(const ValueRule& rule, fs::path config) const {
   Busy seen;
   const fs::path* const file = find_file(rule, seen);
   return file ? *file : std::move(config);
-}
-
-Error Facts::missing_values(std::vector<std::string> names, fs::path config, std::string help) const {
-  fs::path where = std::move(config);
-  std::vector<std::string> keys;  // of `where`, each once
-  for (const std::string& name : names) {
-    const auto file = files_.find(name.substr(0, name.find('.')));
-    if (file != files_.end()) where = file->second;
-    std::string key = file == files_.end() ? name : name.substr(name.find('.') + 1);
-    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(std::move(key));
-  }
-  const bool exists = where.filename() == "config.json" || fs::exists(where);
-  const std::string all =
-      keys.empty() ? "a value that the map computes" : fmt::format("'{}'", fmt::join(keys, "' or '"));
-  if (exists) return input_error(where.string(), all + " is missing", std::move(help));
-  return input_error(where.parent_path().string(), fmt::format("has no {}, with {}", where.filename().string(), all),
-                     std::move(help));
 }
 
 void Facts::add_to_config(std::string_view key, json::value value) {
@@ -343,6 +326,7 @@ Result<json::value> Facts::evaluate(const ValueRule& rule, Search& search) const
   }
   auto result = call(*rule.function, arguments);
   if (!result && result.error().where.empty()) {
+    if (auto wrong = wrong_argument(rule.arguments, arguments, result.error())) return std::move(*wrong);
     Error error = std::move(result).error();
     error.where = file_behind(rule, folder_ / "config.json").string();
     error.detail = fmt::format("required by {} at {}", rule.function->name, rule.place);
@@ -369,9 +353,9 @@ Result<bool> Facts::holds(const std::optional<ValueRule>& when) const {
 Result<std::uint64_t> Facts::as_count(const json::value& value, const ValueRule& rule, std::string_view what) const {
   const auto found = whole_number(value);
   if (!found || *found < 0)
-    return input_error((folder_ / "config.json").string(),
-                       fmt::format("{} is {}, not a non-negative integer", what, shown(value)),
-                       fmt::format("required by the map at {}", rule.place));
+    return wrong_value(rule, value, "an integer from 0 to 2^63 - 1",
+                       {folder_ / "config.json", fmt::format("it is {}", what),
+                        fmt::format("{} is {}, not an integer from 0 to 2^63 - 1", what, shown(value))});
   return static_cast<std::uint64_t>(*found);
 }
 
@@ -379,9 +363,11 @@ Result<std::uint64_t> Facts::count(const ValueRule& rule, std::string_view what)
   std::vector<std::string> missing;
   BOOST_OUTCOME_TRY(const json::value value, evaluate(rule, &missing));
   if (value.is_null())
-    return input_error((folder_ / "config.json").string(),
-                       fmt::format("{} is missing: '{}'", what, fmt::join(missing, "', '")),
-                       fmt::format("required by the map at {}", rule.place));
+    return input_error(
+        (folder_ / "config.json").string(), fmt::format("{} is missing: '{}'", what, fmt::join(missing, "', '")),
+        missing.empty()
+            ? fmt::format("required by the map at {}", rule.place)
+            : fmt::format("take config.json from the original model, or add \"{}\" to it", missing.front()));
   return as_count(value, rule, what);
 }
 
@@ -406,8 +392,9 @@ Result<std::vector<bool>> Facts::flags(const ValueRule& rule) const {
   if (value.is_null()) return flags;
   const json::array* const list = value.if_array();
   if (!list)
-    return input_error((folder_ / "config.json").string(), fmt::format("{} is not a list of flags", shown(value)),
-                       fmt::format("required by the map at {}", rule.place));
+    return wrong_value(
+        rule, value, "a list of true and false",
+        {folder_ / "config.json", "it says which layers have a tensor", shown(value) + " is not a list of flags"});
   for (const json::value& each : *list) flags.push_back(is_true(each));
   return flags;
 }

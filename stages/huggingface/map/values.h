@@ -117,8 +117,22 @@ class Facts {
   // Returns the file that gives a rule its value: that of the first of its names that was set with a file, otherwise
   // `config`, the path of config.json.
   fs::path file_behind(const ValueRule& rule, fs::path config) const;
-  // Returns the error for names without a value. `config`: path of config.json.
-  Error missing_values(std::vector<std::string> names, fs::path config, std::string help) const;
+  // Returns the error for names without a value. `config`: path of config.json; `use`: what is made from them, for
+  // messages, or empty; `place`: of the rule in the map, for messages about values that are in no file.
+  Error missing_values(std::vector<std::string> names, fs::path config, std::string use, std::string_view place) const;
+  // What a value is used for, for messages.
+  struct Use {
+    fs::path config;        // path of config.json
+    std::string is;         // added where a key is named: "it is the number of layers"
+    std::string otherwise;  // the message where the value is computed, so that no key has it
+  };
+  // Returns the error for a value of a rule, or an element of it, that is not `expected` ("an integer"): it names the
+  // key that has it, and what stands there.
+  Error wrong_value(const ValueRule& rule, const boost::json::value& value, std::string_view expected,
+                    const Use& use) const;
+  // Returns such an error in place of one of a function of numbers, if its cause is an argument that is a key's value.
+  std::optional<Error> wrong_argument(std::span<const ValueRule> rules, std::span<const boost::json::value> values,
+                                      const Error& error) const;
   // Returns true if the rule names a key that is null in config.json.
   bool is_null_key(const ValueRule& rule) const;
   // Returns true if Python treats the value as true: not null, false, 0, "" or empty.
@@ -134,7 +148,12 @@ class Facts {
   Result<std::vector<bool>> flags(const ValueRule& rule) const;
 
  private:
+  static constexpr std::size_t kDeepestValues = 64;
   using Busy = std::set<std::string, std::less<>>;  // values of the map that are being looked up
+  struct KeyOfFile {
+    std::string name;  // in config.json, or in another file of the folder
+    boost::json::value value;
+  };
   struct Search {
     std::vector<std::string>* missing;
     std::optional<std::uint32_t> layer;
@@ -149,6 +168,8 @@ class Facts {
   Result<boost::json::value> named(const std::string& name, Search& search) const;
   const boost::json::value* find(std::string_view name) const;
   const fs::path* find_file(const ValueRule& rule, Busy& seen) const;
+  // Appends the keys of files that a rule reads.
+  void add_keys(const ValueRule& rule, Busy& seen, std::vector<KeyOfFile>& into) const;
 
   fs::path folder_;
   boost::json::object config_;  // with the text model's members at its top level

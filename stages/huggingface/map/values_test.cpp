@@ -266,11 +266,10 @@ TEST_CASE("other files of the folder can be read, and no others") {
   CHECK(value("{has_file: \"1_Pooling\"}") == "false");
   CHECK(value("{has_file: \"../a\"}") == "'\"../a\"' is not a file name");
   write_text(folder.file("modules.json"), R"([{"type": "x.Pooling", "path": "2_Pooling"}])");
-  CHECK(value("{pooling_type: [1]}") == "modules.json names the folder '2_Pooling', which has no config.json");
+  CHECK(value("{pooling_type: [1]}") == "names the folder '2_Pooling', which has no config.json");
   for (const std::string path : {"../x", "/etc"}) {
     write_text(folder.file("modules.json"), R"([{"type": "x.Pooling", "path": ")" + path + "\"}]");
-    CHECK(value("{pooling_type: [1]}") ==
-          "modules.json names the folder '" + path + "', which is outside the checkpoint");
+    CHECK(value("{pooling_type: [1]}") == "names the folder '" + path + "', which is outside the checkpoint");
   }
 }
 
@@ -308,7 +307,6 @@ TEST_CASE("a value that cannot be computed is an error with the value and its lo
       {"{quotient: [a, 0]}", "8 cannot be divided by 0"},
       {"{quotient: [a, -1]}", "8 cannot be divided by -1"},
       {"{ratio: [a, 0]}", "8 cannot be divided by 0"},
-      {"{sum: [a, t]}", "'\"x\"' is not a number"},
       {"{product: [a, 9223372036854775807]}", "the result of 8 and 9223372036854775807 is too large"},
       {"{int: huge}", "1e+300 is too large for an integer"},
       {"{log: 0}", "0 has no logarithm"},
@@ -336,6 +334,12 @@ TEST_CASE("a value that cannot be computed is an error with the value and its lo
     const std::string name = yaml.substr(1, yaml.find(':') - 1);
     CHECK(error == "folder/config.json: error: " + what + "\n  required by " + name + " at a.yaml:1:1\n");
   }
+}
+
+TEST_CASE("a value that is no number is named with its key") {
+  CHECK(found("{sum: [1, b]}", R"({"b": "x"})") ==
+        "folder/config.json: error: b is \"x\", a string; expected a number\n"
+        "  help: correct it, or take config.json from the original model\n");
 }
 
 TEST_CASE("invalid rules are errors with their location") {
@@ -407,12 +411,49 @@ TEST_CASE("counts are non-negative integers") {
   };
   CHECK(count(R"({"b": 12})") == "12");
   CHECK(count("{}") == "the number of layers is missing: 'a', 'b'");
-  CHECK(count(R"({"a": -1})") == "the number of layers is '-1', not a non-negative integer");
-  CHECK(count(R"({"a": 1.5})") == "the number of layers is '1.5', not a non-negative integer");
-  CHECK(count(R"({"a": 1e300})") == "the number of layers is '1e+300', not a non-negative integer");
-  CHECK(count(R"({"a": 9223372036854775808})") ==
-        "the number of layers is '9223372036854775808', not a non-negative integer");
-  CHECK(count(R"({"a": [1]})") == "the number of layers is '[1]', not a non-negative integer");
+  CHECK(count(R"({"a": -1})") == "a is -1; expected an integer from 0 to 2^63 - 1");
+  CHECK(count(R"({"a": 1.5})") == "a is 1.5; expected an integer from 0 to 2^63 - 1");
+  CHECK(count(R"({"a": 1e300})") == "a is 1e+300; expected an integer from 0 to 2^63 - 1");
+  CHECK(count(R"({"a": 9223372036854775808})") == "a is 9223372036854775808; expected an integer from 0 to 2^63 - 1");
+  CHECK(count(R"({"a": [1]})") == "a is [1], a list; expected an integer from 0 to 2^63 - 1");
+}
+
+TEST_CASE("the key with a wrong value is found through the map's own values") {
+  const std::map<std::string, ValueRule> own{{"own", rule_of("[text_size, size]").value()}};
+  Facts facts("folder",
+              json::parse(R"({"text_config": {"size": "64"}, "rope_scaling": {"factor": "8"},
+                                        "rope_theta": -1, "n": [1, "2"]})")
+                  .as_object(),
+              own);
+  const auto fault = [&](const std::string& rule, const json::value& value) {
+    const Error error =
+        facts.wrong_value(rule_of(rule).value(), value, "an integer", {"folder/config.json", "", "otherwise"});
+    return error.what + " | " + error.help;
+  };
+  CHECK(fault("own", "64") == "size is \"64\", a string; expected an integer | write \"size\": 64, without quotes");
+  CHECK(
+      fault("rope.factor", "8") ==
+      "rope_scaling.factor is \"8\", a string; expected an integer | write \"rope_scaling.factor\": 8, without quotes");
+  CHECK(fault("rope.rope_theta", -1) ==
+        "rope_theta is -1; expected an integer | correct it, or take config.json from the original model");
+  CHECK(fault("n", "2") ==
+        "n has the element \"2\", a string; expected an integer | correct it, or take config.json from the original "
+        "model");
+  CHECK(fault("{product: [own, 2]}", 5) ==
+        "otherwise | it is computed from size (\"64\", a string): correct these in config.json");
+  CHECK(fault("7", 7) == "otherwise | the value is computed at a.yaml:1:1");
+}
+
+TEST_CASE("keys that transformers leaves out are named with their values") {
+  const std::map<std::string, ValueRule> none;
+  const Facts facts("folder", {{"n_positions", 32}, {"hidden_size", 64}, {"num_attention_heads", 4}}, none);
+  const auto help = [&](const char* key) {
+    return facts.missing_values({key}, "folder/config.json", "x is made from it", "").help;
+  };
+  CHECK(help("n_ctx") == "add \"n_ctx\": 32, the value of n_positions, to config.json");
+  CHECK(help("rotary_pct") == "add \"rotary_pct\": 1.0, unless only a part of each head is rotated, to config.json");
+  CHECK(help("head_dim") == "add \"head_dim\": 16, which is hidden_size / num_attention_heads, to config.json");
+  CHECK(help("x") == "take config.json from the original model, or add \"x\" to it");
 }
 
 TEST_CASE("a missing value is reported with the file it would stand in") {
@@ -422,7 +463,7 @@ TEST_CASE("a missing value is reported with the file it would stand in") {
   Facts facts(folder.path(), {}, none);
   facts.set("preprocessor", boost::json::object{}, file);
   const auto fault = [&](std::vector<std::string> names) {
-    const Error error = facts.missing_values(std::move(names), folder.path() / "config.json", "");
+    const Error error = facts.missing_values(std::move(names), folder.path() / "config.json", "", "");
     return error.where + ": " + error.what;
   };
   CHECK(fault({"a", "b", "a"}) == folder.path().string() + "/config.json: 'a' or 'b' is missing");
