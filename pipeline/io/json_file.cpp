@@ -38,6 +38,22 @@ Result<std::shared_ptr<const ByteSource>> open_bounded(const std::string& path, 
   return file;
 }
 
+Status check_utf8(const std::string& path, std::string_view text) {
+  std::size_t line = 1, column = 1;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_sequence(text.substr(at));
+    if (length == 0 && text.substr(0, at).find('\0') != text.npos) break;  // not a text at all
+    if (length == 0)
+      return input_error(fmt::format("{}:{}:{}", path, line, column),
+                         fmt::format("byte 0x{:02x} is not UTF-8", static_cast<unsigned char>(text[at])),
+                         "save the file as UTF-8");
+    column = text[at] == '\n' ? 1 : column + 1;
+    line += text[at] == '\n' ? 1 : 0;
+    at += length;
+  }
+  return is_utf8(text) ? ok() : Status(input_error(path, "not UTF-8"));
+}
+
 }  // namespace
 
 Result<json::value> read_json(const std::string& path, std::uint64_t limit, JsonSink* sink) {
@@ -60,7 +76,7 @@ Result<std::string> read_text_file(const std::string& path, std::uint64_t limit)
   BOOST_OUTCOME_TRY(const auto file, open_bounded(path, limit));
   std::string text(file->bytes(), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
-  if (!is_utf8(text)) return input_error(path, "not UTF-8");
+  BOOST_OUTCOME_TRY(check_utf8(path, text));
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -120,7 +120,28 @@ Status ChosenMap::refuse_adapter() const {
                       fmt::format("`ggufmill convert-lora {}` converts adapters; {}", options.folder, of_base));
 }
 
+// sentence-transformers saved models in a folder of their own, and reads such checkpoints still.
+std::string ChosenMap::folder_of_model() const {
+  const std::string list = file("modules.json");
+  if (!is_file(list)) return {};
+  const auto modules = read_checkpoint_json(list);
+  const json::array* const all = modules ? modules.value().if_array() : nullptr;
+  if (!all) return {};
+  for (const json::value& module : *all) {
+    const std::string path(json_string(module, "path").value_or(""));
+    if (json_string(module, "type").value_or("").ends_with("Transformer") && !path.empty() && !leads_outside(path) &&
+        is_file(file(path + "/config.json")))
+      return path;
+  }
+  return {};
+}
+
 Error ChosenMap::no_config(const std::string& name) const {
+  if (const std::string model = folder_of_model(); !model.empty())
+    return input_error(
+        options.folder,
+        fmt::format("has no {}: modules.json names {} as the folder of the model", name, quoted_name(model)),
+        fmt::format("move the files of {0}/{1} to {0}, where the other modules are found, too", options.folder, model));
   std::string help = fmt::format(
       "a checkpoint folder has {}, a tokenizer, and weights: *.safetensors or pytorch_model*.bin; to read "
       "safetensors files alone, use `source: {{diffusion: ...}}` for a model of images or video, and "

@@ -73,6 +73,8 @@ class ChosenMap {
   Status read_config();
   Status refuse_adapter() const;
   Error no_config(const std::string& name) const;
+  // Returns the folder in which modules.json says that the model is; empty if there is none with a config.json.
+  std::string folder_of_model() const;
   Result<Architecture> architecture_of_config() const;
   Status choose_other_map(const boost::json::object& config);
   Status choose_adapter(boost::json::object option);

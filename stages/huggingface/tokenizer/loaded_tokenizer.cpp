@@ -46,6 +46,24 @@ std::optional<AddedToken> role_token(const json::value& from) {
 
 }  // namespace
 
+// Warns of tokens of the model that have the id of another, of which a model can have only one.
+static void warn_of_shared_ids(const TokenizerJson& file, std::vector<std::string>& warnings) {
+  std::size_t others = 0;
+  std::string first;
+  for (std::size_t i = 0; i < file.vocabulary.size(); ++i) {
+    const std::string_view text = file.vocabulary.text(i);
+    const std::uint32_t id = file.vocabulary.id(i);
+    const std::string_view written = file.vocabulary.text_of(id).value_or(text);
+    if (written == text || file.vocabulary.find(text) != id) continue;
+    if (!first.empty()) ++others;
+    if (first.empty())
+      first = fmt::format("tokens {} and {} have the same id, {}", quoted_name(text), quoted_name(written), id);
+  }
+  if (!first.empty())
+    warnings.push_back(fmt::format("{}: {}{}; the last is written", file.path, first,
+                                   others == 0 ? "" : fmt::format(", and {} more likewise", others)));
+}
+
 Result<LoadedTokenizer> LoadedTokenizer::load(const TokenizerJson& file, const json::value& config) {
   const json::value* model = json_member(file.document, "model");
   if (!model || !model->is_object() || file.vocabulary.size() == 0)
@@ -55,6 +73,7 @@ Result<LoadedTokenizer> LoadedTokenizer::load(const TokenizerJson& file, const j
   made.class_ = name ? *name : "PreTrainedTokenizerFast";
   if (made.class_.ends_with("Fast")) made.class_.resize(made.class_.size() - 4);
   made.clean_up_ = json_flag(config, "clean_up_tokenization_spaces");
+  warn_of_shared_ids(file, made.warnings_);
   BOOST_OUTCOME_TRY(made.add_tokens(config));
   made.change_document(config);
   for (const std::vector<std::string_view>& row : table_rows(tokenizer_class_table())) {

@@ -257,6 +257,19 @@ TEST_CASE("a vocabulary larger than config.json allows is rejected") {
   CHECK(has(error_of(folder.read(Reader::kBpe, options)), "the limit is 4194304"));
 }
 
+TEST_CASE("of two tokens with the same id, the last is written, with a warning") {
+  Folder folder;
+  folder.put("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 1}, "merges": []}})");
+  TokenizerOptions options;
+  options.pre = "qwen2";
+  options.vocabulary_size = 2;
+  const auto made = folder.read(Reader::kBpe, options);
+  CHECK(has(lines(made), "ggml.tokens = \"a\" \"c\"\n"));
+  REQUIRE(made);
+  REQUIRE(made.value().warnings.size() == 1);
+  CHECK(has(made.value().warnings[0], "tokens 'b' and 'c' have the same id, 1; the last is written"));
+}
+
 TEST_CASE("added tokens with a gap in their ids are numbered as the tokenizers library does, with a warning") {
   // Ids assigned by tokenizers 0.22.2.
   Folder folder;
@@ -739,6 +752,12 @@ TEST_CASE("chat templates: in the configuration, in files, with names") {
   CHECK(special(folder) == "chat_template.r_g = \"one\"\nchat_templates = \"r_g\"\nchat_template = \"two\"\n");
   folder.put("tokenizer_config.json", R"({"chat_template": null})");
   CHECK(special(folder).empty());
+}
+
+TEST_CASE("a chat template that is not UTF-8 is an error that names the byte") {
+  Folder folder;
+  folder.put("chat_template.jinja", "{{ a }}\nGr\xfc\xdf");
+  CHECK(has(special(folder), "chat_template.jinja:2:3: error: byte 0xfc is not UTF-8\n  help: save the file as UTF-8"));
 }
 
 TEST_CASE("of two chat templates that differ, a warning says which one is written") {
