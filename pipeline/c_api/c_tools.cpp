@@ -40,13 +40,14 @@ Result<std::string> verify(const Context& context, const char* path, const char*
   Options options(text);
   options.read("manifest", it.manifest);
   options.read("against", it.against);
+  options.read("allow_missing", it.allow_missing);
   options.read("threads", it.threads, Limits::kMaxThreads);
   options.read("spec", spec);
   BOOST_OUTCOME_TRY(options.finish());
   if (spec) {
-    if (!it.manifest.empty() || !it.against.empty() || it.threads != 0)
+    if (!it.manifest.empty() || !it.against.empty() || it.allow_missing || it.threads != 0)
       return usage_error("the option 'spec' reads only the header, and options for reading weights are given with it",
-                         "omit 'spec', or omit 'manifest', 'against', and 'threads'");
+                         "omit 'spec', or omit 'manifest', 'against', 'allow_missing', and 'threads'");
     BOOST_OUTCOME_TRY(const Model model, context.inspect(path));
     return to_json_text(describe_findings(path, gguf::check_specification(path, model)));
   }

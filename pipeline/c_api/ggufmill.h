@@ -176,7 +176,7 @@ GGUFMILL_API void ggufmill_job_free(ggufmill_job* job);
  * `tool` and its options:
  *   "llama-quantize"
  *       words: list of INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]
- *       allow-requantize, leave-output-tensor, pure, keep-split, hide-imatrix, repack: true or false
+ *       allow-requantize, leave-output-tensor, pure, keep-split, hide-imatrix, repack, allow-missing: true or false
  *       imatrix, encoder, output-tensor-type, token-embedding-type, prune-layers, max-buffer-size: string
  *       include-weights, exclude-weights, tensor-type, tensor-type-file, override-kv, custom-q,
  *       repack-pattern, architectures: list of strings
@@ -460,9 +460,9 @@ GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* conte
 /* Reads a model, or all files of a manifest, from end to end and checks it: {files, tensors, bytes, manifest,
  * compared, skipped, warnings}. Options: manifest (path, if not FILE.manifest.json), against (path of the model that
  * the file was made from: tensors that it keeps must have the same values; `compared` is the number of tensors that
- * were compared), threads (number). With the option `spec` (true), reads only the header and compares it with the GGUF
- * specification: {file, findings: [{level, where, what, rule}]}; not an error, whatever it finds. The other options
- * cannot be used with it. */
+ * were compared), allow_missing (true: a checkpoint that lacks files or tensors is only a warning), threads (number).
+ * With the option `spec` (true), reads only the header and compares it with the GGUF specification: {file, findings:
+ * [{level, where, what, rule}]}; not an error, whatever it finds. The other options cannot be used with it. */
 GGUFMILL_API ggufmill_status ggufmill_verify(const ggufmill_context* context, const char* path, const char* options,
                                              ggufmill_control* control, char** json, ggufmill_error** error);
 

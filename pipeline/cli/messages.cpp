@@ -16,6 +16,7 @@ namespace {
 
 LogFormat format_now = LogFormat::kText;
 bool names_options_now = false;
+bool emits_pipeline_now = false;
 
 void put(const std::string& text) {
   std::fputs(text.c_str(), stderr);
@@ -52,7 +53,7 @@ std::string help_with_options(const Error& error) {
   if (!error.help_with_options.empty()) return error.help_with_options;
   for (const char* known : {"pipeline file", " --"})  // says where the key belongs, or names an option beside it
     if (error.help.find(known) != std::string::npos) return error.help;
-  if (!names_key(error.help)) return error.help;
+  if (!emits_pipeline_now || !names_key(error.help)) return error.help;
   return error.help + ", in the pipeline file that --emit-pipeline prints";
 }
 
@@ -71,7 +72,10 @@ void set_log_format(LogFormat format) { format_now = format; }
 
 LogFormat log_format() { return format_now; }
 
-void name_options() { names_options_now = true; }
+void name_options(bool emits_pipeline) {
+  names_options_now = true;
+  emits_pipeline_now = emits_pipeline;
+}
 
 void print_error(const Error& given) {
   Error error = given;

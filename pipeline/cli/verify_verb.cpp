@@ -14,6 +14,7 @@
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/remote/address.h"
+#include "pipeline/llama_cpp/arguments.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {
@@ -26,8 +27,9 @@ CommandSpec verify_command() {
   spec.usage = "ggufmill verify FILE... [options]";
   spec.description =
       "Read models from end to end and check that their structure is valid, the padding is zero, and all numbers and "
-      "scales are finite. FILE is a GGUF file, the first shard of a sharded model, a safetensors file or folder, or a "
-      "manifest. If there is a manifest (`manifest: true` in a pipeline file writes one), sizes and checksums are "
+      "scales are finite. FILE is a GGUF file, the first shard of a sharded model, a safetensors file, a checkpoint "
+      "folder, which must be complete unless --allow-missing is given, or a manifest. If there is a manifest "
+      "(`manifest: true` in a pipeline file writes one), sizes and checksums are "
       "compared as well. Exit code 4: malformed or not finite; 3: does not match the manifest. With several files, the "
       "exit code is the first that is not 0.\n\nWith --against, tensors are also compared with those of the same name "
       "in the model that FILE was made from: a kept tensor must have the same values, and an encoded one must be "
@@ -46,6 +48,7 @@ CommandSpec verify_command() {
   auto add = spec.options.add_options();
   add("manifest", po::value<std::string>(), "manifest, if not FILE.manifest.json");
   add("against", po::value<std::string>(), "model that FILE was made from; its kept tensors must have the same values");
+  add(kAllowMissing, kAllowMissingHelp);
   add("threads", po::value<std::string>(), "number of threads, or auto");
   add("spec", "compare the header with the GGUF specification without reading weights");
   add("json",
@@ -101,12 +104,14 @@ int verify_values(const Context& context, const std::string& path, VerifyOptions
 }
 
 int verify_verb(const Parsed& parsed) {
+  name_options(false);
   const po::variables_map& values = parsed.values;
   const auto paths = values["file"].as<std::vector<std::string>>();
   VerifyOptions options;
   options.manifest = value_or<std::string>(values, "manifest", {});
   options.against = value_or<std::string>(values, "against", {});
-  for (const char* const option : {"manifest", "against", "threads"})
+  options.allow_missing = values.count(kAllowMissing) > 0;
+  for (const char* const option : {"manifest", "against", "threads", kAllowMissing})
     if (values.count("spec") && values.count(option))
       return fail(usage_error(fmt::format("--{} and --spec cannot be used together", option),
                               "omit one of them: --spec reads only the header"));

@@ -104,17 +104,19 @@ Error ChosenMap::no_config(const std::string& name) const {
                                    "model's folder",
                                    base ? fmt::format(" ({})", quoted_name(*base)) : ""));
   }
-  std::string help = fmt::format(
-      "a checkpoint folder has {}, a tokenizer, and weights: *.safetensors or pytorch_model*.bin; to read "
-      "safetensors files alone, use `source: {{diffusion: ...}}` for a model of images or video, and "
-      "`source: {{safetensors: ...}}` for others",
-      name);
+  const std::string what = fmt::format("has no {}", name);
   if (name == "config.json" && is_file(file("params.json")))
-    help = "it has params.json, as in Mistral's own format; set `config: params.json` in the source";
-  Error error = input_error(options.folder, fmt::format("has no {}", name), help);
-  if (name == "config.json" && is_file(file("params.json")))
-    error.help_with_options = "it has params.json, as in Mistral's own format: use --mistral-format";
-  return error;
+    return with_options(
+        input_error(options.folder, what,
+                    "it has params.json, as in Mistral's own format; set `config: params.json` in the source"),
+        "it has params.json, as in Mistral's own format: use --mistral-format");
+  const std::string help =
+      fmt::format("a checkpoint folder has {}, a tokenizer, and weights: *.safetensors or pytorch_model*.bin", name);
+  return with_options(
+      input_error(options.folder, what,
+                  help + "; to read safetensors files alone, use `source: {diffusion: ...}` for a model of images or "
+                         "video, and `source: {safetensors: ...}` for others"),
+      help + "; the safetensors file of a model of images or video is read by `ggufmill quantize`");
 }
 
 Result<Architecture> ChosenMap::architecture_of_config() const {
@@ -295,6 +297,7 @@ Status ChosenMap::read_modules(std::vector<std::string>& warnings) {
 Result<OpenedTensors> ChosenMap::open_tensors(CheckpointFiles& files) {
   OpenedTensors opened;
   BOOST_OUTCOME_TRY(Checkpoint checkpoint, files.weights(options.folder, architecture.weights));
+  std::vector<std::string> notes = std::move(checkpoint.warnings);
   add_tensors(std::move(checkpoint), "", opened.own, opened.files);
   for (const std::string& name : architecture.further_weights)
     if (const fs::path path = file(name); is_file(path)) {
@@ -308,6 +311,7 @@ Result<OpenedTensors> ChosenMap::open_tensors(CheckpointFiles& files) {
       BOOST_OUTCOME_TRY(add_dense_weights(module, *facts, files, opened.further, opened.files));
     }
   BOOST_OUTCOME_TRY(opened.notes, remove_trainer_names(architecture, *facts, opened.own));
+  opened.notes.insert(opened.notes.begin(), notes.begin(), notes.end());
   std::vector<std::string> names;
   std::unordered_map<std::string, ExpressionRef> values;
   for (const auto* part : {&opened.own, &opened.further})

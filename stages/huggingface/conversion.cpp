@@ -427,20 +427,26 @@ class Conversion {
 
 }  // namespace
 
+MissingFiles SourceOptions::missing_files() const {
+  constexpr std::string_view kKey = "set `allow_missing: true`";
+  return {allow_missing, origin.where.empty() ? std::string(kKey) : fmt::format("{} in the source", kKey),
+          "add --allow-missing"};
+}
+
 }  // namespace ggufmill::huggingface
 
 namespace ggufmill {
 
 Result<huggingface::ConvertedCheckpoint> read_huggingface(const huggingface::SourceOptions& options,
                                                           const CheckpointOpener& open) {
-  huggingface::CheckpointFiles files(open);
+  huggingface::CheckpointFiles files(open, options.missing_files());
   return huggingface::Conversion(options, files).run();
 }
 
 Result<std::vector<huggingface::ConvertedCheckpoint>> read_huggingface_parts(const huggingface::SourceOptions& options,
                                                                              std::span<const PartRequest> requests,
                                                                              const CheckpointOpener& open) {
-  huggingface::CheckpointFiles files(open);
+  huggingface::CheckpointFiles files(open, options.missing_files());
   std::vector<huggingface::ConvertedCheckpoint> parts;
   for (const PartRequest& request : requests) {
     huggingface::SourceOptions one = options;

@@ -28,9 +28,9 @@ Result<CheckpointPart> read_part(const std::shared_ptr<const ByteSource>& file) 
   return part;
 }
 
-Result<Checkpoint> read_folder(const fs::path& folder) {
+Result<Checkpoint> read_folder(const fs::path& folder, const MissingFiles& missing) {
   const fs::path index = folder / ("model" + std::string(kIndex));
-  if (is_file(index)) return read_indexed_checkpoint(index, read_part);
+  if (is_file(index)) return read_indexed_checkpoint(index, read_part, missing);
   BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(folder));
   std::set<std::string> of_model, others, indices;
   bool has_pickles = false;
@@ -40,7 +40,7 @@ Result<Checkpoint> read_folder(const fs::path& folder) {
     if (name.ends_with(kIndex)) indices.insert(path);
     has_pickles |= name.ends_with(".bin") || name.ends_with(".pt") || name.ends_with(".pth");
   }
-  if (of_model.empty() && indices.size() == 1) return read_indexed_checkpoint(*indices.begin(), read_part);
+  if (of_model.empty() && indices.size() == 1) return read_indexed_checkpoint(*indices.begin(), read_part, missing);
   const std::set<std::string>& files = of_model.empty() ? others : of_model;
   if (files.empty() && holds_only_gguf(folder.string())) return not_a_checkpoint(folder.string());
   if (files.empty())
@@ -49,17 +49,19 @@ Result<Checkpoint> read_folder(const fs::path& folder) {
                                      "reads the checkpoint folder"
                                    : "give the folder of a checkpoint, or one of its files");
   const std::vector<std::string> all(files.begin(), files.end());
-  BOOST_OUTCOME_TRY(check_all_shards(all));
-  return read_checkpoint_files(all, read_part);
+  BOOST_OUTCOME_TRY(std::vector<std::string> warnings, check_all_shards(all, missing));
+  BOOST_OUTCOME_TRY(Checkpoint checkpoint, read_checkpoint_files(all, read_part));
+  checkpoint.warnings = std::move(warnings);
+  return checkpoint;
 }
 
 }  // namespace
 }  // namespace safetensors
 
-Result<Checkpoint> read_safetensors(const std::string& path) {
+Result<Checkpoint> read_safetensors(const std::string& path, const MissingFiles& missing) {
   BOOST_OUTCOME_TRY(const std::string at, pinned(path));
-  if (is_folder(at)) return safetensors::read_folder(at);
-  if (at.ends_with(safetensors::kIndex)) return read_indexed_checkpoint(at, safetensors::read_part);
+  if (is_folder(at)) return safetensors::read_folder(at, missing);
+  if (at.ends_with(safetensors::kIndex)) return read_indexed_checkpoint(at, safetensors::read_part, missing);
   return read_checkpoint_files({at}, safetensors::read_part);
 }
 

@@ -229,16 +229,18 @@ class Context:
         """
         return self._native.curve(job_text(job, set, parameters), output, points, progress)
 
-    def verify(self, path, *, manifest="", against="", threads=0, progress=None):
+    def verify(self, path, *, manifest="", against="", allow_missing=False, threads=0, progress=None):
         """Verify a model file, or the output of a manifest, from beginning to end: structure, values, checksums.
 
-        manifest  manifest to compare with; by default FILE.manifest.json, if it exists
-        against   model that the file was made from: tensors that it keeps must have the same values
+        manifest       manifest to compare with; by default FILE.manifest.json, if it exists
+        against        model that the file was made from: tensors that it keeps must have the same values
+        allow_missing  a checkpoint that lacks files or tensors is only a warning
 
         Returns `files`, `tensors`, `bytes`, `manifest`, `compared` and `skipped` (numbers of tensors), and `warnings`.
         Raises InputError for a damaged file and VerificationError for a mismatch with the manifest or with `against`.
         """
-        return self._native.verify(os.fspath(path), os.fspath(manifest), os.fspath(against), threads, progress)
+        manifest, against = os.fspath(manifest), os.fspath(against)
+        return self._native.verify(os.fspath(path), manifest, against, allow_missing, threads, progress)
 
     def recipes(self):
         """Return the built-in recipes as dictionaries of name, aliases, file_type, type, and description."""
@@ -319,8 +321,9 @@ def curve(job, *, output=0, points=25, progress=None, set=None, parameters=None)
     return _default().curve(job, output=output, points=points, progress=progress, set=set, parameters=parameters)
 
 
-def verify(path, *, manifest="", against="", threads=0, progress=None):
-    return _default().verify(path, manifest=manifest, against=against, threads=threads, progress=progress)
+def verify(path, *, manifest="", against="", allow_missing=False, threads=0, progress=None):
+    given = {"manifest": manifest, "against": against, "allow_missing": allow_missing}
+    return _default().verify(path, **given, threads=threads, progress=progress)
 
 
 def recipes():

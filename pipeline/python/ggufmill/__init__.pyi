@@ -173,7 +173,14 @@ class Context:
         parameters: _Changes = None,
     ) -> list[dict[str, Any]]: ...
     def verify(
-        self, path: _Path, *, manifest: _Path = "", against: _Path = "", threads: int = 0, progress: _Progress = None
+        self,
+        path: _Path,
+        *,
+        manifest: _Path = "",
+        against: _Path = "",
+        allow_missing: bool = False,
+        threads: int = 0,
+        progress: _Progress = None,
     ) -> dict[str, Any]: ...
     def recipes(self) -> list[dict[str, Any]]: ...
     def imatrix(self, path: _Path) -> ImportanceMatrix: ...
@@ -240,7 +247,13 @@ def curve(
     parameters: _Changes = None,
 ) -> list[dict[str, Any]]: ...
 def verify(
-    path: _Path, *, manifest: _Path = "", against: _Path = "", threads: int = 0, progress: _Progress = None
+    path: _Path,
+    *,
+    manifest: _Path = "",
+    against: _Path = "",
+    allow_missing: bool = False,
+    threads: int = 0,
+    progress: _Progress = None,
 ) -> dict[str, Any]: ...
 def recipes() -> list[dict[str, Any]]: ...
 def imatrix(path: _Path) -> ImportanceMatrix: ...

@@ -141,8 +141,8 @@ class Context:
         given = options(output=output, points=points, measure=True)
         return json.loads(interruptible(lambda control: text("job_curve", self._job(job), given, control), progress))["points"]
 
-    def verify(self, path, manifest, against, threads, progress):
-        given = options(manifest=manifest, against=against, threads=threads)
+    def verify(self, path, manifest, against, allow_missing, threads, progress):
+        given = options(manifest=manifest, against=against, allow_missing=allow_missing, threads=threads)
         found = json.loads(interruptible(lambda control: text("verify", self.handle, encoded(path), given, control), progress))
         return {**found, "manifest": found["manifest"] or None}
 

@@ -299,14 +299,14 @@ Result<std::vector<CheckpointTensor>> read_torch_file(const std::shared_ptr<cons
   return TorchFile(file).read();
 }
 
-Result<std::optional<Checkpoint>> read_torch_checkpoint(const std::string& folder) {
+Result<std::optional<Checkpoint>> read_torch_checkpoint(const std::string& folder, const MissingFiles& missing) {
   const auto read = [](const std::shared_ptr<const ByteSource>& file) -> Result<CheckpointPart> {
     BOOST_OUTCOME_TRY(auto tensors, read_torch_file(file));
     return CheckpointPart{std::move(tensors), {}};
   };
   const fs::path at(folder);
   if (const std::string index = at / "pytorch_model.bin.index.json"; is_file(index)) {
-    BOOST_OUTCOME_TRY(Checkpoint checkpoint, read_indexed_checkpoint(index, read));
+    BOOST_OUTCOME_TRY(Checkpoint checkpoint, read_indexed_checkpoint(index, read, missing));
     return checkpoint;
   }
   std::vector<std::string> files;
@@ -317,8 +317,9 @@ Result<std::optional<Checkpoint>> read_torch_checkpoint(const std::string& folde
   }
   if (files.empty()) return std::optional<Checkpoint>();
   std::ranges::sort(files);
-  BOOST_OUTCOME_TRY(check_all_shards(files));
+  BOOST_OUTCOME_TRY(std::vector<std::string> warnings, check_all_shards(files, missing));
   BOOST_OUTCOME_TRY(Checkpoint checkpoint, read_checkpoint_files(files, read));
+  checkpoint.warnings = std::move(warnings);
   return checkpoint;
 }
 

@@ -23,6 +23,7 @@ Result<std::vector<CheckpointTensor>> read_torch_file(const std::shared_ptr<cons
 
 // Reads the checkpoint in a folder: the files that pytorch_model.bin.index.json lists, or all pytorch_model*.bin in
 // the order of their names. Returns nullopt if the folder has neither.
-Result<std::optional<Checkpoint>> read_torch_checkpoint(const std::string& folder);
+// `missing`: see read_indexed_checkpoint() and check_all_shards().
+Result<std::optional<Checkpoint>> read_torch_checkpoint(const std::string& folder, const MissingFiles& missing = {});
 
 }  // namespace ggufmill::huggingface
