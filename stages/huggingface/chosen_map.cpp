@@ -31,8 +31,8 @@ Status ChosenMap::choose(std::vector<std::string>& warnings) {
     BOOST_OUTCOME_TRY(architecture, named_architecture(options.architecture, options.origin, added_));
   }
   if (!options.config.empty()) architecture.config = options.config;
-  if (options.architecture.empty() && options.config.empty()) {
-    BOOST_OUTCOME_TRY(const std::optional<MarkedFolder> marked, marked_folder(options.folder, added_));
+  if (options.architecture.empty()) {
+    BOOST_OUTCOME_TRY(const std::optional<MarkedFolder> marked, marked_folder(options.folder, added_, options.config));
     if (marked) {
       folder_class = marked->checkpoint_class;
       architecture.config = marked->config;

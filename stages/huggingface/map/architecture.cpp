@@ -309,7 +309,8 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
   return error;
 }
 
-Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const AddedMaps& added) {
+Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const AddedMaps& added,
+                                                  std::string_view config) {
   // Most folders are not marked, so what a map inherits is read only if its own condition is true.
   const auto marked_by = [&](const MapFile& own, const std::string& name,
                              const AddedMaps& with) -> Result<std::optional<MarkedFolder>> {
@@ -318,6 +319,7 @@ Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const 
     BOOST_OUTCOME_TRY(const bool is_marked, Facts(folder, {}, values).holds(own.serves_folder_when));
     if (!is_marked) return std::nullopt;
     BOOST_OUTCOME_TRY(const Architecture map, read_architecture(name, {}, with));
+    if (!config.empty() && config != map.config) return std::nullopt;
     return MarkedFolder{map.serves.front(), map.config};
   };
   for (const AddedMaps::Map& each : added.maps()) {
@@ -330,6 +332,7 @@ Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const 
     BOOST_OUTCOME_TRY(auto marked, marked_by(*own, std::string(each.name), no_added_maps()));
     if (marked) return marked;
   }
+  if (!config.empty() && config != Architecture().config) return std::nullopt;
   for (const auto& row : table_rows(unserved_class_table())) {
     bool all = !row[3].empty();
     for (std::string_view files = row[3]; all && !files.empty();) {

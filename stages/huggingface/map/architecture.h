@@ -290,8 +290,10 @@ struct MarkedFolder {
   std::string config;  // name of the file that describes the model
 };
 // Finds the map whose `serves_folder_when` is true for the folder, an added one or else a built-in one; nullopt if
-// there is none. Exit code 4: the files are those of a class that no map serves.
-Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const AddedMaps& added = no_added_maps());
+// there is none. `config`: only maps that read this file; empty: any. Exit code 4: the files are those of a class that
+// no map serves.
+Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const AddedMaps& added = no_added_maps(),
+                                                  std::string_view config = {});
 
 // Returns the class in config.json that decides how to convert the projector: the vision model's, or that of the whole
 // model. Returns an empty string if config.json names no class.
