@@ -7,6 +7,7 @@
 #include <boost/json/parse.hpp>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "pipeline/io/source_path.h"
@@ -295,6 +296,15 @@ TEST_CASE("exponentials of values") {
   const std::vector<float> values = expression_values(*apply("reciprocal_exp", counted({3}), "[1e-9]").value());
   CHECK(std::abs(values[2] - std::exp(-2.0f)) < 1e-7f);
   CHECK(fault("exp", to_type(counted({2}), "BF16").value(), "[]") == "is BF16, not F32");
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto one = [](float value) { return expressions::constant(Shape{1, {1, 1, 1, 1}}, {value}).value(); };
+  for (const char* const operation : {"exp", "softplus", "negate_exp"})
+    CHECK(expression_values(*apply(operation, one(-infinity), "[]").value()) == std::vector<float>{-infinity});
+  CHECK(expression_values(*apply("reciprocal_exp", one(infinity), "[1]").value()) == std::vector<float>{infinity});
+  for (const float divisor : {infinity, -infinity}) {
+    const ExpressionRef row = expressions::concat({one(8), one(divisor)}, 0).value();
+    CHECK(expression_values(*apply("divide_rows", row, "[1, 1]").value()) == std::vector<float>{divisor});
+  }
 }
 
 TEST_CASE("a number replaces a tensor") {

@@ -53,7 +53,8 @@ Result<ExpressionRef> softplus(ExpressionRef input, Arguments) {
   }
   const std::size_t in_groups = values.size() / kGroup * kGroup;
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (float& x = values[i]; x <= kThreshold) x = i < in_groups ? sleef::log1p(sleef::exp(x)) : rounded::softplus(x);
+    if (float& x = values[i]; x <= kThreshold)
+      x = showing_nonfinite(i < in_groups ? sleef::log1p(sleef::exp(x)) : rounded::softplus(x), {x});
   return expressions::constant(input->shape, std::move(values));
 }
 
