@@ -59,9 +59,10 @@ std::string loading_warning(const Model& model) {
   for (const WrongShape& each : holes.misshapen)
     if (!each.is_odd) wrong.push_back(&each);
   if (!wrong.empty())
-    faults.push_back(
-        fmt::format("tensor {} {}{}", quoted_name(wrong[0]->name), describe(*wrong[0]),
-                    wrong.size() == 1 ? "" : fmt::format(", and {} more", counted(wrong.size() - 1, "wrong shape"))));
+    faults.push_back(fmt::format("tensor {} {}{}", quoted_name(wrong[0]->name), describe(*wrong[0]),
+                                 wrong.size() == 1 ? ""
+                                                   : fmt::format(", and {} more {} wrong", wrong.size() - 1,
+                                                                 wrong.size() == 2 ? "shape is" : "shapes are")));
   if (!layers.empty() && *layers.rbegin() >= *holes.layers)
     faults.push_back(fmt::format("{}, numbered from 0, but there is a layer {}", says, *layers.rbegin()));
   if (faults.empty()) return "";

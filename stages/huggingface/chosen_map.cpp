@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
@@ -226,7 +227,9 @@ Status ChosenMap::read_target() {
                        fmt::format("the draft is for a vocabulary of {} tokens, but that of the target is {}",
                                    shown(*tokens), shown(*known)),
                        fmt::format("{} is not the model that it drafts for", target_folder));
+  BOOST_OUTCOME_TRY(CompletedConfig completed, with_class_defaults(target_folder, config.get_object()));
   facts->set("target", std::move(target), path);
+  facts->set("completed_target", Facts(target_folder, std::move(completed.config), no_values).config(), path);
   facts->set("target_class", json::string(target_class));
   return ok();
 }
@@ -294,10 +297,25 @@ Status ChosenMap::read_modules(std::vector<std::string>& warnings) {
   return ok();
 }
 
+// Those that are missing are not added: the rules report what they need.
+Status ChosenMap::add_target_tensors(CheckpointFiles& files, OpenedTensors& opened) const {
+  if (!architecture.target_weights || target_folder.empty()) return ok();
+  BOOST_OUTCOME_TRY(const bool are_used, facts->holds(architecture.target_weights->when));
+  if (!are_used) return ok();
+  BOOST_OUTCOME_TRY(Checkpoint target, files.weights(target_folder, target_map.weights));
+  const auto is_wanted = [&](const std::string& name) {
+    return std::ranges::count(architecture.target_weights->names, name) > 0;
+  };
+  std::erase_if(target.tensors, [&](const CheckpointTensor& tensor) { return !is_wanted(tensor.name); });
+  std::ranges::move(target.warnings, std::back_inserter(opened.notes));
+  add_tensors(std::move(target), "target/", opened.further, opened.files);
+  return ok();
+}
+
 Result<OpenedTensors> ChosenMap::open_tensors(CheckpointFiles& files) {
   OpenedTensors opened;
   BOOST_OUTCOME_TRY(Checkpoint checkpoint, files.weights(options.folder, architecture.weights));
-  std::vector<std::string> notes = std::move(checkpoint.warnings);
+  opened.notes = std::move(checkpoint.warnings);
   add_tensors(std::move(checkpoint), "", opened.own, opened.files);
   for (const std::string& name : architecture.further_weights)
     if (const fs::path path = file(name); is_file(path)) {
@@ -306,12 +324,13 @@ Result<OpenedTensors> ChosenMap::open_tensors(CheckpointFiles& files) {
       add_tensors(std::move(more), (inside.empty() ? fs::path(name).stem() : inside).string() + "/", opened.further,
                   opened.files);
     }
+  BOOST_OUTCOME_TRY(add_target_tensors(files, opened));
   for (const DenseModule& module : dense_modules_)
     if (!module.name.empty()) {
       BOOST_OUTCOME_TRY(add_dense_weights(module, *facts, files, opened.further, opened.files));
     }
-  BOOST_OUTCOME_TRY(opened.notes, remove_trainer_names(architecture, *facts, opened.own));
-  opened.notes.insert(opened.notes.begin(), notes.begin(), notes.end());
+  BOOST_OUTCOME_TRY(std::vector<std::string> notes, remove_trainer_names(architecture, *facts, opened.own));
+  std::ranges::move(notes, std::back_inserter(opened.notes));
   std::vector<std::string> names;
   std::unordered_map<std::string, ExpressionRef> values;
   for (const auto* part : {&opened.own, &opened.further})

@@ -119,6 +119,7 @@ void extend(Architecture& map, MapFile own) {
   append(map.shards, std::move(own.shards));
   append(map.other_maps, std::move(own.other_maps));
   replace(map.target_tokenizer, own.target_tokenizer);
+  if (own.target_weights) map.target_weights = std::move(own.target_weights);
   for (auto& [name, rule] : own.values) map.values[name] = std::move(rule);
   append(map.metadata_early, std::move(own.metadata_early));
   append(map.metadata_of_tensors, std::move(own.metadata_of_tensors));

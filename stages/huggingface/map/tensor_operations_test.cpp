@@ -2,6 +2,8 @@
 #include "stages/huggingface/map/tensor_operations.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <boost/json/parse.hpp>
@@ -274,6 +276,19 @@ TEST_CASE("halves of rows are added") {
   CHECK(expression_values(*half) == std::vector<float>{1, 5});
   CHECK(fault("add_halves", counted({3, 2}), "[]") == "rows of 3 values do not have two halves of at most 4096");
   CHECK(fault("add_halves", counted({8194}), "[]") == "rows of 8194 values do not have two halves of at most 4096");
+}
+
+TEST_CASE("a row is replaced by numbers in the type of the matrix") {
+  for (const auto& [row, expected] :
+       {std::pair("0", std::vector<float>{8, 9, 2, 3, 4, 5}), {"1", {0, 1, 8, 9, 4, 5}}, {"2", {0, 1, 2, 3, 8, 9}}})
+    CHECK(expression_values(*apply("replace_row", counted({2, 3}), fmt::format("[{}, [8, 9]]", row)).value()) ==
+          expected);
+  const auto half = apply("replace_row", to_type(counted({2, 1}), "BF16").value(), "[0, [1.00390625, 3]]").value();
+  CHECK(half->type->name == "BF16");
+  CHECK(fault("replace_row", counted({2, 3}), "[3, [8, 9]]") == "2 x 3 has no row 3");
+  CHECK(fault("replace_row", counted({6}), "[0, [8, 9]]") == "6 has no row 0");
+  CHECK(fault("replace_row", counted({2, 3}), "[0, [8]]") == "1 values do not replace a row of 2 x 3");
+  CHECK(fault("replace_row", counted({2, 3}), "[0, 8]") == "'8' is not a list of numbers");
 }
 
 TEST_CASE("rows are divided by one number each") {
