@@ -8,6 +8,7 @@
 #include "pipeline/api/context.h"
 #include "pipeline/api/open_model.h"
 #include "pipeline/api/reports.h"
+#include "pipeline/core/option_reference.h"
 #include "pipeline/graph/bind.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -19,7 +20,7 @@ namespace {
 
 Status add_importance(const std::string& path, const Types& types, Model& model) {
   BOOST_OUTCOME_TRY(const ImportanceFile file, open_importance(path, gguf_opener(types)));
-  check_model(file, false, "give --imatrix a file of the first model", model);
+  check_model(file, false, fmt::format("give {} a file of the first model", option_reference("importance")), model);
   BOOST_OUTCOME_TRY(const MergedImportance data, alone(file));
   BOOST_OUTCOME_TRY(attach_importance(data, {}, {}, model));
   if (!model.problems.empty()) return model.problems.front();
@@ -112,7 +113,8 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
   if (memory_budget(plan.limits) < plan.least_memory)
     return usage_error(
         fmt::format("a memory limit of {} bytes is too small for this comparison", memory_budget(plan.limits)),
-        fmt::format("its longest row needs {0} bytes: --memory {0} or more", plan.least_memory));
+        fmt::format("its longest row needs {} bytes: {} or more", plan.least_memory,
+                    option_reference("memory", std::to_string(plan.least_memory))));
   BOOST_OUTCOME_TRY(const RunReport run, run_plan(plan, kernels(), how));
   Comparison comparison;
   for (const Model* model : std::initializer_list<const Model*>{&a, &b})

@@ -2,6 +2,7 @@
 #include <boost/json.hpp>
 
 #include "pipeline/api/describe.h"
+#include "pipeline/api/operations/context_options.h"
 #include "pipeline/c_api/c_options.h"
 #include "pipeline/c_api/c_support.h"
 #include "pipeline/report/json_text.h"
@@ -12,15 +13,17 @@ using namespace ggufmill::c;
 ggufmill_status ggufmill_context_create(const char* options, ggufmill_context** context, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"context", context}}));
-    KernelOptions kernels;
-    std::vector<std::string> maps;
+    ContextRequest wanted;
+    std::size_t names = 0;
     Options given(options);
-    given.read("isa", kernels.isa);
-    given.read("kernel_dirs", kernels.directories);
-    given.read("architectures", maps);
+    given.read("isa", wanted.isa);
+    given.read("kernel_dirs", wanted.kernel_dirs);
+    given.read("architectures", wanted.architectures);
+    given.read("names", names, {"json", "python"});
     BOOST_OUTCOME_TRY(given.finish());
-    BOOST_OUTCOME_TRY(Context made, Context::create(kernels, std::move(maps)));
-    *context = new ggufmill_context{std::make_shared<const Context>(std::move(made))};
+    BOOST_OUTCOME_TRY(Context made, create_context(wanted));
+    *context = new ggufmill_context{std::make_shared<const Context>(std::move(made)),
+                                    names == 0 ? Caller::kProgram : Caller::kPython};
     return ok();
   });
 }

@@ -27,8 +27,9 @@ ggufmill_error& out_of_memory() {
 
 ggufmill_status fail(const Error& first, ggufmill_error** error) {
   if (error) {
+    static const OptionNames kNames(Caller::kProgram, {});
     Diagnostics all;
-    all.add(first);
+    all.add(kNames.in_error(first));
     auto made = std::make_unique<ggufmill_error>();
     made->errors = all.errors();
     for (const Error& each : made->errors) made->text += made->messages.emplace_back(render(each));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pipeline/api/context.h"
+#include "pipeline/api/operations/option_names.h"
 #include "pipeline/c_api/ggufmill.h"
 
 struct ggufmill_error {
@@ -30,6 +31,7 @@ struct ggufmill_control {
 
 struct ggufmill_context {
   std::shared_ptr<const ggufmill::Context> context;
+  ggufmill::Caller caller = ggufmill::Caller::kProgram;  // how errors of operations name options
 };
 
 struct ggufmill_job {

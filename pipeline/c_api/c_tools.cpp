@@ -1,8 +1,6 @@
-// Tools of the C interface: verify, compare, hash, edit, importance files.
+// Tools of the C interface: kernel modules, edit, importance files.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <boost/json.hpp>
 #include <optional>
 
@@ -11,7 +9,6 @@
 #include "pipeline/api/open_model.h"
 #include "pipeline/c_api/c_options.h"
 #include "pipeline/c_api/c_support.h"
-#include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill::c {
@@ -32,92 +29,6 @@ Result<std::string> check_module(const Context& context, const char* path, const
   it.stop = stop_of(control);
   BOOST_OUTCOME_TRY(const ModuleConformance checked, ggufmill::check_module(it));
   return to_json_text(describe_conformance(checked));
-}
-
-Result<std::string> verify(const Context& context, const char* path, const char* text, ggufmill_control* control) {
-  VerifyOptions it;
-  bool spec = false;
-  Options options(text);
-  options.read("manifest", it.manifest);
-  options.read("against", it.against);
-  options.read("allow_missing", it.allow_missing);
-  options.read("threads", it.threads, Limits::kMaxThreads);
-  options.read("spec", spec);
-  BOOST_OUTCOME_TRY(options.finish());
-  if (spec) {
-    if (!it.manifest.empty() || !it.against.empty() || it.allow_missing || it.threads != 0)
-      return usage_error("the option 'spec' reads only the header, and options for reading weights are given with it",
-                         "omit 'spec', or omit 'manifest', 'against', 'allow_missing', and 'threads'");
-    BOOST_OUTCOME_TRY(const Model model, context.inspect(path));
-    return to_json_text(describe_findings(path, gguf::check_specification(path, model)));
-  }
-  it.stop = stop_of(control);
-  it.progress = ProgressCaller(control).of_reading();
-  BOOST_OUTCOME_TRY(const Verification verified, context.verify(path, it));
-  json::object described = describe_verification(verified);
-  described["warnings"] = json_texts(verified.warnings);
-  return to_json_text(described);
-}
-
-Result<std::string> compare(const Context& context, const char* a, const char* b, const char* text,
-                            ggufmill_control* control) {
-  ComparisonOptions it;
-  std::optional<std::string> memory;
-  std::string out_type = "auto";
-  Options options(text);
-  options.read("imatrix", it.importance);
-  options.read("outtype", out_type);
-  options.read("html", it.html);
-  options.read("overwrite", it.overwrite);
-  options.read("memory", memory);
-  options.read("threads", it.threads, Limits::kMaxThreads);
-  BOOST_OUTCOME_TRY(options.finish());
-  if (memory) {
-    BOOST_OUTCOME_TRY(const std::uint64_t bytes, parse_bytes(*memory));
-    it.memory = bytes;
-  }
-  BOOST_OUTCOME_TRY(it.out_type, parse_out_type(out_type, "outtype"));
-  it.stop = stop_of(control);
-  it.progress = ProgressCaller(control).of_reading();
-  BOOST_OUTCOME_TRY(const Comparison comparison, context.compare(a, b, it));
-  std::string report;
-  report_json(comparison.report, [&](std::string_view piece) { report += piece; });
-  return fmt::format("{{\"report\":{},\"warnings\":{}}}", report, to_json_text(json_texts(comparison.warnings)));
-}
-
-Result<std::vector<HashKind>> hash_kinds(const Strings& names) {
-  std::vector<HashKind> kinds;
-  for (std::size_t i = 0; i < std::size(kHashNames); ++i)
-    if (std::ranges::count(names, kHashNames[i]) != 0) kinds.push_back(static_cast<HashKind>(i));
-  for (const std::string& name : names)
-    if (std::ranges::count(kHashNames, name) == 0)
-      return usage_error(fmt::format("unknown kind of hash {}", quoted_name(name)),
-                         fmt::format("the kinds are {}", fmt::join(kHashNames, ", ")));
-  return kinds;
-}
-
-Result<std::string> hash(const Context& context, const char* path, const char* text, ggufmill_control* control) {
-  HashOptions it;
-  Strings kinds;
-  std::string list;
-  Options options(text);
-  options.read("kinds", kinds);
-  options.read("tensors", it.tensors);
-  options.read("check", list);
-  BOOST_OUTCOME_TRY(options.finish());
-  KnownHashes known;
-  if (!list.empty()) {
-    BOOST_OUTCOME_TRY(known, read_hashes(list));
-  }
-  BOOST_OUTCOME_TRY(it.kinds, hash_kinds(kinds));
-  if (it.kinds.empty()) it.kinds = {list.empty() ? HashKind::kXxh64 : strongest_of(known)};
-  it.stop = stop_of(control);
-  BOOST_OUTCOME_TRY(const Model model, context.inspect(path));
-  BOOST_OUTCOME_TRY(const std::vector<Hash> hashes, hash_model(model, path, it));
-  if (!list.empty()) {
-    BOOST_OUTCOME_TRY(compare_hashes(hashes, known, list));
-  }
-  return to_json_text(describe_hashes(path, hashes));
 }
 
 // Adds the changes that texts of the form KEY=... describe.
@@ -241,24 +152,6 @@ ggufmill_status ggufmill_check_module(const ggufmill_context* context, const cha
                                       ggufmill_control* control, char** json, ggufmill_error** error) {
   return text_result(json, error, {{"context", context}, {"path", path}},
                      [&] { return c::check_module(*context->context, path, options, control); });
-}
-
-ggufmill_status ggufmill_verify(const ggufmill_context* context, const char* path, const char* options,
-                                ggufmill_control* control, char** json, ggufmill_error** error) {
-  return text_result(json, error, {{"context", context}, {"path", path}},
-                     [&] { return c::verify(*context->context, path, options, control); });
-}
-
-ggufmill_status ggufmill_compare(const ggufmill_context* context, const char* a, const char* b, const char* options,
-                                 ggufmill_control* control, char** json, ggufmill_error** error) {
-  return text_result(json, error, {{"context", context}, {"a", a}, {"b", b}},
-                     [&] { return c::compare(*context->context, a, b, options, control); });
-}
-
-ggufmill_status ggufmill_hash(const ggufmill_context* context, const char* path, const char* options,
-                              ggufmill_control* control, char** json, ggufmill_error** error) {
-  return text_result(json, error, {{"context", context}, {"path", path}},
-                     [&] { return c::hash(*context->context, path, options, control); });
 }
 
 ggufmill_status ggufmill_edit(const ggufmill_context* context, const char* path, const char* options,

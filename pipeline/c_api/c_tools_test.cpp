@@ -180,44 +180,6 @@ TEST_CASE("a canceled conversion of rows ends") {
   ggufmill_control_free(control);
 }
 
-TEST_CASE("a model is verified, and compared with the specification") {
-  const ModelFolder folder;
-  char* text = nullptr;
-  REQUIRE(ggufmill_verify(context(), folder.path("model.gguf").c_str(), R"({"threads": 1})", nullptr, &text, nullptr) ==
-          GGUFMILL_SUCCESS);
-  CHECK(taken(text).at("tensors") == 2);
-  REQUIRE(ggufmill_verify(context(), folder.path("model.gguf").c_str(), R"({"spec": true})", nullptr, &text, nullptr) ==
-          GGUFMILL_SUCCESS);
-  CHECK(taken(text).at("findings").is_array());
-  for (const char* const more : {"manifest", "against"})
-    CHECK(ggufmill_verify(context(), folder.path("model.gguf").c_str(),
-                          fmt::format(R"({{"spec": true, "{}": "x"}})", more).c_str(), nullptr, &text,
-                          nullptr) == GGUFMILL_ERROR_USAGE);
-}
-
-TEST_CASE("a model is equal to itself") {
-  const ModelFolder folder;
-  const std::string path = folder.path("model.gguf");
-  char* text = nullptr;
-  REQUIRE(ggufmill_compare(context(), path.c_str(), path.c_str(), R"({"memory": "64MiB"})", nullptr, &text, nullptr) ==
-          GGUFMILL_SUCCESS);
-  CHECK(taken(text).at("report").at("kind") == "compare");
-  CHECK(ggufmill_compare(context(), path.c_str(), path.c_str(), R"({"memory": "much"})", nullptr, &text, nullptr) ==
-        GGUFMILL_ERROR_USAGE);
-}
-
-TEST_CASE("hashes of a model") {
-  const ModelFolder folder;
-  const std::string path = folder.path("model.gguf");
-  char* text = nullptr;
-  REQUIRE(ggufmill_hash(context(), path.c_str(), R"({"kinds": ["sha1", "uuid"], "tensors": false})", nullptr, &text,
-                        nullptr) == GGUFMILL_SUCCESS);
-  const json::value found = taken(text);
-  CHECK(found.at("hashes").as_array().size() == 2);
-  CHECK(ggufmill_hash(context(), path.c_str(), R"({"kinds": ["md5"]})", nullptr, &text, nullptr) ==
-        GGUFMILL_ERROR_USAGE);
-}
-
 TEST_CASE("metadata is edited") {
   const ModelFolder folder;
   const std::string path = folder.path("model.gguf");
@@ -379,16 +341,6 @@ TEST_CASE("a page of models is written, and replaces no model") {
   CHECK(ggufmill_models_page(models, 2, folder.path("model.gguf").c_str(), R"({"overwrite": true})", nullptr) ==
         GGUFMILL_ERROR_USAGE);
   CHECK(ggufmill_models_page(models, 0, page.c_str(), nullptr, nullptr) == GGUFMILL_ERROR_USAGE);
-}
-
-TEST_CASE("hashes are compared with those of a file") {
-  const ModelFolder folder;
-  const std::string path = folder.path("model.gguf"), list = folder.path("hashes");
-  const std::string options = fmt::format(R"({{"check": "{}"}})", list);
-  write_text(list, fmt::format("xxh64     {:016x}  {}\n", 0, path));
-  char* text = nullptr;
-  CHECK(ggufmill_hash(context(), path.c_str(), options.c_str(), nullptr, &text, nullptr) ==
-        GGUFMILL_ERROR_VERIFICATION);
 }
 
 TEST_CASE("the kernels of a module are checked, and timed if asked for") {

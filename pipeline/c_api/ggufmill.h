@@ -55,6 +55,13 @@ extern "C" {
 #define GGUFMILL_API
 #endif
 
+/* Marks functions that a later version removes, with what replaces them. */
+#if defined(__GNUC__) && !defined(GGUFMILL_NO_DEPRECATION)
+#define GGUFMILL_DEPRECATED(instead) __attribute__((deprecated(instead)))
+#else
+#define GGUFMILL_DEPRECATED(instead)
+#endif
+
 /* Return the version of the library that runs, as "0.1.0" and as GGUFMILL_VERSION_NUMBER. */
 GGUFMILL_API const char* ggufmill_version(void);
 GGUFMILL_API int ggufmill_version_number(void);
@@ -115,7 +122,7 @@ typedef struct ggufmill_progress {
 typedef void (*ggufmill_progress_function)(const ggufmill_progress* progress, void* user_data);
 
 /* Cancels the operations that it is passed to, one or several, and receives the progress of those that read or write
- * models: job_run, plan_run, job_measure, job_curve, verify and compare. Optional for every operation. */
+ * models: job_run, plan_run, job_measure, job_curve and call. Optional for every operation. */
 typedef struct ggufmill_control ggufmill_control;
 
 /* Creates a control; returns null if memory is exhausted. Both parameters are optional. */
@@ -137,6 +144,7 @@ typedef struct ggufmill_context ggufmill_context;
  *   isa            use only kernels for this ISA (string)
  *   kernel_dirs    folders with additional modules (list of strings)
  *   architectures  folders of architecture maps and map files to add to the built-in ones (list of strings)
+ *   names          how errors name the options of operations: "json" (default), as "threads", or "python", as threads=
  * GGUFMILL_ERROR_KERNEL if the ISA or a folder is not usable, GGUFMILL_ERROR_USAGE for errors in maps. */
 GGUFMILL_API ggufmill_status ggufmill_context_create(const char* options, ggufmill_context** context,
                                                      ggufmill_error** error);
@@ -149,6 +157,20 @@ GGUFMILL_API void ggufmill_context_free(ggufmill_context* context);
  *    warnings}, where `isa` is the forced ISA, or the best one loaded */
 GGUFMILL_API ggufmill_status ggufmill_types(const ggufmill_context* context, char** json, ggufmill_error** error);
 GGUFMILL_API ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error);
+
+/* ---- operations ---- */
+
+/* Carries out an operation: verify, compare, hash, ... `ggufmill schema operations --reference` describes them: their
+ * options, which are the members of the JSON object `request` (optional if none is required), and the members of their
+ * results, also JSON objects, to which `warnings` (list of strings) is added. Each is a verb of the program, too. If a
+ * result is not as the request requires (a hash differs), the function fails and also stores the result. Unknown
+ * operations and options, and values of the wrong kind, are GGUFMILL_ERROR_USAGE.
+ *
+ * ggufmill_kernels.h, for modules, has a type of this name: no source can use both. */
+#ifndef GGUFMILL_KERNELS_H
+GGUFMILL_API ggufmill_status ggufmill_call(const ggufmill_context* context, const char* operation, const char* request,
+                                           ggufmill_control* control, char** result, ggufmill_error** error);
+#endif
 
 /* ---- jobs ---- */
 
@@ -457,26 +479,16 @@ GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* conte
                                                    const char* options, ggufmill_control* control, char** json,
                                                    ggufmill_error** error);
 
-/* Reads a model, or all files of a manifest, from end to end and checks it: {files, tensors, bytes, manifest,
- * compared, skipped, warnings}. Options: manifest (path, if not FILE.manifest.json), against (path of the model that
- * the file was made from: tensors that it keeps must have the same values; `compared` is the number of tensors that
- * were compared), allow_missing (true: a checkpoint that lacks files or tensors is only a warning), threads (number).
- * With the option `spec` (true), reads only the header and compares it with the GGUF specification: {file, findings:
- * [{level, where, what, rule}]}; not an error, whatever it finds. The other options cannot be used with it. */
+/* Former names of the operations verify, compare and hash. `options` has the members of their requests but for the
+ * models. The result of ggufmill_compare() is {report, warnings}, and a failure stores no result. */
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"verify\", ...)")
 GGUFMILL_API ggufmill_status ggufmill_verify(const ggufmill_context* context, const char* path, const char* options,
                                              ggufmill_control* control, char** json, ggufmill_error** error);
-
-/* Compares the values of model b with those of model a, tensor by tensor: {report, warnings}, where `report` has the
- * form of report files. Options: imatrix (path), outtype (string), html (path of a page to write), overwrite (true or
- * false), memory (string: "512MiB"), threads (number). */
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"compare\", ...)")
 GGUFMILL_API ggufmill_status ggufmill_compare(const ggufmill_context* context, const char* a, const char* b,
                                               const char* options, ggufmill_control* control, char** json,
                                               ggufmill_error** error);
-
-/* Hashes the weights of a model, as gguf-hash does: {model, hashes: [{kind, hash, of}]}. Options: kinds (list of
- * strings: xxh64, sha1, sha256, uuid; default xxh64), tensors (false: only all tensors together), check (path of a file
- * with such hashes, as gguf-hash writes them: GGUFMILL_ERROR_VERIFICATION if one differs or none is of this model; the
- * default kind is then the strongest in the file). */
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"hash\", ...)")
 GGUFMILL_API ggufmill_status ggufmill_hash(const ggufmill_context* context, const char* path, const char* options,
                                            ggufmill_control* control, char** json, ggufmill_error** error);
 

@@ -450,18 +450,29 @@ class Context {
   std::string check_module(const std::string& path, const char* options = nullptr, Control* control = nullptr) const {
     return tool(ggufmill_check_module, path, options, control);
   }
-  std::string verify(const std::string& path, const char* options = nullptr, Control* control = nullptr) const {
+  // Carries out an operation, such as "verify"; `request` is a JSON object with its options. See ggufmill_call().
+  std::string call(const std::string& operation, const std::string& request = {}, Control* control = nullptr) const {
+    return detail::text(
+        [&](auto text, auto error) {
+          return ggufmill_call(get(), operation.c_str(), request.c_str(), detail::get(control), text, error);
+        },
+        control);
+  }
+  [[deprecated("use call(\"verify\", ...)")]] std::string verify(const std::string& path, const char* options = nullptr,
+                                                                Control* control = nullptr) const {
     return tool(ggufmill_verify, path, options, control);
   }
-  std::string compare(const std::string& a, const std::string& b, const char* options = nullptr,
-                      Control* control = nullptr) const {
+  [[deprecated("use call(\"compare\", ...)")]] std::string compare(const std::string& a, const std::string& b,
+                                                                  const char* options = nullptr,
+                                                                  Control* control = nullptr) const {
     return detail::text(
         [&](auto text, auto error) {
           return ggufmill_compare(get(), a.c_str(), b.c_str(), options, detail::get(control), text, error);
         },
         control);
   }
-  std::string hash(const std::string& path, const char* options = nullptr, Control* control = nullptr) const {
+  [[deprecated("use call(\"hash\", ...)")]] std::string hash(const std::string& path, const char* options = nullptr,
+                                                            Control* control = nullptr) const {
     return tool(ggufmill_hash, path, options, control);
   }
   std::string edit(const std::string& path, const char* options, Control* control = nullptr) const {

@@ -8,9 +8,9 @@
 
 #include "pipeline/api/catalog.h"
 #include "pipeline/api/reports.h"
+#include "pipeline/api/table.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/io/input_file.h"
 #include "pipeline/report/json_text.h"
@@ -152,7 +152,7 @@ int architectures_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kArchitecturesVerb{"architectures", VerbGroup::kReference,
+const Verb kArchitecturesVerb{"architectures", OperationGroup::kReference,
                               "List the supported checkpoint architectures, or print or start a map",
                               architectures_command, architectures_verb};
 

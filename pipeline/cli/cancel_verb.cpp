@@ -44,6 +44,6 @@ int cancel_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kCancelVerb{"cancel", VerbGroup::kCluster, "Cancel a cluster job", cancel_command, cancel_verb};
+const Verb kCancelVerb{"cancel", OperationGroup::kCluster, "Cancel a cluster job", cancel_command, cancel_verb};
 
 }  // namespace ggufmill

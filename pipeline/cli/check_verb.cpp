@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "pipeline/api/reports.h"
+#include "pipeline/api/table.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/running.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 
@@ -60,7 +60,7 @@ int check_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kCheckVerb{"check", VerbGroup::kConvert,
+const Verb kCheckVerb{"check", OperationGroup::kConvert,
                       "Check a pipeline file, its inputs, disk space, and memory without writing anything",
                       check_command, check_verb};
 

@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <thread>
 
+#include "pipeline/api/table.h"
 #include "pipeline/cli/cluster_jobs.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/signals.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/cluster/status.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/terminal.h"

@@ -41,15 +41,15 @@ std::string quoted(std::string_view text, std::string_view outside) {
 std::string bash() {
   std::vector<std::string_view> names;
   std::string cases;
-  for (const Verb* verb : verbs()) {
-    names.push_back(verb->name);
-    const CommandSpec spec = full_command(verb->command());
+  for (const Verb& verb : verbs()) {
+    names.push_back(verb.name);
+    const CommandSpec spec = full_command(command_of(verb));
     std::vector<std::string> options, values;
     for (const auto& option : spec.options.options()) {
       options.push_back("--" + option->long_name());
       if (takes_value(*option)) values.push_back("--" + option->long_name());
     }
-    cases += fmt::format("    {})\n      options='{}'\n      values='{}'\n      words='{}' ;;\n", verb->name,
+    cases += fmt::format("    {})\n      options='{}'\n      values='{}'\n      words='{}' ;;\n", verb.name,
                          fmt::join(options, " "), fmt::join(values, " "), fmt::join(spec.words, " "));
   }
   return fmt::format(R"(# bash completion of ggufmill
@@ -91,10 +91,10 @@ std::string for_arguments(std::string_view text) {
 
 std::string zsh() {
   std::string names, cases;
-  for (const Verb* verb : verbs()) {
-    names += fmt::format("    {}\n", quoted(fmt::format("{}:{}", verb->name, for_arguments(verb->summary)), "'\\''"));
-    const CommandSpec spec = full_command(verb->command());
-    cases += fmt::format("    {})\n      _arguments", verb->name);
+  for (const Verb& verb : verbs()) {
+    names += fmt::format("    {}\n", quoted(fmt::format("{}:{}", verb.name, for_arguments(verb.summary)), "'\\''"));
+    const CommandSpec spec = full_command(command_of(verb));
+    cases += fmt::format("    {})\n      _arguments", verb.name);
     for (const auto& option : spec.options.options())
       cases += " \\\n        " +
                quoted(fmt::format("--{}{}[{}]{}", option->long_name(), takes_value(*option) ? "=" : "",
@@ -130,11 +130,11 @@ fi
 
 std::string fish() {
   std::string out = "# fish completion of ggufmill\n";
-  for (const Verb* verb : verbs()) {
-    out += fmt::format("complete -c ggufmill -n __fish_use_subcommand -f -a {} -d {}\n", verb->name,
-                       quoted(verb->summary, "\\'"));
-    const CommandSpec spec = full_command(verb->command());
-    const std::string here = fmt::format("complete -c ggufmill -n '__fish_seen_subcommand_from {}'", verb->name);
+  for (const Verb& verb : verbs()) {
+    out += fmt::format("complete -c ggufmill -n __fish_use_subcommand -f -a {} -d {}\n", verb.name,
+                       quoted(verb.summary, "\\'"));
+    const CommandSpec spec = full_command(command_of(verb));
+    const std::string here = fmt::format("complete -c ggufmill -n '__fish_seen_subcommand_from {}'", verb.name);
     if (!spec.words.empty()) out += fmt::format("{} -f -a '{}'\n", here, fmt::join(spec.words, " "));
     for (const auto& option : spec.options.options())
       out += fmt::format("{} -l {}{} -d {}\n", here, option->long_name(), takes_value(*option) ? " -r" : "",
@@ -158,7 +158,7 @@ int completion_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kCompletionVerb{"completion", VerbGroup::kReference, "Print a completion script for a shell",
+const Verb kCompletionVerb{"completion", OperationGroup::kReference, "Print a completion script for a shell",
                            completion_command, completion_verb};
 
 }  // namespace ggufmill

@@ -63,7 +63,7 @@ int convert_lora_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kConvertLoraVerb{"convert-lora", VerbGroup::kConvert,
+const Verb kConvertLoraVerb{"convert-lora", OperationGroup::kConvert,
                             "Convert a LoRA adapter to GGUF, with convert_lora_to_gguf.py's arguments",
                             convert_lora_command, convert_lora_verb};
 

@@ -107,7 +107,7 @@ int convert_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kConvertVerb{"convert", VerbGroup::kConvert,
+const Verb kConvertVerb{"convert", OperationGroup::kConvert,
                         "Convert a checkpoint to GGUF, with convert_hf_to_gguf.py's arguments", convert_command,
                         convert_verb};
 

@@ -128,6 +128,7 @@ int edit_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kEditVerb{"edit", VerbGroup::kEdit, "Change the metadata of a GGUF file in place", edit_command, edit_verb};
+const Verb kEditVerb{"edit", OperationGroup::kEdit, "Change the metadata of a GGUF file in place", edit_command,
+                     edit_verb};
 
 }  // namespace ggufmill

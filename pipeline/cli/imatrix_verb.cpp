@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "pipeline/api/merge_importance.h"
+#include "pipeline/api/table.h"
 #include "pipeline/cli/messages.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
@@ -114,7 +114,7 @@ int imatrix_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kImatrixVerb{"imatrix", VerbGroup::kEdit, "Show, merge, and convert importance matrices", imatrix_command,
-                        imatrix_verb};
+const Verb kImatrixVerb{"imatrix", OperationGroup::kEdit, "Show, merge, and convert importance matrices",
+                        imatrix_command, imatrix_verb};
 
 }  // namespace ggufmill

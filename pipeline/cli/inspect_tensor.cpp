@@ -8,8 +8,8 @@
 #include <span>
 
 #include "pipeline/api/describe.h"
+#include "pipeline/api/table.h"
 #include "pipeline/cli/signals.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
 

@@ -8,10 +8,10 @@
 #include "pipeline/api/describe.h"
 #include "pipeline/api/edit.h"
 #include "pipeline/api/pages.h"
+#include "pipeline/api/table.h"
 #include "pipeline/cli/inspect_tensor.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 
@@ -151,7 +151,7 @@ int inspect_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kInspectVerb{"inspect", VerbGroup::kInspect, "Show the metadata and tensors of models", inspect_command,
+const Verb kInspectVerb{"inspect", OperationGroup::kInspect, "Show the metadata and tensors of models", inspect_command,
                         inspect_verb};
 
 }  // namespace ggufmill

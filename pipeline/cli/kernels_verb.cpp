@@ -6,10 +6,10 @@
 #include <cstdio>
 
 #include "pipeline/api/describe.h"
+#include "pipeline/api/table.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/signals.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
@@ -149,7 +149,7 @@ int kernels_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kKernelsVerb{"kernels", VerbGroup::kReference, "List the kernel modules, loaded and refused",
+const Verb kKernelsVerb{"kernels", OperationGroup::kReference, "List the kernel modules, loaded and refused",
                         kernels_command, kernels_verb};
 
 }  // namespace ggufmill

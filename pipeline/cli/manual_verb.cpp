@@ -23,7 +23,7 @@ CommandSpec manual_command() {
   spec.options.add_options()("folder", boost::program_options::value<std::string>(),
                              "write all pages to this folder, as FOLDER/ggufmill-VERB.1");
   spec.optional = true;
-  for (const Verb* verb : verbs()) spec.words.emplace_back(verb->name);
+  for (const Verb& verb : verbs()) spec.words.emplace_back(verb.name);
   return spec;
 }
 
@@ -74,7 +74,7 @@ constexpr std::string_view kExitCodes =
     ".TP\n130, 143\nTerminated by SIGINT or SIGTERM; the same command resumes the work.\n";
 
 std::string page_of(const Verb& verb) {
-  const CommandSpec spec = full_command(verb.command());
+  const CommandSpec spec = full_command(command_of(verb));
   std::string out = head(fmt::format("ggufmill-{}", verb.name), verb.summary);
   out += ".SH SYNOPSIS\n" + roff(spec.usage) + "\n.SH DESCRIPTION\n" + paragraphs(spec.description);
   out += ".SH OPTIONS\n";
@@ -88,8 +88,8 @@ std::string page_of(const Verb& verb) {
 std::string page_of_program() {
   std::string out = head("ggufmill", "converts and quantizes model weight files");
   out += ".SH SYNOPSIS\nggufmill VERB [options]\n.SH DESCRIPTION\nThe verbs; each has its own manual page:\n";
-  for (const Verb* verb : verbs())
-    out += fmt::format(".TP\n.BR ggufmill\\-{} (1)\n{}\n", verb->name, roff(verb->summary));
+  for (const Verb& verb : verbs())
+    out += fmt::format(".TP\n.BR ggufmill\\-{} (1)\n{}\n", verb.name, roff(verb.summary));
   return out + std::string(kExitCodes);
 }
 
@@ -98,8 +98,8 @@ int write_all(const std::string& folder) {
     return write_text(fmt::format("{}/{}.1", folder, name), page, true);
   };
   Status written = write("ggufmill", page_of_program());
-  for (const Verb* verb : verbs())
-    if (written) written = write(fmt::format("ggufmill-{}", verb->name), page_of(*verb));
+  for (const Verb& verb : verbs())
+    if (written) written = write(fmt::format("ggufmill-{}", verb.name), page_of(verb));
   return written ? 0 : fail(written.error());
 }
 
@@ -110,9 +110,9 @@ int manual_verb(const Parsed& parsed) {
     std::fputs(page_of_program().c_str(), stdout);
     return 0;
   }
-  for (const Verb* verb : verbs()) {
-    if (verb->name != *name) continue;
-    std::fputs(page_of(*verb).c_str(), stdout);
+  for (const Verb& verb : verbs()) {
+    if (verb.name != *name) continue;
+    std::fputs(page_of(verb).c_str(), stdout);
     return 0;
   }
   return fail(usage_error(fmt::format("unknown verb {}", quoted_name(*name)), "`ggufmill --help` lists the verbs"));
@@ -120,6 +120,7 @@ int manual_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kManualVerb{"manual", VerbGroup::kReference, "Print the manual page of a verb", manual_command, manual_verb};
+const Verb kManualVerb{"manual", OperationGroup::kReference, "Print the manual page of a verb", manual_command,
+                       manual_verb};
 
 }  // namespace ggufmill

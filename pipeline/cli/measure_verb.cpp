@@ -108,7 +108,7 @@ int measure_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kMeasureVerb{"measure", VerbGroup::kChoose, "Measure what each type costs each tensor, for a target",
+const Verb kMeasureVerb{"measure", OperationGroup::kChoose, "Measure what each type costs each tensor, for a target",
                         measure_command, measure_verb};
 
 }  // namespace ggufmill

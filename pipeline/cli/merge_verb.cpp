@@ -81,7 +81,7 @@ int merge_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kMergeVerb{"merge", VerbGroup::kEdit, "Merge the shards of a model into one file, as llama-gguf-split does",
-                      merge_command, merge_verb};
+const Verb kMergeVerb{"merge", OperationGroup::kEdit,
+                      "Merge the shards of a model into one file, as llama-gguf-split does", merge_command, merge_verb};
 
 }  // namespace ggufmill

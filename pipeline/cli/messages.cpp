@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/pattern.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/process.h"
@@ -16,7 +18,6 @@ namespace {
 
 LogFormat format_now = LogFormat::kText;
 bool names_options_now = false;
-bool emits_pipeline_now = false;
 
 void put(const std::string& text) {
   std::fputs(text.c_str(), stderr);
@@ -53,8 +54,15 @@ std::string help_with_options(const Error& error) {
   if (!error.help_with_options.empty()) return error.help_with_options;
   for (const char* known : {"pipeline file", " --"})  // says where the key belongs, or names an option beside it
     if (error.help.find(known) != std::string::npos) return error.help;
-  if (!emits_pipeline_now || !names_key(error.help)) return error.help;
+  if (!names_key(error.help)) return error.help;
   return error.help + ", in the pipeline file that --emit-pipeline prints";
+}
+
+// Writes a reference to an option that is not one of an operation.
+std::string write_flag(std::string_view name, std::string_view value) {
+  std::string flag = fmt::format("--{}", name);
+  std::ranges::replace(flag, '_', '-');
+  return value.empty() || value == "true" ? flag : fmt::format("{} {}", flag, value);
 }
 
 std::string coloured(const Error& error) {
@@ -72,13 +80,12 @@ void set_log_format(LogFormat format) { format_now = format; }
 
 LogFormat log_format() { return format_now; }
 
-void name_options(bool emits_pipeline) {
-  names_options_now = true;
-  emits_pipeline_now = emits_pipeline;
-}
+void name_options() { names_options_now = true; }
 
 void print_error(const Error& given) {
   Error error = given;
+  for (std::string* const text : {&error.where, &error.what, &error.detail, &error.help})
+    *text = replace_option_references(*text, write_flag);
   if (names_options_now) error.help = help_with_options(given);
   if (format_now == LogFormat::kText) return put(coloured(error));
   boost::json::object object{{"level", "error"}, {"code", static_cast<int>(error.code)}, {"message", error.what}};

@@ -16,9 +16,9 @@ enum class LogFormat { kText, kJson };
 void set_log_format(LogFormat format);
 LogFormat log_format();
 
-// From now on, errors have the help for a user of options: Error::help_with_options, or, if the help names keys and the
-// verb has --emit-pipeline, where to write them. Call it in a verb that does not read a pipeline file.
-void name_options(bool emits_pipeline = true);
+// From now on, errors have the help for a user of options: Error::help_with_options, or, if the help names keys, where
+// to write them. Call it in a verb that translates its options into a pipeline file and has --emit-pipeline.
+void name_options();
 
 void print_error(const Error& error);
 void print_warning(const std::string& text);

@@ -7,9 +7,9 @@
 
 #include "pipeline/api/catalog.h"
 #include "pipeline/api/describe.h"
+#include "pipeline/api/table.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
@@ -77,7 +77,7 @@ int name_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kNameVerb{"name", VerbGroup::kEdit, "Parse or build file names of GGUF's naming convention", name_command,
-                     name_verb};
+const Verb kNameVerb{"name", OperationGroup::kEdit, "Parse or build file names of GGUF's naming convention",
+                     name_command, name_verb};
 
 }  // namespace ggufmill

@@ -89,6 +89,6 @@ int part_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kPartVerb{"part", VerbGroup::kCluster, "Run one part of a cluster job", part_command, part_verb};
+const Verb kPartVerb{"part", OperationGroup::kCluster, "Run one part of a cluster job", part_command, part_verb};
 
 }  // namespace ggufmill

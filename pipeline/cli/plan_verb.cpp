@@ -9,9 +9,9 @@
 #include "pipeline/api/curve_page.h"
 #include "pipeline/api/describe.h"
 #include "pipeline/api/pages.h"
+#include "pipeline/api/table.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 #include "pipeline/plan/written.h"
@@ -202,7 +202,7 @@ int plan_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kPlanVerb{"plan", VerbGroup::kConvert,
+const Verb kPlanVerb{"plan", OperationGroup::kConvert,
                      "Show what a pipeline file does to each tensor without writing anything", plan_command, plan_verb};
 
 }  // namespace ggufmill

@@ -75,7 +75,7 @@ int probe_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kProbeVerb{"probe", VerbGroup::kChoose, "Measure how much each tensor matters, with llama-perplexity",
+const Verb kProbeVerb{"probe", OperationGroup::kChoose, "Measure how much each tensor matters, with llama-perplexity",
                       probe_command, probe_verb};
 
 }  // namespace ggufmill

@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <optional>
 
+#include "pipeline/api/operations/operations.h"
 #include "pipeline/cli/archive.h"
 #include "pipeline/cli/messages.h"
+#include "pipeline/cli/operation_verb.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/cli/version.h"
 #include "pipeline/core/text.h"
@@ -20,28 +23,23 @@
 namespace ggufmill {
 namespace {
 
-// In the order of `ggufmill --help`; the verbs of a group are adjacent.
-constexpr const Verb* kVerbs[] = {
-    &kRunVerb,        &kQuantizeVerb, &kConvertVerb, &kConvertLoraVerb,   &kCheckVerb,   &kPlanVerb,
-    &kStatusVerb,     &kInspectVerb,  &kCompareVerb, &kVerifyVerb,        &kHashVerb,    &kSplitVerb,
-    &kMergeVerb,      &kEditVerb,     &kNameVerb,    &kImatrixVerb,       &kMeasureVerb, &kProbeVerb,
-    &kRecipeVerb,     &kSubmitVerb,   &kResumeVerb,  &kCancelVerb,        &kRenderVerb,  &kPartVerb,
-    &kSealVerb,       &kTypesVerb,    &kKernelsVerb, &kArchitecturesVerb, &kSchemaVerb,  &kManualVerb,
-    &kCompletionVerb,
-};
-
-// By VerbGroup.
+// By OperationGroup.
 constexpr std::string_view kGroupTitles[] = {"Convert and quantize",        "Look at models", "Edit and split files",
                                              "Choose types by measurement", "Cluster jobs",   "Reference"};
+
+Verb verb_of(std::string_view name) {
+  const auto operation = std::ranges::find(operations(), name, &OperationSpec::name);
+  return {operation->name, operation->group, operation->summary, nullptr, nullptr, &*operation};
+}
 
 void print_help() {
   std::string text =
       fmt::format("ggufmill {}: {}\n\nusage: ggufmill VERB [options]\n", GGUFMILL_VERSION, kProgramSummary);
-  std::optional<VerbGroup> group;
-  for (const Verb* verb : verbs()) {
-    if (group != verb->group) text += fmt::format("\n{}:\n", kGroupTitles[static_cast<std::size_t>(verb->group)]);
-    group = verb->group;
-    text += fmt::format("  {:<13} {}\n", verb->name, verb->summary);
+  std::optional<OperationGroup> group;
+  for (const Verb& verb : verbs()) {
+    if (group != verb.group) text += fmt::format("\n{}:\n", kGroupTitles[static_cast<std::size_t>(verb.group)]);
+    group = verb.group;
+    text += fmt::format("  {:<13} {}\n", verb.name, verb.summary);
   }
   text +=
       "\nSee `ggufmill help VERB` for the options of a verb; `ggufmill --version --verbose` lists the libraries in "
@@ -67,7 +65,7 @@ int unknown_verb(const Arguments& arguments) {
     return fail(usage_error(fmt::format("{} is not a verb", quoted_name(word)),
                             fmt::format("did you mean `ggufmill {} {}`?", verb, fmt::join(arguments, " "))));
   std::vector<std::string> names;
-  for (const Verb* verb : verbs()) names.emplace_back(verb->name);
+  for (const Verb& verb : verbs()) names.emplace_back(verb.name);
   const std::string meant = did_you_mean(word, names);
   return fail(
       usage_error(fmt::format("unknown verb {}", quoted_name(word)),
@@ -93,10 +91,10 @@ int dispatch(const Arguments& arguments) {
     return 0;
   }
   if (arguments[0] == "--version") return print_version(arguments);
-  for (const Verb* verb : verbs()) {
-    if (verb->name != arguments[0]) continue;
-    const Parsed parsed = parse_command(full_command(verb->command()), {arguments.begin() + 1, arguments.end()});
-    return parsed.exit_code ? *parsed.exit_code : verb->run(parsed);
+  for (const Verb& verb : verbs()) {
+    if (verb.name != arguments[0]) continue;
+    const Parsed parsed = parse_command(full_command(command_of(verb)), {arguments.begin() + 1, arguments.end()});
+    return parsed.exit_code ? *parsed.exit_code : run_verb(verb, parsed);
   }
   return unknown_verb(arguments);
 }
@@ -111,7 +109,26 @@ int finish(int exit_code) {
 
 }  // namespace
 
-std::span<const Verb* const> verbs() { return kVerbs; }
+std::span<const Verb> verbs() {
+  // In the order of `ggufmill --help`; the verbs of a group are adjacent.
+  static const Verb kVerbs[] = {
+      kRunVerb,        kQuantizeVerb, kConvertVerb,       kConvertLoraVerb,   kCheckVerb,      kPlanVerb,
+      kStatusVerb,     kInspectVerb,  verb_of("compare"), verb_of("verify"),  verb_of("hash"), kSplitVerb,
+      kMergeVerb,      kEditVerb,     kNameVerb,          kImatrixVerb,       kMeasureVerb,    kProbeVerb,
+      kRecipeVerb,     kSubmitVerb,   kResumeVerb,        kCancelVerb,        kRenderVerb,     kPartVerb,
+      kSealVerb,       kTypesVerb,    kKernelsVerb,       kArchitecturesVerb, kSchemaVerb,     kManualVerb,
+      kCompletionVerb,
+  };
+  return kVerbs;
+}
+
+CommandSpec command_of(const Verb& verb) {
+  return verb.operation ? operation_command(*verb.operation) : verb.command();
+}
+
+int run_verb(const Verb& verb, const Parsed& parsed) {
+  return verb.operation ? run_operation(*verb.operation, parsed) : verb.run(parsed);
+}
 
 namespace {
 

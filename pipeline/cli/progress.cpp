@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <span>
 
+#include "pipeline/api/table.h"
 #include "pipeline/cli/messages.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/terminal.h"

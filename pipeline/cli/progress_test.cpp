@@ -1,6 +1,6 @@
 #include "pipeline/cli/progress.h"
 
-#include "pipeline/cli/table.h"
+#include "pipeline/api/table.h"
 #include "tests/support/catch.h"
 
 using namespace ggufmill;

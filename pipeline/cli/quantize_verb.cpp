@@ -5,9 +5,9 @@
 #include <cstdio>
 
 #include "pipeline/api/reports.h"
+#include "pipeline/api/table.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/llama_cpp/quantize_options.h"
 
@@ -123,7 +123,7 @@ int quantize_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kQuantizeVerb{"quantize", VerbGroup::kConvert, "Quantize a model, with llama-quantize's arguments",
+const Verb kQuantizeVerb{"quantize", OperationGroup::kConvert, "Quantize a model, with llama-quantize's arguments",
                          quantize_command, quantize_verb};
 
 }  // namespace ggufmill

@@ -6,9 +6,9 @@
 #include <cstdio>
 
 #include "pipeline/api/catalog.h"
+#include "pipeline/api/table.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 #include "stages/quantize/recipe_from.h"
@@ -184,6 +184,7 @@ int recipe_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kRecipeVerb{"recipe", VerbGroup::kChoose, "List, print, or derive recipes", recipe_command, recipe_verb};
+const Verb kRecipeVerb{"recipe", OperationGroup::kChoose, "List, print, or derive recipes", recipe_command,
+                       recipe_verb};
 
 }  // namespace ggufmill

@@ -11,8 +11,8 @@ using namespace ggufmill;
 using namespace ggufmill::testing;
 
 TEST_CASE("every verb has a help text, which names the verb") {
-  for (const Verb* verb : verbs()) {
-    const std::string name(verb->name);
+  for (const Verb& verb : verbs()) {
+    const std::string name(verb.name);
     CAPTURE(name);
     CHECK(has(run_verb({name, "--help"}).out, "ggufmill " + name));
   }
@@ -64,5 +64,5 @@ TEST_CASE("manual writes a page for the program and one for each verb") {
 
 TEST_CASE("completion knows every verb") {
   const std::string text = run_verb({"completion", "bash"}).out;
-  for (const Verb* verb : verbs()) CHECK(has(text, verb->name));
+  for (const Verb& verb : verbs()) CHECK(has(text, verb.name));
 }

@@ -61,7 +61,7 @@ int render_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kRenderVerb{"render", VerbGroup::kCluster, "Print a cluster job as Kubernetes manifests", render_command,
-                       render_verb};
+const Verb kRenderVerb{"render", OperationGroup::kCluster, "Print a cluster job as Kubernetes manifests",
+                       render_command, render_verb};
 
 }  // namespace ggufmill

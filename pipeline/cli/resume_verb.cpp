@@ -36,6 +36,7 @@ int resume_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kResumeVerb{"resume", VerbGroup::kCluster, "Resume a cluster job that stopped", resume_command, resume_verb};
+const Verb kResumeVerb{"resume", OperationGroup::kCluster, "Resume a cluster job that stopped", resume_command,
+                       resume_verb};
 
 }  // namespace ggufmill

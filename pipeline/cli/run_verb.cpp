@@ -50,6 +50,6 @@ int run_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kRunVerb{"run", VerbGroup::kConvert, "Run a pipeline file", run_command, run_verb};
+const Verb kRunVerb{"run", OperationGroup::kConvert, "Run a pipeline file", run_command, run_verb};
 
 }  // namespace ggufmill

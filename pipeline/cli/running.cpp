@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "pipeline/api/reports.h"
+#include "pipeline/api/table.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/progress.h"
 #include "pipeline/cli/signals.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/core/text.h"
 #include "pipeline/graph/profile.h"
 #include "pipeline/io/remote/address.h"

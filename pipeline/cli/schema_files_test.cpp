@@ -1,6 +1,7 @@
 // Checks that the schemas in configs/ match the field tables and that the tables pass their own lint.
 
 #include "pipeline/api/registry.h"
+#include "pipeline/cli/operation_pages.h"
 #include "pipeline/cli/reference_page.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/reference.h"
@@ -35,6 +36,16 @@ TEST_CASE("configs/REFERENCE.md is current") {
       "done) > configs/REFERENCE.md");
   CHECK((read_text("configs/REFERENCE.md") ==
          pipeline_reference() + "\n" + recipe_reference() + "\n" + architecture_reference()));
+}
+
+TEST_CASE("configs/OPERATIONS.md is current") {
+  INFO("to update it, run: ggufmill schema operations --reference > configs/OPERATIONS.md");
+  CHECK((read_text("configs/OPERATIONS.md") == operations_reference()));
+}
+
+TEST_CASE("the operations of the Python module are current") {
+  INFO("to update them, run: ggufmill schema operations --python > pipeline/python/ggufmill/_operations.py");
+  CHECK((read_text("pipeline/python/ggufmill/_operations.py") == operations_in_python()));
 }
 
 TEST_CASE("every field is documented, and its examples and defaults pass its own lint") {

@@ -80,6 +80,7 @@ int seal_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kSealVerb{"seal", VerbGroup::kCluster, "Finish a cluster job whose parts are done", seal_command, seal_verb};
+const Verb kSealVerb{"seal", OperationGroup::kCluster, "Finish a cluster job whose parts are done", seal_command,
+                     seal_verb};
 
 }  // namespace ggufmill

@@ -67,7 +67,7 @@ int split_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kSplitVerb{"split", VerbGroup::kEdit, "Split a model into shards, as llama-gguf-split does", split_command,
-                      split_verb};
+const Verb kSplitVerb{"split", OperationGroup::kEdit, "Split a model into shards, as llama-gguf-split does",
+                      split_command, split_verb};
 
 }  // namespace ggufmill

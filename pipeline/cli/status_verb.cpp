@@ -5,12 +5,12 @@
 #include <cstdio>
 #include <set>
 
+#include "pipeline/api/table.h"
 #include "pipeline/cli/cluster_status.h"
 #include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/running.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/cluster/cluster_array.h"
 #include "pipeline/io/remote/address.h"
@@ -112,7 +112,7 @@ int status_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kStatusVerb{"status", VerbGroup::kConvert,
+const Verb kStatusVerb{"status", OperationGroup::kConvert,
                        "Show the progress of pipeline files and cluster jobs, and leftover files", status_command,
                        status_verb};
 

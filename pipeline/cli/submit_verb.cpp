@@ -5,11 +5,11 @@
 #include <cstdio>
 
 #include "pipeline/api/command.h"
+#include "pipeline/api/table.h"
 #include "pipeline/cli/cluster_jobs.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/running.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/cluster/edges.h"
 #include "pipeline/cluster/slurm.h"
@@ -172,7 +172,7 @@ int submit_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kSubmitVerb{"submit", VerbGroup::kCluster, "Submit a pipeline file to a cluster, in parts", submit_command,
-                       submit_verb};
+const Verb kSubmitVerb{"submit", OperationGroup::kCluster, "Submit a pipeline file to a cluster, in parts",
+                       submit_command, submit_verb};
 
 }  // namespace ggufmill

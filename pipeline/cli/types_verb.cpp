@@ -7,9 +7,9 @@
 #include <cstdio>
 
 #include "pipeline/api/describe.h"
+#include "pipeline/api/table.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
-#include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/report/json_text.h"
 
@@ -74,7 +74,7 @@ int types_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kTypesVerb{"types", VerbGroup::kReference, "List the tensor types and what each supports", types_command,
-                      types_verb};
+const Verb kTypesVerb{"types", OperationGroup::kReference, "List the tensor types and what each supports",
+                      types_command, types_verb};
 
 }  // namespace ggufmill

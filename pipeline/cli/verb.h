@@ -5,21 +5,20 @@
 #include <span>
 #include <string_view>
 
+#include "pipeline/api/operations/operation.h"
 #include "pipeline/cli/command_line.h"
 
 namespace ggufmill {
 
 inline constexpr std::string_view kProgramSummary = "converts and quantizes model weight files";
 
-// Purpose of a verb; `ggufmill --help` lists the verbs by group, in this order.
-enum class VerbGroup { kConvert, kInspect, kEdit, kChoose, kCluster, kReference };
-
 struct Verb {
   std::string_view name;
-  VerbGroup group;
-  std::string_view summary;          // one line for `ggufmill --help`, starting with a verb
-  CommandSpec (*command)();          // returns its arguments
-  int (*run)(const Parsed& parsed);  // returns the exit code
+  OperationGroup group;
+  std::string_view summary;                  // one line for `ggufmill --help`, starting with a verb
+  CommandSpec (*command)();                  // returns its arguments
+  int (*run)(const Parsed& parsed);          // returns the exit code
+  const OperationSpec* operation = nullptr;  // what the verb is made from; `command` and `run` are then null
 };
 
 extern const Verb kRunVerb;
@@ -35,9 +34,6 @@ extern const Verb kRenderVerb;
 extern const Verb kMeasureVerb;
 extern const Verb kProbeVerb;
 extern const Verb kInspectVerb;
-extern const Verb kCompareVerb;
-extern const Verb kVerifyVerb;
-extern const Verb kHashVerb;
 extern const Verb kSplitVerb;
 extern const Verb kMergeVerb;
 extern const Verb kEditVerb;
@@ -55,6 +51,10 @@ extern const Verb kManualVerb;
 extern const Verb kCompletionVerb;
 
 // Returns all verbs in the order of `ggufmill --help`.
-std::span<const Verb* const> verbs();
+std::span<const Verb> verbs();
+
+// Returns the arguments of a verb, and runs it.
+CommandSpec command_of(const Verb& verb);
+int run_verb(const Verb& verb, const Parsed& parsed);
 
 }  // namespace ggufmill

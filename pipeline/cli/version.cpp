@@ -15,7 +15,7 @@
 #include <gnu/libc-version.h>
 #endif
 
-#include "pipeline/cli/table.h"
+#include "pipeline/api/table.h"
 #include "pipeline/core/installation.h"
 #include "pipeline/core/text.h"
 #include "pipeline/core/upstream.h"

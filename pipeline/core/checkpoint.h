@@ -35,10 +35,14 @@ struct Checkpoint {
 // What to do if files of a checkpoint, or tensors that its index lists, are missing.
 struct MissingFiles {
   bool are_allowed = false;  // read what there is
-  // How the user allows them, for the help of an error: with a key, "set `allow_missing: true`", and with an option,
-  // "add --allow-missing". Empty: there is no way.
+  // How the user allows them, for the help of an error: "set `allow_missing: true` in the source", or for a user of
+  // options, "use --allow-missing". Empty: there is no way.
   std::string way{}, way_with_options{};
 };
+
+// Help of the option allow_missing, which everything has that refuses incomplete checkpoints.
+inline constexpr const char* kAllowMissingHelp =
+    "accept a checkpoint that lacks files or tensors of the model, with a warning";
 
 // Opens a checkpoint. Lets a stage read a format that is implemented by another folder. `path` is a folder, a file or
 // an index.

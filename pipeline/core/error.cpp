@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/filesystem.h"
 
@@ -37,6 +38,13 @@ std::pair<std::string, std::string> key_of(const Error& error) {
   return {normal_place(error.where), error.what};
 }
 
+// Returns a text in which references to options are their names, as in a pipeline file.
+std::string with_plain_options(std::string_view text) {
+  return replace_option_references(text, [](std::string_view name, std::string_view value) {
+    return std::string(name) + (value.empty() ? "" : ": ") + std::string(value);
+  });
+}
+
 }  // namespace
 
 Error::Error() = default;
@@ -53,10 +61,10 @@ Error& Error::operator=(Error&&) noexcept = default;
 Error::~Error() = default;
 
 std::string render(const Error& error) {
-  std::string out = error.where.empty() ? "" : printable(error.where) + ": ";
-  out += "error: " + printable(error.what) + "\n";
+  std::string out = error.where.empty() ? "" : printable(with_plain_options(error.where)) + ": ";
+  out += "error: " + printable(with_plain_options(error.what)) + "\n";
   append_indented(out, error.detail);
-  if (!error.help.empty()) append_indented(out, "help: " + error.help);
+  if (!error.help.empty()) append_indented(out, "help: " + with_plain_options(error.help));
   return out;
 }
 

@@ -26,9 +26,4 @@ struct Argument {
 inline constexpr const char* kArchitecturesHelp =
     "folder of architecture maps, or one map file, to add to the built-in ones";
 
-// Name and help of the option for incomplete checkpoints, which the verbs have that refuse them.
-inline constexpr const char* kAllowMissing = "allow-missing";
-inline constexpr const char* kAllowMissingHelp =
-    "accept a checkpoint that lacks files or tensors of the model, with a warning";
-
 }  // namespace ggufmill

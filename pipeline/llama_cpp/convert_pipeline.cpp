@@ -188,7 +188,7 @@ const Argument<Convert> kConvertArguments[] = {
     {"fuse-gate-up-exps", &Convert::fuse_gate_up_exps, "fuse the gate and up tensors of each layer's experts into one"},
     {"fuse-qkv", &Convert::fuse_qkv, "fuse the query, key, and value tensors of each layer into one"},
     {"fp8-as-q8", &Convert::fp8_as_q8, "write FP8 tensors as Q8_0"},
-    {kAllowMissing, &Convert::allow_missing, kAllowMissingHelp},
+    {"allow-missing", &Convert::allow_missing, kAllowMissingHelp},
     {"sentence-transformers-dense-modules", &Convert::sentence_transformers_dense_modules,
      "include the Dense modules of an embedding model"},
     {"architectures", &Convert::architectures, kArchitecturesHelp},

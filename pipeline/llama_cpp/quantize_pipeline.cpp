@@ -243,7 +243,7 @@ Result<std::string> source_text(const QuantizeOptions& options, std::string_view
   if (source != "huggingface")
     return usage_error(
         fmt::format("--{} has no effect: {} is not a checkpoint folder",
-                    options.architectures.empty() ? kAllowMissing : "architectures", quoted_name(options.input)),
+                    options.architectures.empty() ? "allow-missing" : "architectures", quoted_name(options.input)),
         "omit it");
   return fmt::format("source: {{huggingface: {{path: {}{}}}}}\n", path, further);
 }

@@ -21,14 +21,17 @@ from ._library import Progress
 from ._model import Metadata, Model, Tensor
 from ._native import Plan
 from ._numpy import np
+from ._operations import *  # noqa: F403
+from ._operations import Operations
+from ._operations import __all__ as _operations
 from ._progress import ProgressBar
 
 __version__ = _native.version
 __all__ = [
     *("Context", "ImportanceMatrix", "Metadata", "Model", "Plan", "Progress", "ProgressBar", "Tensor"),
     *("Error", "FileError", "InputError", "KernelError", "TransientError", "UsageError", "VerificationError"),
-    *("check", "compare", "curve", "dequantize", "edit", "imatrix", "measure", "open", "plan", "quantize", "recipes"),
-    *("run", "types", "verify"),
+    *("check", "curve", "dequantize", "edit", "imatrix", "measure", "open", "plan", "quantize", "recipes", "run", "types"),
+    *_operations,
 ]
 
 _FLOATS = {"float32": "F32", "float16": "F16", "float64": "F64", "bfloat16": "BF16"}
@@ -83,7 +86,7 @@ def _paths(given):
     return [os.fspath(each) for each in ([given] if isinstance(given, (str, os.PathLike)) else given)]
 
 
-class Context:
+class Context(Operations):
     """Kernels and the operations that use them. The functions of the module use a context without options.
 
     kernel_dirs    folder of additional kernel modules, or several
@@ -193,19 +196,6 @@ class Context:
             return job._run(overwrite, resume, progress)
         return self._native.run(job_text(job, set, parameters), overwrite, resume, progress)
 
-    def compare(self, a, b, *, importance="", html="", overwrite=False, threads=0, progress=None):
-        """Measure how far the values of model `b` are from those of `a`, for each pair of tensors with the same name.
-
-        a, b        as for open()
-        importance  importance file of `a`, for the weighted error
-        html        path of an HTML page to write
-        overwrite   replace an existing page
-
-        Returns the report as a dictionary in the format of `ggufmill compare --json`, with "warnings" added.
-        """
-        paths = [os.fspath(each) for each in (a, b, importance, html)]
-        return self._native.compare(*paths, overwrite, threads, progress)
-
     def measure(self, job, *, output="", html="", overwrite=False, progress=None, set=None, parameters=None):
         """Measure the loss of each tensor for each candidate type of a job's targets; reads the source once.
 
@@ -228,19 +218,6 @@ class Context:
         `target`, true for the job's own target. Missing measurements are taken first.
         """
         return self._native.curve(job_text(job, set, parameters), output, points, progress)
-
-    def verify(self, path, *, manifest="", against="", allow_missing=False, threads=0, progress=None):
-        """Verify a model file, or the output of a manifest, from beginning to end: structure, values, checksums.
-
-        manifest       manifest to compare with; by default FILE.manifest.json, if it exists
-        against        model that the file was made from: tensors that it keeps must have the same values
-        allow_missing  a checkpoint that lacks files or tensors is only a warning
-
-        Returns `files`, `tensors`, `bytes`, `manifest`, `compared` and `skipped` (numbers of tensors), and `warnings`.
-        Raises InputError for a damaged file and VerificationError for a mismatch with the manifest or with `against`.
-        """
-        manifest, against = os.fspath(manifest), os.fspath(against)
-        return self._native.verify(os.fspath(path), manifest, against, allow_missing, threads, progress)
 
     def recipes(self):
         """Return the built-in recipes as dictionaries of name, aliases, file_type, type, and description."""
@@ -305,12 +282,6 @@ def run(job, *, overwrite=False, resume=True, progress=None, set=None, parameter
     )
 
 
-def compare(a, b, *, importance="", html="", overwrite=False, threads=0, progress=None):
-    return _default().compare(
-        a, b, importance=importance, html=html, overwrite=overwrite, threads=threads, progress=progress
-    )
-
-
 def measure(job, *, output="", html="", overwrite=False, progress=None, set=None, parameters=None):
     return _default().measure(
         job, output=output, html=html, overwrite=overwrite, progress=progress, set=set, parameters=parameters
@@ -319,11 +290,6 @@ def measure(job, *, output="", html="", overwrite=False, progress=None, set=None
 
 def curve(job, *, output=0, points=25, progress=None, set=None, parameters=None):
     return _default().curve(job, output=output, points=points, progress=progress, set=set, parameters=parameters)
-
-
-def verify(path, *, manifest="", against="", allow_missing=False, threads=0, progress=None):
-    given = {"manifest": manifest, "against": against, "allow_missing": allow_missing}
-    return _default().verify(path, **given, threads=threads, progress=progress)
 
 
 def recipes():
@@ -341,7 +307,7 @@ def edit(path, *, set=None, remove=(), rename=None, output="", overwrite=False, 
 
 
 for _each in (
-    *(types, quantize, dequantize, open, plan, check, run, compare),
-    *(measure, curve, verify, recipes, imatrix, edit),
+    *(types, quantize, dequantize, open, plan, check, run),
+    *(measure, curve, recipes, imatrix, edit),
 ):
     _each.__doc__ = getattr(Context, _each.__name__).__doc__

@@ -5,6 +5,9 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._operations import *  # noqa: F403
+from ._operations import Operations
+
 __version__: str
 
 _Path = Union[str, "os.PathLike[str]"]
@@ -22,6 +25,7 @@ class Error(Exception):
     help: str
     exit_code: int
     also: list[Error]
+    result: dict[str, Any] | None
 
 class UsageError(Error, ValueError): ...
 class VerificationError(Error): ...
@@ -113,7 +117,7 @@ class Plan:
     def least_memory(self) -> int: ...
     def written(self) -> str: ...
 
-class Context:
+class Context(Operations):
     def __init__(
         self, *, kernel_dirs: _Path | Iterable[_Path] = (), isa: str = "", architectures: _Path | Iterable[_Path] = ()
     ) -> None: ...
@@ -141,16 +145,6 @@ class Context:
         set: _Changes = None,
         parameters: _Changes = None,
     ) -> dict[str, Any]: ...
-    def compare(
-        self, a: _Path,
-        b: _Path,
-        *,
-        importance: _Path = "",
-        html: _Path = "",
-        overwrite: bool = False,
-        threads: int = 0,
-        progress: _Progress = None,
-    ) -> dict[str, Any]: ...
     def measure(
         self,
         job: _Job,
@@ -172,16 +166,6 @@ class Context:
         set: _Changes = None,
         parameters: _Changes = None,
     ) -> list[dict[str, Any]]: ...
-    def verify(
-        self,
-        path: _Path,
-        *,
-        manifest: _Path = "",
-        against: _Path = "",
-        allow_missing: bool = False,
-        threads: int = 0,
-        progress: _Progress = None,
-    ) -> dict[str, Any]: ...
     def recipes(self) -> list[dict[str, Any]]: ...
     def imatrix(self, path: _Path) -> ImportanceMatrix: ...
     def edit(
@@ -217,16 +201,6 @@ def run(
     set: _Changes = None,
     parameters: _Changes = None,
 ) -> dict[str, Any]: ...
-def compare(
-    a: _Path,
-    b: _Path,
-    *,
-    importance: _Path = "",
-    html: _Path = "",
-    overwrite: bool = False,
-    threads: int = 0,
-    progress: _Progress = None,
-) -> dict[str, Any]: ...
 def measure(
     job: _Job,
     *,
@@ -246,15 +220,6 @@ def curve(
     set: _Changes = None,
     parameters: _Changes = None,
 ) -> list[dict[str, Any]]: ...
-def verify(
-    path: _Path,
-    *,
-    manifest: _Path = "",
-    against: _Path = "",
-    allow_missing: bool = False,
-    threads: int = 0,
-    progress: _Progress = None,
-) -> dict[str, Any]: ...
 def recipes() -> list[dict[str, Any]]: ...
 def imatrix(path: _Path) -> ImportanceMatrix: ...
 def edit(

@@ -10,7 +10,10 @@ class Error(Exception):
     help       how to fix it; may be empty
     exit_code  exit code that the program ``ggufmill`` would return
     also       other errors found in the same step
+    result     what the operation found, if that is what is wrong; else None
     """
+
+    result = None
 
     def __init__(self, text, where, what, detail="", help="", exit_code=1, also=()):
         super().__init__(text)

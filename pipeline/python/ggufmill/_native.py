@@ -14,7 +14,7 @@ version = _library.version()
 
 class Context:
     def __init__(self, kernel_dirs, isa, architectures=()):
-        given = options(kernel_dirs=kernel_dirs, isa=isa, architectures=list(architectures))
+        given = options(kernel_dirs=kernel_dirs, isa=isa, architectures=list(architectures), names="python")
         self.handle = _library.Handle("context", "context_create", given)
         self._types = {}  # by name in lower case, once they are asked for
 
@@ -121,11 +121,6 @@ class Context:
         given = options(overwrite=overwrite, resume=resume)
         return _report(interruptible(lambda control: text("job_run", self._job(job), given, control), progress))
 
-    def compare(self, a, b, importance, html, overwrite, threads, progress):
-        given = options(imatrix=importance, html=html, overwrite=overwrite, threads=threads)
-        work = lambda control: text("compare", self.handle, encoded(a), encoded(b), given, control)
-        return _report(interruptible(work, progress))
-
     def measure(self, job, output, html, overwrite, progress):
         def measure(control):
             opened = self._job(job)
@@ -140,11 +135,6 @@ class Context:
     def curve(self, job, output, points, progress):
         given = options(output=output, points=points, measure=True)
         return json.loads(interruptible(lambda control: text("job_curve", self._job(job), given, control), progress))["points"]
-
-    def verify(self, path, manifest, against, allow_missing, threads, progress):
-        given = options(manifest=manifest, against=against, allow_missing=allow_missing, threads=threads)
-        found = json.loads(interruptible(lambda control: text("verify", self.handle, encoded(path), given, control), progress))
-        return {**found, "manifest": found["manifest"] or None}
 
     def recipes(self):
         return json.loads(text("catalog", b"recipes"))

@@ -103,6 +103,47 @@ class Verified(Folder):
             ggufmill.verify(out)
 
 
+    def test_its_header(self):
+        found = ggufmill.verify(self.model, spec=True)
+        self.assertEqual(found["file"], str(self.model))
+        self.assertTrue({"level", "where", "what", "rule"} <= set(found["findings"][0]))
+
+    def test_errors_name_parameters(self):
+        with self.assertRaises(ggufmill.UsageError) as caught:
+            ggufmill.verify(self.model, spec=True, threads=4)
+        self.assertEqual(caught.exception.what, "threads= and spec= cannot be used together")
+        with self.assertRaises(ggufmill.UsageError) as caught:
+            ggufmill.verify(self.model, threads=-1)
+        self.assertEqual(caught.exception.where, "threads=")
+        self.assertIn("threads=-1", caught.exception.detail)
+        with self.assertRaises(ggufmill.UsageError) as caught:
+            ggufmill.compare(self.model, self.model, memory=1)
+        self.assertRegex(caught.exception.help, "memory=[0-9]+ or more")
+        with self.assertRaises(TypeError):
+            ggufmill.verify(self.model, thread=1)
+
+
+class Hashed(Folder):
+    def test_kinds(self):
+        found = ggufmill.hash(self.model, kinds=("sha256", "uuid"), tensors=False)
+        self.assertEqual([each["kind"] for each in found["hashes"]], ["sha256", "uuid"])
+        lines = subprocess.run([PROGRAM, "hash", self.model], capture_output=True, check=True, text=True).stdout
+        self.assertEqual([line.split()[1] for line in lines.splitlines()], [each["hash"] for each in ggufmill.hash(self.model)["hashes"]])
+
+    def test_a_list_that_differs(self):
+        known = self.folder / "hashes"
+        known.write_text(f"sha1  {'0' * 40}  {self.model}\n")
+        with self.assertRaises(ggufmill.VerificationError) as caught:
+            ggufmill.hash(self.model, check=known, tensors=False)
+        self.assertEqual(caught.exception.result["hashes"][0]["state"], "Mismatch")
+
+    def test_a_path_that_is_not_utf8(self):
+        path = os.fsencode(self.folder) + b"/\xff.gguf"
+        with open(path, "wb") as file:
+            file.write(self.model.read_bytes())
+        self.assertTrue(ggufmill.hash(os.fsdecode(path))["hashes"])
+
+
 class Recipes(unittest.TestCase):
     def test_they_are_those_of_the_program(self):
         recipes = {each["name"]: each for each in ggufmill.recipes()}

@@ -34,13 +34,15 @@ class Readme(unittest.TestCase):
 
 
 class Stubs(unittest.TestCase):
-    """__init__.pyi has what the module has, with the same parameters."""
+    """__init__.pyi, and _operations.py for operations, have what the module has, with the same parameters."""
 
     def setUp(self):
         folder = os.path.dirname(ggufmill.__file__)
         self.assertTrue(os.path.exists(os.path.join(folder, "py.typed")))
         with open(os.path.join(folder, "__init__.pyi"), encoding="utf-8") as file:
             self.stub = {each.name: each for each in ast.parse(file.read()).body if hasattr(each, "name")}
+        with open(os.path.join(folder, "_operations.py"), encoding="utf-8") as file:
+            self.stub.update((each.name, each) for each in ast.parse(file.read()).body if isinstance(each, ast.FunctionDef))
 
     def test_names(self):
         self.assertEqual(sorted(self.stub), sorted(ggufmill.__all__))

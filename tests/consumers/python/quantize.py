@@ -97,7 +97,7 @@ def main(path, model, folder):
     call(library, "ggufmill_context_create", None, ctypes.byref(context))
     rows(library, context)
     try:
-        text(library, "ggufmill_verify", context, model.encode(), options(thread=1), None)
+        text(library, "ggufmill_call", context, b"verify", options(path=model, thread=1), None)
         raise AssertionError("an unknown option was accepted")
     except Failure as failure:
         assert failure.status == 2 and failure.help == "did you mean 'threads'?", failure

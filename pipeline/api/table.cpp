@@ -1,4 +1,4 @@
-#include "pipeline/cli/table.h"
+#include "pipeline/api/table.h"
 
 #include <fmt/format.h>
 

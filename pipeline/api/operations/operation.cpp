@@ -1,0 +1,42 @@
+#include "pipeline/api/operations/operation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "pipeline/core/option_reference.h"
+#include "pipeline/report/json_text.h"
+
+namespace ggufmill {
+
+std::string OperationOption::flag() const {
+  std::string flag = other_flag.empty() ? name() : other_flag;
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
+std::string shape_of(const std::vector<ResultMember>& members) {
+  std::string text;
+  for (const ResultMember& each : members)
+    text += (text.empty() ? "" : ", ") + each.name + (each.shape.empty() ? "" : ": " + each.shape);
+  return "{" + text + "}";
+}
+
+std::vector<ResultMember> operator+(std::vector<ResultMember> members, std::vector<ResultMember> more) {
+  std::ranges::move(more, std::back_inserter(members));
+  return members;
+}
+
+void write_members(const std::vector<ResultMember>& members, const void* value, const TextSink& sink) {
+  boost::json::object object;
+  for (const ResultMember& each : members) each.write(value, object);
+  sink(to_json_text(object));
+}
+
+Error cannot_be_together(std::string_view a, std::string_view b, std::string_view why) {
+  return usage_error(fmt::format("{} and {} cannot be used together", option_reference(a), option_reference(b)),
+                     fmt::format("omit one of them: {}", why));
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,331 @@
+#pragma once
+// An operation: something that a user can ask for, declared once, in a file of this folder. From the declaration come
+// the verb with its flags, help, manual page and completion, the call of the C interface (ggufmill_call()), the
+// function of the Python module, and the reference page. An option is one member of the request and one row.
+//
+//   struct HashRequest {
+//     std::string path{};
+//     bool tensors = true;
+//   };
+//   OperationSpec hash_operation() {
+//     return operation(OperationOf<HashRequest, Hashes>{
+//         .name = "hash",
+//         ...
+//         .options = {option("path", &HashRequest::path, path(), "the model").word("MODEL"),
+//                     option("tensors", &HashRequest::tensors, "also hash each tensor")},
+//         .result = {result("model", &Hashes::model, "path of the model")},
+//         .run = run_hash,
+//         .print = print_hashes});
+//   }
+//
+// In the texts of a declaration, @NAME stands for an option, as its user writes it (--max-rmse, max_rmse=), and @error3
+// for the failure with exit code 3 (exit code 3, `VerificationError`), capitalized in @Error3. Errors refer to options
+// by option_reference().
+
+#include <atomic>
+#include <boost/json.hpp>
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pipeline/api/context.h"
+#include "pipeline/config/bound_fields.h"
+#include "pipeline/report/report.h"
+
+namespace ggufmill {
+
+// Purpose of an operation; `ggufmill --help` lists them by group, in this order.
+enum class OperationGroup { kConvert, kInspect, kEdit, kChoose, kCluster, kReference };
+
+// ---- options ----
+
+// A flag without a value that stands for a value of its option: --no-layer for `tensors: false`.
+struct OptionFlag {
+  std::string name;   // "no-layer"
+  std::string value;  // as in YAML; a list adds to the values of the option
+  std::string doc;
+};
+
+// An option without the type of its request. Its name is a key of JSON and a parameter in Python.
+struct OperationOption {
+  enum class Place {
+    kNamed,
+    kWord,      // a word of the command line without a flag, and a positional parameter in Python
+    kEachWord,  // the same; the verb accepts several words and carries the operation out for each
+  };
+
+  explicit OperationOption(AnyForm form) : field(std::move(form)) {}
+
+  const std::string& name() const { return field.spec.name; }
+  std::string flag() const;  // "max-rmse", without the hyphens before it
+  bool is_word() const { return place != Place::kNamed; }
+
+  AnyForm field;
+  Place place = Place::kNamed;
+  std::string shown_word{};         // a word, in the usage: "FILE"
+  std::string other_flag{};         // replaces the name on the command line
+  char letter = '\0';               // of a short flag: -q
+  std::vector<OptionFlag> flags{};  // instead of a flag with a value
+  bool zero_is_none = false;        // in JSON, 0 is the same as no value
+  std::string if_several{};         // help of the error if the verb is given several words; empty: allowed
+};
+
+// The position of a base in a class, in bytes.
+template <class Class, class Base>
+std::size_t offset_of_base() {
+  const Class& object = defaults_of<Class>();
+  return static_cast<std::size_t>(reinterpret_cast<const char*>(static_cast<const Base*>(&object)) -
+                                  reinterpret_cast<const char*>(&object));
+}
+
+template <class Request>
+struct Option : OperationOption {
+  using Self = Option;
+
+  explicit Option(Field<Request> bound) : OperationOption(std::move(bound)) {}
+  // An option of a base of the request.
+  template <class Base>
+  requires(std::derived_from<Request, Base> && !std::same_as<Request, Base>)
+      Option(Option<Base> base)  // NOLINT(google-explicit-constructor): rows of both are in one list
+      : OperationOption(std::move(base)) {
+    field = within(std::move(field), offset_of_base<Request, Base>(), nullptr);
+  }
+
+  // A word of the command line, required. `shown` is its name in the usage.
+  Self&& word(std::string_view shown) && { return std::move(*this).place_at(Place::kWord, shown); }
+  Self&& each_word(std::string_view shown) && { return std::move(*this).place_at(Place::kEachWord, shown); }
+  Self&& short_flag(char name) && {
+    letter = name;
+    return std::move(*this);
+  }
+  Self&& on_command_line(std::string_view flag_name) && {
+    other_flag = flag_name;
+    return std::move(*this);
+  }
+  Self&& as_flags(std::vector<OptionFlag> list) && {
+    flags = std::move(list);
+    return std::move(*this);
+  }
+  Self&& or_zero() && {
+    zero_is_none = true;
+    return std::move(*this);
+  }
+  Self&& not_with_several(std::string_view help) && {
+    if_several = help;
+    return std::move(*this);
+  }
+  Self&& example(std::string_view text) && {
+    field.spec.example = text;
+    return std::move(*this);
+  }
+
+ private:
+  Self&& place_at(Place where, std::string_view shown) && {
+    place = where;
+    shown_word = shown;
+    field.require();
+    return std::move(*this);
+  }
+};
+
+// The same arguments as field().
+template <class Request, class Value, class... More>
+Option<Request> option(std::string_view name, Value Request::*member, More... more) {
+  return Option<Request>(field(name, member, std::move(more)...));
+}
+
+// ---- results ----
+
+// A member of a result.
+struct ResultMember {
+  std::string name, doc;
+  // Adds the member to an object, unless the result at `value` has none.
+  std::function<void(const void* value, boost::json::object& into)> write;
+  std::string shape{};         // of a list of objects: "[{level, where}]"
+  std::string when{};          // condition under which results have it: "with @spec"; empty: always
+  bool none_if_empty = false;  // in Python, an empty text is None
+};
+
+// The members of a result, in order, or a function that writes all of them piece by piece.
+template <class Value>
+struct ResultForm {
+  std::vector<ResultMember> members{};
+  void (*write)(const Value& value, const TextSink& sink) = nullptr;
+  std::string doc{};  // instead of the members
+};
+
+template <class Value, class Member>
+ResultMember result(std::string_view name, Member Value::*member, std::string_view doc) {
+  return {std::string(name), std::string(doc),
+          [name = std::string(name), member](const void* value, boost::json::object& into) {
+            into[name] = boost::json::value_from(static_cast<const Value*>(value)->*member);
+          }};
+}
+
+// A member that a function computes; it returns a JSON value, or nullopt if the result has no such member.
+template <class Value, class Function>
+requires std::is_invocable_v<Function, const Value&> ResultMember result(std::string_view name, Function function,
+                                                                         std::string_view doc) {
+  return {std::string(name), std::string(doc),
+          [name = std::string(name), function](const void* value, boost::json::object& into) {
+            const std::optional<boost::json::value> member = function(*static_cast<const Value*>(value));
+            if (member) into[name] = *member;
+          }};
+}
+
+// "{a, b: [{c}]}"
+std::string shape_of(const std::vector<ResultMember>& members);
+
+// A list of objects.
+template <class Value, class Item>
+ResultMember result(std::string_view name, std::vector<Item> Value::*member, ResultForm<Item> form,
+                    std::string_view doc) {
+  std::string shape = "[" + shape_of(form.members) + "]";
+  return {std::string(name), std::string(doc),
+          [name = std::string(name), member, form = std::move(form)](const void* value, boost::json::object& into) {
+            boost::json::array list;
+            for (const Item& item : static_cast<const Value*>(value)->*member) {
+              boost::json::object object;
+              for (const ResultMember& each : form.members) each.write(&item, object);
+              list.push_back(std::move(object));
+            }
+            into[name] = std::move(list);
+          },
+          std::move(shape)};
+}
+
+// The members of a part of the result, which has them if the part is there.
+template <class Value, class Part>
+std::vector<ResultMember> results_within(std::optional<Part> Value::*part, std::vector<ResultMember> members,
+                                         std::string_view when = {}) {
+  for (ResultMember& each : members) {
+    each.when = when;
+    each.write = [part, write = std::move(each.write)](const void* value, boost::json::object& into) {
+      if (const std::optional<Part>& there = static_cast<const Value*>(value)->*part) write(&*there, into);
+    };
+  }
+  return members;
+}
+
+std::vector<ResultMember> operator+(std::vector<ResultMember> members, std::vector<ResultMember> more);
+
+// ---- operations ----
+
+// What a caller gives an operation besides its request.
+struct Call {
+  const std::atomic<bool>* stop = nullptr;  // when set, the operation ends with kInterrupted
+  // Receives the bytes done and their total. Called from one thread at a time. May be empty.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
+};
+
+// What an operation found.
+template <class Value>
+struct Answer {
+  Value value;
+  std::vector<std::string> warnings{};
+  // Set if the result is not as the user required; callers get both. If `value` shows it, as a list of findings does,
+  // only the command line fails.
+  std::optional<Error> failure{};
+  bool value_shows_failure = false;
+};
+
+// What the command line prints for a result.
+struct TextOutput {
+  std::string out;                 // on stdout, unless JSON is asked for
+  std::vector<std::string> notes;  // on stderr, unless --quiet is given
+};
+
+// The options of the context that an operation uses, which its verb has too.
+enum class ContextUse {
+  kNone,
+  kTypes,        // --kernel-dir, for types that modules add
+  kKernels,      // and --isa
+  kCheckpoints,  // and --architectures
+};
+
+// A declaration. All texts are as in OperationSpec.
+template <class Request, class Value>
+struct OperationOf {
+  std::string_view name;
+  OperationGroup group;
+  std::string_view summary;
+  std::string_view description;
+  std::string_view examples;
+  std::string_view expected_words{};
+  std::vector<Option<Request>> options{};
+  ResultForm<Value> result{};
+  ContextUse context = ContextUse::kKernels;
+  std::optional<std::string_view> progress{};
+  Status (*check)(const Request& request) = nullptr;
+  Result<Answer<Value>> (*run)(const Context& context, const Request& request, const Call& call);
+  void (*print)(const Value& value, TextOutput& to);
+};
+
+// The same without its types. Immutable; can be shared between threads.
+struct OperationSpec {
+  std::string_view name;
+  OperationGroup group{};
+  std::string_view summary;         // one line, starting with a verb
+  std::string_view description;     // paragraphs, separated by empty lines
+  std::string_view examples;        // commands, one on each line
+  std::string_view expected_words;  // "two models": for the error if there are more or fewer; empty: one word
+  std::vector<OperationOption> options{};
+  std::vector<ResultMember> result{};
+  std::string result_doc{};
+  ContextUse context{};
+  // What the line of progress begins with; empty: the word that the operation is carried out for; none: no progress.
+  std::optional<std::string_view> progress{};
+
+  std::shared_ptr<void> (*make_request)() = nullptr;
+  // Checks the options of a request together. Empty if they are independent.
+  std::function<Status(const void* request)> check{};
+  std::function<Result<Answer<std::shared_ptr<const void>>>(const Context&, const void* request, const Call&)> run{};
+  // Writes a result as a JSON object.
+  std::function<void(const void* value, const TextSink& sink)> write{};
+  std::function<void(const void* value, TextOutput& to)> print{};
+};
+
+// Writes the members of a result as a JSON object.
+void write_members(const std::vector<ResultMember>& members, const void* value, const TextSink& sink);
+
+template <class Request, class Value>
+OperationSpec operation(OperationOf<Request, Value> from) {
+  OperationSpec made{from.name, from.group, from.summary, from.description, from.examples, from.expected_words};
+  for (Option<Request>& each : from.options) made.options.push_back(std::move(each));
+  made.result = std::move(from.result.members);
+  made.result_doc = std::move(from.result.doc);
+  made.context = from.context;
+  made.progress = from.progress;
+  made.make_request = []() -> std::shared_ptr<void> { return std::make_shared<Request>(); };
+  if (from.check)
+    made.check = [check = from.check](const void* request) { return check(*static_cast<const Request*>(request)); };
+  made.run = [run = from.run](const Context& context, const void* request,
+                              const Call& call) -> Result<Answer<std::shared_ptr<const void>>> {
+    BOOST_OUTCOME_TRY(Answer<Value> answer, run(context, *static_cast<const Request*>(request), call));
+    return Answer<std::shared_ptr<const void>>{std::make_shared<const Value>(std::move(answer.value)),
+                                               std::move(answer.warnings), std::move(answer.failure),
+                                               answer.value_shows_failure};
+  };
+  if (from.result.write)
+    made.write = [write = from.result.write](const void* value, const TextSink& sink) {
+      write(*static_cast<const Value*>(value), sink);
+    };
+  else
+    made.write = [members = made.result](const void* value, const TextSink& sink) {
+      write_members(members, value, sink);
+    };
+  made.print = [print = from.print](const void* value, TextOutput& to) {
+    print(*static_cast<const Value*>(value), to);
+  };
+  return made;
+}
+
+// Error of two options that exclude each other; `why` is the reason, after "omit one of them: ".
+Error cannot_be_together(std::string_view a, std::string_view b, std::string_view why);
+
+}  // namespace ggufmill

@@ -1,0 +1,14 @@
+#include "pipeline/api/operations/operations.h"
+
+namespace ggufmill {
+
+std::span<const OperationSpec> operations() {
+  static const OperationSpec kOperations[] = {
+      compare_operation(),
+      verify_operation(),
+      hash_operation(),
+  };
+  return kOperations;
+}
+
+}  // namespace ggufmill

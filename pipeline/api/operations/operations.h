@@ -1,0 +1,18 @@
+#pragma once
+// The table of operations.
+
+#include <span>
+
+#include "pipeline/api/operations/operation.h"
+
+namespace ggufmill {
+
+// Returns all operations, in the order of `ggufmill --help`.
+std::span<const OperationSpec> operations();
+
+// The declarations, each in a file of its own.
+OperationSpec compare_operation();
+OperationSpec verify_operation();
+OperationSpec hash_operation();
+
+}  // namespace ggufmill

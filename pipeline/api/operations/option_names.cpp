@@ -1,0 +1,103 @@
+#include "pipeline/api/operations/option_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "pipeline/core/option_reference.h"
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+// A failure, by its exit code.
+struct Failure {
+  char digit;
+  const char* program;
+  const char* python;
+};
+constexpr Failure kFailures[] = {
+    {'2', "GGUFMILL_ERROR_USAGE", "UsageError"},     {'3', "GGUFMILL_ERROR_VERIFICATION", "VerificationError"},
+    {'4', "GGUFMILL_ERROR_BAD_INPUT", "InputError"}, {'5', "GGUFMILL_ERROR_KERNEL", "KernelError"},
+    {'6', "GGUFMILL_ERROR_IO", "FileError"},
+};
+
+std::string written_failure(Caller caller, char digit, bool begins_sentence) {
+  const auto* const found = std::ranges::find(kFailures, digit, &Failure::digit);
+  if (caller == Caller::kCommandLine) return fmt::format("{} code {}", begins_sentence ? "Exit" : "exit", digit);
+  return caller == Caller::kPython ? fmt::format("`{}`", found->python) : found->program;
+}
+
+bool is_name_letter(char c) {
+  return std::islower(static_cast<unsigned char>(c)) != 0 || c == '_' ||
+         std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
+
+bool is_text(const FieldSpec& spec) {
+  return spec.kind == FieldKind::kString || spec.kind == FieldKind::kPath || spec.kind == FieldKind::kEnum;
+}
+
+// Returns the flags that stand for a value, or all flags of an option.
+std::string flags_for(const OperationOption& option, std::string_view value) {
+  std::string text;
+  for (const OptionFlag& flag : option.flags)
+    if (value.empty() || flag.value == value) text += (text.empty() ? "--" : ", --") + flag.name;
+  return text;
+}
+
+}  // namespace
+
+const OperationOption* OptionNames::find(std::string_view name) const {
+  const auto found = std::ranges::find_if(options_, [&](const OperationOption& each) { return each.name() == name; });
+  return found == options_.end() ? nullptr : &*found;
+}
+
+std::string OptionNames::of(std::string_view name, std::string_view value) const {
+  const OperationOption* const option = find(name);
+  const std::string quoted =
+      option && !value.empty() && is_text(option->field.spec) ? fmt::format("\"{}\"", value) : std::string(value);
+  if (caller_ == Caller::kProgram) return fmt::format("\"{}\"{}{}", name, value.empty() ? "" : ": ", quoted);
+  if (caller_ == Caller::kPython) {
+    if (value.empty() && option && option->is_word()) return std::string(name);
+    return fmt::format("{}={}", name, value == "true" ? "True" : value == "false" ? "False" : quoted);
+  }
+  if (option && option->is_word()) return value.empty() ? option->shown_word : std::string(value);
+  if (option && !option->flags.empty()) return flags_for(*option, value);
+  std::string flag = option ? option->flag() : std::string(name);
+  std::ranges::replace(flag, '_', '-');
+  return fmt::format("--{}{}{}", flag, value.empty() || value == "true" ? "" : " ", value == "true" ? "" : value);
+}
+
+// Marks what is Python in a text.
+std::string OptionNames::in_prose(std::string written) const {
+  return caller_ == Caller::kPython ? "`" + written + "`" : written;
+}
+
+std::string OptionNames::in_text(std::string_view text) const {
+  std::string out;
+  for (std::size_t at; (at = text.find('@')) != text.npos;) {
+    std::size_t end = at + 1;
+    if (end < text.size() && text[end] == 'E') ++end;  // @Error4
+    while (end < text.size() && is_name_letter(text[end])) ++end;
+    const std::string_view name = text.substr(at + 1, end - at - 1);
+    out += text.substr(0, at);
+    if (name.size() == 6 && name.substr(1, 4) == "rror")
+      out += written_failure(caller_, name.back(), name.front() == 'E');
+    else
+      out += find(name) ? in_prose(of(name)) : std::string(text.substr(at, end - at));
+    text.remove_prefix(end);
+  }
+  return out + std::string(text);
+}
+
+Error OptionNames::in_error(Error error) const {
+  const OptionWriter write = [this](std::string_view name, std::string_view value) { return of(name, value); };
+  for (std::string* const text : {&error.where, &error.what, &error.detail, &error.help, &error.help_with_options})
+    *text = replace_option_references(*text, write);
+  for (Error& each : error.also) each = in_error(std::move(each));
+  return error;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,158 @@
+// `verify`: reads and checks an entire model, or its header.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipeline/api/operations/operations.h"
+#include "pipeline/api/table.h"
+#include "pipeline/core/checkpoint.h"
+#include "pipeline/core/option_reference.h"
+#include "pipeline/core/text.h"
+#include "pipeline/io/remote/address.h"
+#include "stages/gguf/specification.h"
+
+namespace ggufmill {
+namespace {
+
+struct VerifyRequest : VerifyOptions {
+  std::string path{};
+  bool spec = false;
+};
+
+struct SpecCheck {
+  std::string file;
+  std::vector<gguf::Finding> findings;
+};
+
+// One of two, as the request asks.
+struct Verified {
+  std::string path{}, against{};
+  std::optional<Verification> values{};
+  std::optional<SpecCheck> header{};
+};
+
+std::string_view level_of(const gguf::Finding& finding) { return finding.is_required ? "error" : "advice"; }
+
+ResultForm<Verified> verify_result() {
+  const std::vector<ResultMember> values{
+      result("files", &Verification::files, "paths of the files that were read"),
+      result("tensors", &Verification::tensors, "number of tensors"),
+      result("bytes", &Verification::bytes, "size of the files"),
+      result("manifest", &Verification::manifest, "path of the manifest that the files match, if there is one"),
+      result("compared", &Verification::compared, "number of tensors compared with @against"),
+      result("skipped", &Verification::skipped, "number of other tensors, if there is @against")};
+  const ResultForm<gguf::Finding> finding{
+      {result<gguf::Finding>(
+           "level", [](const gguf::Finding& it) { return boost::json::value(level_of(it)); }, "error or advice"),
+       result("where", &gguf::Finding::where, "key or tensor"), result("what", &gguf::Finding::what, "what it is"),
+       result("rule", &gguf::Finding::rule, "what the specification requires")}};
+  const std::vector<ResultMember> header{
+      result("file", &SpecCheck::file, "path of the model"),
+      result("findings", &SpecCheck::findings, finding, "what differs from the specification")};
+  ResultForm<Verified> form{results_within(&Verified::values, values) +
+                            results_within(&Verified::header, header, "with @spec")};
+  form.members[3].none_if_empty = true;
+  return form;
+}
+
+Status check_verify(const VerifyRequest& request) {
+  if (!request.spec) return ok();
+  const std::pair<const char*, bool> given[] = {{"manifest", !request.manifest.empty()},
+                                                {"against", !request.against.empty()},
+                                                {"allow_missing", request.allow_missing},
+                                                {"threads", request.threads != 0}};
+  for (const auto& [name, is_given] : given)
+    if (is_given) return cannot_be_together(name, "spec", option_reference("spec") + " reads only the header");
+  return ok();
+}
+
+Result<Answer<Verified>> check_header(const Context& context, const std::string& path) {
+  BOOST_OUTCOME_TRY(const Model model, context.inspect(path));
+  Answer<Verified> answer{{.path = path, .header = SpecCheck{path, gguf::check_specification(path, model)}}};
+  const auto broken = std::ranges::count(answer.value.header->findings, true, &gguf::Finding::is_required);
+  answer.value_shows_failure = true;
+  if (broken != 0)
+    answer.failure = Error{ExitCode::kVerification, path,
+                           fmt::format("breaks {} of the GGUF specification", counted(broken, "rule")), "",
+                           "`ggufmill edit` sets and renames keys"};
+  return answer;
+}
+
+Result<Answer<Verified>> run_verify(const Context& context, const VerifyRequest& request, const Call& call) {
+  if (request.spec) return check_header(context, request.path);
+  VerifyOptions options = request;
+  options.stop = call.stop;
+  options.progress = call.progress;
+  BOOST_OUTCOME_TRY(Verification verified, context.verify(request.path, options));
+  std::vector<std::string> warnings = std::move(verified.warnings);
+  return Answer<Verified>{{.path = request.path, .against = request.against, .values = std::move(verified)},
+                          std::move(warnings)};
+}
+
+void print_findings(const Verified& verified, TextOutput& to) {
+  std::vector<Row> rows;
+  bool is_broken = false;
+  for (const gguf::Finding& it : verified.header->findings) {
+    rows.push_back({std::string(level_of(it)), it.where, it.what, it.rule});
+    is_broken = is_broken || it.is_required;
+  }
+  if (!rows.empty()) to.out = render_table({{"level"}, {"where"}, {"what"}, {"the specification requires"}}, rows);
+  if (!is_broken)
+    to.notes.push_back(
+        fmt::format("{}: follows the GGUF specification{}", verified.path, rows.empty() ? "" : ", with advice"));
+}
+
+void print_verified(const Verified& verified, TextOutput& to) {
+  if (verified.header) return print_findings(verified, to);
+  const Verification& values = *verified.values;
+  to.notes.push_back(fmt::format(
+      "{}: ok: {} tensors, {}{}{}", verified.path, values.tensors, human_bytes(values.bytes),
+      values.manifest.empty() ? "; no manifest to compare with" : "; all checksums match " + values.manifest,
+      verified.against.empty() ? ""
+                               : fmt::format("; {} compared with {}, {} skipped", counted(values.compared, "tensor"),
+                                             remote::without_secrets(verified.against), values.skipped)));
+}
+
+}  // namespace
+
+OperationSpec verify_operation() {
+  return operation(OperationOf<VerifyRequest, Verified>{
+      .name = "verify",
+      .group = OperationGroup::kInspect,
+      .summary = "Check that models are complete, valid, and match their manifests",
+      .description =
+          "Read a model from end to end and check that its structure is valid, the padding is zero, and all numbers "
+          "and scales are finite. @path is a GGUF file, the first shard of a sharded model, a safetensors file, a "
+          "checkpoint folder, which must be complete unless @allow_missing is given, or a manifest. If there is a "
+          "manifest (`manifest: true` in a pipeline file writes one), sizes and "
+          "checksums are compared as well. @Error4: malformed or not finite; @error3: does not match the manifest.\n\n"
+          "With @against, tensors are also compared with those of the same name in the model that @path was made "
+          "from: a kept tensor must have the same values, and an encoded one must be closer to the source than zeros "
+          "would be. Tensors that stages renamed are skipped, and if layers were pruned, which renumbers the others, "
+          "all tensors of layers. @Error3: a tensor differs.\n\n"
+          "With @spec, only the header is read and compared with the GGUF specification: keys that an architecture "
+          "needs, types and ranges of values, and names and shapes of tensors. On the command line, exit code 3: a "
+          "rule is broken; advice alone does not "
+          "count.",
+      .examples = "  ggufmill verify out/model-Q4_K_M.gguf\n"
+                  "  ggufmill verify out/model-Q4_K_M.gguf.manifest.json\n"
+                  "  ggufmill verify out/model-Q4_K_M.gguf --against model-BF16.gguf\n"
+                  "  ggufmill verify out/model-Q4_K_M.gguf --spec",
+      .options = {option("path", &VerifyRequest::path, path(), "model or manifest to verify").each_word("FILE"),
+                  option("manifest", &VerifyRequest::manifest, path(), "manifest, if not @path.manifest.json")
+                      .not_with_several("verify one file at a time, or give the manifests as files"),
+                  option("against", &VerifyRequest::against, path(),
+                         "model that @path was made from; its kept tensors must have the same values"),
+                  option("allow_missing", &VerifyRequest::allow_missing, kAllowMissingHelp),
+                  option("threads", &VerifyRequest::threads, threads_form(), "number of threads, or auto").or_zero(),
+                  option("spec", &VerifyRequest::spec,
+                         "compare the header with the GGUF specification without reading weights")},
+      .result = verify_result(),
+      .progress = "",
+      .check = check_verify,
+      .run = run_verify,
+      .print = print_verified});
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,113 @@
+// Operations of the C interface.
+#include <boost/json.hpp>
+
+#include "pipeline/api/operations/json_call.h"
+#include "pipeline/c_api/c_support.h"
+#include "pipeline/core/json.h"
+#include "pipeline/report/json_text.h"
+
+namespace ggufmill::c {
+namespace {
+
+namespace json = boost::json;
+
+// `request`: text, or the members of the object.
+template <class Request>
+Result<CalledOperation> call(const ggufmill_context& context, const char* operation, const Request& request,
+                             ggufmill_control* control) {
+  return call_operation(*context.context, operation, request, context.caller,
+                        {stop_of(control), ProgressCaller(control).of_reading()});
+}
+
+// A key of a function that ggufmill_call() replaces, and the option of the operation.
+struct Renamed {
+  const char* key;
+  const char* option;
+};
+
+// Calls an operation for a function that ggufmill_call() replaces: `words` are its parameters, and `options` its JSON.
+Result<CalledOperation> call_former(const ggufmill_context* context, const char* operation,
+                                    std::initializer_list<std::pair<const char*, const char*>> words,
+                                    const char* options, std::initializer_list<Renamed> renamed,
+                                    ggufmill_control* control) {
+  BOOST_OUTCOME_TRY(require({{"context", context}}));
+  for (const auto& [name, word] : words) {
+    BOOST_OUTCOME_TRY(require({{name, word}}));
+  }
+  json::value request = json::object{};
+  if (options) {
+    auto parsed = parse_json("options", options);
+    if (!parsed || !parsed.value().is_object())
+      return call(*context, operation, std::string_view(options), control);  // refuses it
+    request = std::move(parsed).value();
+  }
+  json::object& members = request.as_object();
+  for (const Renamed& each : renamed)
+    if (const json::value* const value = members.if_contains(each.key)) {
+      members[each.option] = *value;
+      members.erase(each.key);
+    }
+  for (const auto& [name, word] : words) members[name] = word;
+  return call(*context, operation, members, control);
+}
+
+// Stores the result of a former function; a failure stores nothing.
+Status store(const Result<CalledOperation>& called, char** into) {
+  BOOST_OUTCOME_TRY(require({{"json", into}}));
+  if (!called) return called.error();
+  if (called.value().failure) return *called.value().failure;
+  *into = copy_of(called.value().json);
+  return ok();
+}
+
+}  // namespace
+}  // namespace ggufmill::c
+
+using namespace ggufmill;
+using namespace ggufmill::c;
+
+// ggufmill_call(), whose name is a type of the kernels' header in this source.
+#define GGUFMILL_TEXT_OF(word) #word
+#define GGUFMILL_LABEL_OF(prefix, name) GGUFMILL_TEXT_OF(prefix) name
+extern "C" GGUFMILL_API ggufmill_status
+exported_call(const ggufmill_context* context, const char* operation, const char* request, ggufmill_control* control,
+              char** result, ggufmill_error** error) __asm__(GGUFMILL_LABEL_OF(__USER_LABEL_PREFIX__, "ggufmill_call"));
+
+ggufmill_status exported_call(const ggufmill_context* context, const char* operation, const char* request,
+                              ggufmill_control* control, char** result, ggufmill_error** error) {
+  return guarded(control, error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}, {"operation", operation}, {"result", result}}));
+    BOOST_OUTCOME_TRY(const CalledOperation called,
+                      call(*context, operation, std::string_view(request ? request : ""), control));
+    *result = copy_of(called.json);
+    return called.failure ? Status(*called.failure) : ok();
+  });
+}
+
+ggufmill_status ggufmill_verify(const ggufmill_context* context, const char* path, const char* options,
+                                ggufmill_control* control, char** json, ggufmill_error** error) {
+  return guarded(control, error, [&]() -> Status {
+    return store(call_former(context, "verify", {{"path", path}}, options, {}, control), json);
+  });
+}
+
+ggufmill_status ggufmill_compare(const ggufmill_context* context, const char* a, const char* b, const char* options,
+                                 ggufmill_control* control, char** json, ggufmill_error** error) {
+  return guarded(control, error, [&]() -> Status {
+    auto called = call_former(context, "compare", {{"a", a}, {"b", b}}, options, {{"imatrix", "importance"}}, control);
+    if (called) {  // the report was a member of its own
+      BOOST_OUTCOME_TRY(boost::json::value report, parse_json("report", called.value().json));
+      boost::json::value warnings = report.as_object()["warnings"];
+      report.as_object().erase("warnings");
+      called.value().json = to_json_text({{"report", std::move(report)}, {"warnings", std::move(warnings)}});
+    }
+    return store(called, json);
+  });
+}
+
+ggufmill_status ggufmill_hash(const ggufmill_context* context, const char* path, const char* options,
+                              ggufmill_control* control, char** json, ggufmill_error** error) {
+  return guarded(control, error, [&]() -> Status {
+    return store(call_former(context, "hash", {{"path", path}}, options, {}, control), json);
+  });
+}

@@ -1,0 +1,144 @@
+// Operations of the C interface.
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+
+#include "pipeline/c_api/c_api_test.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+
+using namespace ggufmill;
+using namespace ggufmill::c;
+namespace json = boost::json;
+
+namespace {
+
+// Calls an operation; returns its result, or null. Keeps the error.
+struct Called {
+  Called(const char* operation, const std::string& request, ggufmill_context* with = context()) {
+    char* text = nullptr;
+    status = ggufmill_call(with, operation, request.c_str(), nullptr, &text, &error);
+    if (text) result = taken(text);
+  }
+  Called(const Called&) = delete;
+  Called& operator=(const Called&) = delete;
+  ~Called() { ggufmill_error_free(error); }
+
+  std::string what() const { return ggufmill_error_what(error, 0); }
+  std::string where() const { return ggufmill_error_where(error, 0); }
+  std::string help() const { return ggufmill_error_help(error, 0); }
+
+  ggufmill_status status;
+  ggufmill_error* error = nullptr;
+  json::value result;
+};
+
+std::string request_for(const std::string& path, const std::string& more = "") {
+  return fmt::format(R"({{"path": "{}"{}{}}})", path, more.empty() ? "" : ", ", more);
+}
+
+}  // namespace
+
+TEST_CASE("verify reads a model, or its header") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf");
+  const Called values("verify", request_for(path, R"("threads": 1)"));
+  REQUIRE(values.status == GGUFMILL_SUCCESS);
+  CHECK(values.result.at("files").at(0) == json::string(path));
+  CHECK(values.result.at("warnings").is_array());
+  CHECK_FALSE(values.result.as_object().contains("findings"));
+  const Called header("verify", request_for(path, R"("spec": true)"));
+  REQUIRE(header.status == GGUFMILL_SUCCESS);
+  CHECK(header.result.at("findings").is_array());
+}
+
+TEST_CASE("errors name options as the caller writes them") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf");
+  const std::string both = request_for(path, R"("spec": true, "against": "a.gguf")");
+  CHECK(Called("verify", both).what() == R"("against" and "spec" cannot be used together)");
+  CHECK(Called("verify", both).help() == R"(omit one of them: "spec" reads only the header)");
+  CHECK(Called("verify", request_for(path, R"("threads": -1)")).where() == R"("threads")");
+
+  ggufmill_context* python = nullptr;
+  REQUIRE(ggufmill_context_create(R"({"names": "python"})", &python, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(Called("verify", both, python).what() == "against= and spec= cannot be used together");
+  const Called small("compare", fmt::format(R"({{"a": "{0}", "b": "{0}", "memory": 1024}})", path), python);
+  CHECK(small.help().find("bytes: memory=") != std::string::npos);
+  ggufmill_context_free(python);
+}
+
+TEST_CASE("values of the wrong kind, and unknown names, are refused") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf");
+  const char* more = GENERATE(R"("threads": "many")", R"("threads": 1.5)", R"("spec": 1)", R"("thread": 1)",
+                              R"("manifest": ["a"])", R"("path": "")");
+  CAPTURE(more);
+  CHECK(Called("verify", request_for(path, more)).status == GGUFMILL_ERROR_USAGE);
+  CHECK(Called("verify", request_for(path, R"("thread": 1)")).help() == "did you mean 'threads'?");
+  CHECK(Called("verify", "[]").status == GGUFMILL_ERROR_USAGE);
+  CHECK(Called("verify", "{}").what() == R"("path" is missing)");
+  CHECK(Called("verfy", "{}").help() == "did you mean 'verify'?");
+}
+
+TEST_CASE("null, an empty path, and 0 threads are the same as no value") {
+  const ModelFolder folder;
+  CHECK(Called("verify", request_for(folder.path("model.gguf"), R"("threads": 0, "manifest": "", "against": null)"))
+            .status == GGUFMILL_SUCCESS);
+}
+
+TEST_CASE("a path is any bytes, written as Python writes them") {
+  const ModelFolder folder;
+  const std::string path = folder.path("\xff\xed\x9f\xbf.gguf");
+  write_text(path, read_text(folder.path("model.gguf")));
+  CHECK(Called("hash", request_for(folder.path(R"(\udcff\ud7ff.gguf)"))).status == GGUFMILL_SUCCESS);
+}
+
+TEST_CASE("compare returns the report") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf");
+  const std::string models = fmt::format(R"("a": "{0}", "b": "{0}")", path);
+  const Called compared("compare", "{" + models + R"(, "memory": "64MiB", "max_rmse": 0})");
+  REQUIRE(compared.status == GGUFMILL_SUCCESS);
+  CHECK(compared.result.at("kind") == "compare");
+  CHECK(Called("compare", "{" + models + R"(, "memory": "much"})").where() == R"("memory")");
+}
+
+TEST_CASE("hashes of a model") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf"), list = folder.path("hashes");
+  const Called some("hash", request_for(path, R"("kinds": ["uuid", "sha1", "sha1"], "tensors": false)"));
+  REQUIRE(some.status == GGUFMILL_SUCCESS);
+  CHECK(some.result.at("hashes").as_array().size() == 2);
+  CHECK(some.result.at("hashes").at(0).at("kind") == "sha1");
+  CHECK(Called("hash", request_for(path, R"("kinds": ["md5"])")).status == GGUFMILL_ERROR_USAGE);
+
+  write_text(list, fmt::format("xxh64     {:016x}  {}\n", 0, path));
+  const Called checked("hash", request_for(path, fmt::format(R"("check": "{}")", list)));
+  CHECK(checked.status == GGUFMILL_ERROR_VERIFICATION);
+  CHECK(checked.result.at("hashes").as_array().back().at("state") == "Mismatch");
+}
+
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#endif
+
+TEST_CASE("the former functions of operations call them") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf");
+  char* text = nullptr;
+  REQUIRE(ggufmill_verify(context(), path.c_str(), R"({"threads": 1})", nullptr, &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("files").as_array().size() == 1);
+  REQUIRE(ggufmill_verify(context(), path.c_str(), R"({"spec": true})", nullptr, &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("findings").is_array());
+  CHECK(ggufmill_verify(context(), path.c_str(), R"({"spec": true, "threads": 1})", nullptr, &text, nullptr) ==
+        GGUFMILL_ERROR_USAGE);
+  REQUIRE(ggufmill_compare(context(), path.c_str(), path.c_str(), R"({"memory": "64MiB", "imatrix": ""})", nullptr,
+                           &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("report").at("kind") == "compare");
+  REQUIRE(ggufmill_hash(context(), path.c_str(), nullptr, nullptr, &text, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("model") == json::string(path));
+  text = nullptr;
+  CHECK(ggufmill_hash(context(), path.c_str(), "[]", nullptr, &text, nullptr) == GGUFMILL_ERROR_USAGE);
+  CHECK(text == nullptr);
+}

@@ -1,0 +1,220 @@
+#include "pipeline/cli/operation_pages.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "pipeline/api/operations/operations.h"
+#include "pipeline/api/operations/option_names.h"
+#include "pipeline/cli/command_line.h"
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::size_t kPythonWidth = 120;
+
+// ---- Markdown ----
+
+std::string cell(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != text.npos; at += 2) text.insert(at, "\\");
+  return text;
+}
+
+// "`--max-rmse`", or several flags.
+std::string on_command_line(const OperationOption& option, const OptionNames& names) {
+  std::string text = names.of(option.name());
+  if (option.letter != '\0') text = fmt::format("-{}, {}", option.letter, text);
+  return text;
+}
+
+std::string reference_of(const OperationSpec& operation) {
+  const OptionNames command_line(Caller::kCommandLine, operation.options);
+  const OptionNames program(Caller::kProgram, operation.options);
+  std::string page = fmt::format("\n## {}\n{}.\n", operation.name, operation.summary);
+  for (const std::string& paragraph : paragraphs_of(program.in_text(operation.description)))
+    page += "\n" + paragraph + "\n";
+  page += "\n| Option | Command line | Value | Default | Description |\n|---|---|---|---|---|\n";
+  for (const OperationOption& option : operation.options) {
+    const FieldSpec& spec = option.field.spec;
+    const std::string value =
+        spec.kind == FieldKind::kList ? "a list, each " + describe_value(spec.item.front()) : describe_value(spec);
+    page +=
+        fmt::format("| `{}` | `{}` | {} | {} | {} |\n", option.name(), on_command_line(option, command_line),
+                    cell(value), spec.required ? "required" : cell(spec.default_text), cell(program.in_text(spec.doc)));
+  }
+  page += "\nResult: ";
+  if (!operation.result_doc.empty()) return page + operation.result_doc + ", and `warnings`.\n";
+  page += "\n\n| Member | Description |\n|---|---|\n";
+  for (const ResultMember& member : operation.result)
+    page +=
+        fmt::format("| `{}{}` | {}{} |\n", member.name, member.shape.empty() ? "" : ": " + member.shape,
+                    cell(program.in_text(member.doc)), member.when.empty() ? "" : "; " + program.in_text(member.when));
+  return page + "| `warnings` | a list of strings |\n";
+}
+
+// ---- Python ----
+
+std::string wrapped_at(const std::string& text, const std::string& first, const std::string& indent) {
+  std::string out, line = first;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (line.size() + 1 + word.size() > kPythonWidth && line.size() > indent.size()) {
+      out += line + "\n";
+      line = indent;
+    }
+    line += (line.size() == indent.size() || line == first ? "" : " ") + word;
+    at = end + 1;
+  }
+  return out + line + "\n";
+}
+
+std::string python_type(const FieldSpec& spec) {
+  switch (spec.kind) {
+    case FieldKind::kPath:
+      return "Path";
+    case FieldKind::kBool:
+      return "bool";
+    case FieldKind::kInteger:
+      return "int";
+    case FieldKind::kNumber:
+      return "float";
+    case FieldKind::kBytes:
+      return "int | str";
+    case FieldKind::kEnum:
+      return fmt::format("Literal[\"{}\"]", fmt::join(spec.choices, "\", \""));
+    case FieldKind::kList:
+      return fmt::format("Iterable[{}]", python_type(spec.item.front()));
+    case FieldKind::kDictionary:
+      return fmt::format("Mapping[str, {}]", python_type(spec.item.front()));
+    case FieldKind::kOneOf: {
+      std::vector<std::string> types;
+      for (const FieldSpec& each : spec.alternatives) types.push_back(python_type(each));
+      return fmt::format("{}", fmt::join(types, " | "));
+    }
+    case FieldKind::kAny:
+    case FieldKind::kMap:
+      return "Any";
+    default:
+      return "str";
+  }
+}
+
+std::string python_parameter(const OperationOption& option) {
+  const FieldSpec& spec = option.field.spec;
+  const std::string type = python_type(spec);
+  if (spec.required) return fmt::format("{}: {}", spec.name, type);
+  const std::string& text = spec.default_text;
+  if (text.empty()) return fmt::format("{}: {} | None = None", spec.name, type);
+  const bool is_number = spec.kind == FieldKind::kInteger || spec.kind == FieldKind::kNumber;
+  const std::string value = text == "true" ? "True" : text == "false" ? "False" : is_number ? text : '"' + text + '"';
+  return fmt::format("{}: {} = {}", spec.name, type, value);
+}
+
+// A definition: "def name(a, b) -> dict[str, Any]:", in lines.
+std::string definition(const OperationSpec& operation, bool is_method) {
+  std::vector<std::string> parameters;
+  if (is_method) parameters.emplace_back("self");
+  for (const OperationOption& option : operation.options)
+    if (option.is_word()) parameters.push_back(python_parameter(option));
+  parameters.emplace_back("*");
+  for (const OperationOption& option : operation.options)
+    if (!option.is_word()) parameters.push_back(python_parameter(option));
+  if (operation.progress) parameters.emplace_back("progress: ProgressFunction | None = None");
+  const std::string indent(is_method ? 4 : 0, ' ');
+  std::string text = fmt::format("{}def {}(\n", indent, operation.name);
+  for (const std::string& parameter : parameters) text += fmt::format("{}    {},\n", indent, parameter);
+  return text + indent + ") -> dict[str, Any]:\n";
+}
+
+// A list of names with their descriptions, in two columns.
+std::string described(const std::vector<std::pair<std::string, std::string>>& list) {
+  std::size_t width = 0;
+  for (const auto& [name, doc] : list) width = std::max(width, name.size());
+  const std::string indent(8 + width + 2, ' ');
+  std::string text;
+  for (const auto& [name, doc] : list) text += wrapped_at(doc, fmt::format("        {:<{}}  ", name, width), indent);
+  return text;
+}
+
+std::string docstring(const OperationSpec& operation) {
+  const OptionNames names(Caller::kPython, operation.options);
+  std::string text = fmt::format("        \"\"\"{}.\n", operation.summary);
+  for (const std::string& paragraph : paragraphs_of(names.in_text(operation.description)))
+    text += "\n" + wrapped_at(paragraph, "        ", "        ");
+  std::vector<std::pair<std::string, std::string>> list;
+  for (const OperationOption& option : operation.options)
+    list.emplace_back(option.name(), names.in_text(option.field.spec.doc));
+  if (operation.progress)
+    list.emplace_back("progress", "a function that is called with a Progress; an exception in it ends the operation");
+  text += "\n" + described(list);
+  if (!operation.result_doc.empty())
+    return text + fmt::format("\n        Returns {}, and \"warnings\".\n        \"\"\"\n", operation.result_doc);
+  list.clear();
+  for (const ResultMember& member : operation.result)
+    list.emplace_back(member.name, names.in_text(member.doc + (member.when.empty() ? "" : "; " + member.when)) +
+                                       (member.shape.empty() ? "" : ": " + member.shape));
+  list.emplace_back("warnings", "a list of strings");
+  return text + "\n        Returns a dictionary:\n" + described(list) + "        \"\"\"\n";
+}
+
+std::string method(const OperationSpec& operation) {
+  std::vector<std::string> members, empty;
+  for (const OperationOption& option : operation.options) members.push_back(fmt::format("\"{0}\": {0}", option.name()));
+  for (const ResultMember& member : operation.result)
+    if (member.none_if_empty) empty.push_back(fmt::format("\"{}\"", member.name));
+  std::string call = fmt::format(
+      "        return self._operate(\n            \"{}\",\n            {{\n                {},\n            }},\n",
+      operation.name, fmt::join(members, ",\n                "));
+  if (operation.progress) call += "            progress,\n";
+  if (!empty.empty()) call += fmt::format("            none_if_empty=({},),\n", fmt::join(empty, ", "));
+  return "\n" + definition(operation, true) + docstring(operation) + call + "        )\n";
+}
+
+std::string function(const OperationSpec& operation) {
+  std::vector<std::string> words;
+  for (const OperationOption& option : operation.options)
+    words.push_back(option.is_word() ? option.name() : fmt::format("{0}={0}", option.name()));
+  if (operation.progress) words.emplace_back("progress=progress");
+  return "\n\n" + definition(operation, false) +
+         fmt::format("    return default().{}(\n        {},\n    )\n", operation.name, fmt::join(words, ",\n        "));
+}
+
+}  // namespace
+
+std::string operations_reference() {
+  std::string page =
+      "# Operations\nPrinted by `ggufmill schema operations --reference`. Each operation is a verb of the program, a "
+      "name for `ggufmill_call()` of the C interface, whose request is a JSON object of options, and a function of the "
+      "Python module. `\"name\"` stands for an option: a key in JSON, and a parameter in Python.\n";
+  for (const OperationSpec& operation : operations()) page += reference_of(operation);
+  return page;
+}
+
+std::string operations_in_python() {
+  std::string text =
+      "\"\"\"The operations of the library as functions. Written by `ggufmill schema operations --python`.\"\"\"\n\n"
+      "from __future__ import annotations\n\n"
+      "from collections.abc import Callable, Iterable, Mapping  # noqa: F401\n"
+      "from os import PathLike\n"
+      "from typing import Any, Literal, Union\n\n"
+      "from ._library import Progress\n"
+      "from ._operate import Operator, default\n\n"
+      "Path = Union[str, \"PathLike[str]\"]\n"
+      "ProgressFunction = Callable[[Progress], object]\n\n\n"
+      "class Operations(Operator):\n"
+      "    \"\"\"The operations as methods: a base of Context.\"\"\"\n";
+  for (const OperationSpec& operation : operations()) text += method(operation);
+  for (const OperationSpec& operation : operations()) text += function(operation);
+  text += "\n\n";
+  std::vector<std::string_view> names;
+  for (const OperationSpec& operation : operations()) {
+    names.push_back(operation.name);
+    text += fmt::format("{0}.__doc__ = Operations.{0}.__doc__\n", operation.name);
+  }
+  return text + fmt::format("__all__ = [\"{}\"]\n", fmt::join(names, "\", \""));
+}
+
+}  // namespace ggufmill

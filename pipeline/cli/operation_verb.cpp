@@ -1,0 +1,248 @@
+#include "pipeline/cli/operation_verb.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "pipeline/api/operations/context_options.h"
+#include "pipeline/api/operations/given_options.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/progress.h"
+#include "pipeline/cli/signals.h"
+#include "pipeline/core/option_reference.h"
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+namespace po = boost::program_options;
+using OptionPlace = OperationOption::Place;
+
+// The options that decide what is printed.
+struct Shown {
+  bool json = false, quiet = false;
+};
+
+// "{files, bytes}; with @spec {file, findings: [{level}]}"
+std::string shape_of_result(const OperationSpec& operation) {
+  if (!operation.result_doc.empty()) return ": " + operation.result_doc;
+  std::string text;
+  for (std::size_t i = 0; i < operation.result.size();) {
+    const std::string& when = operation.result[i].when;
+    std::vector<ResultMember> members;
+    for (; i < operation.result.size() && operation.result[i].when == when; ++i) members.push_back(operation.result[i]);
+    text += when.empty() ? ": " + shape_of(members) : "; " + when + " " + shape_of(members);
+  }
+  return text;
+}
+
+std::vector<OperationOption> shown_options(const OperationSpec& operation) {
+  const bool has_several =
+      std::ranges::any_of(operation.options, [](const auto& each) { return each.place == OptionPlace::kEachWord; });
+  std::vector<OperationOption> options{option("json", &Shown::json,
+                                              fmt::format("print one JSON object{}{}", shape_of_result(operation),
+                                                          has_several ? "; for several models, a list" : ""))};
+  if (operation.progress)
+    options.push_back(option("quiet", &Shown::quiet, "print neither progress nor notes").short_flag('q'));
+  return options;
+}
+
+// All options of a verb.
+struct VerbOptions {
+  explicit VerbOptions(const OperationSpec& from)
+      : operation(from), shown(shown_options(from)), context(context_options(from.context)) {}
+
+  std::vector<OperationOption> all() const {
+    std::vector<OperationOption> options = operation.options;
+    options.insert(options.end(), shown.begin(), shown.end());
+    options.insert(options.end(), context.begin(), context.end());
+    return options;
+  }
+
+  const OperationSpec& operation;
+  const std::vector<OperationOption> shown, context;
+};
+
+std::vector<const OperationOption*> words_of(const OperationSpec& operation) {
+  std::vector<const OperationOption*> words;
+  for (const OperationOption& each : operation.options)
+    if (each.is_word()) words.push_back(&each);
+  return words;
+}
+
+std::string usage_of(const OperationSpec& operation) {
+  std::string usage = fmt::format("ggufmill {}", operation.name);
+  for (const OperationOption* word : words_of(operation)) {
+    const std::string shown = word->shown_word + (word->place == OptionPlace::kEachWord ? "..." : "");
+    usage += word->field.spec.required ? " " + shown : " [" + shown + "]";
+  }
+  return usage + " [options]";
+}
+
+const po::value_semantic* value_of(const FieldSpec& spec) {
+  if (spec.kind == FieldKind::kBool) return new po::untyped_value(true);
+  if (spec.kind == FieldKind::kList) return po::value<Strings>()->composing();
+  auto* const value = po::value<std::string>();
+  return spec.default_text.empty() ? value : value->default_value(spec.default_text);
+}
+
+void add_option(const OperationOption& option, const OptionNames& names, po::options_description& to) {
+  auto add = to.add_options();
+  for (const OptionFlag& flag : option.flags) add(flag.name.c_str(), names.in_text(flag.doc).c_str());
+  if (!option.flags.empty() || option.is_word()) return;
+  const std::string name = option.flag() + (option.letter == '\0' ? "" : fmt::format(",{}", option.letter));
+  add(name.c_str(), value_of(option.field.spec), names.in_text(option.field.spec.doc).c_str());
+}
+
+// The words of a command line without their flags.
+Strings positional_words(const CommandSpec& spec, const po::variables_map& values) {
+  if (spec.positional.empty() || !values.count(spec.positional)) return {};
+  const po::variable_value& value = values[spec.positional];
+  return spec.many ? value.as<Strings>() : Strings{value.as<std::string>()};
+}
+
+// Adds the values of options that have a flag.
+void add_given(const std::vector<OperationOption>& options, const po::variables_map& values, GivenOptions& given) {
+  for (const OperationOption& option : options) {
+    for (const OptionFlag& flag : option.flags)
+      if (values.count(flag.name)) given.add_flag(option, flag);
+    const std::string name = option.flag();
+    if (option.is_word() || !option.flags.empty() || !values.count(name) || values[name].defaulted()) continue;
+    if (option.field.spec.kind == FieldKind::kBool)
+      given.add_flag(option, {name, "true", ""});
+    else if (option.field.spec.kind == FieldKind::kList)
+      for (const std::string& word : values[name].as<Strings>()) given.add_word(option, word);
+    else
+      given.add_word(option, values[name].as<std::string>());
+  }
+}
+
+Status check_words(const OperationSpec& operation, const Strings& words, const po::variables_map& values) {
+  const std::vector<const OperationOption*> expected = words_of(operation);
+  const bool takes_each = !expected.empty() && expected.front()->place == OptionPlace::kEachWord;
+  if (takes_each && words.size() > 1) {
+    for (const OperationOption& option : operation.options)
+      if (!option.if_several.empty() && values.count(option.flag()))
+        return usage_error(fmt::format("{} is not supported with several files", option_reference(option.name())),
+                           option.if_several);
+    return ok();
+  }
+  const auto required = std::ranges::count_if(expected, [](const auto* each) { return each->field.spec.required; });
+  if (words.size() >= static_cast<std::size_t>(required) && words.size() <= expected.size()) return ok();
+  std::string what = fmt::format("expected {}", operation.expected_words);
+  if (const std::size_t end = operation.expected_words.rfind(' ');
+      operation.expected_words.find(':') == std::string::npos)
+    what += fmt::format(", got {}", counted(words.size(), operation.expected_words.substr(
+                                                              end + 1, operation.expected_words.size() - end - 2)));
+  return usage_error(std::move(what), "usage: " + usage_of(operation));
+}
+
+// One request and what the line of progress calls it.
+struct Request {
+  std::string name;
+  std::shared_ptr<const void> value;
+};
+
+// Reads the request of every word, or the only one.
+Result<std::vector<Request>> read_requests(const OperationSpec& operation, const GivenOptions& named,
+                                           const Strings& words, const Types& types) {
+  const std::vector<const OperationOption*> expected = words_of(operation);
+  const bool takes_each = !expected.empty() && expected.front()->place == OptionPlace::kEachWord;
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < (takes_each ? words.size() : 1); ++i) {
+    GivenOptions given = named.copy();
+    if (takes_each)
+      given.add_word(*expected.front(), words[i]);
+    else
+      for (std::size_t word = 0; word < words.size(); ++word) given.add_word(*expected[word], words[word]);
+    BOOST_OUTCOME_TRY(auto read, read_request(operation, given, types));
+    requests.push_back({takes_each ? words[i] : "", std::move(read)});
+  }
+  return requests;
+}
+
+// Carries out one request and prints what it found.
+int run_request(const OperationSpec& operation, const Context& context, const Request& request, const Shown& shown,
+                const OptionNames& names, JsonList* list) {
+  ProgressMeter meter(shown.quiet || !operation.progress);
+  const std::string title(operation.progress.value_or("").empty() ? request.name : *operation.progress);
+  Call call{catch_signals()};
+  if (operation.progress)
+    call.progress = [&](std::uint64_t done, std::uint64_t total) { meter.show(title, done, total); };
+  const auto answer = operation.run(context, request.value.get(), call);
+  meter.finish();
+  if (!answer) {
+    const int code = fail(names.in_error(answer.error()));
+    return signal_exit_code().value_or(code);
+  }
+  print_warnings(answer.value().warnings);
+  TextOutput text;
+  operation.print(answer.value().value.get(), text);
+  if (list) {
+    list->begin_item();
+    operation.write(answer.value().value.get(),
+                    [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stdout); });
+  } else {
+    std::fwrite(text.out.data(), 1, text.out.size(), stdout);
+  }
+  if (answer.value().failure) return fail(names.in_error(*answer.value().failure));
+  if (!shown.quiet)
+    for (const std::string& note : text.notes) print_note(note);
+  return 0;
+}
+
+}  // namespace
+
+CommandSpec operation_command(const OperationSpec& operation) {
+  const VerbOptions options(operation);
+  const OptionNames names(Caller::kCommandLine, options.all());
+  const std::vector<const OperationOption*> words = words_of(operation);
+  CommandSpec spec;
+  spec.usage = usage_of(operation);
+  spec.description = names.in_text(operation.description);
+  spec.examples = operation.examples;
+  if (!words.empty()) {
+    const bool takes_each = words.front()->place == OptionPlace::kEachWord;
+    spec.many = takes_each || words.size() > 1;
+    spec.positional = words.size() > 1 ? "words" : lower_case(words.front()->shown_word);
+    spec.optional = !words.front()->field.spec.required;
+    spec.words = words.front()->field.spec.choices;
+    if (takes_each)
+      spec.description += fmt::format("\n\nIf {} is given several times, the exit code is the first that is not 0.",
+                                      words.front()->shown_word);
+  }
+  for (const OperationOption& option : options.all()) add_option(option, names, spec.options);
+  return spec;
+}
+
+int run_operation(const OperationSpec& operation, const Parsed& parsed) {
+  const VerbOptions options(operation);
+  const OptionNames names(Caller::kCommandLine, options.all());
+  const Strings words = positional_words(operation_command(operation), parsed.values);
+  if (const Status usable = check_words(operation, words, parsed.values); !usable)
+    return fail(names.in_error(usable.error()));
+  GivenOptions given(names);
+  for (const auto* const part : {&options.operation.options, &options.shown, &options.context})
+    add_given(*part, parsed.values, given);
+  Shown shown;
+  ContextRequest wanted;
+  if (const Status read = given.read(options.shown, {}, &shown); !read) return fail(read.error());
+  if (const Status read = given.read(options.context, {}, &wanted); !read) return fail(read.error());
+  const auto context = create_context(wanted);
+  if (!context) return fail(names.in_error(context.error()));
+  print_warnings(context.value().kernels().warnings());
+  const auto requests = read_requests(operation, given, words, context.value().kernels().types());
+  if (!requests) return fail(requests.error());
+  std::optional<JsonList> list;
+  if (shown.json) list.emplace(requests.value().size());
+  int code = 0;
+  for (const Request& request : requests.value()) {
+    const int one = run_request(operation, context.value(), request, shown, names, list ? &*list : nullptr);
+    if (code == 0) code = one;
+    if (signal_exit_code()) break;
+  }
+  return code;
+}
+
+}  // namespace ggufmill

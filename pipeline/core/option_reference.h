@@ -1,0 +1,19 @@
+#pragma once
+// References to options in the texts of errors. The code that finds an error does not know whether a command line, a C
+// program or a Python program gave the option; who reports it does, and writes --max-rmse, "max_rmse" or max_rmse=.
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace ggufmill {
+
+// Returns a reference to the option with this name, or to the option with a value: "--memory 8192". render() writes a
+// reference that nobody has replaced as the name, with the value after a colon.
+std::string option_reference(std::string_view name, std::string_view value = {});
+
+// Replaces every reference in a text. `value` is empty if there is none.
+using OptionWriter = std::function<std::string(std::string_view name, std::string_view value)>;
+std::string replace_option_references(std::string_view text, const OptionWriter& write);
+
+}  // namespace ggufmill

@@ -1,0 +1,23 @@
+#include "pipeline/core/option_reference.h"
+
+#include "pipeline/core/error.h"
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+
+TEST_CASE("references are replaced by what their caller writes") {
+  const std::string text =
+      "give " + option_reference("max_rmse") + " or " + option_reference("memory", "8192") + ", not both";
+  CHECK(replace_option_references(text, [](std::string_view name, std::string_view value) {
+          return "<" + std::string(name) + "|" + std::string(value) + ">";
+        }) == "give <max_rmse|> or <memory|8192>, not both");
+}
+
+TEST_CASE("a text without references stays as it is") {
+  CHECK(replace_option_references("a \x01 b", [](auto, auto) { return std::string("x"); }) == "a \x01 b");
+}
+
+TEST_CASE("a reference that nobody has replaced is the name of the option") {
+  CHECK(render(usage_error("too small", "at least " + option_reference("memory", "8192"))) ==
+        "error: too small\n  help: at least memory: 8192\n");
+}

@@ -1,0 +1,29 @@
+"""What the functions of _operations have in common."""
+
+import json
+import os
+
+from ._library import call_with_result, encoded, interruptible
+
+
+def default():
+    """Return the context that the functions of the module use."""
+    from . import _default  # imported on use: the package imports this module
+
+    return _default()
+
+
+def _plain(value):
+    """Convert values that JSON does not have: paths, and iterables other than lists."""
+    return os.fspath(value) if isinstance(value, os.PathLike) else list(value)
+
+
+class Operator:
+    """Calls operations of the library. `_native` is the context to call them with."""
+
+    def _operate(self, name, options, progress=None, *, none_if_empty=()):
+        given = {option: value for option, value in options.items() if value is not None}
+        request = encoded(json.dumps(given, default=_plain))
+        work = lambda control: call_with_result(self._native.handle, encoded(name), request, control)
+        result = json.loads(interruptible(work, progress))
+        return {member: None if member in none_if_empty and value == "" else value for member, value in result.items()}
