@@ -300,6 +300,7 @@ class Finder {
       check_layers(line, static_cast<std::uint64_t>(*begin),
                    static_cast<std::uint64_t>(std::clamp(*end, *begin, kMostLayers)));
     }
+    holes_.is_known = has_layers;
     if (!has_layers) compare_layers();
     return std::move(holes_);
   }

@@ -8,6 +8,7 @@
 
 #include "pipeline/core/complete_model.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/checkpoint_files.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/json_values.h"
@@ -75,9 +76,7 @@ class Completeness {
                        uncertain.size() == 1 ? "it" : "them"));
     if (parts.empty()) return ok();
     const std::string what = described(parts), first = quoted_name(parts[0].name);
-    Error error = input_error(chosen_.options.folder, what,
-                              "check whether a file of the weights is missing; `convert --allow-missing` "
-                              "(`allow_missing: true` in the source of a pipeline file) converts what there is");
+    Error error = input_error(chosen_.options.folder, what, "check whether a file of the weights is missing");
     if (what.find(first) == what.npos) error.detail = fmt::format("the first is {}", first);
     BOOST_OUTCOME_TRY(const std::string unread, unread_files());
     if (!unread.empty()) {
@@ -87,7 +86,7 @@ class Completeness {
       error.help =
           "if the tensors are in that file, rename it so that its name begins with 'model'; otherwise " + error.help;
     }
-    faults.add(std::move(error));
+    faults.add(with_way(std::move(error), parts.size() == 1 ? "it" : "them", chosen_.options.missing_files()));
     return ok();
   }
 
