@@ -64,6 +64,7 @@ std::string loading_warning(const Model& model) {
                     wrong.size() == 1 ? "" : fmt::format(", and {} more", counted(wrong.size() - 1, "wrong shape"))));
   if (!layers.empty() && *layers.rbegin() >= *holes.layers)
     faults.push_back(fmt::format("{}, numbered from 0, but there is a layer {}", says, *layers.rbegin()));
+  if (!holes.unknown.empty()) faults.push_back(describe_unknown(holes.unknown, model.tensors.size()));
   if (faults.empty()) return "";
   return fmt::format("llama.cpp does not load the model: {}", fmt::join(faults, "; "));
 }
