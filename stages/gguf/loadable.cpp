@@ -65,6 +65,7 @@ std::string loading_warning(const Model& model) {
                                                                  wrong.size() == 2 ? "shape is" : "shapes are")));
   if (!layers.empty() && *layers.rbegin() >= *holes.layers)
     faults.push_back(fmt::format("{}, numbered from 0, but there is a layer {}", says, *layers.rbegin()));
+  if (!holes.unknown.empty()) faults.push_back(describe_unknown(holes.unknown, model.tensors.size()));
   if (faults.empty()) return "";
   return fmt::format("llama.cpp does not load the model: {}", fmt::join(faults, "; "));
 }
