@@ -307,6 +307,10 @@ TEST_CASE("a value that cannot be computed is an error with the value and its lo
       {"{quotient: [a, 0]}", "8 cannot be divided by 0"},
       {"{quotient: [a, -1]}", "8 cannot be divided by -1"},
       {"{ratio: [a, 0]}", "8 cannot be divided by 0"},
+      {"{ratio: [a, inf]}", "inf is not a finite number"},
+      {"{exp: -inf}", "-inf is not a finite number"},
+      {"{smallest: [a, inf]}", "inf is not a finite number"},
+      {"{largest: [a, nan]}", "nan is not a finite number"},
       {"{product: [a, 9223372036854775807]}", "the result of 8 and 9223372036854775807 is too large"},
       {"{int: huge}", "1e+300 is too large for an integer"},
       {"{log: 0}", "0 has no logarithm"},
@@ -340,6 +344,8 @@ TEST_CASE("a value that is no number is named with its key") {
   CHECK(found("{sum: [1, b]}", R"({"b": "x"})") ==
         "folder/config.json: error: b is \"x\", a string; expected a number\n"
         "  help: correct it, or take config.json from the original model\n");
+  CHECK(
+      found("{exp: b}", R"({"b": 1e999})").starts_with("folder/config.json: error: b is Infinity; expected a finite"));
 }
 
 TEST_CASE("invalid rules are errors with their location") {

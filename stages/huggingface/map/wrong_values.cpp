@@ -48,7 +48,7 @@ json::value meant_number(const json::value& value) {
 
 std::string help_for(const std::string& key, const json::value& value, std::string_view expected,
                      std::string_view file) {
-  const bool is_number = expected.starts_with("a number") || expected.starts_with("an integer");
+  const bool is_number = expected.find("number") != expected.npos || expected.starts_with("an integer");
   const json::value meant = is_number ? meant_number(value) : json::value();
   if (meant.is_null()) return fmt::format("correct it, or take {} from the original model", file);
   return fmt::format("write \"{}\": {}{}", key, written_json(meant), value.is_string() ? ", without quotes" : "");
@@ -144,17 +144,19 @@ Error Facts::wrong_value(const ValueRule& rule, const json::value& value, std::s
 
 std::optional<Error> Facts::wrong_argument(std::span<const ValueRule> rules, std::span<const json::value> values,
                                            const Error& error) const {
-  for (std::size_t i = 0; i < rules.size() && i < values.size(); ++i)
-    for (const auto& [ending, expected] :
-         {std::pair(" is not a number", "a number"), std::pair(" is not an integer", "an integer"),
-          std::pair(" is not an integer from 0 to 2^63 - 1", "an integer from 0 to 2^63 - 1")}) {
-      if (error.what != shown(values[i]) + ending) continue;
+  for (std::size_t i = 0; i < rules.size() && i < values.size(); ++i) {
+    const json::value& value = values[i];
+    const std::string text =
+        value.is_double() && !std::isfinite(value.get_double()) ? fmt::format("{}", value.get_double()) : shown(value);
+    for (const char* const expected : {"a number", "a finite number", "an integer", "an integer from 0 to 2^63 - 1"}) {
+      if (error.what != fmt::format("{} is not {}", text, expected)) continue;
       Busy seen;
       std::vector<KeyOfFile> keys;
       add_keys(rules[i], seen, keys);
-      const bool is_key = std::ranges::find(keys, values[i], &KeyOfFile::value) != keys.end();
-      if (is_key) return wrong_value(rules[i], values[i], expected, {folder_ / "config.json", "", ""});
+      if (std::ranges::find(keys, value, &KeyOfFile::value) != keys.end())
+        return wrong_value(rules[i], value, expected, {folder_ / "config.json", "", ""});
     }
+  }
   return {};
 }
 
