@@ -253,21 +253,34 @@ class UnknownNames {
     std::vector<const NamedTensor*> tensors;
   };
 
-  // Takes the tensors that the map would know without the word that explains most of them.
+  // Takes the tensors that the map would know without the word that explains most of them, or most of a sample.
   std::optional<Word> next_word() {
+    constexpr std::size_t kSample = 512;
+    std::vector<const NamedTensor*> sample;
+    const std::size_t step = std::max<std::size_t>(1, rest_.size() / kSample);
+    for (std::size_t i = 0; i < rest_.size(); i += step) sample.push_back(rest_[i]);
     Word best;
+    std::ptrdiff_t most = 0;
     for (const auto& [before, inside] : candidates()) {
-      std::vector<const NamedTensor*> those;
-      for (const NamedTensor* const tensor : rest_) {
-        const std::string shorter = shortened(tensor->name, before, inside);
-        if (!shorter.empty() && known_(shorter)) those.push_back(tensor);
-      }
-      if (those.size() > best.tensors.size() && !is_in_known(before, inside)) best = {before, inside, std::move(those)};
+      const auto explains = [&, &prefix = before, &inner = inside](const NamedTensor* tensor) {
+        return is_known_without(*tensor, prefix, inner);
+      };
+      const std::ptrdiff_t count = std::ranges::count_if(sample, explains);
+      if (count <= most || is_in_known(before, inside)) continue;
+      most = count;
+      best = {before, inside, {}};
     }
-    if (best.tensors.empty()) return {};
+    if (most == 0) return {};
+    for (const NamedTensor* const tensor : rest_)
+      if (is_known_without(*tensor, best.prefix, best.inner)) best.tensors.push_back(tensor);
     const std::unordered_set<const NamedTensor*> found(best.tensors.begin(), best.tensors.end());
     std::erase_if(rest_, [&](const NamedTensor* tensor) { return found.contains(tensor); });
     return best;
+  }
+
+  bool is_known_without(const NamedTensor& tensor, const std::string& prefix, const std::string& inner) const {
+    const std::string shorter = shortened(tensor.name, prefix, inner);
+    return !shorter.empty() && known_(shorter);
   }
 
   // Whether a rule for the word would change names that the map knows.

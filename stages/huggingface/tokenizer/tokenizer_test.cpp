@@ -756,7 +756,7 @@ TEST_CASE("chat templates: in the configuration, in files, with names") {
 
 TEST_CASE("a chat template that is not UTF-8 is an error that names the byte") {
   Folder folder;
-  folder.put("chat_template.jinja", "{{ a }}\nGr\xfc\xdf");
+  folder.put("tokenizer_config.json", R"({"x": 1})").put("chat_template.jinja", "{{ a }}\nGr\xfc\xdf");
   CHECK(has(special(folder), "chat_template.jinja:2:3: error: byte 0xfc is not UTF-8\n  help: save the file as UTF-8"));
 }
 
