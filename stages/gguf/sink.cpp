@@ -20,10 +20,6 @@ namespace {
 constexpr std::uint64_t kMaxShards = std::numeric_limits<std::uint16_t>::max();       // maximum of split.count
 constexpr std::uint64_t kMaxShardTensors = std::numeric_limits<std::int32_t>::max();  // maximum of split.tensors.count
 
-bool is_split_key(std::string_view key) {
-  return key == kSplitNumberKey || key == kSplitCountKey || key == kSplitTensorsKey;
-}
-
 Result<std::uint64_t> checked_alignment(const Metadata& metadata) {
   const MetadataValue* value = metadata.find(kAlignmentKey);
   if (!value) return kDefaultAlignment;
