@@ -187,7 +187,7 @@ const Argument<Convert> kConvertArguments[] = {
     {"fuse-gate-up-exps", &Convert::fuse_gate_up_exps, "fuse the gate and up tensors of each layer's experts into one"},
     {"fuse-qkv", &Convert::fuse_qkv, "fuse the query, key, and value tensors of each layer into one"},
     {"fp8-as-q8", &Convert::fp8_as_q8, "write FP8 tensors as Q8_0"},
-    {"allow-missing", &Convert::allow_missing, "convert a checkpoint that lacks tensors of the model, with a warning"},
+    {"allow-missing", &Convert::allow_missing, kAllowMissingHelp},
     {"sentence-transformers-dense-modules", &Convert::sentence_transformers_dense_modules,
      "include the Dense modules of an embedding model"},
     {"architectures", &Convert::architectures, kArchitecturesHelp},
@@ -292,7 +292,8 @@ Result<std::string> pipeline_of(const ConvertLoraOptions& options, const Adapter
 }
 
 Result<std::string> pipeline_of(const ConvertOptions& options) {
-  return pipeline_of(options, [](const huggingface::SourceOptions& source) -> Result<huggingface::CheckpointName> {
+  return pipeline_of(options, [](huggingface::SourceOptions source) -> Result<huggingface::CheckpointName> {
+    source.allow_missing = true;  // the run refuses what is incomplete, not the choice of a name
     BOOST_OUTCOME_TRY(huggingface::ConvertedCheckpoint checkpoint, read_huggingface(source, read_safetensors));
     return std::move(checkpoint.name);
   });

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/gguf_files.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -444,6 +445,12 @@ class Conversion {
 
 }  // namespace
 
+MissingFiles SourceOptions::missing_files() const {
+  return {allow_missing,
+          origin.where.empty() ? "use " + option_reference("allow_missing") : "set `allow_missing: true` in the source",
+          "use --allow-missing"};
+}
+
 namespace {
 
 // An adapter needs only config.json of its base.
@@ -462,14 +469,14 @@ namespace ggufmill {
 
 Result<huggingface::ConvertedCheckpoint> read_huggingface(const huggingface::SourceOptions& options,
                                                           const CheckpointOpener& open) {
-  huggingface::CheckpointFiles files(open);
+  huggingface::CheckpointFiles files(open, options.missing_files());
   return huggingface::Conversion(options, files).run();
 }
 
 Result<std::vector<huggingface::ConvertedCheckpoint>> read_huggingface_parts(const huggingface::SourceOptions& options,
                                                                              std::span<const PartRequest> requests,
                                                                              const CheckpointOpener& open) {
-  huggingface::CheckpointFiles files(open);
+  huggingface::CheckpointFiles files(open, options.missing_files());
   std::vector<huggingface::ConvertedCheckpoint> parts;
   for (const PartRequest& request : requests) {
     huggingface::SourceOptions one = options;
