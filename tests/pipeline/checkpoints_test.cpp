@@ -260,7 +260,7 @@ TEST_CASE("a new architecture is a file of the user, outside of the tree") {
                               tensor("fancy.0.shift.weight", {4}, 10), tensor("model.norm.weight", {4}, 1)}));
   const std::string unknown = checkpoint.fault();
   CHECK(has(unknown, "DIR/config.json: error: no architecture is known for 'FancyNewForCausalLM'\n"));
-  CHECK(has(unknown, "`ggufmill architectures new FOLDER --like llama -o mine.yaml`"));
+  CHECK(has(unknown, "`ggufmill architectures new FOLDER -o mine.yaml`"));
 
   const TempDir folder;
   write_text(folder.file("mine.yaml"), R"(name: fancy
@@ -607,8 +607,8 @@ TEST_CASE("an adapter is called one, with the model that it adapts") {
   adapter.put("adapter_config.json", R"({"base_model_name_or_path": "org/base"})");
   CHECK(adapter.fault() ==
         "DIR: error: is a LoRA adapter, not a model\n"
-        "  help: `ggufmill convert-lora` converts adapters; to convert its base model ('org/base'), give that model's "
-        "folder\n");
+        "  help: to convert it: source: {lora: {adapter: DIR, base: FOLDER}}; to convert its base model ('org/base'), "
+        "give that model's folder\n");
 }
 
 TEST_CASE("a configuration that is no file is not called missing") {

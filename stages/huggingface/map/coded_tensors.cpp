@@ -42,14 +42,15 @@ class CodedTensors {
     const NamedTensor* first = nullptr;
     std::size_t count = 0;
     for (const NamedTensor& tensor : tensors_) {
-      const bool is_code = is_integer(*tensor.values) ? !module_of(tensor).empty() : is_scaled_float(tensor);
+      const bool is_code =
+          is_integer_matrix(*tensor.values) ? !module_of(tensor.name).empty() : is_scaled_float(tensor);
       if (!is_code) continue;
       if (!first) first = &tensor;
       ++count;
     }
     if (!first) return ok();
-    const std::string module = module_of(*first);
-    const bool are_floats = !is_integer(*first->values);
+    const std::string module = module_of(first->name);
+    const bool are_floats = !is_integer_matrix(*first->values);
     const std::vector<std::string> beside = others_in(module, first->name);
     const Scheme* const scheme = scheme_of(module);
     constexpr const char* kOriginal = "convert the original that this checkpoint was made from";
@@ -70,8 +71,8 @@ class CodedTensors {
   }
 
  private:
-  static bool is_integer(const Expression& values) {
-    return values.type->type_class == TypeClass::kInteger && values.as_extent();
+  static bool is_integer_matrix(const Expression& values) {
+    return values.type->type_class == TypeClass::kInteger && values.shape.rank >= 2 && values.as_extent();
   }
 
   // Whether the tensor is a matrix of 8-bit floats with scales beside it that nothing has applied. Without scales, such
@@ -80,7 +81,7 @@ class CodedTensors {
     const Expression& values = *tensor.values;
     const bool is_matrix = values.type->type_class == TypeClass::kFloat && values.type->block_bytes == 1 &&
                            values.shape.rank >= 2 && values.as_extent();
-    const std::string module = is_matrix ? module_of(tensor) : std::string();
+    const std::string module = is_matrix ? module_of(tensor.name) : std::string();
     return !module.empty() && std::ranges::any_of(names_beside(module, tensor.name), [&](const std::string& name) {
       const std::string ending = lower_case(std::string_view(name).substr(module.size()));
       const bool is_of_values = ending.find("input") != ending.npos || ending.find("output") != ending.npos;
@@ -88,14 +89,11 @@ class CodedTensors {
     });
   }
 
-  // Returns the module whose weight the tensor stands for; empty if it is no weight. Vectors beside a matrix are parts
-  // of a scheme, and no codes.
-  std::string module_of(const NamedTensor& tensor) const {
+  // Returns the module whose weight the tensor stands for; empty if it is no weight.
+  std::string module_of(const std::string& name) const {
     constexpr std::string_view kWeight = ".weight";
-    const std::string& name = tensor.name;
     if (is_weight_(name)) return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : name;
     if (has_rule_(name)) return {};  // a table, or blocks
-    if (tensor.values->shape.rank < 2) return {};
     for (std::size_t end = name.rfind('.'), parts = 0; end != name.npos && parts < 2; ++parts) {
       std::string module = name.substr(0, end);
       const std::string weight = module + std::string(kWeight);
