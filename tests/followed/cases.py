@@ -64,6 +64,10 @@ CASES = [
      r"`convert (?P<option>--allow-missing)`", CONVERT + " @option@"),
     ("too few layers in config.json", lambda: checkpoint("a", {**BASE, "num_hidden_layers": 1}, llama()), CONVERT, r"correct the number in (?P<file>config\.json)",
      "sed -i 's/\"num_hidden_layers\": 1/\"num_hidden_layers\": 2/' a/@file@ && " + CONVERT),
+    ("a number in quotes in config.json", lambda: (checkpoint("base"), checkpoint("a", {**BASE, "hidden_size": "64"}, llama())), CONVERT,
+     r'write "(?P<key>\w+)": (?P<value>\d+), without quotes', "sed -i 's/\"@key@\": \"@value@\"/\"@key@\": @value@/' a/config.json && " + CONVERT + AS_BASE),
+    ("an integer with a fraction in config.json", lambda: (checkpoint("base"), checkpoint("a", {**BASE, "num_hidden_layers": 2.0}, llama())), CONVERT,
+     r'write "(?P<key>\w+)": (?P<value>\d+)', "sed -i 's/\"@key@\": [0-9.]*/\"@key@\": @value@/' a/config.json && " + CONVERT + AS_BASE),
     # ---- files
     ("an index without tensors", lambda: (checkpoint("a"), index("a", [], "")), CONVERT, r"remove it if the weights are in one file",
      "rm a/model.safetensors.index.json && " + CONVERT),
@@ -99,6 +103,10 @@ CASES = [
     ("an unknown word inside names", lambda: (checkpoint("base"), checkpoint("a", tensors=changed(llama(), lambda n: n.replace("mlp.", "mlp.wrapped.")))), CONVERT, MAP,
      USE_MAP + AS_BASE),
     ("a second model beside the first", lambda: (checkpoint("base"), checkpoint("a", tensors=two_models("", "ema."))), CONVERT, MAP, USE_MAP + AS_BASE),
+    ("a second model inside names", lambda: (checkpoint("base"), checkpoint("a", tensors={**llama(), **{n.replace("attn.", "attn.shadow."): t for n, t in llama().items()
+                                                                                                        if "attn." in n}})), CONVERT, MAP, USE_MAP + AS_BASE),
+    ("a tensor with and without a word", lambda: (checkpoint("base"), checkpoint("a", tensors={**changed(llama(), lambda n: "policy." + n), "lm_head.weight": matrix(99, 320, 64)})),
+     CONVERT, MAP, USE_MAP + AS_BASE),
     ("two models", lambda: (checkpoint("base"), checkpoint("a", tensors=two_models("student.", "teacher."))), CONVERT, MAP, USE_MAP + AS_BASE),
     ("tensors of an optimizer", lambda: (checkpoint("base"), checkpoint("a", tensors={**extra("optimizer.a.weight"), "optimizer.b.weight": matrix(2, 2, 64)})), CONVERT,
      MAP, USE_MAP + AS_BASE),

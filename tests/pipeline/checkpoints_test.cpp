@@ -709,7 +709,8 @@ TEST_CASE("a tokenizer that is none") {
   CHECK(has(Folder().put("tokenizer.json", std::string(10000, '[')).fault(), "DIR/tokenizer.json: error: "));
   CHECK(has(Folder().put("tokenizer.json", "{\"model\": \"\xff\"}").fault(), "DIR/tokenizer.json: error: "));
   CHECK(has(Folder().put("chat_template.jinja", std::string(10 << 20, 'x')).fault(), "chat_template.jinja: error: "));
-  CHECK(has(Folder().put("chat_template.jinja", "\xff").fault(), "chat_template.jinja: error: "));
+  CHECK(has(Folder().put("chat_template.jinja", "\xff").fault(),
+            "chat_template.jinja:1:1: error: byte 0xff is not UTF-8"));
   Folder checkpoint;
   fs::remove(checkpoint.file("tokenizer.json"));
   CHECK(has(checkpoint.fault(), "DIR: error: no tokenizer: "));

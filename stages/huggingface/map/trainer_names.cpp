@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "pipeline/core/text.h"
+#include "stages/huggingface/map/adapter_parts.h"
 #include "stages/huggingface/map/tensor_map.h"
 
 namespace ggufmill::huggingface {
@@ -25,59 +26,6 @@ constexpr std::string_view kModel = "model";
 constexpr std::string_view kPrefixes[] = {"module", kModel, "base_model", "pretrained_model"};
 // The one tensor that holds all weights of a module, of which each process saves a part: FSDP, fairscale.
 constexpr std::string_view kFlat[] = {"_flat_param", "flat_param"};
-
-// What PEFT adds to a model, by a word in names. Sources: peft/tuners and peft/utils/other.py (Apache-2.0).
-enum class Added {
-  kAdapter,   // numbers by which an adapter changes a weight
-  kReplaced,  // weights or rows that replace the model's
-  kBelow,     // the model's own weights, below one of these two
-  kPrompt,    // a trained prompt
-};
-struct AdapterPart {
-  std::string_view word;  // one that ends in '_' is the beginning of several
-  Added added;
-  std::string_view is;  // for messages, except for kBelow
-};
-constexpr AdapterPart kAdapterParts[] = {
-    {"lora_", Added::kAdapter, "a LoRA adapter"},
-    {"ia3_", Added::kAdapter, "an IA3 adapter"},
-    {"oft_", Added::kAdapter, "an OFT adapter"},
-    {"boft_", Added::kAdapter, "a BOFT adapter"},
-    {"lokr_", Added::kAdapter, "a LoKr adapter"},
-    {"hada_", Added::kAdapter, "a LoHa adapter"},
-    {"hra_u", Added::kAdapter, "an HRA adapter"},
-    {"vera_", Added::kAdapter, "a VeRA adapter"},
-    {"pvera_", Added::kAdapter, "a PVeRA adapter"},
-    {"vblora_", Added::kAdapter, "a VB-LoRA adapter"},
-    {"randlora_", Added::kAdapter, "a RandLoRA adapter"},
-    {"gralora_", Added::kAdapter, "a GraLoRA adapter"},
-    {"tinylora_", Added::kAdapter, "a TinyLoRA adapter"},
-    {"unilora_", Added::kAdapter, "a UniLoRA adapter"},
-    {"delora_", Added::kAdapter, "a DeLoRA adapter"},
-    {"hira_", Added::kAdapter, "a HiRA adapter"},
-    {"poly_lora_A", Added::kAdapter, "a Poly adapter"},
-    {"poly_lora_B", Added::kAdapter, "a Poly adapter"},
-    {"poly_router", Added::kAdapter, "a Poly adapter"},
-    {"fourierft_", Added::kAdapter, "a FourierFT adapter"},
-    {"waveft_", Added::kAdapter, "a WaveFT adapter"},
-    {"shira_weight", Added::kAdapter, "a SHiRA adapter"},
-    {"c3a_kernel", Added::kAdapter, "a C3A adapter"},
-    {"road_theta", Added::kAdapter, "a RoAd adapter"},
-    {"road_alpha", Added::kAdapter, "a RoAd adapter"},
-    {"miss_block", Added::kAdapter, "a MiSS adapter"},
-    {"bone_block", Added::kAdapter, "a Bone adapter"},
-    {"psoft_", Added::kAdapter, "a PSOFT adapter"},
-    {"osf_svd_params", Added::kAdapter, "an OSF adapter"},
-    {"ln_tuning_layers", Added::kReplaced, "norms that PEFT trained (ln_tuning)"},
-    {"modules_to_save", Added::kReplaced, "copies of modules that PEFT trained (modules_to_save)"},
-    {"trainable_tokens_", Added::kReplaced, "rows of an embedding that PEFT trained (trainable_tokens)"},
-    {"base_layer", Added::kBelow, ""},
-    {"original_module", Added::kBelow, ""},
-    {"token_adapter", Added::kBelow, ""},
-    {"prompt_encoder", Added::kPrompt, "a prompt that PEFT trained (prompt_encoder)"},
-    {"adaption_prompt", Added::kPrompt, "prompts that PEFT trained (adaption_prompt)"},
-    {"adaption_gate", Added::kPrompt, "prompts that PEFT trained (adaption_prompt)"},
-};
 
 std::vector<std::string_view> words_of(std::string_view name) {
   std::vector<std::string_view> words;
@@ -124,12 +72,12 @@ std::size_t count_known(const std::vector<std::string>& names, const NameTest& i
   return static_cast<std::size_t>(std::ranges::count_if(names, is_known));
 }
 
-const AdapterPart* adapter_part(std::string_view name) {
+// Returns what PEFT added under a name: an adapter rather than the weights below it. Null if it added nothing.
+const AdapterPart* part_of_name(std::string_view name) {
   const AdapterPart* found = nullptr;
   for (const std::string_view word : words_of(name))
-    for (const AdapterPart& part : kAdapterParts)
-      if (part.word.ends_with('_') ? word.starts_with(part.word) : word == part.word)
-        if (!found || found->added == Added::kBelow) found = &part;
+    if (const AdapterPart* const part = adapter_part(word); part && (!found || found->added == Added::kBelow))
+      found = part;
   return found;
 }
 
@@ -203,7 +151,7 @@ class UnknownNames {
     std::vector<std::string_view> kinds;
     bool has_prompt = false, is_one_adapter = false;
     for (const NamedTensor* const tensor : rest_) {
-      const AdapterPart* const part = adapter_part(tensor->name);
+      const AdapterPart* const part = part_of_name(tensor->name);
       if (!part) continue;
       parts.push_back(tensor);
       if (part->added == Added::kBelow || std::ranges::find(kinds, part->is) != kinds.end()) continue;
