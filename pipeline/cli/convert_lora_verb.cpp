@@ -56,6 +56,7 @@ Result<ConvertLoraOptions> read_lora_options(const po::variables_map& values) {
 }
 
 int convert_lora_verb(const Parsed& parsed) {
+  name_options();
   if (!parsed.values.count("adapter"))
     return fail(usage_error("no adapter given", "usage: ggufmill convert-lora [options] ADAPTER; see `--help`"));
   return run_conversion(read_lora_options(parsed.values), parsed.values);

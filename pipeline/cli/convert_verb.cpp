@@ -99,6 +99,7 @@ int print_supported_models(const po::variables_map& values) {
 }
 
 int convert_verb(const Parsed& parsed) {
+  name_options();
   if (parsed.values.count("print-supported-models")) return print_supported_models(parsed.values);
   if (!parsed.values.count("folder"))
     return fail(usage_error("no folder given", "usage: ggufmill convert [options] FOLDER; see `--help`"));

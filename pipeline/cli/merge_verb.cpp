@@ -57,6 +57,7 @@ int remove_shards(const Plan& plan) {
 }
 
 int merge_verb(const Parsed& parsed) {
+  name_options();
   const po::variables_map& values = parsed.values;
   const auto words = values["words"].as<Strings>();
   if (words.size() != 2)

@@ -58,6 +58,21 @@ std::string help_with_options(const Error& error) {
   return error.help + ", in the pipeline file that --emit-pipeline prints";
 }
 
+// Removes the place in a pipeline file that the user did not write, but the options stand for.
+void omit_place(Error& error) {
+  if (!error.where.starts_with(kArgumentsName)) return;
+  error.where.clear();
+  std::string detail;
+  for (std::size_t at = 0; at < error.detail.size();) {
+    const std::size_t end = std::min(error.detail.find('\n', at), error.detail.size());
+    const std::string_view line = std::string_view(error.detail).substr(at, end - at);
+    const std::size_t bar = line.find_first_not_of(" 0123456789");
+    if (bar == line.npos || line[bar] != '|') detail += fmt::format("{}{}", detail.empty() ? "" : "\n", line);
+    at = end + 1;
+  }
+  error.detail = std::move(detail);
+}
+
 // Writes a reference to an option that is not one of an operation.
 std::string write_flag(std::string_view name, std::string_view value) {
   std::string flag = fmt::format("--{}", name);
@@ -86,7 +101,10 @@ void print_error(const Error& given) {
   Error error = given;
   for (std::string* const text : {&error.where, &error.what, &error.detail, &error.help})
     *text = replace_option_references(*text, write_flag);
-  if (names_options_now) error.help = help_with_options(given);
+  if (names_options_now) {
+    error.help = help_with_options(error);
+    omit_place(error);
+  }
   if (format_now == LogFormat::kText) return put(coloured(error));
   boost::json::object object{{"level", "error"}, {"code", static_cast<int>(error.code)}, {"message", error.what}};
   if (!error.where.empty()) object["where"] = error.where;

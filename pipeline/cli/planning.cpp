@@ -173,8 +173,7 @@ void JsonOfPlans::print() const {
 
 Result<Planned> plan_arguments(Context context, const std::string& pipeline, std::vector<std::string> inputs,
                                const po::variables_map& values) {
-  name_options();
-  BOOST_OUTCOME_TRY(Job job, context.parse_job(pipeline, "(arguments)"));
+  BOOST_OUTCOME_TRY(Job job, context.parse_job(pipeline, std::string(kArgumentsName)));
   for (JobOutput& output : job.outputs) output.origin = {};  // the path came from the command line, not from a file
   job.inputs = std::move(inputs);
   return plan_job(std::move(context), std::move(job), values);

@@ -39,8 +39,8 @@ std::string summary(const PlannedOutput& output, const OutputFile& file) {
     elements += output.tensors[placement.tensor].shape.elements();
   }
   const double bits = elements ? 8.0 * static_cast<double>(bytes) / static_cast<double>(elements) : 0;
-  return fmt::format("{}  {}, {} tensors, {:.2f} bits per weight", file.path, human_bytes(file.bytes),
-                     file.tensors.size(), bits);
+  return fmt::format("{}  {}, {}, {:.2f} bits per weight", file.path, human_bytes(file.bytes),
+                     counted(file.tensors.size(), "tensor"), bits);
 }
 
 void print_summary(const Plan& plan, const RunReport& report) {
@@ -223,9 +223,10 @@ int print_failures(const std::vector<BatchCell>& cells) {
 int finish_batch(const BatchReport& report, bool quiet) {
   int code = print_failures(report.cells);
   if (!quiet)
-    print_note(fmt::format("{} outputs: {} written, {} unchanged, {} failed, {} not run, in {:.1f} s",
-                           report.cells.size(), report.count(CellState::kWritten), report.count(CellState::kUnchanged),
-                           report.count(CellState::kFailed), report.count(CellState::kNotRun), report.seconds));
+    print_note(fmt::format("{}: {} written, {} unchanged, {} failed, {} not run, in {:.1f} s",
+                           counted(report.cells.size(), "output"), report.count(CellState::kWritten),
+                           report.count(CellState::kUnchanged), report.count(CellState::kFailed),
+                           report.count(CellState::kNotRun), report.seconds));
   if (report.unreported) {
     const int failed = fail(*report.unreported);
     if (code == 0) code = failed;

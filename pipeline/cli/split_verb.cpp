@@ -41,6 +41,7 @@ void list_shards(const Plan& plan) {
 }
 
 int split_verb(const Parsed& parsed) {
+  name_options();
   const po::variables_map& values = parsed.values;
   const auto words = values["words"].as<Strings>();
   if (words.size() != 2)

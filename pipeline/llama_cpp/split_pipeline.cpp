@@ -20,6 +20,9 @@ std::span<const Argument<SplitOptions>> split_arguments() {
 Result<std::string> split_pipeline(const SplitOptions& options) {
   if (options.max_size && options.max_tensors)
     return usage_error("--split-max-size and --split-max-tensors cannot be used together", "omit one of them");
+  if (options.max_tensors) {
+    BOOST_OUTCOME_TRY(parse_option("--split-max-tensors", integer().at_least(1), std::to_string(*options.max_tensors)));
+  }
   std::string limit = fmt::format("shard_tensors: {}", options.max_tensors.value_or(128));
   if (options.max_size) {
     BOOST_OUTCOME_TRY(parse_option("--split-max-size", bytes().at_least(1), *options.max_size));

@@ -82,7 +82,7 @@ class AddedMaps::Reader {
       fault(error_at(
           place.origin,
           fmt::format("the folder {} has no architecture maps (*.yaml) and no {}", quoted_name(place.path), kTable),
-          "`ggufmill architectures new CHECKPOINT --like llama -o FILE` writes a first map"));
+          "`ggufmill architectures new CHECKPOINT -o FILE` writes a first map"));
   }
 
   void add_file(const MapPlace& place, const std::string& path) {
