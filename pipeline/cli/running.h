@@ -25,7 +25,6 @@ int run_conversion(Context context, const std::string& pipeline, const boost::pr
 // The same from the verb's options.
 template <class Options>
 int run_conversion(const Result<Options>& options, const boost::program_options::variables_map& values) {
-  name_options();
   if (const Status usable = check_dry_run(values); !usable) return fail(usable.error());
   if (!options) return fail(options.error());
   auto context = open_context(values);

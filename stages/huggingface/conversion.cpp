@@ -445,12 +445,6 @@ class Conversion {
 
 }  // namespace
 
-MissingFiles SourceOptions::missing_files() const {
-  return {allow_missing,
-          origin.where.empty() ? "use " + option_reference("allow_missing") : "set `allow_missing: true` in the source",
-          "use --allow-missing"};
-}
-
 namespace {
 
 // An adapter needs only config.json of its base.
@@ -463,6 +457,13 @@ Error base_without_config(const std::string& folder) {
 }
 
 }  // namespace
+
+MissingFiles SourceOptions::missing_files() const {
+  return {allow_missing,
+          origin.where.empty() ? "use " + option_reference("allow_missing") : "set `allow_missing: true` in the source",
+          "use --allow-missing"};
+}
+
 }  // namespace ggufmill::huggingface
 
 namespace ggufmill {
