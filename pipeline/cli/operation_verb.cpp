@@ -72,12 +72,12 @@ std::vector<const OperationOption*> words_of(const OperationSpec& operation) {
 }
 
 std::string usage_of(const OperationSpec& operation) {
-  std::string usage = fmt::format("ggufmill {}", operation.name);
+  std::string usage = fmt::format("ggufmill {}{}", operation.name, operation.options_first ? " [options]" : "");
   for (const OperationOption* word : words_of(operation)) {
     const std::string shown = word->shown_word + (word->place == OptionPlace::kEachWord ? "..." : "");
     usage += word->field.spec.required ? " " + shown : " [" + shown + "]";
   }
-  return usage + " [options]";
+  return operation.options_first ? usage : usage + " [options]";
 }
 
 const po::value_semantic* value_of(const FieldSpec& spec) {
@@ -167,16 +167,18 @@ int run_request(const OperationSpec& operation, const Context& context, const Re
                 const OptionNames& names, JsonList* list) {
   ProgressMeter meter(shown.quiet || !operation.progress);
   const std::string title(operation.progress.value_or("").empty() ? request.name : *operation.progress);
-  Call call{catch_signals()};
-  if (operation.progress)
+  Call call{.stop = catch_signals(), .warn = print_warning};
+  if (operation.progress) {
     call.progress = [&](std::uint64_t done, std::uint64_t total) { meter.show(title, done, total); };
+    call.run_progress = [&](const Plan& plan, const Progress& now) { meter.show(plan, now); };
+  }
+  if (!shown.quiet) call.note = [](const Message& note) { print_note(note.text, note.table); };
   const auto answer = operation.run(context, request.value.get(), call);
   meter.finish();
   if (!answer) {
     const int code = fail(names.in_error(answer.error()));
     return signal_exit_code().value_or(code);
   }
-  print_warnings(answer.value().warnings);
   TextOutput text;
   operation.print(answer.value().value.get(), text);
   if (list) {
@@ -187,8 +189,7 @@ int run_request(const OperationSpec& operation, const Context& context, const Re
     std::fwrite(text.out.data(), 1, text.out.size(), stdout);
   }
   if (answer.value().failure) return fail(names.in_error(*answer.value().failure));
-  if (!shown.quiet)
-    for (const std::string& note : text.notes) print_note(note);
+  for (const Message& note : text.notes) call.note(note);
   return 0;
 }
 

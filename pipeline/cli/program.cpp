@@ -112,11 +112,11 @@ int finish(int exit_code) {
 std::span<const Verb> verbs() {
   // In the order of `ggufmill --help`; the verbs of a group are adjacent.
   static const Verb kVerbs[] = {
-      kRunVerb,        kQuantizeVerb, kConvertVerb,       kConvertLoraVerb,   kCheckVerb,      kPlanVerb,
-      kStatusVerb,     kInspectVerb,  verb_of("compare"), verb_of("verify"),  verb_of("hash"), kSplitVerb,
-      kMergeVerb,      kEditVerb,     kNameVerb,          kImatrixVerb,       kMeasureVerb,    kProbeVerb,
-      kRecipeVerb,     kSubmitVerb,   kResumeVerb,        kCancelVerb,        kRenderVerb,     kPartVerb,
-      kSealVerb,       kTypesVerb,    kKernelsVerb,       kArchitecturesVerb, kSchemaVerb,     kManualVerb,
+      kRunVerb,         kQuantizeVerb, kConvertVerb,       kConvertLoraVerb,   kCheckVerb,      kPlanVerb,
+      kStatusVerb,      kInspectVerb,  verb_of("compare"), verb_of("verify"),  verb_of("hash"), verb_of("split"),
+      verb_of("merge"), kEditVerb,     kNameVerb,          kImatrixVerb,       kMeasureVerb,    kProbeVerb,
+      kRecipeVerb,      kSubmitVerb,   kResumeVerb,        kCancelVerb,        kRenderVerb,     kPartVerb,
+      kSealVerb,        kTypesVerb,    kKernelsVerb,       kArchitecturesVerb, kSchemaVerb,     kManualVerb,
       kCompletionVerb,
   };
   return kVerbs;

@@ -9,9 +9,6 @@ namespace ggufmill {
 // Adds --engine, --io-engine, --quiet, --no-resume, --discard, --report, --errors and --profile.
 void add_run_options(boost::program_options::options_description& options);
 
-// Describes a leftover file in one line: its path and which run or job it belongs to.
-std::string describe(const Leftover& file);
-
 // Prints one line per tensor that shows how it is converted.
 void print_tensors(const PlannedOutput& output);
 

@@ -81,8 +81,8 @@ Result<Answer<Compared>> run_compare(const Context& context, const CompareReques
   options.stop = call.stop;
   options.progress = call.progress;
   BOOST_OUTCOME_TRY(Comparison compared, context.compare(request.a, request.b, options));
-  std::vector<std::string> warnings = std::move(compared.warnings);
-  Answer<Compared> answer{{std::move(compared), !request.importance.empty()}, std::move(warnings)};
+  call.warn_all(compared.warnings);
+  Answer<Compared> answer{{std::move(compared), !request.importance.empty()}};
   if (!request.max_rmse) return answer;
   const std::string beyond = excess(answer.value.report, *request.max_rmse);
   if (!beyond.empty()) answer.failure = Error{ExitCode::kVerification, request.b, beyond, "", ""};

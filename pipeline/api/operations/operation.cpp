@@ -36,7 +36,7 @@ void write_members(const std::vector<ResultMember>& members, const void* value, 
 
 Error cannot_be_together(std::string_view a, std::string_view b, std::string_view why) {
   return usage_error(fmt::format("{} and {} cannot be used together", option_reference(a), option_reference(b)),
-                     fmt::format("omit one of them: {}", why));
+                     fmt::format("omit one of them{}{}", why.empty() ? "" : ": ", why));
 }
 
 }  // namespace ggufmill

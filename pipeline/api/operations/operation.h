@@ -83,6 +83,7 @@ std::size_t offset_of_base() {
                                   reinterpret_cast<const char*>(&object));
 }
 
+// An option of `Request`.
 template <class Request>
 struct Option : OperationOption {
   using Self = Option;
@@ -137,6 +138,13 @@ struct Option : OperationOption {
 template <class Request, class Value, class... More>
 Option<Request> option(std::string_view name, Value Request::*member, More... more) {
   return Option<Request>(field(name, member, std::move(more)...));
+}
+
+// Adds options of a base of the request.
+template <class Request, class Base>
+std::vector<Option<Request>> operator+(std::vector<Option<Request>> options, std::vector<Option<Base>> more) {
+  for (Option<Base>& each : more) options.push_back(std::move(each));
+  return options;
 }
 
 // ---- results ----
@@ -216,18 +224,32 @@ std::vector<ResultMember> operator+(std::vector<ResultMember> members, std::vect
 
 // ---- operations ----
 
-// What a caller gives an operation besides its request.
+// A message about what an operation does. `table`: further lines that belong to it.
+struct Message {
+  std::string text;
+  std::string table{};
+};
+
+// What a caller gives an operation besides its request. The functions are called from one thread at a time; `progress`
+// and `run_progress` may be empty.
 struct Call {
   const std::atomic<bool>* stop = nullptr;  // when set, the operation ends with kInterrupted
-  // Receives the bytes done and their total. Called from one thread at a time. May be empty.
+  // Receives the bytes done and their total.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
+  // Receives the progress of a run.
+  std::function<void(const Plan& plan, const Progress& now)> run_progress{};
+  std::function<void(const std::string& warning)> warn = [](const std::string&) {};
+  std::function<void(const Message& note)> note = [](const Message&) {};
+
+  void warn_all(const std::vector<std::string>& warnings) const {
+    for (const std::string& each : warnings) warn(each);
+  }
 };
 
 // What an operation found.
 template <class Value>
 struct Answer {
   Value value;
-  std::vector<std::string> warnings{};
   // Set if the result is not as the user required; callers get both. If `value` shows it, as a list of findings does,
   // only the command line fails.
   std::optional<Error> failure{};
@@ -236,8 +258,8 @@ struct Answer {
 
 // What the command line prints for a result.
 struct TextOutput {
-  std::string out;                 // on stdout, unless JSON is asked for
-  std::vector<std::string> notes;  // on stderr, unless --quiet is given
+  std::string out;             // on stdout, unless JSON is asked for
+  std::vector<Message> notes;  // on stderr, unless --quiet is given
 };
 
 // The options of the context that an operation uses, which its verb has too.
@@ -257,6 +279,7 @@ struct OperationOf {
   std::string_view description;
   std::string_view examples;
   std::string_view expected_words{};
+  bool options_first = false;
   std::vector<Option<Request>> options{};
   ResultForm<Value> result{};
   ContextUse context = ContextUse::kKernels;
@@ -274,6 +297,7 @@ struct OperationSpec {
   std::string_view description;     // paragraphs, separated by empty lines
   std::string_view examples;        // commands, one on each line
   std::string_view expected_words;  // "two models": for the error if there are more or fewer; empty: one word
+  bool options_first = false;       // in the usage, as that of a program whose arguments the operation has
   std::vector<OperationOption> options{};
   std::vector<ResultMember> result{};
   std::string result_doc{};
@@ -295,7 +319,8 @@ void write_members(const std::vector<ResultMember>& members, const void* value, 
 
 template <class Request, class Value>
 OperationSpec operation(OperationOf<Request, Value> from) {
-  OperationSpec made{from.name, from.group, from.summary, from.description, from.examples, from.expected_words};
+  OperationSpec made{from.name,     from.group,          from.summary,      from.description,
+                     from.examples, from.expected_words, from.options_first};
   for (Option<Request>& each : from.options) made.options.push_back(std::move(each));
   made.result = std::move(from.result.members);
   made.result_doc = std::move(from.result.doc);
@@ -308,8 +333,7 @@ OperationSpec operation(OperationOf<Request, Value> from) {
                               const Call& call) -> Result<Answer<std::shared_ptr<const void>>> {
     BOOST_OUTCOME_TRY(Answer<Value> answer, run(context, *static_cast<const Request*>(request), call));
     return Answer<std::shared_ptr<const void>>{std::make_shared<const Value>(std::move(answer.value)),
-                                               std::move(answer.warnings), std::move(answer.failure),
-                                               answer.value_shows_failure};
+                                               std::move(answer.failure), answer.value_shows_failure};
   };
   if (from.result.write)
     made.write = [write = from.result.write](const void* value, const TextSink& sink) {
@@ -325,7 +349,7 @@ OperationSpec operation(OperationOf<Request, Value> from) {
   return made;
 }
 
-// Error of two options that exclude each other; `why` is the reason, after "omit one of them: ".
-Error cannot_be_together(std::string_view a, std::string_view b, std::string_view why);
+// Error of two options that exclude each other, with the reason why.
+Error cannot_be_together(std::string_view a, std::string_view b, std::string_view why = {});
 
 }  // namespace ggufmill

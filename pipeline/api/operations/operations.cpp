@@ -4,9 +4,7 @@ namespace ggufmill {
 
 std::span<const OperationSpec> operations() {
   static const OperationSpec kOperations[] = {
-      compare_operation(),
-      verify_operation(),
-      hash_operation(),
+      compare_operation(), verify_operation(), hash_operation(), split_operation(), merge_operation(),
   };
   return kOperations;
 }

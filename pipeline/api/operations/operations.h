@@ -14,5 +14,7 @@ std::span<const OperationSpec> operations();
 OperationSpec compare_operation();
 OperationSpec verify_operation();
 OperationSpec hash_operation();
+OperationSpec split_operation();
+OperationSpec merge_operation();
 
 }  // namespace ggufmill

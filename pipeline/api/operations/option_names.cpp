@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pipeline/core/option_reference.h"
+#include "pipeline/core/pattern.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -97,6 +98,20 @@ Error OptionNames::in_error(Error error) const {
   for (std::string* const text : {&error.where, &error.what, &error.detail, &error.help, &error.help_with_options})
     *text = replace_option_references(*text, write);
   for (Error& each : error.also) each = in_error(std::move(each));
+  return error;
+}
+
+Error with_help_for_options(Error error) {
+  static const Pattern kKey = Pattern::compile("`[a-z_]+: |\\b[a-z_]+: [\\[{]").value();  // "`misfit: keep`"
+  const Result<bool> names_key = kKey.matches(error.help);
+  const bool says_where = error.help.find("pipeline file") != std::string::npos ||
+                          error.help.find(" --") != std::string::npos ||
+                          error.help.find(option_reference("").front()) != std::string::npos;
+  if (!error.help_with_options.empty())
+    error.help = error.help_with_options;
+  else if (!says_where && names_key && names_key.value())
+    error.help += fmt::format(", in the pipeline file that {} prints", option_reference("emit_pipeline"));
+  for (Error& each : error.also) each = with_help_for_options(std::move(each));
   return error;
 }
 

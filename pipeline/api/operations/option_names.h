@@ -36,4 +36,8 @@ class OptionNames {
   std::vector<OperationOption> options_;
 };
 
+// Returns an error of a pipeline file that was made of options, with help for the user of those: that of
+// Error::help_with_options, or if the help names keys, where to write them.
+Error with_help_for_options(Error error);
+
 }  // namespace ggufmill

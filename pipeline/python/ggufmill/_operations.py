@@ -163,6 +163,145 @@ class Operations(Operator):
             },
         )
 
+    def split(
+        self,
+        input: Path,
+        output: Path,
+        *,
+        split_max_size: int | str | None = None,
+        split_max_tensors: int | None = None,
+        no_tensor_first_split: bool = False,
+        overwrite: bool = False,
+        dry_run: bool = False,
+        emit_pipeline: bool = False,
+        engine: Literal["graph", "simple"] = "graph",
+        io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+        profile: Path | None = None,
+        resume: bool = True,
+        discard: bool = False,
+        report: Iterable[Path] | None = None,
+        errors: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Split a model into shards, as llama-gguf-split does.
+
+        Split a model into shards `output`-00001-of-0000N.gguf, with the same bytes as llama-gguf-split. Without a
+        limit, no shard has more than 128 tensors. If `input` is sharded, its shards are treated as one model and split
+        again.
+
+        input                  the model
+        output                 name of the shards without -00001-of-0000N.gguf
+        split_max_size         maximum bytes of tensor data per shard: 300M, 20G, 512MiB
+        split_max_tensors      maximum number of tensors per shard
+        no_tensor_first_split  write only the metadata to the first shard
+        overwrite              replace existing outputs
+        dry_run                list the files without writing anything
+        emit_pipeline          print the equivalent pipeline file and exit
+        engine                 graph, or simple (processes one slab at a time)
+        io_engine              auto, io_uring, or threads
+        profile                FILE.json: print where the time went and write a trace for Perfetto
+        resume                 resume an earlier, unfinished run, and keep what is done if interrupted
+        discard                remove the leftover files of interrupted runs and exit
+        report                 FILE.html or FILE.json: write a report of the run; may be given once for each format
+        errors                 measure the error of each tensor, for the report (report.error)
+        progress               a function that is called with a Progress; an exception in it ends the operation
+
+        Returns a dictionary:
+        files     the files of the outputs: [{path, bytes, tensors}]
+        report    the report of the run, in the format of report files
+        pipeline  the text of the pipeline file; only with `emit_pipeline=`
+        warnings  a list of strings
+        """
+        return self._operate(
+            "split",
+            {
+                "input": input,
+                "output": output,
+                "split_max_size": split_max_size,
+                "split_max_tensors": split_max_tensors,
+                "no_tensor_first_split": no_tensor_first_split,
+                "overwrite": overwrite,
+                "dry_run": dry_run,
+                "emit_pipeline": emit_pipeline,
+                "engine": engine,
+                "io_engine": io_engine,
+                "profile": profile,
+                "resume": resume,
+                "discard": discard,
+                "report": report,
+                "errors": errors,
+            },
+            progress,
+        )
+
+    def merge(
+        self,
+        input: Path,
+        output: Path,
+        *,
+        clean: bool = False,
+        delete_splits: bool = False,
+        overwrite: bool = False,
+        dry_run: bool = False,
+        emit_pipeline: bool = False,
+        engine: Literal["graph", "simple"] = "graph",
+        io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+        profile: Path | None = None,
+        resume: bool = True,
+        discard: bool = False,
+        report: Iterable[Path] | None = None,
+        errors: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Merge the shards of a model into one file, as llama-gguf-split does.
+
+        Merge the shards of a model into one file, with the same bytes as llama-gguf-split --merge, which keeps the keys
+        split.* and sets split.count to 0. With `clean=`, these keys are omitted, so the file is the same as before it
+        was split. `delete_splits=` removes the shards once the file is complete.
+
+        input          the first shard
+        output         the file to write
+        clean          omit the keys split.*
+        delete_splits  remove the shards once the file is complete
+        overwrite      replace existing outputs
+        dry_run        list the files without writing anything
+        emit_pipeline  print the equivalent pipeline file and exit
+        engine         graph, or simple (processes one slab at a time)
+        io_engine      auto, io_uring, or threads
+        profile        FILE.json: print where the time went and write a trace for Perfetto
+        resume         resume an earlier, unfinished run, and keep what is done if interrupted
+        discard        remove the leftover files of interrupted runs and exit
+        report         FILE.html or FILE.json: write a report of the run; may be given once for each format
+        errors         measure the error of each tensor, for the report (report.error)
+        progress       a function that is called with a Progress; an exception in it ends the operation
+
+        Returns a dictionary:
+        files     the files of the outputs: [{path, bytes, tensors}]
+        report    the report of the run, in the format of report files
+        pipeline  the text of the pipeline file; only with `emit_pipeline=`
+        warnings  a list of strings
+        """
+        return self._operate(
+            "merge",
+            {
+                "input": input,
+                "output": output,
+                "clean": clean,
+                "delete_splits": delete_splits,
+                "overwrite": overwrite,
+                "dry_run": dry_run,
+                "emit_pipeline": emit_pipeline,
+                "engine": engine,
+                "io_engine": io_engine,
+                "profile": profile,
+                "resume": resume,
+                "discard": discard,
+                "report": report,
+                "errors": errors,
+            },
+            progress,
+        )
+
 
 def compare(
     a: Path,
@@ -225,7 +364,85 @@ def hash(
     )
 
 
+def split(
+    input: Path,
+    output: Path,
+    *,
+    split_max_size: int | str | None = None,
+    split_max_tensors: int | None = None,
+    no_tensor_first_split: bool = False,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    emit_pipeline: bool = False,
+    engine: Literal["graph", "simple"] = "graph",
+    io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+    profile: Path | None = None,
+    resume: bool = True,
+    discard: bool = False,
+    report: Iterable[Path] | None = None,
+    errors: bool = False,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().split(
+        input,
+        output,
+        split_max_size=split_max_size,
+        split_max_tensors=split_max_tensors,
+        no_tensor_first_split=no_tensor_first_split,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        emit_pipeline=emit_pipeline,
+        engine=engine,
+        io_engine=io_engine,
+        profile=profile,
+        resume=resume,
+        discard=discard,
+        report=report,
+        errors=errors,
+        progress=progress,
+    )
+
+
+def merge(
+    input: Path,
+    output: Path,
+    *,
+    clean: bool = False,
+    delete_splits: bool = False,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    emit_pipeline: bool = False,
+    engine: Literal["graph", "simple"] = "graph",
+    io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+    profile: Path | None = None,
+    resume: bool = True,
+    discard: bool = False,
+    report: Iterable[Path] | None = None,
+    errors: bool = False,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().merge(
+        input,
+        output,
+        clean=clean,
+        delete_splits=delete_splits,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        emit_pipeline=emit_pipeline,
+        engine=engine,
+        io_engine=io_engine,
+        profile=profile,
+        resume=resume,
+        discard=discard,
+        report=report,
+        errors=errors,
+        progress=progress,
+    )
+
+
 compare.__doc__ = Operations.compare.__doc__
 verify.__doc__ = Operations.verify.__doc__
 hash.__doc__ = Operations.hash.__doc__
-__all__ = ["compare", "verify", "hash"]
+split.__doc__ = Operations.split.__doc__
+merge.__doc__ = Operations.merge.__doc__
+__all__ = ["compare", "verify", "hash", "split", "merge"]
