@@ -30,15 +30,6 @@ json::array encoders_of(const TypeInfo& type, const Kernels& kernels) {
   return names;
 }
 
-// Returns the type to which llama.cpp converts activations that are multiplied with rows of the given type (ggml-cpu,
-// vec_dot_type); empty for types that it does not multiply with.
-std::string_view partner_of(const TypeInfo& type) {
-  if (type.type_class == TypeClass::kInteger || type.name == "F64" || type.name == "Q8_K") return "";
-  if (!type.is_quantized()) return type.name;
-  if (type.name == "Q4_1" || type.name == "Q5_1" || type.name == "Q8_1") return "Q8_1";
-  return type.block_elements == 256 ? "Q8_K" : "Q8_0";
-}
-
 json::object tensor_json(const PlannedTensor& tensor) {
   json::array shape;
   for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
@@ -89,7 +80,7 @@ Result<json::array> describe_types(const Context& context) {
                      {"write", kernels.encode(type->id) != nullptr},
                      {"encoders", encoders_of(*type, kernels)},
                      {"importance", importance_text(*type, kernels.encode(type->id), wanting)},
-                     {"times", kernels.types().module_of(*type).empty() ? partner_of(*type) : std::string_view()}});
+                     {"times", type->facts.partner}});
   return types;
 }
 

@@ -10,14 +10,6 @@
 namespace ggufmill {
 namespace {
 
-// Types with a search. A test compares the list with the kernels.
-constexpr std::string_view kSearched[] = {"Q4_0",    "Q4_1",   "Q5_0",    "Q5_1",   "Q8_0",   "Q2_K",  "Q3_K",
-                                          "Q4_K",    "Q5_K",   "Q6_K",    "IQ4_NL", "IQ4_XS", "IQ3_S", "IQ2_S",
-                                          "IQ3_XXS", "IQ2_XS", "IQ2_XXS", "IQ1_S",  "IQ1_M",  "MXFP4", "NVFP4"};
-
-// Types whose lattice is recognised. A test compares the list with the kernels.
-constexpr std::string_view kRecognised[] = {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "IQ4_NL"};
-
 std::string names_of(bool (*has)(const TypeInfo&)) {
   std::string names;
   for (const TypeInfo& type : built_in_types())
@@ -31,20 +23,15 @@ Encoder reference_encoder() { return {}; }
 
 Encoder search_encoder() { return {&search_method(), Encoder::kMostEffort, {}, Lattice::kAuto}; }
 
-bool has_method(const EncoderMethod& method, const TypeInfo& of) {
-  const TypeInfo& type = plain_type(of);
+bool has_method(const EncoderMethod& method, const TypeInfo& type) {
   if (&method == &reference_method()) return true;
   if (&method == &search_method()) return has_search(type);
-  return std::ranges::count(method.types, &type) != 0;
+  return std::ranges::count(method.types, &plain_type(type)) != 0;
 }
 
-bool has_search(const TypeInfo& of) {
-  const TypeInfo& type = plain_type(of);
-  if (type.type_class == TypeClass::kForeign) return type.has_own_search;
-  return std::ranges::count(kSearched, type.name) != 0;
-}
+bool has_search(const TypeInfo& type) { return plain_type(type).facts.search; }
 
-bool has_lattice(const TypeInfo& type) { return std::ranges::count(kRecognised, plain_type(type).name) != 0; }
+bool has_lattice(const TypeInfo& type) { return plain_type(type).facts.lattice; }
 
 std::string noun_of(const EncoderMethod& method) {
   return &method == &search_method() ? method.name : fmt::format("encoder '{}'", method.name);

@@ -13,44 +13,75 @@ namespace ggufmill {
 namespace {
 
 using enum FieldFormat;
+using CandidateFor::kWideRows, CandidateFor::kNarrowRows, CandidateFor::kAllRows;
 
 // clang-format off
 constexpr TypeInfo kBuiltIn[] = {
-    {0, "F32", TypeClass::kFloat, 1, 4, {{kF32, 0, 1}}},
-    {1, "F16", TypeClass::kFloat, 1, 2, {{kF16, 0, 1}}},
-    {2, "Q4_0", TypeClass::kQuantized, 32, 18, {{kF16, 0, 1}}},
-    {3, "Q4_1", TypeClass::kQuantized, 32, 20, {{kF16, 0, 2}}},
-    {6, "Q5_0", TypeClass::kQuantized, 32, 22, {{kF16, 0, 1}}},
-    {7, "Q5_1", TypeClass::kQuantized, 32, 24, {{kF16, 0, 2}}},
-    {8, "Q8_0", TypeClass::kQuantized, 32, 34, {{kF16, 0, 1}}},
-    {9, "Q8_1", TypeClass::kQuantized, 32, 36, {{kF16, 0, 2}}},
-    {10, "Q2_K", TypeClass::kQuantized, 256, 84, {{kF16, 80, 2}}},
-    {11, "Q3_K", TypeClass::kQuantized, 256, 110, {{kF16, 108, 1}}},
-    {12, "Q4_K", TypeClass::kQuantized, 256, 144, {{kF16, 0, 2}}},
-    {13, "Q5_K", TypeClass::kQuantized, 256, 176, {{kF16, 0, 2}}},
-    {14, "Q6_K", TypeClass::kQuantized, 256, 210, {{kF16, 208, 1}}},
-    {15, "Q8_K", TypeClass::kQuantized, 256, 292, {{kF32, 0, 1}, {kWord16, 260, 16}}},
-    {16, "IQ2_XXS", TypeClass::kQuantized, 256, 66, {{kF16, 0, 1}, {kWord16, 2, 32}}},
-    {17, "IQ2_XS", TypeClass::kQuantized, 256, 74, {{kF16, 0, 1}, {kWord16, 2, 32}}},
-    {18, "IQ3_XXS", TypeClass::kQuantized, 256, 98, {{kF16, 0, 1}}},
-    {19, "IQ1_S", TypeClass::kQuantized, 256, 50, {{kF16, 0, 1}, {kWord16, 34, 8}}},
-    {20, "IQ4_NL", TypeClass::kQuantized, 32, 18, {{kF16, 0, 1}}},
-    {21, "IQ3_S", TypeClass::kQuantized, 256, 110, {{kF16, 0, 1}}},
-    {22, "IQ2_S", TypeClass::kQuantized, 256, 82, {{kF16, 0, 1}}},
-    {23, "IQ4_XS", TypeClass::kQuantized, 256, 136, {{kF16, 0, 1}, {kWord16, 2, 1}}},
+    {0, "F32", TypeClass::kFloat, 1, 4, {{kF32, 0, 1}}, 0,
+     {.file_type = 0, .partner = "F32"}},
+    {1, "F16", TypeClass::kFloat, 1, 2, {{kF16, 0, 1}}, 0,
+     {.file_type = 1, .partner = "F16"}},
+    {2, "Q4_0", TypeClass::kQuantized, 32, 18, {{kF16, 0, 1}}, 0,
+     {.file_type = 2, .partner = "Q8_0", .candidate = kNarrowRows, .search = true, .lattice = true}},
+    {3, "Q4_1", TypeClass::kQuantized, 32, 20, {{kF16, 0, 2}}, 0,
+     {.file_type = 3, .partner = "Q8_1", .candidate = kNarrowRows, .search = true, .lattice = true}},
+    {6, "Q5_0", TypeClass::kQuantized, 32, 22, {{kF16, 0, 1}}, 0,
+     {.file_type = 8, .partner = "Q8_0", .candidate = kNarrowRows, .search = true, .lattice = true}},
+    {7, "Q5_1", TypeClass::kQuantized, 32, 24, {{kF16, 0, 2}}, 0,
+     {.file_type = 9, .partner = "Q8_1", .candidate = kNarrowRows, .search = true, .lattice = true}},
+    {8, "Q8_0", TypeClass::kQuantized, 32, 34, {{kF16, 0, 1}}, 0,
+     {.file_type = 7, .partner = "Q8_0", .candidate = kAllRows, .search = true, .lattice = true}},
+    {9, "Q8_1", TypeClass::kQuantized, 32, 36, {{kF16, 0, 2}}, 0,
+     {.partner = "Q8_1", .of_activations = true}},
+    {10, "Q2_K", TypeClass::kQuantized, 256, 84, {{kF16, 80, 2}}, 0,
+     {.file_type = 10, .partner = "Q8_K", .candidate = kWideRows, .search = true}},
+    {11, "Q3_K", TypeClass::kQuantized, 256, 110, {{kF16, 108, 1}}, 0,
+     {.file_type = 12, .partner = "Q8_K", .candidate = kWideRows, .search = true}},
+    {12, "Q4_K", TypeClass::kQuantized, 256, 144, {{kF16, 0, 2}}, 0,
+     {.file_type = 15, .partner = "Q8_K", .candidate = kWideRows, .search = true, .lattice = true}},
+    {13, "Q5_K", TypeClass::kQuantized, 256, 176, {{kF16, 0, 2}}, 0,
+     {.file_type = 17, .partner = "Q8_K", .candidate = kWideRows, .search = true, .lattice = true}},
+    {14, "Q6_K", TypeClass::kQuantized, 256, 210, {{kF16, 208, 1}}, 0,
+     {.file_type = 18, .partner = "Q8_K", .candidate = kWideRows, .search = true}},
+    {15, "Q8_K", TypeClass::kQuantized, 256, 292, {{kF32, 0, 1}, {kWord16, 260, 16}}, 0,
+     {.of_activations = true}},
+    {16, "IQ2_XXS", TypeClass::kQuantized, 256, 66, {{kF16, 0, 1}, {kWord16, 2, 32}}, 0,
+     {.file_type = 19, .partner = "Q8_K", .search = true}},
+    {17, "IQ2_XS", TypeClass::kQuantized, 256, 74, {{kF16, 0, 1}, {kWord16, 2, 32}}, 0,
+     {.file_type = 20, .partner = "Q8_K", .search = true}},
+    {18, "IQ3_XXS", TypeClass::kQuantized, 256, 98, {{kF16, 0, 1}}, 0,
+     {.file_type = 23, .partner = "Q8_K", .candidate = kWideRows, .search = true}},
+    {19, "IQ1_S", TypeClass::kQuantized, 256, 50, {{kF16, 0, 1}, {kWord16, 34, 8}}, 0,
+     {.file_type = 24, .partner = "Q8_K", .search = true}},
+    {20, "IQ4_NL", TypeClass::kQuantized, 32, 18, {{kF16, 0, 1}}, 0,
+     {.file_type = 25, .partner = "Q8_0", .candidate = kNarrowRows, .search = true, .lattice = true}},
+    {21, "IQ3_S", TypeClass::kQuantized, 256, 110, {{kF16, 0, 1}}, 0,
+     {.file_type = 26, .partner = "Q8_K", .candidate = kWideRows, .search = true}},
+    {22, "IQ2_S", TypeClass::kQuantized, 256, 82, {{kF16, 0, 1}}, 0,
+     {.file_type = 28, .partner = "Q8_K", .candidate = kWideRows, .search = true}},
+    {23, "IQ4_XS", TypeClass::kQuantized, 256, 136, {{kF16, 0, 1}, {kWord16, 2, 1}}, 0,
+     {.file_type = 30, .partner = "Q8_K", .candidate = kWideRows, .search = true}},
     {24, "I8", TypeClass::kInteger, 1, 1, {}},
     {25, "I16", TypeClass::kInteger, 1, 2, {{kWord16, 0, 1}}},
     {26, "I32", TypeClass::kInteger, 1, 4, {{kWord32, 0, 1}}},
     {27, "I64", TypeClass::kInteger, 1, 8, {{kWord64, 0, 1}}},
     {28, "F64", TypeClass::kFloat, 1, 8, {{kF64, 0, 1}}},
-    {29, "IQ1_M", TypeClass::kQuantized, 256, 56, {{kIq1m, 48, 1}}},
-    {30, "BF16", TypeClass::kFloat, 1, 2, {{kBf16, 0, 1}}},
-    {34, "TQ1_0", TypeClass::kQuantized, 256, 54, {{kF16, 52, 1}}},
-    {35, "TQ2_0", TypeClass::kQuantized, 256, 66, {{kF16, 64, 1}}},
-    {39, "MXFP4", TypeClass::kQuantized, 32, 17, {{kE8m0, 0, 1}}},
-    {40, "NVFP4", TypeClass::kQuantized, 64, 36, {}},
-    {41, "Q1_0", TypeClass::kQuantized, 128, 18, {{kF16, 0, 1}}},
-    {42, "Q2_0", TypeClass::kQuantized, 64, 18, {{kF16, 0, 1}}},
+    {29, "IQ1_M", TypeClass::kQuantized, 256, 56, {{kIq1m, 48, 1}}, 0,
+     {.file_type = 31, .partner = "Q8_K", .search = true}},
+    {30, "BF16", TypeClass::kFloat, 1, 2, {{kBf16, 0, 1}}, 0,
+     {.file_type = 32, .partner = "BF16"}},
+    {34, "TQ1_0", TypeClass::kQuantized, 256, 54, {{kF16, 52, 1}}, 0,
+     {.file_type = 36, .partner = "Q8_K"}},
+    {35, "TQ2_0", TypeClass::kQuantized, 256, 66, {{kF16, 64, 1}}, 0,
+     {.file_type = 37, .partner = "Q8_K"}},
+    {39, "MXFP4", TypeClass::kQuantized, 32, 17, {{kE8m0, 0, 1}}, 0,
+     {.partner = "Q8_0", .search = true}},
+    {40, "NVFP4", TypeClass::kQuantized, 64, 36, {}, 0,
+     {.file_type = 39, .partner = "Q8_0", .search = true}},
+    {41, "Q1_0", TypeClass::kQuantized, 128, 18, {{kF16, 0, 1}}, 0,
+     {.file_type = 40, .partner = "Q8_0"}},
+    {42, "Q2_0", TypeClass::kQuantized, 64, 18, {{kF16, 0, 1}}, 0,
+     {.file_type = 41, .partner = "Q8_0"}},
 };
 
 constexpr TypeInfo kSource[] = {
@@ -84,7 +115,7 @@ TypeInfo interleaved_of(const InterleavedType& type, const TypeInfo& plain) {
           plain.block_bytes,
           {},
           plain.row_header_bytes,
-          false,
+          {},
           &plain,
           type.rows,
           type.ungrouped.empty() ? nullptr : &type_named(type.ungrouped)};
@@ -291,7 +322,7 @@ Status Types::add(const TypeInfo& type, const std::string& module) {
   Foreign& foreign = types.emplace_back(Foreign{std::string(type.name), module, type});
   foreign.info.name = foreign.name;
   foreign.info.type_class = TypeClass::kForeign;
-  foreign.info.has_own_search = false;
+  foreign.info.facts = {};
   add_interleaved(foreign.info, module);
   return ok();
 }
@@ -302,7 +333,7 @@ void Types::add_encoder(std::string_view name, TypeId id) {
   if (name == search_method().name) {
     if (added_)
       for (Foreign& foreign : added_->types)
-        if (&foreign.info == type) foreign.info.has_own_search = true;
+        if (&foreign.info == type) foreign.info.facts.search = true;
     return;
   }
   std::deque<EncoderMethod>& encoders = added().encoders;

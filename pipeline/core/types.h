@@ -53,6 +53,28 @@ struct BlockField {
   std::size_t bytes() const { return (format == FieldFormat::kIq1m ? 4 : std::size_t{count}) * width(); }
 };
 
+// The rows for which a type is among the default candidates of a target (TargetOptions).
+enum class CandidateFor : std::uint8_t {
+  kNone,
+  kWideRows,    // rows of a multiple of 256 columns
+  kNarrowRows,  // other rows
+  kAllRows,
+};
+
+// What is true of a type besides its layout. Code asks for a fact and never compares names.
+struct TypeFacts {
+  // general.file_type of a file most of whose weights have this type (src/llama-model-loader.cpp of llama.cpp, MIT);
+  // negative if there is none.
+  std::int32_t file_type = -1;
+  // Name of the type to which llama.cpp converts activations that it multiplies with rows of this type (vec_dot_type in
+  // ggml-cpu, MIT); empty if it does not multiply them.
+  std::string_view partner{};
+  CandidateFor candidate = CandidateFor::kNone;
+  bool search = false;          // there is a search for this type: a kernel of the program, or of its module
+  bool lattice = false;         // rows that already are values of this type are recognised
+  bool of_activations = false;  // programs convert activations to it while they compute; files do not have it
+};
+
 struct TypeInfo {
   TypeId id;
   std::string_view name;  // as users write it: "Q4_K"
@@ -61,7 +83,7 @@ struct TypeInfo {
   std::uint32_t block_bytes;           // at least 1
   BlockField fields[8]{};              // the used ones first; bytes in no field are words of 8 bits
   std::uint32_t row_header_bytes = 0;  // in front of the blocks of each row; only foreign types have headers
-  bool has_own_search = false;         // a module has a search for this foreign type
+  TypeFacts facts{};                   // of foreign types: `search` only; interleaved types have none, see plain_type()
   // If rows are interleaved (interleaved.h): the type of the rows, and the number of rows in a group.
   const TypeInfo* plain = nullptr;
   std::uint32_t group_rows = 1;

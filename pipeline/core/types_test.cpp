@@ -13,6 +13,17 @@ TypeInfo foreign(TypeId id, std::string_view name, std::uint32_t elements, std::
   return {id, name, TypeClass::kForeign, elements, bytes, {}};
 }
 
+TEST_CASE("types: the types of products are types", "[types]") {
+  for (const TypeInfo& type : built_in_types()) {
+    INFO(type.name);
+    const TypeFacts& facts = type.facts;
+    if (!facts.partner.empty()) CHECK((Types().find(facts.partner) && type.type_class != TypeClass::kInteger));
+    if (facts.candidate != CandidateFor::kNone) CHECK((facts.search && facts.file_type >= 0));
+    if (facts.candidate == CandidateFor::kNarrowRows) CHECK(type.block_elements < 256);
+    if (facts.of_activations) CHECK((facts.file_type < 0 && facts.candidate == CandidateFor::kNone));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("every type is found by id and by name in any letter case") {
@@ -116,7 +127,7 @@ TEST_CASE("encoders of modules are found by name, with the types that have them"
   CHECK(types.find_encoder("ik")->types == std::vector<const TypeInfo*>{&q4_0, &own});
   CHECK(types.encoders().size() == 3);
   types.add_encoder("search", own.id);
-  CHECK(own.has_own_search);
+  CHECK(own.facts.search);
   CHECK(types.encoders().size() == 3);
   CHECK(Types().find_encoder("ik") == nullptr);
 }

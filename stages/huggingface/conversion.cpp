@@ -31,6 +31,19 @@ namespace {
 
 namespace json = boost::json;
 
+struct FileType {
+  std::string name;          // as file names have it
+  std::uint32_t number = 0;  // general.file_type
+};
+
+// A mix, like the recipe of that name: only the experts are MXFP4. Source: llama_ftype in include/llama.h of llama.cpp
+// (MIT).
+const FileType kExpertsAsMxfp4{"MXFP4_MOE", 38};
+
+FileType file_type_with(const TypeInfo& type) {
+  return {std::string(type.name), static_cast<std::uint32_t>(type.facts.file_type)};
+}
+
 class Conversion {
  public:
   // `adapter`: converted instead of the checkpoint, which is its base.
@@ -121,9 +134,13 @@ class Conversion {
                       decode_options(chosen_.architecture, *chosen_.facts, tensors, blocks, out_type_));
     BOOST_OUTCOME_TRY(DecodedCheckpoint decoded,
                       decode_checkpoint(chosen_.facts->folder(), chosen_.facts->config(), std::move(tensors), options));
-    file_type_ = decoded.is_nvfp4 ? kFileTypeNvfp4 : decoded.is_mxfp4 || decoded.has_mxfp4 ? kFileTypeMxfp4 : 0;
+    if (decoded.is_nvfp4)
+      repacked_ = file_type_with(type_named("NVFP4"));
+    else if (decoded.is_mxfp4 || decoded.has_mxfp4)
+      repacked_ = kExpertsAsMxfp4;
     is_repacked_ = decoded.has_mxfp4 && !decoded.is_nvfp4;
-    if (decoded.block_type && blocks == Blocks::kKeep) block_file_type_ = file_type_with(*decoded.block_type);
+    if (decoded.block_type && decoded.block_type->facts.file_type >= 0 && blocks == Blocks::kKeep)
+      kept_ = file_type_with(*decoded.block_type);
     BOOST_OUTCOME_TRY(auto mapped, map_tensors(chosen_.architecture, *chosen_.facts, decoded.tensors,
                                                chosen_.options.folder, &missing_));
     BOOST_OUTCOME_TRY(check_weights(mapped));
@@ -195,8 +212,15 @@ class Conversion {
     BOOST_OUTCOME_TRY(result_.name.id, set_adapter_metadata(*adapter_, count_weights(result_.model.tensors), metadata,
                                                             result_.model.warnings));
     metadata.set("general.quantization_version", metadata_unsigned(MetadataType::kUint32, 2));
-    result_.name.file_type = file_type_of(out_type_).tensor_type;
+    result_.name.file_type = tensor_type_of(out_type_).name;
     return ok();
+  }
+
+  FileType file_type() const {
+    const TypeInfo& out = tensor_type_of(out_type_);
+    if (kept_) return *kept_;
+    if (repacked_ && (!out.is_quantized() || is_repacked_)) return *repacked_;
+    return file_type_with(out);
   }
 
   // Adds the metadata of an adapter that is part of a checkpoint: that of the map alone.
@@ -223,18 +247,10 @@ class Conversion {
                                    chosen_.stored_config, weights));
     for (const MetadataEntry& entry : general.metadata.entries()) metadata.set(entry.key, entry.value);
     for (std::string& warning : general.warnings) warn(std::move(warning));
-    const FileType& out = file_type_of(out_type_);
-    const bool plain = out_type_ == OutType::kF32 || out_type_ == OutType::kF16 || out_type_ == OutType::kBf16;
-    const std::uint32_t file_type = block_file_type_                             ? block_file_type_->number
-                                    : (plain || is_repacked_) && file_type_ != 0 ? file_type_
-                                                                                 : out.number;
+    const FileType type = file_type();
     result_.name.id = std::move(general.id);
-    result_.name.file_type = out.tensor_type;
-    if (file_type == kFileTypeNvfp4) result_.name.file_type = type_named("NVFP4").name;
-    // Only the experts have this type, as the file type's name indicates.
-    if (block_file_type_) result_.name.file_type = block_file_type_->tensor_type;
-    if (file_type == kFileTypeMxfp4) result_.name.file_type = std::string(type_named("MXFP4").name) + "_MOE";
-    chosen_.facts->set("file_type", file_type);
+    result_.name.file_type = type.name;
+    chosen_.facts->set("file_type", type.number);
     BOOST_OUTCOME_TRY(const std::uint64_t layers,
                       chosen_.facts->count(chosen_.architecture.layers, "the number of layers"));
     chosen_.facts->set("layers", layers);
@@ -416,9 +432,9 @@ class Conversion {
   TokenizerMetadata tokenizer_;
   OutType out_type_ = OutType::kAuto;
   std::set<std::string> weights_only_;          // names of tensors with `weights_only` set
-  std::uint32_t file_type_ = 0;                 // for a checkpoint with repacked blocks; 0 otherwise
-  const FileType* block_file_type_ = nullptr;   // for a checkpoint of GGML blocks that are kept
-  bool is_repacked_ = false;                    // `file_type_` applies to every requested type
+  std::optional<FileType> repacked_;            // for a checkpoint with repacked blocks
+  std::optional<FileType> kept_;                // for a checkpoint of GGML blocks that are kept
+  bool is_repacked_ = false;                    // `repacked_` applies to every requested type
   std::vector<MissingPart> missing_;            // according to the map
   std::vector<std::string> present_;            // the checkpoint's tensors, as the map's rules see them
   std::map<std::string, std::string> sources_;  // checkpoint's names of the model's tensors

@@ -17,15 +17,6 @@
 namespace ggufmill::huggingface {
 namespace {
 
-// Indexed by OutType.
-constexpr FileType kFileTypes[] = {{"", 0},     {"F32", 0},    {"F16", 1},   {"BF16", 32},
-                                   {"Q8_0", 7}, {"TQ1_0", 36}, {"TQ2_0", 37}};
-static_assert(std::size(kFileTypes) == std::size(kOutTypeWords));
-
-// File types of checkpoints that are stored as GGML blocks. Source: llama_ftype in include/llama.h of llama.cpp (MIT).
-constexpr FileType kBlockFileTypes[] = {{"Q8_0", 7},   {"IQ2_XXS", 19}, {"IQ2_XS", 20},
-                                        {"IQ1_S", 24}, {"IQ2_S", 28},   {"IQ1_M", 31}};
-
 // Returns the number in "blk.17.ffn_norm.weight"; 0 if there is none.
 std::uint64_t layer_of(std::string_view name) {
   std::uint64_t layer = 0;
@@ -57,24 +48,19 @@ Result<const TypeInfo*> type_of(const MappedTensor& tensor, const TensorTypes& t
     }
     BOOST_OUTCOME_TRY(const bool holds, facts.holds(rule.when));
     if (!holds) continue;
-    type = rule.type ? rule.type : &type_named(file_type_of(types.out_type).tensor_type);
+    type = rule.type ? rule.type : &tensor_type_of(types.out_type);
     break;
   }
   if (!type && types.fp8_as_q8_0 && tensor.was_fp8) type = &type_named("Q8_0");
   const auto ends_with = [&](std::string_view ending) { return tensor.name.ends_with(ending); };
   if (!type && !ends_with(".weight") && !ends_with(kLoraA) && !ends_with(kLoraB)) type = &f32;
-  if (!type) type = &type_named(file_type_of(types.out_type).tensor_type);
+  if (!type) type = &tensor_type_of(types.out_type);
   return type;
 }
 
 }  // namespace
 
-const FileType* file_type_with(const TypeInfo& blocks) {
-  const auto found = std::ranges::find(kBlockFileTypes, blocks.name, &FileType::tensor_type);
-  return found == std::end(kBlockFileTypes) ? nullptr : &*found;
-}
-
-const FileType& file_type_of(OutType type) { return kFileTypes[static_cast<std::size_t>(type)]; }
+const TypeInfo& tensor_type_of(OutType type) { return *Types().find(out_type_name(type)); }
 
 OutType guess_type(const std::vector<NamedTensor>& tensors) {
   for (const NamedTensor& tensor : tensors) {

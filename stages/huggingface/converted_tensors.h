@@ -15,14 +15,8 @@
 
 namespace ggufmill::huggingface {
 
-struct FileType {
-  std::string_view tensor_type;
-  std::uint32_t number;  // general.file_type
-};
-inline constexpr std::uint32_t kFileTypeMxfp4 = 38, kFileTypeNvfp4 = 39;
-const FileType& file_type_of(OutType type);
-// Returns null if no file type is named like the type of these blocks.
-const FileType* file_type_with(const TypeInfo& blocks);
+// Returns the tensor type that the option names, which must not be kAuto.
+const TypeInfo& tensor_type_of(OutType type);
 
 // Returns BF16 or F16, depending on which of them the first such tensor of two or more dimensions has; F16 by default.
 OutType guess_type(const std::vector<NamedTensor>& tensors);

@@ -52,7 +52,7 @@ Status add_sharded(const ShardRule& rule, const Facts& facts, const std::vector<
 Result<DecodeOptions> decode_options(const Architecture& architecture, const Facts& facts,
                                      const std::vector<NamedTensor>& tensors, Blocks blocks, OutType out_type) {
   DecodeOptions options;
-  if (out_type != OutType::kAuto) options.target = &type_named(file_type_of(out_type).tensor_type);
+  if (out_type != OutType::kAuto) options.target = &tensor_type_of(out_type);
   options.blocks = blocks;
   for (const ShardRule& rule : architecture.shards) {
     BOOST_OUTCOME_TRY(add_sharded(rule, facts, tensors, options.sharded));

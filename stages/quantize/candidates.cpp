@@ -5,17 +5,24 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <utility>
 
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
 
-// Every size from 2 to 8 bits. IQ types for tensors without importance, and the smallest IQ types in any case, are used
-// only on request.
-constexpr std::string_view kWide[] = {"IQ2_S",  "Q2_K", "IQ3_XXS", "IQ3_S", "Q3_K",
-                                      "IQ4_XS", "Q4_K", "Q5_K",    "Q6_K",  "Q8_0"};
-constexpr std::string_view kNarrow[] = {"IQ4_NL", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"};
+// By size; of two types of one size, the newer one, which has the greater id, is first.
+std::vector<const TypeInfo*> candidates_for(CandidateFor rows) {
+  std::vector<const TypeInfo*> types;
+  for (const TypeInfo& type : built_in_types())
+    if (type.facts.candidate == rows || type.facts.candidate == CandidateFor::kAllRows) types.push_back(&type);
+  std::ranges::sort(types, {}, [](const TypeInfo* type) {
+    return std::pair(type->bits_per_weight(), -static_cast<std::int64_t>(type->id));
+  });
+  return types;
+}
 
 bool fits(const TypeInfo& type, const Tensor& tensor) { return tensor.shape().columns() % type.block_elements == 0; }
 
@@ -27,8 +34,8 @@ Error no_candidate_fits(const TargetOptions& options, const std::vector<const Te
   const Tensor& first = *tensors.front();
   const std::uint64_t columns = first.shape().columns();
   std::vector<std::string_view> types;
-  for (const std::string_view name : kNarrow)
-    if (fits(type_named(name), first)) types.push_back(name);
+  for (const TypeInfo* type : narrow_candidates())
+    if (fits(*type, first)) types.push_back(type->name);
   return error_at(
       options.origin,
       fmt::format("no candidate fits the rows of {}: {}", counted(names.size(), "tensor"), list_some(names)),
@@ -41,8 +48,8 @@ Error no_candidate_fits(const TargetOptions& options, const std::vector<const Te
 
 }  // namespace
 
-std::span<const std::string_view> wide_candidates() { return kWide; }
-std::span<const std::string_view> narrow_candidates() { return kNarrow; }
+std::vector<const TypeInfo*> wide_candidates() { return candidates_for(CandidateFor::kWideRows); }
+std::vector<const TypeInfo*> narrow_candidates() { return candidates_for(CandidateFor::kNarrowRows); }
 
 Result<std::vector<std::size_t>> first_of_groups(const TargetOptions& options, const Model& model,
                                                  const std::vector<std::size_t>& open) {

@@ -1,18 +1,19 @@
 #pragma once
 // The types that a target chooses among: those that a user names, or the defaults for the columns of a tensor.
 
-#include <span>
-#include <string_view>
+#include <cstdint>
 #include <vector>
 
 #include "stages/quantize/target.h"
 
 namespace ggufmill {
 
-// Names of the default candidates: for rows of a multiple of kWideColumns values, and for other rows.
+// Return the default candidates (TypeFacts::candidate) for rows of a multiple of kWideColumns values, and for other
+// rows: every size from 2 to 8 bits, by size. IQ types for tensors without importance, and the smallest IQ types in any
+// case, are used only on request.
 inline constexpr std::uint64_t kWideColumns = 256;
-std::span<const std::string_view> wide_candidates();
-std::span<const std::string_view> narrow_candidates();
+std::vector<const TypeInfo*> wide_candidates();
+std::vector<const TypeInfo*> narrow_candidates();
 
 // Returns, for each place in `open`, the first place whose tensor shares its type by the `groups` of a target.
 Result<std::vector<std::size_t>> first_of_groups(const TargetOptions& options, const Model& model,

@@ -20,7 +20,7 @@ bool is_short_integer(const TypeInfo& type) {
 
 Status check_target(const Tensor& tensor, const TypeInfo& type) {
   if (tensor.type == &type) return ok();
-  if (is_of_activations(type))
+  if (type.facts.of_activations)
     return input_error("",
                        fmt::format("tensor '{}' would become {}, which llama.cpp creates from activations at run time "
                                    "and cannot read as weights",
@@ -49,8 +49,6 @@ Error no_match(const Pattern& pattern, const Origin& origin, std::string_view wh
   return error_at(origin, fmt::format("no tensor matches '{}'", pattern.text()),
                   fmt::format("`ggufmill inspect` lists the tensors{}{}", why.empty() ? "" : "; ", why));
 }
-
-bool is_of_activations(const TypeInfo& type) { return type.name == "Q8_1" || type.name == "Q8_K"; }
 
 Result<const Rule*> Decider::first(const std::vector<Rule>& rules, const TensorFacts& facts,
                                    const TypeInfo* type) const {

@@ -40,9 +40,6 @@ struct Decision {
   std::optional<Encoder> encoder{};  // of the rule that decided
 };
 
-// Returns true for types that llama.cpp uses only for activations, to multiply them with weights. They never occur as
-// weights in a file.
-bool is_of_activations(const TypeInfo& type);
 // Returns the error of a pattern that matches no tensor; `why` adds how that can be.
 Error no_match(const Pattern& pattern, const Origin& origin, std::string_view why = {});
 

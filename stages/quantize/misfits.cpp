@@ -25,8 +25,8 @@ std::string fitting_types(const std::vector<const Tensor*>& tensors, const Types
   for (const Tensor* tensor : tensors) divisor = std::gcd(divisor, tensor->shape().columns());
   std::vector<const TypeInfo*> types;
   for (const TypeInfo* type : known.all()) {
-    const bool is_weight = type->is_quantized() || type->name == "F16" || type->name == "BF16" || type->name == "F32";
-    if (is_weight && !is_of_activations(*type) && divisor % type->block_elements == 0) types.push_back(type);
+    const bool is_weight = type->is_quantized() || !type->facts.partner.empty();
+    if (is_weight && !type->facts.of_activations && divisor % type->block_elements == 0) types.push_back(type);
   }
   std::stable_sort(types.begin(), types.end(),
                    [](const TypeInfo* a, const TypeInfo* b) { return a->bits_per_weight() < b->bits_per_weight(); });

@@ -296,8 +296,7 @@ std::vector<BuiltInRecipe> RecipeCatalog::offered() const {
 }
 
 std::optional<std::uint32_t> RecipeCatalog::file_type_of(const TypeInfo& type) const {
-  constexpr std::uint32_t kMostlyNvfp4 = 39;  // has a number, but no recipe
-  if (type.name == "NVFP4") return kMostlyNvfp4;
+  if (type.facts.file_type >= 0) return static_cast<std::uint32_t>(type.facts.file_type);
   if (!type.plain) return file_type_of(std::string(type.name));
   const auto plain = file_type_of(*type.plain);
   return plain ? std::optional(interleaved_file_type(*plain)) : plain;

@@ -12,6 +12,12 @@
 namespace ggufmill {
 namespace {
 
+std::vector<std::string_view> names_of(const std::vector<const TypeInfo*>& types) {
+  std::vector<std::string_view> names;
+  for (const TypeInfo* type : types) names.push_back(type->name);
+  return names;
+}
+
 constexpr std::string_view kTarget = "target", kDefaultObjective = "stream";
 
 // An objective as a user names it.
@@ -196,8 +202,8 @@ Fields<TargetSettings> target_settings_fields(const RecipeCatalog& catalog) {
       field("candidates", &Settings::candidates, list_of(candidates_form(catalog.types())).at_least(1),
             "The types to choose from; each one is measured. The name of a kernel module, such as `ik`, stands for its "
             "types; modules alone add theirs to the default, which for rows of no multiple of 256 values is [" +
-                fmt::format("{}].", fmt::join(narrow_candidates(), ", ")))
-          .shown_default(fmt::format("[{}]", fmt::join(wide_candidates(), ", ")))
+                fmt::format("{}].", fmt::join(names_of(narrow_candidates()), ", ")))
+          .shown_default(fmt::format("[{}]", fmt::join(names_of(wide_candidates()), ", ")))
           .example("[Q3_K, Q4_K, Q6_K]"),
       field("exclude", &Settings::exclude, exclusions_form(catalog.types()),
             "Candidates to exclude, given as lists of types, such as those without fast code in a backend: " +
@@ -273,8 +279,8 @@ Result<TargetOptions> options_of(TargetSettings settings, const Types& types) {
   options.origin = settings.origin;
   options.budgets = std::move(settings.budgets);
   if (std::ranges::all_of(settings.candidates, &NamedCandidates::is_module)) {
-    for (const std::string_view name : wide_candidates()) options.candidates.push_back(types.find(name));
-    for (const std::string_view name : narrow_candidates()) options.narrow_candidates.push_back(types.find(name));
+    options.candidates = wide_candidates();
+    options.narrow_candidates = narrow_candidates();
   }
   for (const NamedCandidates& named : settings.candidates)
     for (const TypeInfo* type : named.types) {
