@@ -22,9 +22,11 @@ std::string cell(std::string text) {
   return text;
 }
 
-// "`--max-rmse`", or several flags.
+// "--max-rmse", or several flags.
 std::string on_command_line(const OperationOption& option, const OptionNames& names) {
-  std::string text = names.of(option.name());
+  std::string text;
+  for (const OptionFlag& flag : option.flags) text += (text.empty() ? "--" : ", --") + flag.name;
+  if (text.empty()) text = names.of(option.name());
   if (option.letter != '\0') text = fmt::format("-{}, {}", option.letter, text);
   return text;
 }
@@ -37,6 +39,7 @@ std::string reference_of(const OperationSpec& operation) {
     page += "\n" + paragraph + "\n";
   page += "\n| Option | Command line | Value | Default | Description |\n|---|---|---|---|---|\n";
   for (const OperationOption& option : operation.options) {
+    if (option.command_line_only) continue;
     const FieldSpec& spec = option.field.spec;
     const std::string value =
         spec.kind == FieldKind::kList ? "a list, each " + describe_value(spec.item.front()) : describe_value(spec);
@@ -121,7 +124,7 @@ std::string definition(const OperationSpec& operation, bool is_method) {
     if (option.is_word()) parameters.push_back(python_parameter(option));
   parameters.emplace_back("*");
   for (const OperationOption& option : operation.options)
-    if (!option.is_word()) parameters.push_back(python_parameter(option));
+    if (!option.is_word() && !option.command_line_only) parameters.push_back(python_parameter(option));
   if (operation.progress) parameters.emplace_back("progress: ProgressFunction | None = None");
   const std::string indent(is_method ? 4 : 0, ' ');
   std::string text = fmt::format("{}def {}(\n", indent, operation.name);
@@ -146,7 +149,7 @@ std::string docstring(const OperationSpec& operation) {
     text += "\n" + wrapped_at(paragraph, "        ", "        ");
   std::vector<std::pair<std::string, std::string>> list;
   for (const OperationOption& option : operation.options)
-    list.emplace_back(option.name(), names.in_text(option.field.spec.doc));
+    if (!option.command_line_only) list.emplace_back(option.name(), names.in_text(option.field.spec.doc));
   if (operation.progress)
     list.emplace_back("progress", "a function that is called with a Progress; an exception in it ends the operation");
   text += "\n" + described(list);
@@ -176,7 +179,8 @@ std::string method(const OperationSpec& operation) {
 std::string function(const OperationSpec& operation) {
   std::vector<std::string> words;
   for (const OperationOption& option : operation.options)
-    words.push_back(option.is_word() ? option.name() : fmt::format("{0}={0}", option.name()));
+    if (!option.command_line_only)
+      words.push_back(option.is_word() ? option.name() : fmt::format("{0}={0}", option.name()));
   if (operation.progress) words.emplace_back("progress=progress");
   return "\n\n" + definition(operation, false) +
          fmt::format("    return default().{}(\n        {},\n    )\n", operation.name, fmt::join(words, ",\n        "));

@@ -72,7 +72,7 @@ std::vector<const OperationOption*> words_of(const OperationSpec& operation) {
 }
 
 std::string usage_of(const OperationSpec& operation) {
-  std::string usage = fmt::format("ggufmill {}{}", operation.name, operation.options_first ? " [options]" : "");
+  std::string usage = fmt::format("ggufmill {}{}", operation.verb(), operation.options_first ? " [options]" : "");
   for (const OperationOption* word : words_of(operation)) {
     const std::string shown = word->shown_word + (word->place == OptionPlace::kEachWord ? "..." : "");
     usage += word->field.spec.required ? " " + shown : " [" + shown + "]";
@@ -128,8 +128,13 @@ Status check_words(const OperationSpec& operation, const Strings& words, const p
                            option.if_several);
     return ok();
   }
+  for (const OperationOption& option : operation.options)
+    if (option.words_are_replaced && values.count(option.flag())) return ok();
   const auto required = std::ranges::count_if(expected, [](const auto* each) { return each->field.spec.required; });
   if (words.size() >= static_cast<std::size_t>(required) && words.size() <= expected.size()) return ok();
+  if (expected.size() == 1)
+    return usage_error(fmt::format("no {} given", lower_case(expected.front()->shown_word)),
+                       fmt::format("usage: {}; see `--help`", usage_of(operation)));
   std::string what = fmt::format("expected {}", operation.expected_words);
   if (const std::size_t end = operation.expected_words.rfind(' ');
       operation.expected_words.find(':') == std::string::npos)
@@ -207,7 +212,8 @@ CommandSpec operation_command(const OperationSpec& operation) {
     const bool takes_each = words.front()->place == OptionPlace::kEachWord;
     spec.many = takes_each || words.size() > 1;
     spec.positional = words.size() > 1 ? "words" : lower_case(words.front()->shown_word);
-    spec.optional = !words.front()->field.spec.required;
+    spec.optional = !words.front()->field.spec.required ||
+                    std::ranges::any_of(operation.options, [](const auto& each) { return each.words_are_replaced; });
     spec.words = words.front()->field.spec.choices;
     if (takes_each)
       spec.description += fmt::format("\n\nIf {} is given several times, the exit code is the first that is not 0.",

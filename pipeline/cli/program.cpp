@@ -29,7 +29,7 @@ constexpr std::string_view kGroupTitles[] = {"Convert and quantize",        "Loo
 
 Verb verb_of(std::string_view name) {
   const auto operation = std::ranges::find(operations(), name, &OperationSpec::name);
-  return {operation->name, operation->group, operation->summary, nullptr, nullptr, &*operation};
+  return {operation->verb(), operation->group, operation->summary, nullptr, nullptr, &*operation};
 }
 
 void print_help() {
@@ -112,12 +112,14 @@ int finish(int exit_code) {
 std::span<const Verb> verbs() {
   // In the order of `ggufmill --help`; the verbs of a group are adjacent.
   static const Verb kVerbs[] = {
-      kRunVerb,         kQuantizeVerb, kConvertVerb,       kConvertLoraVerb,   kCheckVerb,      kPlanVerb,
-      kStatusVerb,      kInspectVerb,  verb_of("compare"), verb_of("verify"),  verb_of("hash"), verb_of("split"),
-      verb_of("merge"), kEditVerb,     kNameVerb,          kImatrixVerb,       kMeasureVerb,    kProbeVerb,
-      kRecipeVerb,      kSubmitVerb,   kResumeVerb,        kCancelVerb,        kRenderVerb,     kPartVerb,
-      kSealVerb,        kTypesVerb,    kKernelsVerb,       kArchitecturesVerb, kSchemaVerb,     kManualVerb,
-      kCompletionVerb,
+      kRunVerb,           kQuantizeVerb,     verb_of("convert"), verb_of("convert_lora"),
+      kCheckVerb,         kPlanVerb,         kStatusVerb,        kInspectVerb,
+      verb_of("compare"), verb_of("verify"), verb_of("hash"),    verb_of("split"),
+      verb_of("merge"),   kEditVerb,         kNameVerb,          kImatrixVerb,
+      kMeasureVerb,       kProbeVerb,        kRecipeVerb,        kSubmitVerb,
+      kResumeVerb,        kCancelVerb,       kRenderVerb,        kPartVerb,
+      kSealVerb,          kTypesVerb,        kKernelsVerb,       kArchitecturesVerb,
+      kSchemaVerb,        kManualVerb,       kCompletionVerb,
   };
   return kVerbs;
 }

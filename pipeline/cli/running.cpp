@@ -47,14 +47,6 @@ void print_notes(const std::vector<Message>& notes) {
   for (const Message& note : notes) print_note(note.text, note.table);
 }
 
-// Prints only the file names, for scripts. Problems that would stop a run are printed as warnings.
-int print_names(const Planned& planned) {
-  const PlannedOutput& output = planned.plan.outputs.front();
-  for (const Error& problem : output.problems) print_warning(problem.what);
-  for (const OutputFile& file : output.files) std::puts(file.path.c_str());
-  return 0;
-}
-
 }  // namespace
 
 void add_run_options(po::options_description& options) {
@@ -68,20 +60,7 @@ void add_run_options(po::options_description& options) {
   add_report_options(options);
 }
 
-void print_tensors(const PlannedOutput& output) {
-  const std::vector<PlannedTensor>& tensors = output.tensors;
-  std::size_t index = 0;
-  for (const PlannedTensor& tensor : tensors) {
-    std::string line = fmt::format("[{:4}/{:4}] {:<36} - [{}], {}", ++index, tensors.size(), tensor.name,
-                                   describe(tensor.shape), tensor.source_type->name);
-    if (tensor.type != tensor.source_type)
-      line += fmt::format(" -> {}, {} -> {}", tensor.type->name, human_bytes(tensor.source_bytes),
-                          human_bytes(tensor.bytes));
-    else
-      line += fmt::format(", {}", human_bytes(tensor.source_bytes));
-    print_note(line + fmt::format(" ({})", tensor.reason));
-  }
-}
+void print_tensors(const PlannedOutput& output) { print_notes(tensor_messages(output)); }
 
 int execute(const Planned& planned, const po::variables_map& values, bool overwrite) {
   auto options = run_options(values);
@@ -154,18 +133,6 @@ int finish_batch(const BatchReport& report, bool quiet) {
     if (code == 0) code = failed;
   }
   return code;
-}
-
-int run_conversion(Context context, const std::string& pipeline, const po::variables_map& values) {
-  if (values.count("emit-pipeline")) {
-    std::fputs(pipeline.c_str(), stdout);
-    return 0;
-  }
-  const auto planned = plan_arguments(std::move(context), pipeline, {}, values);
-  if (!planned) return fail(planned.error());
-  if (values.count("verbose")) print_tensors(planned.value().plan.outputs.front());
-  if (values.count("dry-run")) return print_names(planned.value());
-  return execute(planned.value(), values, values.count("overwrite") > 0);
 }
 
 namespace {

@@ -13,7 +13,7 @@ namespace ggufmill {
 inline constexpr std::string_view kProgramSummary = "converts and quantizes model weight files";
 
 struct Verb {
-  std::string_view name;
+  std::string name;
   OperationGroup group;
   std::string_view summary;                  // one line for `ggufmill --help`, starting with a verb
   CommandSpec (*command)();                  // returns its arguments
@@ -40,8 +40,6 @@ extern const Verb kImatrixVerb;
 extern const Verb kTypesVerb;
 extern const Verb kKernelsVerb;
 extern const Verb kQuantizeVerb;
-extern const Verb kConvertVerb;
-extern const Verb kConvertLoraVerb;
 extern const Verb kRecipeVerb;
 extern const Verb kArchitecturesVerb;
 extern const Verb kSchemaVerb;

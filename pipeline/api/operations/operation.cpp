@@ -16,6 +16,12 @@ std::string OperationOption::flag() const {
   return flag;
 }
 
+std::string OperationSpec::verb() const {
+  std::string verb(name);
+  std::ranges::replace(verb, '_', '-');
+  return verb;
+}
+
 std::string shape_of(const std::vector<ResultMember>& members) {
   std::string text;
   for (const ResultMember& each : members)

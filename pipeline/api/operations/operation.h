@@ -73,6 +73,8 @@ struct OperationOption {
   std::vector<OptionFlag> flags{};  // instead of a flag with a value
   bool zero_is_none = false;        // in JSON, 0 is the same as no value
   std::string if_several{};         // help of the error if the verb is given several words; empty: allowed
+  bool command_line_only = false;   // kept for scripts that call another program
+  bool words_are_replaced = false;  // with it, the command line needs no words
 };
 
 // The position of a base in a class, in bytes.
@@ -118,6 +120,14 @@ struct Option : OperationOption {
   }
   Self&& not_with_several(std::string_view help) && {
     if_several = help;
+    return std::move(*this);
+  }
+  Self&& only_on_command_line() && {
+    command_line_only = true;
+    return std::move(*this);
+  }
+  Self&& replaces_words() && {
+    words_are_replaced = true;
     return std::move(*this);
   }
   Self&& example(std::string_view text) && {
@@ -291,7 +301,9 @@ struct OperationOf {
 
 // The same without its types. Immutable; can be shared between threads.
 struct OperationSpec {
-  std::string_view name;
+  std::string verb() const;  // the name on the command line
+
+  std::string_view name;  // "convert_lora"
   OperationGroup group{};
   std::string_view summary;         // one line, starting with a verb
   std::string_view description;     // paragraphs, separated by empty lines

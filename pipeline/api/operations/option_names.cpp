@@ -40,12 +40,10 @@ bool is_text(const FieldSpec& spec) {
   return spec.kind == FieldKind::kString || spec.kind == FieldKind::kPath || spec.kind == FieldKind::kEnum;
 }
 
-// Returns the flags that stand for a value, or all flags of an option.
-std::string flags_for(const OperationOption& option, std::string_view value) {
-  std::string text;
-  for (const OptionFlag& flag : option.flags)
-    if (value.empty() || flag.value == value) text += (text.empty() ? "--" : ", --") + flag.name;
-  return text;
+// Returns the flag that stands for a value; without one, the first of the option.
+std::string flag_for(const OperationOption& option, std::string_view value) {
+  const auto found = std::ranges::find(option.flags, value, &OptionFlag::value);
+  return "--" + (found == option.flags.end() ? option.flags.front() : *found).name;
 }
 
 }  // namespace
@@ -65,7 +63,7 @@ std::string OptionNames::of(std::string_view name, std::string_view value) const
     return fmt::format("{}={}", name, value == "true" ? "True" : value == "false" ? "False" : quoted);
   }
   if (option && option->is_word()) return value.empty() ? option->shown_word : std::string(value);
-  if (option && !option->flags.empty()) return flags_for(*option, value);
+  if (option && !option->flags.empty()) return flag_for(*option, value);
   std::string flag = option ? option->flag() : std::string(name);
   std::ranges::replace(flag, '_', '-');
   return fmt::format("--{}{}{}", flag, value.empty() || value == "true" ? "" : " ", value == "true" ? "" : value);

@@ -115,6 +115,23 @@ std::vector<Message> profile_notes(const Profile& profile, const RunReport& repo
   return notes;
 }
 
+std::vector<Message> tensor_messages(const PlannedOutput& output) {
+  std::vector<Message> messages;
+  const std::vector<PlannedTensor>& tensors = output.tensors;
+  std::size_t index = 0;
+  for (const PlannedTensor& tensor : tensors) {
+    std::string line = fmt::format("[{:4}/{:4}] {:<36} - [{}], {}", ++index, tensors.size(), tensor.name,
+                                   describe(tensor.shape), tensor.source_type->name);
+    if (tensor.type != tensor.source_type)
+      line += fmt::format(" -> {}, {} -> {}", tensor.type->name, human_bytes(tensor.source_bytes),
+                          human_bytes(tensor.bytes));
+    else
+      line += fmt::format(", {}", human_bytes(tensor.source_bytes));
+    messages.push_back({line + fmt::format(" ({})", tensor.reason)});
+  }
+  return messages;
+}
+
 Status add_report(const std::vector<std::string>& paths, bool errors, std::optional<ReportRequest>& report) {
   if (errors || !paths.empty())
     if (!report) report.emplace();
@@ -203,19 +220,20 @@ Result<Answer<PipelineRun>> run_made_pipeline(const Context& context, const RunR
     return answer;
   }
   BOOST_OUTCOME_TRY(const Plan plan, planned(context, request, pipeline, hooks));
-  if (!context.maps().empty() && !context.has_read_maps(plan))
-    return usage_error(fmt::format("{} has no effect: the job reads no checkpoint", option_reference("architectures")),
-                       "omit it");
   call.warn_all(plan.warnings);
+  if (hooks.planned) {
+    BOOST_OUTCOME_TRY(hooks.planned(plan));
+  }
   if (request.discard) {
     BOOST_OUTCOME_TRY(discard_leftovers(context, plan, call));
     return answer;
   }
   made.files = files_in(plan);
   made.is_dry = request.dry_run;
-  if (request.dry_run) return answer;
-  if (hooks.planned) {
-    BOOST_OUTCOME_TRY(hooks.planned(plan));
+  if (request.dry_run) {
+    for (const PlannedOutput& output : plan.outputs)
+      for (const Error& problem : output.problems) call.warn(problem.what);
+    return answer;
   }
   BOOST_OUTCOME_TRY(run_plan(context, request, plan, call, made));
   if (hooks.done) {
@@ -294,8 +312,15 @@ Result<Answer<PipelineRun>> run_pipeline(const Context& context, const RunReques
   return answer;
 }
 
+std::function<Status(const Plan&)> note_tensors(const Call& call) {
+  return [&call](const Plan& plan) -> Status {
+    for (const Message& message : tensor_messages(plan.outputs.front())) call.note(message);
+    return ok();
+  };
+}
+
 void print_run(const PipelineRun& run, bool details, TextOutput& to) {
-  to.out = run.pipeline.value_or("");
+  to.out = run.pipeline.value_or(run.printed);
   if (!run.is_dry || !run.files) return;
   for (const RunFile& file : *run.files) {
     to.out += details ? printable(file.path) : file.path;

@@ -34,6 +34,7 @@ struct PipelineRun {
   std::optional<std::string> pipeline{};        // with emit_pipeline, and then nothing else
   std::optional<std::vector<RunFile>> files{};  // written, or with dry_run those to be written
   std::optional<Report> report{};               // of the run
+  std::string printed{};                        // on the command line, instead of all that
   bool is_dry = false;
 };
 ResultForm<PipelineRun> pipeline_result();
@@ -41,7 +42,7 @@ ResultForm<PipelineRun> pipeline_result();
 // What differs between them.
 struct PipelineHooks {
   std::vector<std::string> inputs{};             // files that were read to make the pipeline, and that it does not name
-  std::function<Status(const Plan&)> planned{};  // called before a run, not before a dry one
+  std::function<Status(const Plan&)> planned{};  // called before a run, a dry one too
   std::function<Status(const Plan&)> done{};     // called once all outputs are complete
 };
 
@@ -58,6 +59,11 @@ void print_run(const PipelineRun& run, bool details, TextOutput& to);
 std::string describe(const Leftover& file);
 // Notes about leftover files of runs of other plans, which stay and use disk space.
 std::vector<Message> foreign_notes(const Leftovers& left);
+// Returns a hook that notes what is done with each tensor of the first output; `call` must outlive it.
+std::function<Status(const Plan&)> note_tensors(const Call& call);
+
+// A line for each tensor that shows how it is converted.
+std::vector<Message> tensor_messages(const PlannedOutput& output);
 // Notes about a run: its outputs, and what it took.
 std::vector<Message> run_notes(const Plan& plan, const RunReport& report);
 // Notes about where the time of a run went.

@@ -16,6 +16,218 @@ ProgressFunction = Callable[[Progress], object]
 class Operations(Operator):
     """The operations as methods: a base of Context."""
 
+    def convert(
+        self,
+        folder: str,
+        *,
+        outfile: Path | None = None,
+        outtype: str = "auto",
+        vocab_only: bool = False,
+        model_name: str | None = None,
+        metadata: Path | None = None,
+        split_max_size: str = "0",
+        split_max_tensors: int = 0,
+        no_tensor_first_split: bool = False,
+        bigendian: bool = False,
+        mmproj: bool = False,
+        mtp: bool = False,
+        no_mtp: bool = False,
+        dspark: bool = False,
+        target_model_dir: Path | None = None,
+        fuse_gate_up_exps: bool = False,
+        fuse_qkv: bool = False,
+        fp8_as_q8: bool = False,
+        allow_missing: bool = False,
+        sentence_transformers_dense_modules: bool = False,
+        architectures: Iterable[Path] | None = None,
+        mistral_format: bool = False,
+        overwrite: bool = False,
+        dry_run: bool = False,
+        emit_pipeline: bool = False,
+        engine: Literal["graph", "simple"] = "graph",
+        io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+        profile: Path | None = None,
+        resume: bool = True,
+        discard: bool = False,
+        report: Iterable[Path] | None = None,
+        errors: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Convert a checkpoint to GGUF, with convert_hf_to_gguf.py's arguments.
+
+        Convert a checkpoint to GGUF, with the arguments of convert_hf_to_gguf.py and the same bytes as its output.
+        `folder` is a checkpoint; without `outfile=`, the output is written into it, under the name that
+        convert_hf_to_gguf.py uses. `emit_pipeline=` prints the equivalent pipeline file.
+
+        folder                               checkpoint: a folder, or the address of one
+        outfile                              file to write, or a folder; {ftype} in it is replaced by the type
+        outtype                              f32, f16, bf16, q8_0, tq1_0, tq2_0, or auto
+        vocab_only                           write the metadata and the vocabulary, but no tensors
+        model_name                           name of the model; overrides the name in the checkpoint
+        metadata                             JSON file with general.* keys that override those of the checkpoint
+        split_max_size                       maximum bytes of tensors per file: 20G
+        split_max_tensors                    maximum number of tensors per file
+        no_tensor_first_split                write the metadata into a first file without tensors
+        bigendian                            write for big-endian machines
+        mmproj                               write the projector with the encoders of images and sound instead of the
+                                             text model
+        mtp                                  write only the multi-token prediction head
+        no_mtp                               omit the multi-token prediction head
+        dspark                               write only the DSpark draft in the checkpoint; requires `target_model_dir=`
+        target_model_dir                     folder of the model for which the checkpoint is a draft
+        fuse_gate_up_exps                    fuse the gate and up tensors of each layer's experts into one
+        fuse_qkv                             fuse the query, key, and value tensors of each layer into one
+        fp8_as_q8                            write FP8 tensors as Q8_0
+        allow_missing                        convert a checkpoint that lacks tensors of the model, with a warning
+        sentence_transformers_dense_modules  include the Dense modules of an embedding model
+        architectures                        folder of architecture maps, or one map file, to add to the built-in ones
+        mistral_format                       read params.json and consolidated.safetensors, Mistral's own format
+        overwrite                            replace existing outputs
+        dry_run                              list the files without writing anything
+        emit_pipeline                        print the equivalent pipeline file and exit
+        engine                               graph, or simple (processes one slab at a time)
+        io_engine                            auto, io_uring, or threads
+        profile                              FILE.json: print where the time went and write a trace for Perfetto
+        resume                               resume an earlier, unfinished run, and keep what is done if interrupted
+        discard                              remove the leftover files of interrupted runs and exit
+        report                               FILE.html or FILE.json: write a report of the run; may be given once for
+                                             each format
+        errors                               measure the error of each tensor, for the report (report.error)
+        progress                             a function that is called with a Progress; an exception in it ends the
+                                             operation
+
+        Returns a dictionary:
+        files     the files of the outputs: [{path, bytes, tensors}]
+        report    the report of the run, in the format of report files
+        pipeline  the text of the pipeline file; only with `emit_pipeline=`
+        warnings  a list of strings
+        """
+        return self._operate(
+            "convert",
+            {
+                "folder": folder,
+                "outfile": outfile,
+                "outtype": outtype,
+                "vocab_only": vocab_only,
+                "model_name": model_name,
+                "metadata": metadata,
+                "split_max_size": split_max_size,
+                "split_max_tensors": split_max_tensors,
+                "no_tensor_first_split": no_tensor_first_split,
+                "bigendian": bigendian,
+                "mmproj": mmproj,
+                "mtp": mtp,
+                "no_mtp": no_mtp,
+                "dspark": dspark,
+                "target_model_dir": target_model_dir,
+                "fuse_gate_up_exps": fuse_gate_up_exps,
+                "fuse_qkv": fuse_qkv,
+                "fp8_as_q8": fp8_as_q8,
+                "allow_missing": allow_missing,
+                "sentence_transformers_dense_modules": sentence_transformers_dense_modules,
+                "architectures": architectures,
+                "mistral_format": mistral_format,
+                "print_supported_models": print_supported_models,
+                "verbose": verbose,
+                "no_lazy": no_lazy,
+                "use_temp_file": use_temp_file,
+                "defaults": defaults,
+                "disable_mistral_community_chat_template": disable_mistral_community_chat_template,
+                "remote": remote,
+                "overwrite": overwrite,
+                "dry_run": dry_run,
+                "emit_pipeline": emit_pipeline,
+                "engine": engine,
+                "io_engine": io_engine,
+                "profile": profile,
+                "resume": resume,
+                "discard": discard,
+                "report": report,
+                "errors": errors,
+            },
+            progress,
+        )
+
+    def convert_lora(
+        self,
+        adapter: str,
+        *,
+        outfile: Path | None = None,
+        outtype: str = "f32",
+        base: str | None = None,
+        bigendian: bool = False,
+        architectures: Iterable[Path] | None = None,
+        overwrite: bool = False,
+        dry_run: bool = False,
+        emit_pipeline: bool = False,
+        engine: Literal["graph", "simple"] = "graph",
+        io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+        profile: Path | None = None,
+        resume: bool = True,
+        discard: bool = False,
+        report: Iterable[Path] | None = None,
+        errors: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Convert a LoRA adapter to GGUF, with convert_lora_to_gguf.py's arguments.
+
+        Convert a LoRA adapter in the format of PEFT to GGUF, with the arguments of convert_lora_to_gguf.py and the same
+        bytes as its output. `adapter` is a folder with adapter_config.json; of the base model, only config.json is
+        needed. Without `outfile=`, the output is written into `adapter`, under the name that convert_lora_to_gguf.py
+        uses. `emit_pipeline=` prints the equivalent pipeline file.
+
+        adapter        folder with adapter_config.json
+        outfile        file to write, or a folder; {ftype} in it is replaced by the type
+        outtype        f32, f16, bf16, q8_0, or auto (like the adapter)
+        base           folder or address of the base model's config.json
+        bigendian      write for big-endian machines
+        architectures  folder of architecture maps, or one map file, to add to the built-in ones
+        overwrite      replace existing outputs
+        dry_run        list the files without writing anything
+        emit_pipeline  print the equivalent pipeline file and exit
+        engine         graph, or simple (processes one slab at a time)
+        io_engine      auto, io_uring, or threads
+        profile        FILE.json: print where the time went and write a trace for Perfetto
+        resume         resume an earlier, unfinished run, and keep what is done if interrupted
+        discard        remove the leftover files of interrupted runs and exit
+        report         FILE.html or FILE.json: write a report of the run; may be given once for each format
+        errors         measure the error of each tensor, for the report (report.error)
+        progress       a function that is called with a Progress; an exception in it ends the operation
+
+        Returns a dictionary:
+        files     the files of the outputs: [{path, bytes, tensors}]
+        report    the report of the run, in the format of report files
+        pipeline  the text of the pipeline file; only with `emit_pipeline=`
+        warnings  a list of strings
+        """
+        return self._operate(
+            "convert_lora",
+            {
+                "adapter": adapter,
+                "outfile": outfile,
+                "outtype": outtype,
+                "base": base,
+                "bigendian": bigendian,
+                "architectures": architectures,
+                "base_model_id": base_model_id,
+                "verbose": verbose,
+                "no_lazy": no_lazy,
+                "trust_remote_code": trust_remote_code,
+                "defaults": defaults,
+                "overwrite": overwrite,
+                "dry_run": dry_run,
+                "emit_pipeline": emit_pipeline,
+                "engine": engine,
+                "io_engine": io_engine,
+                "profile": profile,
+                "resume": resume,
+                "discard": discard,
+                "report": report,
+                "errors": errors,
+            },
+            progress,
+        )
+
     def compare(
         self,
         a: Path,
@@ -303,6 +515,120 @@ class Operations(Operator):
         )
 
 
+def convert(
+    folder: str,
+    *,
+    outfile: Path | None = None,
+    outtype: str = "auto",
+    vocab_only: bool = False,
+    model_name: str | None = None,
+    metadata: Path | None = None,
+    split_max_size: str = "0",
+    split_max_tensors: int = 0,
+    no_tensor_first_split: bool = False,
+    bigendian: bool = False,
+    mmproj: bool = False,
+    mtp: bool = False,
+    no_mtp: bool = False,
+    dspark: bool = False,
+    target_model_dir: Path | None = None,
+    fuse_gate_up_exps: bool = False,
+    fuse_qkv: bool = False,
+    fp8_as_q8: bool = False,
+    allow_missing: bool = False,
+    sentence_transformers_dense_modules: bool = False,
+    architectures: Iterable[Path] | None = None,
+    mistral_format: bool = False,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    emit_pipeline: bool = False,
+    engine: Literal["graph", "simple"] = "graph",
+    io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+    profile: Path | None = None,
+    resume: bool = True,
+    discard: bool = False,
+    report: Iterable[Path] | None = None,
+    errors: bool = False,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().convert(
+        folder,
+        outfile=outfile,
+        outtype=outtype,
+        vocab_only=vocab_only,
+        model_name=model_name,
+        metadata=metadata,
+        split_max_size=split_max_size,
+        split_max_tensors=split_max_tensors,
+        no_tensor_first_split=no_tensor_first_split,
+        bigendian=bigendian,
+        mmproj=mmproj,
+        mtp=mtp,
+        no_mtp=no_mtp,
+        dspark=dspark,
+        target_model_dir=target_model_dir,
+        fuse_gate_up_exps=fuse_gate_up_exps,
+        fuse_qkv=fuse_qkv,
+        fp8_as_q8=fp8_as_q8,
+        allow_missing=allow_missing,
+        sentence_transformers_dense_modules=sentence_transformers_dense_modules,
+        architectures=architectures,
+        mistral_format=mistral_format,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        emit_pipeline=emit_pipeline,
+        engine=engine,
+        io_engine=io_engine,
+        profile=profile,
+        resume=resume,
+        discard=discard,
+        report=report,
+        errors=errors,
+        progress=progress,
+    )
+
+
+def convert_lora(
+    adapter: str,
+    *,
+    outfile: Path | None = None,
+    outtype: str = "f32",
+    base: str | None = None,
+    bigendian: bool = False,
+    architectures: Iterable[Path] | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    emit_pipeline: bool = False,
+    engine: Literal["graph", "simple"] = "graph",
+    io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+    profile: Path | None = None,
+    resume: bool = True,
+    discard: bool = False,
+    report: Iterable[Path] | None = None,
+    errors: bool = False,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().convert_lora(
+        adapter,
+        outfile=outfile,
+        outtype=outtype,
+        base=base,
+        bigendian=bigendian,
+        architectures=architectures,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        emit_pipeline=emit_pipeline,
+        engine=engine,
+        io_engine=io_engine,
+        profile=profile,
+        resume=resume,
+        discard=discard,
+        report=report,
+        errors=errors,
+        progress=progress,
+    )
+
+
 def compare(
     a: Path,
     b: Path,
@@ -440,9 +766,11 @@ def merge(
     )
 
 
+convert.__doc__ = Operations.convert.__doc__
+convert_lora.__doc__ = Operations.convert_lora.__doc__
 compare.__doc__ = Operations.compare.__doc__
 verify.__doc__ = Operations.verify.__doc__
 hash.__doc__ = Operations.hash.__doc__
 split.__doc__ = Operations.split.__doc__
 merge.__doc__ = Operations.merge.__doc__
-__all__ = ["compare", "verify", "hash", "split", "merge"]
+__all__ = ["convert", "convert_lora", "compare", "verify", "hash", "split", "merge"]

@@ -170,6 +170,21 @@ class Shards(Folder):
         self.assertEqual(caught.exception.help, "to copy it all the same: clean=True")
 
 
+class Converted(Folder):
+    def test_the_pipeline_file(self):
+        made = ggufmill.convert(self.folder, outfile="a.gguf", split_max_size="5M", emit_pipeline=True)
+        self.assertIn("shard_size: 5000000", made["pipeline"])
+        made = ggufmill.convert_lora("adapter", base="base", outfile="a.gguf", emit_pipeline=True)
+        self.assertIn("base: 'base'", made["pipeline"])
+
+    def test_errors_name_parameters(self):
+        with self.assertRaises(ggufmill.UsageError) as caught:
+            ggufmill.convert(self.folder, mtp=True, no_mtp=True)
+        self.assertEqual(caught.exception.what, "mtp= and no_mtp= cannot be used together")
+        with self.assertRaises(TypeError):
+            ggufmill.convert(self.folder, no_lazy=True)
+
+
 class Recipes(unittest.TestCase):
     def test_they_are_those_of_the_program(self):
         recipes = {each["name"]: each for each in ggufmill.recipes()}
