@@ -122,3 +122,11 @@ ggufmill_status ggufmill_hash(const ggufmill_context* context, const char* path,
     return store(call_former(context, "hash", {{"path", path}}, options, {}, control), json);
   });
 }
+
+// The member `values` has become `set`, which was a list of texts.
+ggufmill_status ggufmill_edit(const ggufmill_context* context, const char* path, const char* options,
+                              ggufmill_control* control, char** json, ggufmill_error** error) {
+  return guarded(control, error, [&]() -> Status {
+    return store(call_former(context, "edit", {{"path", path}}, options, {{"values", "set"}}, control), json);
+  });
+}

@@ -57,6 +57,13 @@ std::string reference_of(const OperationSpec& operation) {
   return page + "| `warnings` | a list of strings |\n";
 }
 
+// The options that callers other than the command line have.
+std::vector<OperationOption> options_of_programs(const OperationSpec& operation) {
+  std::vector<OperationOption> options = operation.options;
+  std::erase_if(options, [](const OperationOption& each) { return each.command_line_only; });
+  return options;
+}
+
 // ---- Python ----
 
 std::string wrapped_at(const std::string& text, const std::string& first, const std::string& indent) {
@@ -120,11 +127,11 @@ std::string python_parameter(const OperationOption& option) {
 std::string definition(const OperationSpec& operation, bool is_method) {
   std::vector<std::string> parameters;
   if (is_method) parameters.emplace_back("self");
-  for (const OperationOption& option : operation.options)
+  for (const OperationOption& option : options_of_programs(operation))
     if (option.is_word()) parameters.push_back(python_parameter(option));
   parameters.emplace_back("*");
-  for (const OperationOption& option : operation.options)
-    if (!option.is_word() && !option.command_line_only) parameters.push_back(python_parameter(option));
+  for (const OperationOption& option : options_of_programs(operation))
+    if (!option.is_word()) parameters.push_back(python_parameter(option));
   if (operation.progress) parameters.emplace_back("progress: ProgressFunction | None = None");
   const std::string indent(is_method ? 4 : 0, ' ');
   std::string text = fmt::format("{}def {}(\n", indent, operation.name);
@@ -148,8 +155,8 @@ std::string docstring(const OperationSpec& operation) {
   for (const std::string& paragraph : paragraphs_of(names.in_text(operation.description)))
     text += "\n" + wrapped_at(paragraph, "        ", "        ");
   std::vector<std::pair<std::string, std::string>> list;
-  for (const OperationOption& option : operation.options)
-    if (!option.command_line_only) list.emplace_back(option.name(), names.in_text(option.field.spec.doc));
+  for (const OperationOption& option : options_of_programs(operation))
+    list.emplace_back(option.name(), names.in_text(option.field.spec.doc));
   if (operation.progress)
     list.emplace_back("progress", "a function that is called with a Progress; an exception in it ends the operation");
   text += "\n" + described(list);
@@ -165,7 +172,8 @@ std::string docstring(const OperationSpec& operation) {
 
 std::string method(const OperationSpec& operation) {
   std::vector<std::string> members, empty;
-  for (const OperationOption& option : operation.options) members.push_back(fmt::format("\"{0}\": {0}", option.name()));
+  for (const OperationOption& option : options_of_programs(operation))
+    members.push_back(fmt::format("\"{0}\": {0}", option.name()));
   for (const ResultMember& member : operation.result)
     if (member.none_if_empty) empty.push_back(fmt::format("\"{}\"", member.name));
   std::string call = fmt::format(
@@ -178,9 +186,8 @@ std::string method(const OperationSpec& operation) {
 
 std::string function(const OperationSpec& operation) {
   std::vector<std::string> words;
-  for (const OperationOption& option : operation.options)
-    if (!option.command_line_only)
-      words.push_back(option.is_word() ? option.name() : fmt::format("{0}={0}", option.name()));
+  for (const OperationOption& option : options_of_programs(operation))
+    words.push_back(option.is_word() ? option.name() : fmt::format("{0}={0}", option.name()));
   if (operation.progress) words.emplace_back("progress=progress");
   return "\n\n" + definition(operation, false) +
          fmt::format("    return default().{}(\n        {},\n    )\n", operation.name, fmt::join(words, ",\n        "));

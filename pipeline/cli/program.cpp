@@ -115,7 +115,7 @@ std::span<const Verb> verbs() {
       kRunVerb,           kQuantizeVerb,     verb_of("convert"), verb_of("convert_lora"),
       kCheckVerb,         kPlanVerb,         kStatusVerb,        kInspectVerb,
       verb_of("compare"), verb_of("verify"), verb_of("hash"),    verb_of("split"),
-      verb_of("merge"),   kEditVerb,         kNameVerb,          kImatrixVerb,
+      verb_of("merge"),   verb_of("edit"),   kNameVerb,          kImatrixVerb,
       kMeasureVerb,       kProbeVerb,        kRecipeVerb,        kSubmitVerb,
       kResumeVerb,        kCancelVerb,       kRenderVerb,        kPartVerb,
       kSealVerb,          kTypesVerb,        kKernelsVerb,       kArchitecturesVerb,

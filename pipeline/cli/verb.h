@@ -34,7 +34,6 @@ extern const Verb kRenderVerb;
 extern const Verb kMeasureVerb;
 extern const Verb kProbeVerb;
 extern const Verb kInspectVerb;
-extern const Verb kEditVerb;
 extern const Verb kNameVerb;
 extern const Verb kImatrixVerb;
 extern const Verb kTypesVerb;

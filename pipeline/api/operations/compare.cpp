@@ -120,6 +120,7 @@ OperationSpec compare_operation() {
                   "  ggufmill compare a.gguf b.gguf --html errors.html --imatrix imatrix.gguf\n"
                   "  ggufmill compare old.gguf new.gguf --max-rmse 0",
       .expected_words = "two models",
+      .counted_word = "model",
       .options = {option("a", &CompareRequest::a, path(), "the reference").word("A"),
                   option("b", &CompareRequest::b, path(), "the model to compare with it").word("B"),
                   option("html", &CompareRequest::html, path(), "write an HTML page to this file"),

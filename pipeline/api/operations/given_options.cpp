@@ -72,8 +72,6 @@ class NodeMaker {
   std::string& line_;
 };
 
-bool is_list(const OperationOption& option) { return option.field.spec.kind == FieldKind::kList; }
-
 bool is_text(const OperationOption& option) {
   return option.field.spec.kind == FieldKind::kString || option.field.spec.kind == FieldKind::kPath;
 }
@@ -103,7 +101,7 @@ ConfigText& GivenOptions::shown(const OperationOption& option, std::string line)
 void GivenOptions::add(const OperationOption& option, ConfigNode node) {
   const auto same =
       std::ranges::find_if(given_, [&](const Given& each) { return each.option->name() == option.name(); });
-  if (is_list(option) && node.kind == Kind::kScalar) {
+  if (option.is_list() && node.kind == Kind::kScalar) {
     ConfigNode list;
     list.kind = Kind::kList;
     list.text = node.text;

@@ -16,6 +16,11 @@ std::string OperationOption::flag() const {
   return flag;
 }
 
+bool OperationOption::is_list() const {
+  const auto takes_several = [](const FieldSpec& spec) { return spec.kind == FieldKind::kList; };
+  return takes_several(field.spec) || std::ranges::any_of(field.spec.alternatives, takes_several);
+}
+
 std::string OperationSpec::verb() const {
   std::string verb(name);
   std::ranges::replace(verb, '_', '-');

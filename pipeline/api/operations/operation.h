@@ -64,6 +64,7 @@ struct OperationOption {
   const std::string& name() const { return field.spec.name; }
   std::string flag() const;  // "max-rmse", without the hyphens before it
   bool is_word() const { return place != Place::kNamed; }
+  bool is_list() const;  // it may be given several times
 
   AnyForm field;
   Place place = Place::kNamed;
@@ -101,6 +102,11 @@ struct Option : OperationOption {
 
   // A word of the command line, required. `shown` is its name in the usage.
   Self&& word(std::string_view shown) && { return std::move(*this).place_at(Place::kWord, shown); }
+  Self&& optional_word(std::string_view shown) && {
+    place = Place::kWord;
+    shown_word = shown;
+    return std::move(*this);
+  }
   Self&& each_word(std::string_view shown) && { return std::move(*this).place_at(Place::kEachWord, shown); }
   Self&& short_flag(char name) && {
     letter = name;
@@ -288,8 +294,8 @@ struct OperationOf {
   std::string_view summary;
   std::string_view description;
   std::string_view examples;
-  std::string_view expected_words{};
-  bool options_first = false;
+  std::string_view expected_words{}, counted_word{}, usage_words{};
+  bool options_first = false, words_are_numbers = false;
   std::vector<Option<Request>> options{};
   ResultForm<Value> result{};
   ContextUse context = ContextUse::kKernels;
@@ -309,7 +315,10 @@ struct OperationSpec {
   std::string_view description;     // paragraphs, separated by empty lines
   std::string_view examples;        // commands, one on each line
   std::string_view expected_words;  // "two models": for the error if there are more or fewer; empty: one word
+  std::string_view counted_word;    // "model": the error says how many there are; empty: it does not
+  std::string_view usage_words;     // "FILE [KEY VALUE]"; empty: the words of the options
   bool options_first = false;       // in the usage, as that of a program whose arguments the operation has
+  bool words_are_numbers = false;   // a word such as -1 is no flag
   std::vector<OperationOption> options{};
   std::vector<ResultMember> result{};
   std::string result_doc{};
@@ -331,8 +340,9 @@ void write_members(const std::vector<ResultMember>& members, const void* value, 
 
 template <class Request, class Value>
 OperationSpec operation(OperationOf<Request, Value> from) {
-  OperationSpec made{from.name,     from.group,          from.summary,      from.description,
-                     from.examples, from.expected_words, from.options_first};
+  OperationSpec made{
+      from.name,           from.group,        from.summary,     from.description,   from.examples,
+      from.expected_words, from.counted_word, from.usage_words, from.options_first, from.words_are_numbers};
   for (Option<Request>& each : from.options) made.options.push_back(std::move(each));
   made.result = std::move(from.result.members);
   made.result_doc = std::move(from.result.doc);

@@ -6,7 +6,7 @@ std::span<const OperationSpec> operations() {
   static const OperationSpec kOperations[] = {
       // In the order of `ggufmill --help`.
       convert_operation(), convert_lora_operation(), compare_operation(), verify_operation(),
-      hash_operation(),    split_operation(),        merge_operation(),
+      hash_operation(),    split_operation(),        merge_operation(),   edit_operation(),
   };
   return kOperations;
 }

@@ -16,6 +16,7 @@ OperationSpec verify_operation();
 OperationSpec hash_operation();
 OperationSpec split_operation();
 OperationSpec merge_operation();
+OperationSpec edit_operation();
 OperationSpec convert_operation();
 OperationSpec convert_lora_operation();
 

@@ -55,6 +55,7 @@ const OperationOption* OptionNames::find(std::string_view name) const {
 
 std::string OptionNames::of(std::string_view name, std::string_view value) const {
   const OperationOption* const option = find(name);
+  if (caller_ != Caller::kCommandLine && option && option->is_list()) value = {};
   const std::string quoted =
       option && !value.empty() && is_text(option->field.spec) ? fmt::format("\"{}\"", value) : std::string(value);
   if (caller_ == Caller::kProgram) return fmt::format("\"{}\"{}{}", name, value.empty() ? "" : ": ", quoted);

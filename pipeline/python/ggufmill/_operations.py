@@ -127,13 +127,6 @@ class Operations(Operator):
                 "sentence_transformers_dense_modules": sentence_transformers_dense_modules,
                 "architectures": architectures,
                 "mistral_format": mistral_format,
-                "print_supported_models": print_supported_models,
-                "verbose": verbose,
-                "no_lazy": no_lazy,
-                "use_temp_file": use_temp_file,
-                "defaults": defaults,
-                "disable_mistral_community_chat_template": disable_mistral_community_chat_template,
-                "remote": remote,
                 "overwrite": overwrite,
                 "dry_run": dry_run,
                 "emit_pipeline": emit_pipeline,
@@ -209,11 +202,6 @@ class Operations(Operator):
                 "base": base,
                 "bigendian": bigendian,
                 "architectures": architectures,
-                "base_model_id": base_model_id,
-                "verbose": verbose,
-                "no_lazy": no_lazy,
-                "trust_remote_code": trust_remote_code,
-                "defaults": defaults,
                 "overwrite": overwrite,
                 "dry_run": dry_run,
                 "emit_pipeline": emit_pipeline,
@@ -514,6 +502,69 @@ class Operations(Operator):
             progress,
         )
 
+    def edit(
+        self,
+        path: Path,
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        set_file: Mapping[str, Path] | Iterable[str] | None = None,
+        remove: Iterable[str] | None = None,
+        rename: Mapping[str, str] | Iterable[str] | None = None,
+        chat_template: str | None = None,
+        chat_template_file: Path | None = None,
+        output: Path | None = None,
+        overwrite: bool = False,
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Change the metadata of a GGUF file in place.
+
+        Change the metadata of a GGUF file: set, remove, and rename keys. If the header has room for the change, only
+        the header is written, regardless of the size of the file. Otherwise, a new file replaces the old one once it is
+        complete; the operating system copies the weights, or shares them if the file system supports that. An
+        interrupted edit in place is undone by the next edit.
+
+        A value keeps the type of its key. A new key that llama.cpp or the GGUF specification knows has its known type;
+        the type of another is derived from the value: true, 7, 0.5, a JSON list, or a string. KEY:TYPE names another
+        type: u32, f32, str, bool, ..., [str] for a list, [[u32]] for a list of lists. `dry_run=` prints old values, new
+        values, and types. On the command line, KEY VALUE, --remove-metadata, --general-name, --general-description,
+        --chat-template, and --chat-template-file are those of gguf_set_metadata.py and gguf_new_metadata.py. In JSON
+        and Python, `set=`, `set_file=` and `rename=` may also be maps with the keys.
+
+        path                the GGUF file
+        set                 set a key: KEY=VALUE or KEY:TYPE=VALUE
+        set_file            set a key to the value in a file: KEY=FILE or KEY:TYPE=FILE
+        remove              remove a key: KEY
+        rename              rename a key, keeping its position and value: KEY=NEW
+        chat_template       set tokenizer.chat_template
+        chat_template_file  set tokenizer.chat_template to the text of a file
+        output              write to this file and leave the input unchanged
+        overwrite           replace an existing output file
+        dry_run             print what would change, and how, without writing anything
+
+        Returns a dictionary:
+        keys      the changed keys
+        changes   a line for each change, with values and types
+        in_place  true if only the header is written
+        restored  true if an interrupted edit was undone first
+        bytes     size of the file
+        warnings  a list of strings
+        """
+        return self._operate(
+            "edit",
+            {
+                "path": path,
+                "set": set,
+                "set_file": set_file,
+                "remove": remove,
+                "rename": rename,
+                "chat_template": chat_template,
+                "chat_template_file": chat_template_file,
+                "output": output,
+                "overwrite": overwrite,
+                "dry_run": dry_run,
+            },
+        )
+
 
 def convert(
     folder: str,
@@ -766,6 +817,33 @@ def merge(
     )
 
 
+def edit(
+    path: Path,
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    set_file: Mapping[str, Path] | Iterable[str] | None = None,
+    remove: Iterable[str] | None = None,
+    rename: Mapping[str, str] | Iterable[str] | None = None,
+    chat_template: str | None = None,
+    chat_template_file: Path | None = None,
+    output: Path | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    return default().edit(
+        path,
+        set=set,
+        set_file=set_file,
+        remove=remove,
+        rename=rename,
+        chat_template=chat_template,
+        chat_template_file=chat_template_file,
+        output=output,
+        overwrite=overwrite,
+        dry_run=dry_run,
+    )
+
+
 convert.__doc__ = Operations.convert.__doc__
 convert_lora.__doc__ = Operations.convert_lora.__doc__
 compare.__doc__ = Operations.compare.__doc__
@@ -773,4 +851,5 @@ verify.__doc__ = Operations.verify.__doc__
 hash.__doc__ = Operations.hash.__doc__
 split.__doc__ = Operations.split.__doc__
 merge.__doc__ = Operations.merge.__doc__
-__all__ = ["convert", "convert_lora", "compare", "verify", "hash", "split", "merge"]
+edit.__doc__ = Operations.edit.__doc__
+__all__ = ["convert", "convert_lora", "compare", "verify", "hash", "split", "merge", "edit"]
