@@ -19,6 +19,7 @@
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/temporary_file.h"
+#include "stages/gguf/format.h"
 #include "stages/gguf/gguf.h"
 
 namespace ggufmill {
@@ -121,6 +122,7 @@ class Edit {
     BOOST_OUTCOME_TRY(Model after, make_metadata_stage(options_.changes)->apply(before));
     edited_.warnings = std::move(after.warnings);
     list_changes(before.metadata, after.metadata);
+    BOOST_OUTCOME_TRY(check_changes());
     gguf::SinkOptions sink{.path = options_.output.empty() ? path_ : options_.output};
     if (before.files.size() > 1) sink.shards = gguf::Shards::kSource;
     if (!before.tensors.empty()) sink.big_endian = first_extent(*before.tensors.front().expression)->big_endian;
@@ -155,6 +157,17 @@ class Edit {
     std::vector<std::string> read = make_metadata_stage(options_.changes)->inputs();
     for (const std::string& path : before.paths()) read.push_back(path);
     return check_written({options_.output, "output"}, read, options_.overwrite);
+  }
+
+  Status check_changes() const {
+    for (const MetadataChange& change : edited_.changes) {
+      const std::string& key = change.new_key.empty() ? change.key : change.new_key;
+      if (change.after && gguf::is_split_key(key))
+        return usage_error(
+            fmt::format("{} is about the shards of a model, which an edit does not change", quoted_name(key)),
+            "`ggufmill split` and `ggufmill merge` write it");
+    }
+    return ok();
   }
 
   // Removes the copy that a killed edit was writing. Keeps it if it may belong to somebody else or a process has it

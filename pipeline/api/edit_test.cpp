@@ -303,3 +303,14 @@ TEST_CASE("a header backup that others may have written is not restored") {
   CHECK(edited.error().code == ExitCode::kBadInput);
   CHECK(read_text(file.path()) == file.before());
 }
+
+TEST_CASE("keys about shards, which only writers of shards set, are refused") {
+  const File file;
+  for (const char* key : {"split.no", "split.count", "split.tensors.count"}) {
+    const auto edited = file.set(key, "5");
+    REQUIRE(!edited);
+    CHECK(edited.error().code == ExitCode::kUsage);
+    CHECK(edited.error().what.find(key) != std::string::npos);
+  }
+  CHECK(read_text(file.path()) == file.before());
+}

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 
+#include "pipeline/core/text.h"
 #include "pipeline/io/store_scheme.h"
 
 namespace ggufmill {
@@ -108,9 +109,9 @@ std::string describe_fallbacks(const PlannedOutput& output) {
   for (const auto& [ids, like] : counts)
     types += fmt::format("{}{} {} -> {}", types.empty() ? "" : ", ", like.second, like.first->fallback_from->name,
                          like.first->type->name);
-  return fmt::format(
-      "{} of {} tensors fall back to another type, because their rows are not a whole number of blocks: {}", fallbacks,
-      output.tensors.size(), types);
+  return fmt::format("{} of {} fall{} back to another type, because {} rows are not a whole number of blocks: {}",
+                     fallbacks, counted(output.tensors.size(), "tensor"), fallbacks == 1 ? "s" : "",
+                     fallbacks == 1 ? "its" : "their", types);
 }
 
 std::vector<ReportFile> files_of(const std::vector<SourceRef>& sources) {

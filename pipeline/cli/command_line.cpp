@@ -194,6 +194,9 @@ Parsed parse_command(const CommandSpec& spec, Arguments arguments) {
   } catch (const po::unknown_option& error) {
     return usage_failure(spec, unknown_option(error, all));
   } catch (const po::too_many_positional_options_error&) {
+    // The value of an option may have been taken for an option before it.
+    const po::parsed_options options = po::command_line_parser(arguments).options(all).style(kStyle).run();
+    if (const Status values = check_values(options); !values) return {fail(values.error()), {}, {}};
     return usage_failure(spec, fmt::format("unexpected argument '{}'", extra_word(spec, all, arguments)));
   } catch (const po::error& error) {
     return usage_failure(spec, error.what());

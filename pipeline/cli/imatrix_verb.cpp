@@ -82,7 +82,8 @@ int show(const std::string& path, bool as_json) {
   std::string datasets;
   for (const json::value& dataset : file.at("datasets").as_array())
     datasets += (datasets.empty() ? "" : ", ") + printable(std::string_view(dataset.as_string()));
-  fmt::print("{} entries, {} chunks of {}\n", entries.size(), file.at("chunks").to_number<std::uint64_t>(),
+  fmt::print("{} entr{}, {} of {}\n", entries.size(), entries.size() == 1 ? "y" : "ies",
+             counted(file.at("chunks").to_number<std::uint64_t>(), "chunk"),
              datasets.empty() ? "unnamed text" : datasets);
   return 0;
 }

@@ -67,7 +67,7 @@ void print_text(const Model& model) {
   }
   std::uint64_t weights = 0;
   for (const Tensor& tensor : model.tensors) weights += tensor.shape().elements();
-  fmt::print("{} tensors\n{}", rows.size(),
+  fmt::print("{}\n{}", counted(rows.size(), "tensor"),
              render_table({name_column("tensor"),
                            whole_column("shape"),
                            whole_column("type"),

@@ -73,8 +73,9 @@ Result<std::string> take_measurement(const Context& context, Job& job, IfUnmeasu
     if (found.measurement || if_unmeasured == IfUnmeasured::kLeave)  // otherwise, measuring repeats them
       for (const std::string& warning : found.warnings) print_warning(warning);
     if (found.known != 0)
-      note = fmt::format("{}: the cache contains the measurements of {}{} tensors", job.file,
-                         found.known == found.tensors ? "all " : fmt::format("{} of ", found.known), found.tensors);
+      note = fmt::format("{}: the cache contains the measurements of {}{}", job.file,
+                         found.known == found.tensors ? "all " : fmt::format("{} of ", found.known),
+                         counted(found.tensors, "tensor"));
     if (found.measurement) {
       give_measurement(job, found.measurement);
       return note;

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "pipeline/api/open_model.h"
+#include "pipeline/api/operations/option_names.h"
 #include "pipeline/api/operations/run_pipeline.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
@@ -154,8 +155,7 @@ void JsonOfPlans::print() const {
 
 Result<Planned> plan_arguments(Context context, const std::string& pipeline, std::vector<std::string> inputs,
                                const po::variables_map& values) {
-  name_options();
-  BOOST_OUTCOME_TRY(Job job, context.parse_job(pipeline, "(arguments)"));
+  BOOST_OUTCOME_TRY(Job job, context.parse_job(pipeline, std::string(kArgumentsName)));
   for (JobOutput& output : job.outputs) output.origin = {};  // the path came from the command line, not from a file
   job.inputs = std::move(inputs);
   return plan_job(std::move(context), std::move(job), values);

@@ -8,6 +8,7 @@
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/verb.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -69,7 +70,8 @@ int probe_verb(const Parsed& parsed) {
     const int code = fail(probes.error());
     return signal_exit_code().value_or(code);
   }
-  if (!quiet) print_note(fmt::format("wrote {}  sensitivities of {} tensors", options.output, probes.value().size()));
+  if (!quiet)
+    print_note(fmt::format("wrote {}  sensitivities of {}", options.output, counted(probes.value().size(), "tensor")));
   return 0;
 }
 

@@ -93,6 +93,7 @@ int dry_run(const Planned& planned) {
 }
 
 int quantize_verb(const Parsed& parsed) {
+  name_options();
   if (const Status usable = check_dry_run(parsed.values); !usable) return fail(usable.error());
   Strings warnings;
   const auto options = read_options(parsed, warnings);

@@ -114,7 +114,8 @@ int check(const std::string& name, const po::variables_map& values) {
     idle += use.tensors == 0;
   }
   print_table({{"tensors", Align::kRight}, {"rule"}}, rows, as_json);
-  if (!as_json) fmt::print("{} of {} rules decide no tensor of this model\n", idle, rows.size());
+  if (!as_json)
+    fmt::print("{} of {} decide{} no tensor of this model\n", idle, counted(rows.size(), "rule"), idle == 1 ? "s" : "");
   return 0;
 }
 
@@ -134,8 +135,8 @@ int diff(const std::string& a, const std::string& b, const po::variables_map& va
   if (as_json || !rows.empty())
     print_table({name_column("tensor"), name_column(a), name_column(b), {"why"}}, rows, as_json);
   if (!as_json)
-    fmt::print("{} of {} tensors differ; {} and {}\n", rows.size(), it.count, human_bytes(it.bytes_a),
-               human_bytes(it.bytes_b));
+    fmt::print("{} of {} differ{}; {} and {}\n", rows.size(), counted(it.count, "tensor"), rows.size() == 1 ? "s" : "",
+               human_bytes(it.bytes_a), human_bytes(it.bytes_b));
   return 0;
 }
 

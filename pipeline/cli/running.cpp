@@ -125,9 +125,10 @@ int print_failures(const std::vector<BatchCell>& cells) {
 int finish_batch(const BatchReport& report, bool quiet) {
   int code = print_failures(report.cells);
   if (!quiet)
-    print_note(fmt::format("{} outputs: {} written, {} unchanged, {} failed, {} not run, in {:.1f} s",
-                           report.cells.size(), report.count(CellState::kWritten), report.count(CellState::kUnchanged),
-                           report.count(CellState::kFailed), report.count(CellState::kNotRun), report.seconds));
+    print_note(fmt::format("{}: {} written, {} unchanged, {} failed, {} not run, in {:.1f} s",
+                           counted(report.cells.size(), "output"), report.count(CellState::kWritten),
+                           report.count(CellState::kUnchanged), report.count(CellState::kFailed),
+                           report.count(CellState::kNotRun), report.seconds));
   if (report.unreported) {
     const int failed = fail(*report.unreported);
     if (code == 0) code = failed;

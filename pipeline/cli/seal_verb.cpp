@@ -9,6 +9,7 @@
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/verb.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -45,7 +46,8 @@ Result<double> seconds_of(const std::string& text) {
 
 void print_sealed(const Plan& plan, const ClusterJob& job, const SealOutcome& outcome) {
   for (const StoredFile& file : stored_files(plan)) print_note("wrote " + file.path);
-  print_note(fmt::format("{} parts sealed in {:.2f} s, {} edges", job.parts(), outcome.seconds, outcome.edges));
+  print_note(fmt::format("{} sealed in {:.2f} s, {}", counted(job.parts(), "part"), outcome.seconds,
+                         counted(outcome.edges, "edge")));
 }
 
 int print_results(const PlannedArray& planned, const SealedArray& sealed, bool quiet) {

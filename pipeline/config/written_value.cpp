@@ -203,7 +203,10 @@ Result<MetadataValue> value_as(const WrittenValue& written, std::string_view typ
   const std::string_view element = type.substr(0, type.size() - 2);
   std::vector<MetadataValue> items;
   for (const WrittenValue& item : written.items) {
-    BOOST_OUTCOME_TRY(items.emplace_back(), value_as(item, element));
+    auto value = value_as(item, element);
+    if (!value && element.ends_with("[]") && item.kind == WrittenValue::Kind::kScalar)
+      value.error().help = fmt::format("write lists in the list: [[{}]]", item.text);
+    BOOST_OUTCOME_TRY(items.emplace_back(), std::move(value));
   }
   return metadata_array(element.ends_with("[]") ? MetadataType::kArray : *metadata_type_named(element), items);
 }

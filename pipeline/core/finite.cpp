@@ -18,27 +18,27 @@ Word load(const std::byte* from) {
 
 // An IEEE number is NaN or infinite if all bits of its exponent are set.
 template <class Word, Word kExponent>
-bool is_bad(Word word) {
-  return (word & kExponent) == kExponent;
+bool is_bad(Word word, Word limit = kExponent) {
+  return (word & kExponent) >= limit;
 }
 
 // Returns the index of the first bad one of `count` words that are `stride` bytes apart.
 template <class Word, Word kExponent>
-std::size_t first_bad_strided(const std::byte* words, std::size_t count, std::size_t stride) {
+std::size_t first_bad_strided(const std::byte* words, std::size_t count, std::size_t stride, Word limit = kExponent) {
   for (std::size_t i = 0; i < count; ++i)
-    if (is_bad<Word, kExponent>(load<Word>(words + i * stride))) return i;
+    if (is_bad<Word, kExponent>(load<Word>(words + i * stride), limit)) return i;
   return count;
 }
 
 // The same for adjacent words, using GCC's vector extension: the exponents of all words are bits of the highest 16 (or
-// 8) bits, so that the greatest one of many has all bits set exactly if one of them is bad.
+// 8) bits, so that the greatest one of many reaches the limit exactly if one of them is bad.
 template <class Word, Word kExponent>
-std::size_t first_bad_dense(const std::byte* words, std::size_t count) {
+std::size_t first_bad_dense(const std::byte* words, std::size_t count, Word limit = kExponent) {
   using Lane = std::conditional_t<sizeof(Word) == 1, std::uint8_t, std::int16_t>;
   typedef Word Words __attribute__((vector_size(16)));
   typedef Lane Lanes __attribute__((vector_size(16)));
   constexpr std::size_t kVectors = 32, kChunk = kVectors * sizeof(Words) / sizeof(Word);
-  constexpr auto kBad = static_cast<Lane>(kExponent >> 8 * (sizeof(Word) - sizeof(Lane)));
+  const auto least_bad = static_cast<Lane>(limit >> 8 * (sizeof(Word) - sizeof(Lane)));
   const auto exponents = (Lanes)(Words{} + kExponent);
   std::size_t i = 0;
   for (; i + kChunk <= count; i += kChunk) {
@@ -53,12 +53,12 @@ std::size_t first_bad_dense(const std::byte* words, std::size_t count) {
       take(vector, a), take(vector + 1, b);
       take(vector + 2, a), take(vector + 3, b);
     }
-    const auto bad = (a == kBad) | (b == kBad);
+    const auto bad = (a >= least_bad) | (b >= least_bad);
     std::uint64_t halves[2];
     std::memcpy(halves, &bad, sizeof(halves));
     if ((halves[0] | halves[1]) != 0) break;
   }
-  return i + first_bad_strided<Word, kExponent>(words + i * sizeof(Word), count - i, sizeof(Word));
+  return i + first_bad_strided<Word, kExponent>(words + i * sizeof(Word), count - i, sizeof(Word), limit);
 }
 
 // Returns the first of `count` parts, `stride` bytes apart, in which a scale of the field is bad.
@@ -121,6 +121,31 @@ std::size_t first_not_finite(const TypeInfo& type, const std::byte* stored, std:
   const FieldFormat format = type.scales().format;
   const bool is_half = type.block_elements == 1 && (format == FieldFormat::kF16 || format == FieldFormat::kBf16);
   return is_half ? first_bad_block(type, stored, values.size()) : first_not_finite(values);
+}
+
+std::uint16_t exponent_limit(const TypeInfo& type) {
+  constexpr std::uint16_t kInfinity = 0x7f80, kBias = 127;
+  constexpr auto power_of_two = [](int exponent) { return static_cast<std::uint16_t>((exponent + kBias) << 7); };
+  if (type.type_class != TypeClass::kQuantized) return kInfinity;
+  switch (type.scales().format) {
+    case FieldFormat::kF16:
+    case FieldFormat::kIq1m:
+      return power_of_two(28);  // the largest value of a block, in Q6_K and IQ4_XS: 65504 * 127 * 32
+    case FieldFormat::kNone:
+      return power_of_two(12);  // NVFP4, whose scales are E4M3 without a sign: 448 * 6
+    default:
+      return kInfinity;
+  }
+}
+
+std::size_t first_beyond(const TypeInfo& type, const std::byte* stored, std::span<const float> values,
+                         std::uint16_t limit) {
+  const FieldFormat format = type.scales().format;
+  if (type.block_elements == 1 && format == FieldFormat::kF16) return first_not_finite(type, stored, values);
+  if (type.block_elements == 1 && format == FieldFormat::kBf16)
+    return first_bad_dense<std::uint16_t, 0x7f80>(stored, values.size(), limit);
+  return first_bad_dense<std::uint32_t, 0x7f800000>(std::as_bytes(values).data(), values.size(),
+                                                    static_cast<std::uint32_t>(limit) << 16);
 }
 
 std::size_t largest_of(std::span<const float> values) {

@@ -19,6 +19,15 @@ std::size_t first_not_finite(std::span<const float> values);
 // if that is faster: a number of 16 bits is finite exactly if its decoded value is.
 std::size_t first_not_finite(const TypeInfo& type, const std::byte* stored, std::span<const float> values);
 
+// The exponent of an F32, as its upper 16 bits, from which on no block of the type represents a value; that of infinity
+// if blocks represent all finite ones, or the type is no built-in one. Sums of squares overflow for such values, so
+// that encoders may write zeros in place of a block with an infinite scale.
+std::uint16_t exponent_limit(const TypeInfo& type);
+
+// Like first_not_finite(), but finds finite values with an exponent of `limit` or more as well, at the same cost.
+std::size_t first_beyond(const TypeInfo& type, const std::byte* stored, std::span<const float> values,
+                         std::uint16_t limit);
+
 // Returns the index of the value with the largest magnitude, the first of several; 0 if there are none.
 std::size_t largest_of(std::span<const float> values);
 

@@ -25,6 +25,31 @@ std::size_t first_bad_with(const char* name, std::size_t count, std::size_t at, 
 
 }  // namespace
 
+TEST_CASE("values beyond what blocks represent are found with those that are not finite") {
+  const TypeInfo& f32 = type_named("F32");
+  for (const char* type : {"Q6_K", "IQ4_XS", "Q3_K", "Q8_0", "IQ1_M"})
+    CHECK(exponent_limit(type_named(type)) == (127 + 28) << 7);
+  CHECK(exponent_limit(type_named("NVFP4")) == (127 + 12) << 7);
+  for (const char* type : {"F32", "F16", "BF16", "MXFP4"}) CHECK(exponent_limit(type_named(type)) == 0x7f80);
+  std::vector<float> values(3000, 65504.0f * 127 * 32);
+  const auto first = [&](const char* into) {
+    return first_beyond(f32, reinterpret_cast<const std::byte*>(values.data()), values,
+                        exponent_limit(type_named(into)));
+  };
+  CHECK(first("Q6_K") == values.size());
+  CHECK(first("NVFP4") == 0);
+  values[2999] = -268435456.0f;  // 2^28
+  CHECK(first("Q6_K") == 2999);
+  CHECK(first("F16") == values.size());
+  values[1234] = kNan;
+  CHECK(first("F16") == 1234);
+  std::vector<std::uint16_t> brains(700, 0x3f80);  // 1 in BF16
+  std::vector<float> ones(700, 1.0f);
+  brains[650] = 0x4e00;  // 2^29
+  CHECK(first_beyond(type_named("BF16"), reinterpret_cast<const std::byte*>(brains.data()), ones,
+                     exponent_limit(type_named("Q6_K"))) == 650);
+}
+
 TEST_CASE("a row is bad where its header or one of its blocks is") {
   TypeInfo type{0x10100, "TEST_ROWS", TypeClass::kForeign, 4, 3, {{FieldFormat::kE8m0, 2, 1}}};
   type.fields[1] = {FieldFormat::kF32, 1, 1, true};

@@ -9,14 +9,13 @@
 
 namespace ggufmill {
 
-// Returns the rows without the column names, as views into `table`. Pure.
-inline std::vector<std::vector<std::string_view>> table_rows(std::string_view table) {
+// Returns all lines but comments, the column names first, as views into `table`. Pure.
+inline std::vector<std::vector<std::string_view>> table_lines(std::string_view table) {
   std::vector<std::vector<std::string_view>> rows;
-  bool named = false;
   while (!table.empty()) {
     std::string_view line = table.substr(0, table.find('\n'));
     table.remove_prefix(std::min(table.size(), line.size() + 1));
-    if (line.empty() || line.front() == '#' || !std::exchange(named, true)) continue;
+    if (line.empty() || line.front() == '#') continue;
     std::vector<std::string_view>& row = rows.emplace_back();
     for (std::size_t tab = 0; tab != line.npos; line.remove_prefix(std::min(line.size(), tab + 1))) {
       tab = line.find('\t');
@@ -25,6 +24,13 @@ inline std::vector<std::vector<std::string_view>> table_rows(std::string_view ta
       if (tab == line.npos) break;
     }
   }
+  return rows;
+}
+
+// Returns the rows without the column names.
+inline std::vector<std::vector<std::string_view>> table_rows(std::string_view table) {
+  std::vector<std::vector<std::string_view>> rows = table_lines(table);
+  if (!rows.empty()) rows.erase(rows.begin());
   return rows;
 }
 

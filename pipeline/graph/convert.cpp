@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "pipeline/core/byte_order.h"
 #include "pipeline/core/finite.h"
@@ -235,8 +236,9 @@ class TileConversion {
     if (!step_.looks_for_nonfinite()) return ok();
     const ProfiledStep profiled(ProfileStep::kCheck, tile_.slab, tile_.part);
     const TypeInfo& type = *step_.step->expression->type;
-    const std::size_t bad = first_not_finite(type, bytes().data(), values);
+    const std::size_t bad = first_beyond(type, bytes().data(), values, exponent_limit_of_encodings());
     if (bad == values.size()) return ok();
+    if (std::isfinite(values[bad])) return beyond_blocks(values, bad);
     const std::uint64_t row = tile_.row_in_tensor(bad / tile_.columns()), column = bad % tile_.columns();
     if (type.scales().format == FieldFormat::kF64 &&
         std::isfinite(reinterpret_cast<const double*>(bytes().data())[bad]))
@@ -249,6 +251,25 @@ class TileConversion {
         return error;
       }
     return ok();
+  }
+
+  std::uint16_t exponent_limit_of_encodings() const {
+    std::uint16_t limit = std::numeric_limits<std::uint16_t>::max();
+    for (const BoundEncoding& encoding : step_.encodings)
+      if (converts(encoding.layout->work)) limit = std::min(limit, exponent_limit(encoding.rows_type()));
+    return std::min(limit, exponent_limit(type_named("F32")));
+  }
+
+  // The error for a value that is finite, but that the blocks of an encoding cannot represent.
+  Error beyond_blocks(std::span<const float> values, std::size_t value) const {
+    const std::uint16_t limit = exponent_limit_of_encodings();
+    const auto encoding = std::ranges::find_if(step_.encodings, [&](const BoundEncoding& each) {
+      return converts(each.layout->work) && exponent_limit(each.rows_type()) == limit;
+    });
+    Error error = too_large(tile_, *encoding, values, value / encoding->rows_type().block_elements);
+    if (!step_.is_in_memory && is_written(*step_.step))
+      error.detail = "no block of this type reaches it; nothing was written";
+    return error;
   }
 
   // The error for a number of 64 bits, which is rounded to 32 bits before it is encoded.

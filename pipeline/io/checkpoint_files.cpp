@@ -52,6 +52,9 @@ class FilesReader {
 
   Status read_indexed(const fs::path& index) {
     BOOST_OUTCOME_TRY(const WeightMap weights, read_index(index));
+    if (weights.empty())
+      return input_error(index, "the index lists no tensors",
+                         "remove it if the weights are in one file, or copy it again from the original checkpoint");
     std::set<std::string_view> files;
     for (const auto& [name, file] : weights) files.insert(file);
     for (const std::string_view file : files) {

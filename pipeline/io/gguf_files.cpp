@@ -47,7 +47,7 @@ void find(const std::string& folder, int levels, std::size_t& folders, std::vect
   if (!paths) return;
   for (const std::string& path : paths.value()) {
     if (name_of(path).starts_with('.')) continue;
-    if (path.ends_with(kGguf))
+    if (lower_case(path).ends_with(kGguf))
       found.push_back(path);
     else if (levels > 0 && is_folder(path))
       find(path, levels - 1, folders, found);
@@ -153,7 +153,8 @@ Error not_a_checkpoint(const std::string& folder) {
   const std::string first = files.empty() ? "FILE.gguf" : files.front().path;
   Error error = input_error(folder, "contains GGUF files and no checkpoint",
                             fmt::format("a GGUF file needs no conversion; to read it, give the file: source: {{gguf: "
-                                        "{0}}}, or `ggufmill quantize {0} OUT.gguf Q4_K_M`",
+                                        "{0}}}, {0} in the sources of a matrix, or `ggufmill quantize {0} OUT.gguf "
+                                        "Q4_K_M`",
                                         first));
   error.detail = listed(files);
   return with_options(

@@ -16,6 +16,7 @@
 #include "pipeline/llama_cpp/convert_options.h"
 #include "pipeline/llama_cpp/quantize_options.h"
 #include "stages/huggingface/adapter_source.h"
+#include "stages/huggingface/checkpoint/adapter.h"
 #include "stages/huggingface/huggingface_source.h"
 #include "stages/huggingface/map/architecture.h"
 #include "stages/huggingface/output_name.h"
@@ -150,11 +151,9 @@ Result<std::string> output_path(const std::string& folder, const std::string& ou
 // Returns the folder of the base that an adapter names.
 Result<std::string> base_of(const std::string& adapter) {
   const std::string path = fs::path(adapter) / "adapter_config.json";
-  std::string named;
-  if (is_file(path)) {
-    BOOST_OUTCOME_TRY(const boost::json::value config, read_checkpoint_json(path));
-    named = std::string(json_string(config, "base_model_name_or_path").value_or(""));
-  }
+  if (!is_file(path)) return huggingface::no_adapter(adapter);
+  BOOST_OUTCOME_TRY(const boost::json::value config, read_checkpoint_json(path));
+  const std::string named(json_string(config, "base_model_name_or_path").value_or(""));
   if (!named.empty() && is_folder(named)) return named;
   return usage_error(named.empty() ? "no base model is given, and the adapter names none"
                                    : fmt::format("the adapter's base model {} is not a folder", quoted_name(named)),

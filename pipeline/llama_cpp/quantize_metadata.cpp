@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "pipeline/config/written_value.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/gguf.h"
@@ -54,17 +55,31 @@ Result<std::string> int_value(const std::string& text, const std::string& word, 
   return typed("uint32", std::to_string(*number));
 }
 
+Status check_scalar(std::string_view type, const std::string& value, const std::string& word) {
+  WrittenValue written;
+  written.text = value;
+  auto made = value_of(written, type);
+  if (made) return ok();
+  Error error = std::move(made).error();
+  error.what = fmt::format("--override-kv {}: {}", quoted_name(word), error.what);
+  return error;
+}
+
 // In addition to the reference's int, float, bool and str, TYPE may be any metadata type, or one followed by [] with a
 // list in brackets as the value.
 Result<std::string> override_value(const std::string& type, const std::string& value, const std::string& word,
                                    bool is_signed) {
   if (type == "int") return int_value(value, word, is_signed);
-  if (type == "float") return typed("float32", yaml_quoted(value));
-  if (type == "str" || type == "string") return typed("string", yaml_quoted(value));
+  if (type == "float" || type == "str") {
+    const char* const name = type == "str" ? "string" : "float32";
+    BOOST_OUTCOME_TRY(check_scalar(name, value, word));
+    return typed(name, yaml_quoted(value));
+  }
   if (type.ends_with("[]")) return typed(type, value);
   if (!metadata_type_named(type) || type == "array")
     return usage_error(fmt::format("unknown type {} in {}", quoted_name(type), quoted_name(word)),
                        "use int, float, bool, str, or a metadata type such as uint64 or string[]");
+  BOOST_OUTCOME_TRY(check_scalar(type, value, word));
   return typed(type, yaml_quoted(value));
 }
 

@@ -65,7 +65,11 @@ struct Pruning {
 Result<Pruning> pruning(const QuantizeOptions& options, const Types& types, std::vector<std::string>& warnings) {
   if (options.prune_layers.empty()) return Pruning{};
   LayerSet asked;
-  BOOST_OUTCOME_TRY(asked.add(options.prune_layers));
+  if (Status read = asked.add(options.prune_layers); !read) {
+    Error error = std::move(read).error();
+    error.what = "--prune-layers: " + error.what;
+    return error;
+  }
   BOOST_OUTCOME_TRY(const Model model,
                     open_model(options.input, {}, make_registry(types, options.architectures), FileForm::kConverted));
   BOOST_OUTCOME_TRY(LayerCount count, count_layers(model));
@@ -256,6 +260,13 @@ Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std:
                          !options.custom_types.empty() || options.output_tensor_type || options.token_embedding_type))
     return usage_error("--repack changes no type, and options that change types are given with it",
                        "quantize first, and repack the result");
+  if (options.imatrix.empty())
+    for (const auto& [given, name] : {std::pair(!options.include_weights.empty(), "--include-weights"),
+                                      std::pair(!options.exclude_weights.empty(), "--exclude-weights"),
+                                      std::pair(options.hide_imatrix, "--hide-imatrix")})
+      if (given) warn(fmt::format("{} has no effect without --imatrix", name), warnings);
+  if (options.leave_output_tensor && options.output_tensor_type)
+    warn("--output-tensor-type has no effect with --leave-output-tensor", warnings);
   BOOST_OUTCOME_TRY(check_buffer_size(options.max_buffer_size, warnings));
   const std::string_view source = source_of(options.input);
   if (source != kGgufSource && options.keep_split)

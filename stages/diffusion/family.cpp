@@ -57,8 +57,9 @@ Error unknown_family(const TensorNames& tensors, const Names& known) {
       tensors.empty() ? "it has no tensors of a diffusion model"
                       : fmt::format("its tensors, such as {}, are not those of a known diffusion model",
                                     quoted_name(*tensors.begin())),
-      "describe another model in a file, `model: ./mine.yaml`, or copy its tensors as they are: `source: {safetensors: "
-      "{path: ..., architecture: NAME}}`; a text encoder such as T5 is a checkpoint: `ggufmill convert FOLDER`");
+      "a text encoder such as T5 is a checkpoint: `ggufmill convert FOLDER`; for another model, describe it in a file, "
+      "`model: ./mine.yaml`, or copy its tensors as they are: `source: {safetensors: {path: ..., architecture: "
+      "NAME}}`");
   error.detail = fmt::format("known are {}", fmt::join(known, "; "));
   return error;
 }

@@ -34,6 +34,10 @@ inline constexpr std::string_view kAlignmentKey = "general.alignment";       // 
 inline constexpr std::string_view kSplitNumberKey = "split.no";              // uint16, counting from 0
 inline constexpr std::string_view kSplitCountKey = "split.count";            // uint16
 inline constexpr std::string_view kSplitTensorsKey = "split.tensors.count";  // int32, total of all shards
+// Keys about the shards of a model. Writers of files set them; what other metadata says about them is ignored.
+inline bool is_split_key(std::string_view key) {
+  return key == kSplitNumberKey || key == kSplitCountKey || key == kSplitTensorsKey;
+}
 
 // Adds a warning to a model if llama.cpp does not read names of its tensors, unless it has this warning.
 void warn_of_long_names(Model& model);

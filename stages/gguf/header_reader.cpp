@@ -310,6 +310,13 @@ bool is_lfs_pointer(std::string_view magic, ByteReader& in) {
   return magic == "vers" && in.remaining() >= rest.size() && in.read(rest) && rest == kRest;
 }
 
+// Returns true for the beginning of a safetensors file: the length of a JSON object, and its first byte. `in` is
+// positioned after the first four bytes.
+bool is_safetensors(ByteReader& in) {
+  std::string rest(5, '\0');
+  return in.remaining() >= rest.size() && in.read(rest) && rest == std::string("\0\0\0\0{", 5);
+}
+
 Status check_magic(ByteReader& in) {
   char magic[4];
   if (in.remaining() < sizeof magic)
@@ -317,9 +324,13 @@ Status check_magic(ByteReader& in) {
   BOOST_OUTCOME_TRY(in.read(magic));
   const std::string_view found(magic, sizeof magic);
   if (found == kMagic) return ok();
-  return in.error(
-      0, fmt::format("not a GGUF file: it begins with {}, not 'GGUF'", quoted_name(found)),
-      is_lfs_pointer(found, in) ? "this is a Git LFS pointer: `git lfs pull` downloads the actual file" : "");
+  std::string help;
+  if (found == "vers" && is_lfs_pointer(found, in))
+    help = "this is a Git LFS pointer: `git lfs pull` downloads the actual file";
+  else if (is_safetensors(in))
+    help = "this is a safetensors file: `ggufmill convert FOLDER` converts the checkpoint that it belongs to";
+  return in.error(0, fmt::format("not a GGUF file: it begins with {}, not 'GGUF'", quoted_name(found)),
+                  std::move(help));
 }
 
 // Reads the version. If its low half is zero, the file has the other byte order.
@@ -348,11 +359,13 @@ Result<Counts> read_counts(ByteReader& in) {
   BOOST_OUTCOME_TRY(counts.entries, in.length());
   if (counts.tensors > in.remaining() / least_tensor)
     return in.error(offset,
-                    fmt::format("{} tensors do not fit in the remaining {} bytes", counts.tensors, in.remaining()));
+                    fmt::format("{} not fit in the remaining {}",
+                                counts.tensors == 1 ? "1 tensor does" : counted(counts.tensors, "tensor") + " do",
+                                counted(in.remaining(), "byte")));
   if (counts.entries > (in.remaining() - counts.tensors * least_tensor) / least_entry)
-    return in.error(offset + length,
-                    fmt::format("{} metadata entries and {} tensors do not fit in the remaining {} bytes",
-                                counts.entries, counts.tensors, in.remaining()));
+    return in.error(offset + length, fmt::format("{} metadata entr{} and {} do not fit in the remaining {}",
+                                                 counts.entries, counts.entries == 1 ? "y" : "ies",
+                                                 counted(counts.tensors, "tensor"), counted(in.remaining(), "byte")));
   return counts;
 }
 

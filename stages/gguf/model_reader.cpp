@@ -62,8 +62,8 @@ class ModelReader {
     }
     if (split.tensors && *split.tensors != model_.tensors.size())
       return input_error(path,
-                         fmt::format("{} is {}, but the {} files have {} tensors", kSplitTensorsKey, *split.tensors,
-                                     split.count, model_.tensors.size()),
+                         fmt::format("{} is {}, but the {} files have {}", kSplitTensorsKey, *split.tensors,
+                                     split.count, counted(model_.tensors.size(), "tensor")),
                          "check that the files belong to the same model");
     warn_of_long_names(model_);
     return std::move(model_);
@@ -99,6 +99,8 @@ class ModelReader {
       header.error().detail +=
           fmt::format("{}this is file {} of {}, after {}", header.error().detail.empty() ? "" : "\n", index + 1,
                       first.count, model_.files.front()->path);
+      if (!is_address(path) && !is_file(path))
+        header.error().help = fmt::format("the model needs all {} files: copy or download it", first.count);
       return header.error();
     }
     BOOST_OUTCOME_TRY(const Split split, read_split(path, header.value().metadata));

@@ -21,17 +21,13 @@ namespace {
 constexpr std::uint64_t kMaxShards = std::numeric_limits<std::uint16_t>::max();       // maximum of split.count
 constexpr std::uint64_t kMaxShardTensors = std::numeric_limits<std::int32_t>::max();  // maximum of split.tensors.count
 
-bool is_split_key(std::string_view key) {
-  return key == kSplitNumberKey || key == kSplitCountKey || key == kSplitTensorsKey;
-}
-
 Result<std::uint64_t> checked_alignment(const Metadata& metadata) {
   const MetadataValue* value = metadata.find(kAlignmentKey);
   if (!value) return kDefaultAlignment;
   if (value->type == MetadataType::kUint32 && is_valid_alignment(*as_unsigned(*value))) return *as_unsigned(*value);
   return usage_error(fmt::format("{} is {} ({}), not a power of two up to {} of type uint32", kAlignmentKey,
                                  describe(*value), metadata_type_name(value->type), kLargestAlignment),
-                     "remove the key, or set it: {type: uint32, value: 64}");
+                     "remove the key, or set it to a power of two of type uint32, such as 64");
 }
 
 // Returns the index of each file's end tensor; the last is the number of tensors. Follows the reference (llama.cpp,
@@ -201,6 +197,9 @@ class GgufSink : public Sink {
   Result<std::vector<OutputFile>> lay_out(const Model& model) const {
     SinkOptions options = options_;
     BOOST_OUTCOME_TRY(options.path, path_with_recipe(std::move(options.path), model.notes.get(notes::kRecipe)));
+    if (options.path == "-")
+      return usage_error("an output cannot be written to standard output",
+                         "give the name of a file; for one that is called '-': ./-");
     return lay_out_files(model, options);
   }
 

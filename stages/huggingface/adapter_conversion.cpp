@@ -13,6 +13,7 @@
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/general.h"
+#include "stages/huggingface/map/trainer_names.h"
 
 namespace ggufmill::huggingface {
 namespace {
@@ -108,7 +109,10 @@ Result<std::vector<MappedTensor>> map_adapter(const Adapter& adapter, Architectu
     rule.required = rule.early = rule.by_layer = false;
     rule.required_in.reset();
   }
-  BOOST_OUTCOME_TRY(auto tensors, rename_tensors(map, facts, adapter.tensors));
+  std::vector<NamedTensor> own = adapter.tensors;
+  BOOST_OUTCOME_TRY(const auto notes, remove_trainer_names(map, facts, own));
+  for (const std::string& note : notes) warnings.push_back(fmt::format("{}: {}", adapter.folder, note));
+  BOOST_OUTCOME_TRY(auto tensors, rename_tensors(map, facts, std::move(own)));
   auto mapped = map_tensors(map, facts, tensors, adapter.folder);
   if (!mapped) {
     Error error = std::move(mapped).error();

@@ -85,6 +85,7 @@ Status ChosenMap::choose(std::vector<std::string>& warnings) {
 Status ChosenMap::read_config() {
   const std::string& name = architecture.config;
   if (!is_folder(options.folder)) return no_checkpoint_folder(options.folder);
+  BOOST_OUTCOME_TRY(refuse_adapter());
   const std::string path = config_file().string();
   if (const std::string_view kind = kind_of_path(path); !is_file(path) && !kind.empty())
     return input_error(path, fmt::format("is {}, not a file", kind), "replace it with the checkpoint's file");
@@ -96,15 +97,31 @@ Status ChosenMap::read_config() {
   return ok();
 }
 
-Error ChosenMap::no_config(const std::string& name) const {
-  if (const std::string adapter = file("adapter_config.json"); is_file(adapter)) {
-    const auto config = read_checkpoint_json(adapter);
-    const auto base = config ? json_string(config.value(), "base_model_name_or_path") : std::nullopt;
-    return input_error(options.folder, "is a LoRA adapter, not a model",
-                       fmt::format("`ggufmill convert-lora` converts adapters; to convert its base model{}, give that "
-                                   "model's folder",
-                                   base ? fmt::format(" ({})", quoted_name(*base)) : ""));
+// Trainers may save config.json beside an adapter.
+Status ChosenMap::refuse_adapter() const {
+  const std::string adapter = file("adapter_config.json");
+  if (!is_file(adapter)) return ok();
+  if (is_file(config_file().string())) {
+    BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(options.folder));
+    const auto is_weights = [](const fs::path path) {
+      const std::string name = path.filename();
+      return (name.ends_with(".safetensors") || name.ends_with(".bin")) && !name.starts_with("adapter_model") &&
+             !name.starts_with("training_args");
+    };
+    const auto is_adapter = [](const fs::path path) { return path.filename().string().starts_with("adapter_model."); };
+    if (std::ranges::any_of(paths, is_weights) || std::ranges::none_of(paths, is_adapter)) return ok();
   }
+  const auto config = read_checkpoint_json(adapter);
+  const auto base = config ? json_string(config.value(), "base_model_name_or_path") : std::nullopt;
+  const std::string of_base = fmt::format("to convert its base model{}, give that model's folder",
+                                          base ? fmt::format(" ({})", quoted_name(*base)) : "");
+  return with_options(input_error(options.folder, "is a LoRA adapter, not a model",
+                                  fmt::format("to convert it: source: {{lora: {{adapter: {}, base: FOLDER}}}}; {}",
+                                              options.folder, of_base)),
+                      fmt::format("`ggufmill convert-lora {}` converts adapters; {}", options.folder, of_base));
+}
+
+Error ChosenMap::no_config(const std::string& name) const {
   std::string help = fmt::format(
       "a checkpoint folder has {}, a tokenizer, and weights: *.safetensors or pytorch_model*.bin; to read "
       "safetensors files alone, use `source: {{diffusion: ...}}` for a model of images or video, and "

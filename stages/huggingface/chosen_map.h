@@ -71,6 +71,7 @@ class ChosenMap {
 
  private:
   Status read_config();
+  Status refuse_adapter() const;
   Error no_config(const std::string& name) const;
   Result<Architecture> architecture_of_config() const;
   Status choose_other_map(const boost::json::object& config);

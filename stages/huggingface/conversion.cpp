@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/gguf_files.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/adapter_conversion.h"
@@ -443,6 +444,18 @@ class Conversion {
 
 }  // namespace
 
+namespace {
+
+// An adapter needs only config.json of its base.
+Error base_without_config(const std::string& folder) {
+  constexpr const char* kNeeds = "the config.json of the base model is needed, without its weights";
+  Error error = holds_only_gguf(folder) ? not_a_checkpoint(folder) : input_error(folder, "has no config.json");
+  error.help = fmt::format("{}: base: FOLDER, or base: hf://ORG/NAME to read it from the hub", kNeeds);
+  return with_options(std::move(error),
+                      fmt::format("{}: --base FOLDER, or --base hf://ORG/NAME to read it from the hub", kNeeds));
+}
+
+}  // namespace
 }  // namespace ggufmill::huggingface
 
 namespace ggufmill {
@@ -471,6 +484,8 @@ Result<std::vector<huggingface::ConvertedCheckpoint>> read_huggingface_parts(con
 Result<huggingface::ConvertedCheckpoint> read_huggingface_adapter(const huggingface::AdapterOptions& options,
                                                                   const CheckpointOpener& open) {
   BOOST_OUTCOME_TRY(const std::string folder, pinned(options.adapter));
+  if (!is_address(options.base) && is_folder(options.base) && !is_file(fs::path(options.base) / "config.json"))
+    return huggingface::base_without_config(options.base);
   BOOST_OUTCOME_TRY(huggingface::Adapter adapter, huggingface::read_adapter(folder, open));
   adapter.use = options.use;
   huggingface::SourceOptions base;

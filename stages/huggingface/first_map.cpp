@@ -104,6 +104,12 @@ class FirstMap {
     return std::move(text_);
   }
 
+  // Returns the map that serves the class in config.json; empty if there is none.
+  std::string serving() {
+    std::vector<std::string> warnings;
+    return chosen_.choose(warnings) ? map().file : std::string();
+  }
+
   // Returns one tensor of each kind, with the names that the checkpoint gives them. Chooses the map first.
   Result<std::vector<NamedTensor>> kinds() {
     std::vector<std::string> warnings;
@@ -388,7 +394,11 @@ Result<std::string> first_map(const FirstMapOptions& options, const CheckpointOp
   source.architectures = huggingface::map_places(options.architectures);
   BOOST_OUTCOME_TRY(const auto added, huggingface::AddedMaps::read(source.architectures));
   std::string why;
-  if (options.like.empty()) {
+  if (options.like.empty()) source.architecture = huggingface::FirstMap(source, open).serving();
+  if (!source.architecture.empty() && options.like.empty()) {
+    why = fmt::format("The map {} serves this class: the checkpoint converts without a map of its own.",
+                      source.architecture);
+  } else if (options.like.empty()) {
     BOOST_OUTCOME_TRY(const auto fits, huggingface::fits(source, added, open));
     if (fits.empty() || fits.front().matched == 0)
       return input_error(options.folder, "no map of text models matches any of its tensors",

@@ -99,6 +99,13 @@ TEST_CASE("a first map passes the lint, and converts a model whose pre-tokenizer
   CHECK(model.pre_of(map + fmt::format("pre_tokenizers: {{{}: llama-bpe}}\n", model.hash())) == "llama-bpe");
 }
 
+TEST_CASE("a first map of a class that a map serves starts from that map") {
+  const NewModel model("LlamaForCausalLM");
+  const std::string map = model.first("");
+  CHECK(has(map, "extends: 'llama'\n"));
+  CHECK(has(map, "The map llama serves this class: the checkpoint converts without a map of its own."));
+}
+
 TEST_CASE("a first map starts from the map whose rules match the most tensors") {
   NewModel model;
   model.tensors.push_back(ones("model.layers.0.odd.weight", {4}));

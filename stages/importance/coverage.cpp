@@ -218,10 +218,12 @@ class Coverage {
       BOOST_OUTCOME_TRY(take(nearest, tensor));
     }
     if (!taken.empty())
-      warn(fmt::format("{} tensors without data get that of the nearest layers: {}", taken.size(), list_some(taken)));
+      warn(fmt::format("{} without data get{} that of the nearest layers: {}", counted(taken.size(), "tensor"),
+                       taken.size() == 1 ? "s" : "", list_some(taken)));
     if (!without.empty())
-      warn(fmt::format("{} tensors have no data in any layer and get no importance: {}", without.size(),
-                       list_some(without)));
+      warn(fmt::format("{} no data in any layer and get{} no importance: {}",
+                       without.size() == 1 ? "1 tensor has" : counted(without.size(), "tensor") + " have",
+                       without.size() == 1 ? "s" : "", list_some(without)));
     return ok();
   }
 

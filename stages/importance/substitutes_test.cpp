@@ -209,7 +209,7 @@ TEST_CASE("tensors without a neighbour are reported") {
   Moe moe;
   const Model model = moe.with(kRare, "missing: neighbours, include: [exps, blk.4, output]");
   CHECK(model.warnings.back() == moe.path("imatrix.gguf") +
-                                     ": 1 tensors have no data in any layer and get no "
+                                     ": 1 tensor has no data in any layer and gets no "
                                      "importance: 'blk.4.up.weight'");
   CHECK_FALSE(tensor(model, "output.weight").importance);
 }

@@ -26,11 +26,28 @@ std::vector<const TypeInfo*> candidates_for(CandidateFor rows) {
 
 bool fits(const TypeInfo& type, const Tensor& tensor) { return tensor.shape().columns() % type.block_elements == 0; }
 
+// Returns a pattern that matches the names of the tensors: with any number of a layer, like rules of users.
+std::string names_pattern(const std::vector<const Tensor*>& tensors) {
+  std::vector<std::string> patterns;
+  for (const Tensor* tensor : tensors) {
+    std::string pattern;
+    bool is_number = false;
+    for (const char c : tensor->name) {
+      const bool is_digit = '0' <= c && c <= '9';
+      if (is_digit && !is_number) pattern += "\\d+";
+      if (!is_digit) pattern += c == '.' ? "\\." : std::string(1, c);
+      is_number = is_digit;
+    }
+    if (std::ranges::find(patterns, pattern) == patterns.end()) patterns.push_back(std::move(pattern));
+  }
+  return patterns.size() == 1 ? patterns[0] : fmt::format("^({})$", fmt::join(patterns, "|"));
+}
+
 // Returns the error of tensors whose rows fit no candidate. Its help is about the rows of the first one.
 Error no_candidate_fits(const TargetOptions& options, const std::vector<const Tensor*>& tensors) {
   std::vector<std::string> names;
   for (const Tensor* tensor : tensors)
-    names.push_back(fmt::format("{} ({} values)", quoted_name(tensor->name), tensor->shape().columns()));
+    names.push_back(fmt::format("{} ({})", quoted_name(tensor->name), counted(tensor->shape().columns(), "value")));
   const Tensor& first = *tensors.front();
   const std::uint64_t columns = first.shape().columns();
   std::vector<std::string_view> types;
@@ -40,9 +57,9 @@ Error no_candidate_fits(const TargetOptions& options, const std::vector<const Te
       options.origin,
       fmt::format("no candidate fits the rows of {}: {}", counted(names.size(), "tensor"), list_some(names)),
       types.empty()
-          ? fmt::format("rows of {} values fit only types without blocks; set one: tensors: [{{match: '{}', "
+          ? fmt::format("rows of {} values fit only types without blocks; set one for {}: tensors: [{{match: '{}', "
                         "type: F16}}]",
-                        columns, first.name)
+                        columns, tensors.size() == 1 ? "it" : "all of them", names_pattern(tensors))
           : fmt::format("add types for rows of {} values to `candidates`: {}", columns, fmt::join(types, ", ")));
 }
 

@@ -274,7 +274,7 @@ Status take_objective(const TargetSettings& settings, TargetOptions& options) {
   return ok();
 }
 
-Result<TargetOptions> options_of(TargetSettings settings, const Types& types) {
+Result<TargetOptions> options_of(TargetSettings settings) {
   TargetOptions options;
   options.origin = settings.origin;
   options.budgets = std::move(settings.budgets);
@@ -315,7 +315,7 @@ Form<std::optional<TargetOptions>> target_form(const RecipeCatalog& catalog) {
   const auto convert = [fields, types = catalog.types()](TargetSettings settings,
                                                          const ConfigNode& quantize) -> Result<Target> {
     if (!settings.budgets.empty()) {
-      BOOST_OUTCOME_TRY(TargetOptions options, options_of(std::move(settings), types));
+      BOOST_OUTCOME_TRY(TargetOptions options, options_of(std::move(settings)));
       return Target(std::move(options));
     }
     for (const AnyForm& field : fields.list)

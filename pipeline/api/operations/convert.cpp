@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "pipeline/api/operations/operations.h"
+#include "pipeline/api/operations/option_names.h"
 #include "pipeline/api/operations/run_pipeline.h"
 #include "pipeline/core/option_reference.h"
 #include "pipeline/llama_cpp/arguments.h"
@@ -46,10 +47,11 @@ Result<Answer<PipelineRun>> run_convert(const Context& context, const ConvertReq
     return answer;
   }
   note_idle_options(request, call);
-  BOOST_OUTCOME_TRY(const std::string pipeline, pipeline_of(request));
+  const auto pipeline = pipeline_of(request);
+  if (!pipeline) return with_help_for_options(pipeline.error());
   PipelineHooks hooks;
   if (request.verbose) hooks.planned = note_tensors(call);
-  return run_pipeline(context, request, pipeline, call, hooks);
+  return run_pipeline(context, request, pipeline.value(), call, hooks);
 }
 
 std::vector<Option<ConvertRequest>> convert_options() {

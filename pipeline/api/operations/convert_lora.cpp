@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "pipeline/api/operations/operations.h"
+#include "pipeline/api/operations/option_names.h"
 #include "pipeline/api/operations/run_pipeline.h"
 #include "pipeline/core/option_reference.h"
 #include "pipeline/llama_cpp/arguments.h"
@@ -34,10 +35,11 @@ Result<Answer<PipelineRun>> run_lora(const Context& context, const LoraRequest& 
     if (is_given) call.note({fmt::format("{} has no effect", option_reference(name))});
   ConvertLoraOptions options = request;
   if (!request.base_model_id.empty()) options.base = "hf://" + request.base_model_id;
-  BOOST_OUTCOME_TRY(const std::string pipeline, pipeline_of(options));
+  const auto pipeline = pipeline_of(options);
+  if (!pipeline) return with_help_for_options(pipeline.error());
   PipelineHooks hooks;
   if (request.verbose) hooks.planned = note_tensors(call);
-  return run_pipeline(context, request, pipeline, call, hooks);
+  return run_pipeline(context, request, pipeline.value(), call, hooks);
 }
 
 std::vector<Option<LoraRequest>> lora_options() {

@@ -50,10 +50,24 @@ Form<std::vector<Item>> assignments(const char* option, Form<Value> form, OfValu
   return either<Items>(std::move(by_key), std::move(as_texts));
 }
 
+// Returns the first number in a JSON value that is not finite.
+const ConfigNode* not_finite(const ConfigNode& value) {
+  for (const ConfigNode& item : value.items)
+    if (const ConfigNode* const found = not_finite(item)) return found;
+  const bool is_such =
+      value.is_scalar() && !value.quoted && (value.scalar.ends_with("nan") || value.scalar.ends_with("inf"));
+  return is_such ? &value : nullptr;
+}
+
+Result<MetadataSetting> setting_of_node(const std::string& key, const ConfigNode& value) {
+  if (const ConfigNode* const number = not_finite(value))
+    return usage_error(fmt::format("{}: {} is not a finite number", key, number->scalar));
+  return setting_of(key, written_value(value));
+}
+
 Form<Settings> settings_form() {
   return assignments<MetadataSetting>(
-      "set", any_value(),
-      [](const std::string& key, const ConfigNode& value) { return setting_of(key, written_value(value)); },
+      "set", any_value(), setting_of_node,
       [](const std::string& key, const std::string& value) { return parse_setting(key, value); });
 }
 

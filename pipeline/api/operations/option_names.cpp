@@ -100,7 +100,27 @@ Error OptionNames::in_error(Error error) const {
   return error;
 }
 
+namespace {
+
+// Removes the place in a pipeline file that the user did not write.
+void omit_place(Error& error) {
+  if (!error.where.starts_with(kArgumentsName)) return;
+  error.where.clear();
+  std::string detail;
+  for (std::size_t at = 0; at < error.detail.size();) {
+    const std::size_t end = std::min(error.detail.find('\n', at), error.detail.size());
+    const std::string_view line = std::string_view(error.detail).substr(at, end - at);
+    const std::size_t bar = line.find_first_not_of(" 0123456789");
+    if (bar == line.npos || line[bar] != '|') detail += fmt::format("{}{}", detail.empty() ? "" : "\n", line);
+    at = end + 1;
+  }
+  error.detail = std::move(detail);
+}
+
+}  // namespace
+
 Error with_help_for_options(Error error) {
+  omit_place(error);
   static const Pattern kKey = Pattern::compile("`[a-z_]+: |\\b[a-z_]+: [\\[{]").value();  // "`misfit: keep`"
   const Result<bool> names_key = kKey.matches(error.help);
   const bool says_where = error.help.find("pipeline file") != std::string::npos ||

@@ -28,8 +28,8 @@ std::string summary(const PlannedOutput& output, const OutputFile& file) {
     elements += output.tensors[placement.tensor].shape.elements();
   }
   const double bits = elements ? 8.0 * static_cast<double>(bytes) / static_cast<double>(elements) : 0;
-  return fmt::format("{}  {}, {} tensors, {:.2f} bits per weight", file.path, human_bytes(file.bytes),
-                     file.tensors.size(), bits);
+  return fmt::format("{}  {}, {}, {:.2f} bits per weight", file.path, human_bytes(file.bytes),
+                     counted(file.tensors.size(), "tensor"), bits);
 }
 
 }  // namespace
@@ -165,7 +165,7 @@ std::vector<RunFile> files_in(const Plan& plan) {
 
 Result<Plan> planned(const Context& context, const RunRequest& request, const std::string& pipeline,
                      const PipelineHooks& hooks) {
-  BOOST_OUTCOME_TRY(Job job, context.parse_job(pipeline, "(arguments)"));
+  BOOST_OUTCOME_TRY(Job job, context.parse_job(pipeline, std::string(kArgumentsName)));
   for (JobOutput& output : job.outputs) output.origin = {};  // the path is an option, and in no file
   job.inputs = hooks.inputs;
   job.trace = request.profile;

@@ -44,17 +44,17 @@ OperationSpec split_operation() {
                   "  ggufmill split --dry-run --split-max-size 20G model.gguf model",
       .expected_words = "two names: INPUT and OUTPUT",
       .options_first = true,
-      .options =
-          std::vector<Option<SplitRequest>>{
-              option("input", &Split::input, path(), "the model").word("INPUT"),
-              option("output", &Split::output, path(), "name of the shards without -00001-of-0000N.gguf")
-                  .word("OUTPUT"),
-              option("split_max_size", &Split::split_max_size, size_text(),
-                     "maximum bytes of tensor data per shard: 300M, 20G, 512MiB"),
-              option("split_max_tensors", &Split::split_max_tensors, "maximum number of tensors per shard"),
-              option("no_tensor_first_split", &Split::no_tensor_first_split,
-                     "write only the metadata to the first shard")} +
-          run_options(),
+      .options = std::vector<Option<SplitRequest>>{option("input", &Split::input, path(), "the model").word("INPUT"),
+                                                   option("output", &Split::output, path(),
+                                                          "name of the shards without -00001-of-0000N.gguf")
+                                                       .word("OUTPUT"),
+                                                   option("split_max_size", &Split::split_max_size, size_text(),
+                                                          "maximum bytes of tensor data per shard: 300M, 20G, 512MiB"),
+                                                   option("split_max_tensors", &Split::split_max_tensors,
+                                                          integer().at_least(1), "maximum number of tensors per shard"),
+                                                   option("no_tensor_first_split", &Split::no_tensor_first_split,
+                                                          "write only the metadata to the first shard")} +
+                 run_options(),
       .result = pipeline_result(),
       .progress = "",
       .check = check_split,

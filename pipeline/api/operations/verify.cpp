@@ -104,7 +104,7 @@ void print_verified(const Verified& verified, TextOutput& to) {
   if (verified.header) return print_findings(verified, to);
   const Verification& values = *verified.values;
   to.notes.push_back({fmt::format(
-      "{}: ok: {} tensors, {}{}{}", verified.path, values.tensors, human_bytes(values.bytes),
+      "{}: ok: {}, {}{}{}", verified.path, counted(values.tensors, "tensor"), human_bytes(values.bytes),
       values.manifest.empty() ? "; no manifest to compare with" : "; all checksums match " + values.manifest,
       verified.against.empty() ? ""
                                : fmt::format("; {} compared with {}, {} skipped", counted(values.compared, "tensor"),

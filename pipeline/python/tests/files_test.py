@@ -260,6 +260,9 @@ class Metadata(Folder):
         for changes in ({"a": object()}, {"a:uint8": 300}, {}):
             with self.subTest(changes=changes), self.assertRaises(ggufmill.UsageError):
                 ggufmill.edit(self.model, set=changes)
+        for value in (float("nan"), [1.0, float("inf")]):
+            with self.subTest(value=value), self.assertRaisesRegex(ggufmill.UsageError, "^error: a.b: (nan|inf) is not a finite number"):
+                ggufmill.edit(self.model, set={"a.b": value})
 
 
 class Models(Folder):

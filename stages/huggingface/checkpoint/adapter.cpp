@@ -105,12 +105,7 @@ class AdapterReader {
   // ---- adapter_config.json ----
 
   Status read_config() {
-    if (!is_folder(adapter_.folder))
-      return input_error(adapter_.folder, "the folder does not exist",
-                         "give the folder of a PEFT adapter, with adapter_config.json and adapter_model.safetensors");
-    if (!is_file(file(kConfig)))
-      return input_error(adapter_.folder, fmt::format("has no {}", kConfig),
-                         "a PEFT adapter has adapter_config.json, and adapter_model.safetensors or adapter_model.bin");
+    if (!is_file(file(kConfig))) return no_adapter(adapter_.folder);
     BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(file(kConfig)));
     if (!config.is_object()) return input_error(file(kConfig), "is not a JSON object");
     config_ = config;
@@ -336,6 +331,12 @@ class AdapterReader {
 };
 
 }  // namespace
+
+Error no_adapter(const std::string& folder) {
+  return input_error(folder, is_folder(folder) ? fmt::format("has no {}", kConfig) : "the folder does not exist",
+                     "give the folder of a PEFT adapter, with adapter_config.json and adapter_model.safetensors or "
+                     "adapter_model.bin");
+}
 
 Result<Adapter> read_adapter(const std::string& folder, const CheckpointOpener& open) {
   return AdapterReader(folder, open).read();

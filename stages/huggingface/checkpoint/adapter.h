@@ -31,6 +31,9 @@ struct Adapter {
   std::vector<std::string> warnings;
 };
 
+// Returns the error for a folder without the configuration of an adapter, or for a path that is no folder.
+Error no_adapter(const std::string& folder);
+
 // Reads the headers of an adapter, not its weights. `open` reads those of a safetensors file. Exit code 4 for what is
 // not a LoRA adapter, for incomplete pairs, and for settings and tensors that a product of two matrices does not
 // express (DoRA, biases, full layers).

@@ -82,7 +82,7 @@ class AddedMaps::Reader {
       fault(error_at(
           place.origin,
           fmt::format("the folder {} has no architecture maps (*.yaml) and no {}", quoted_name(place.path), kTable),
-          "`ggufmill architectures new CHECKPOINT --like llama -o FILE` writes a first map"));
+          "`ggufmill architectures new CHECKPOINT -o FILE` writes a first map"));
   }
 
   void add_file(const MapPlace& place, const std::string& path) {
@@ -111,6 +111,11 @@ class AddedMaps::Reader {
   Status add_table(const std::string& path, const std::string& text) {
     into_.tables_.push_back(path);
     PreTokenizers table;
+    const auto lines = table_lines(text);
+    if (lines.empty() || lines[0].size() < 2 || lines[0][0] != "hash" || lines[0][1] != "pre")
+      return input_error(
+          path, "the first line that is not a comment must have the names of the columns",
+          "write a first line with the names hash, pre, and perhaps repository, with a tab between them");
     for (const auto& row : table_rows(text)) {
       if (row.size() < 2 || !is_pre_tokenizer_hash(row[0]) || row[1].empty())
         return input_error(fmt::format("{}:{}", path, line_of(row, text)),

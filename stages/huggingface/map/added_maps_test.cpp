@@ -197,6 +197,13 @@ TEST_CASE("all errors in added files are reported with their places") {
             "DIR/pre_tokenizers.tsv:3: error: expected a SHA-256 in 64 lowercase hexadecimal digits, a tab"));
 }
 
+TEST_CASE("a table without the names of its columns is an error, not an empty table") {
+  for (const std::string text : {kHash + "\ttwo\n", std::string("# comment\n")}) {
+    const Folder folder = Folder().put("pre_tokenizers.tsv", text);
+    CHECK(has(folder.fault_of({folder.path()}), "must have the names of the columns"));
+  }
+}
+
 TEST_CASE("places that have no maps are errors") {
   const Folder folder;
   fs::create_directory(folder.path("empty"));

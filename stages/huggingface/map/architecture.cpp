@@ -180,12 +180,13 @@ std::optional<Error> unserved(std::string_view checkpoint_class, const std::stri
 // The kind of checkpoint that has no text model.
 constexpr std::string_view kProjectorKind = "an encoder of images or sound (a projector)";
 
-// Returns how to write a map for a checkpoint, starting from the map `like`.
+// Returns how to write a map for a checkpoint, starting from the map `like`; from the one that fits best if it is
+// empty.
 std::string how_to_write_one(std::string_view like) {
   return fmt::format(
-      "`ggufmill architectures new FOLDER --like {} -o mine.yaml` writes one for the checkpoint, which --architectures "
+      "`ggufmill architectures new FOLDER{}{} -o mine.yaml` writes one for the checkpoint, which --architectures "
       "mine.yaml adds to the built-in ones",
-      like);
+      like.empty() ? "" : " --like ", like);
 }
 
 Error no_projector(const std::string& checkpoint_class, const std::string& where) {
@@ -305,7 +306,7 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
       "either; a later version may{}{}",
       upstream_version(), family.empty() ? "" : "; known in the same family: ", fmt::join(family, ", "));
   error.detail += describe_added(added);
-  error.help = "start from a map of a similar model: " + how_to_write_one("llama");
+  error.help = "start from a map of a similar model: " + how_to_write_one({});
   return error;
 }
 

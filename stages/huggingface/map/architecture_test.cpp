@@ -84,7 +84,7 @@ TEST_CASE("an unknown class: known classes of its family, and how to write a map
   const std::string followed = "convert_hf_to_gguf.py of llama.cpp " + std::string(upstream_version()) +
                                ", which this ggufmill follows, does not support it either; a later version may";
   CHECK(error.detail == followed + "; known in the same family: 'Qwen2ForCausalLM', 'Qwen2Model'");
-  CHECK(error.help.find("`ggufmill architectures new FOLDER --like llama -o mine.yaml`") != std::string::npos);
+  CHECK(error.help.find("`ggufmill architectures new FOLDER -o mine.yaml`") != std::string::npos);
   // No served class belongs to this family.
   CHECK(find_architecture("Qwen9ForCausalLM", "").error().detail == followed);
 }

@@ -237,13 +237,26 @@ Result<json::value> pooling_type(Arguments, const Facts& facts) {
     return input_error({}, fmt::format("modules.json names the folder '{}', which has no config.json", *folder));
   BOOST_OUTCOME_TRY(const json::value pooling, read_checkpoint_json(config->string()));
   const std::string_view mode = json_string(pooling, "pooling_mode").value_or("");
+  constexpr const char* kOthers =
+      "with another mode in that file, the model is converted, but its embeddings are then others than those of "
+      "sentence-transformers";
+  std::vector<std::string> modes;
+  if (const json::object* const settings = pooling.if_object())
+    for (const auto& [key, value] : *settings)
+      if (key.starts_with("pooling_mode_") && value == json::value(true)) modes.emplace_back(key);
+  if (modes.size() > 1)
+    return input_error({},
+                       fmt::format("{}/config.json joins the results of {}, and llama.cpp pools in one way only",
+                                   *folder, fmt::join(modes, ", ")),
+                       kOthers);
   if (json_flag(pooling, "pooling_mode_mean_tokens")) return json::value(1);
   if (json_flag(pooling, "pooling_mode_cls_token")) return json::value(2);
   if (json_flag(pooling, "pooling_mode_lasttoken")) return json::value(3);
   if (mode == "mean") return json::value(1);
   if (mode == "cls") return json::value(2);
   if (mode == "lasttoken") return json::value(3);
-  return input_error({}, fmt::format("pooling in {}/config.json is not one of mean, cls, and lasttoken", *folder));
+  return input_error({}, fmt::format("pooling in {}/config.json is not one of mean, cls, and lasttoken", *folder),
+                     kOthers);
 }
 
 constexpr ValueFunction kCheckpointFunctions[] = {

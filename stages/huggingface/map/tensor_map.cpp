@@ -37,9 +37,10 @@ class TensorMapper {
     BOOST_OUTCOME_TRY(check_names(tensors));
     BOOST_OUTCOME_TRY(compute());
     for (const NamedTensor& tensor : tensors) {
-      if (faults_.errors().size() == kMaxFaults) break;
-      if (Status status = take(tensor); !status) add_fault(std::move(status).error(), tensor.name);
+      if (first_of_repeated_.size() == kMaxFaults) break;
+      if (Status status = take(tensor); !status) add_fault_once(std::move(status).error(), tensor.name);
     }
+    report_repeated();
     report_missing();
     if (!faults_.empty()) return faults_.together();
     std::vector<MappedTensor> all = std::move(first_);
@@ -71,6 +72,23 @@ class TensorMapper {
     if (!tensor.empty()) error.what = fmt::format("tensor {}: {}", quoted_name(tensor), error.what);
     error.code = ExitCode::kBadInput;
     faults_.add(std::move(error));
+  }
+
+  // Adds an error of a tensor unless another tensor has the same: a wrong number in config.json concerns all layers.
+  void add_fault_once(Error error, const std::string& tensor) {
+    if (++repeats_[error.what + error.detail] == 1) first_of_repeated_.emplace_back(std::move(error), tensor);
+  }
+
+  void report_repeated() {
+    for (auto& [error, tensor] : first_of_repeated_) {
+      const std::size_t others = repeats_[error.what + error.detail] - 1;
+      if (others != 0)
+        error.detail +=
+            fmt::format("{}so it is for {}", error.detail.empty() ? "" : "\n", counted(others, "other tensor"));
+      if (error.help.empty())
+        error.help = fmt::format("check that {} and the weights are of the same model", architecture_.config);
+      add_fault(std::move(error), tensor);
+    }
   }
 
   Status choose_rules() {
@@ -149,14 +167,78 @@ class TensorMapper {
   // Names that no rule matches usually have one cause, and then other errors have it, too. A single one is reported
   // with its shape, beside other errors.
   Status check_names(const std::vector<NamedTensor>& tensors) {
-    const auto has_rule = [&](const std::string& name) { return has_rule_for(name); };
+    BOOST_OUTCOME_TRY(const ModuleRenamer rename, name_renamer(architecture_, facts_));
+    const auto would_be_known = [&](const std::string& name) {
+      const auto renamed = rename(name);
+      return renamed && renamed.value() && has_rule_for(*renamed.value());
+    };
     std::vector<const NamedTensor*> unknown;
+    std::vector<std::pair<std::string, BeyondCount>> beyond;
     for (const NamedTensor& tensor : tensors)
-      if (!has_rule(tensor.name)) unknown.push_back(&tensor);
-    if (unknown.size() < 2) return ok();
-    for (Error& error : unknown_name_errors(architecture_, where_, tensors, unknown, has_rule))
-      faults_.add(std::move(error));
+      if (!has_rule_for(tensor.name))
+        unknown.push_back(&tensor);
+      else if (const auto numbers = beyond_count_of(tensor.name))
+        beyond.emplace_back(tensor.name, *numbers);
+    if (unknown.size() >= 2)
+      for (Error& error : unknown_name_errors(architecture_, where_, tensors, unknown, would_be_known))
+        faults_.add(std::move(error));
+    if (beyond.size() >= 2) faults_.add(beyond_counts(beyond));
+    if (faults_.empty()) return ok();
     return faults_.together();
+  }
+
+  // Numbers of a name that a rule matches, but that the model does not have according to config.json.
+  struct BeyondCount {
+    std::optional<std::uint64_t> layer, expert;
+    std::uint64_t experts = 0;  // of the layer
+  };
+
+  // Returns nullopt if a rule takes the tensor, or none matches its name.
+  std::optional<BeyondCount> beyond_count_of(const std::string& name) const {
+    std::optional<BeyondCount> beyond;
+    for (const ActiveRule& active : rules_) {
+      for (const NamePattern& from : active.rule->from)
+        if (const auto match = from.match(name)) {
+          if (is_layer(*match)) return {};
+          beyond = BeyondCount{match->numbers.layer, {}};
+        }
+      for (std::size_t i = 0; i < active.outputs.size(); ++i)
+        for (const NamePattern& part : active.outputs[i]->parts)
+          if (const auto match = part.match(name); match && !is_layer(*match)) {
+            beyond = BeyondCount{match->numbers.layer, {}};
+          } else if (match) {
+            const std::uint64_t experts = active.counts[i].in(match->numbers.layer);
+            if (!match->numbers.expert || *match->numbers.expert < experts) return {};
+            beyond = BeyondCount{{}, match->numbers.expert, experts};
+          }
+    }
+    return beyond;
+  }
+
+  // The error for tensors of layers and experts beyond the last.
+  Error beyond_counts(const std::vector<std::pair<std::string, BeyondCount>>& tensors) const {
+    BeyondCount last;
+    std::vector<std::string> names;
+    for (const auto& [name, beyond] : tensors) {
+      names.push_back(quoted_name(name));
+      last.layer = std::max(last.layer, beyond.layer);
+      last.expert = std::max(last.expert, beyond.expert);
+      last.experts = std::max(last.experts, beyond.experts);
+    }
+    std::string said, hold;
+    if (last.layer) {
+      said = counted(layers_, "layer");
+      hold = counted(*last.layer + 1, "layer");
+    }
+    if (last.expert) {
+      said += (said.empty() ? "" : " and ") + counted(last.experts, "expert");
+      hold += (hold.empty() ? "" : " and ") + counted(*last.expert + 1, "expert");
+    }
+    return input_error(
+        where_,
+        fmt::format("{} says {}, but the weights have {}: {} of {} tensors are beyond, such as {}",
+                    architecture_.config, said, hold, tensors.size(), tensors_, list_some(names)),
+        fmt::format("use the {0} that belongs to the weights, or correct the number in {0}", architecture_.config));
   }
 
   bool has_rule_for(const std::string& name) const {
@@ -283,6 +365,7 @@ class TensorMapper {
     for (std::size_t i = 0; i < active.outputs.size(); ++i) {
       const TensorOutput& output = *active.outputs[i];
       std::vector<ExpressionRef> parts;
+      std::vector<std::string> names;
       NamedTensor whole{tensor.name, nullptr, tensor.was_fp8, tensor.first, tensor.stored, {}, tensor.weights_only};
       for (const std::string& name :
            names_of(output, active.counts[i].in(match.numbers.layer), match.numbers.layer, match.suffix)) {
@@ -290,9 +373,19 @@ class TensorMapper {
         if (found == group.parts.end())
           return input_error(where_,
                              fmt::format("'{}', which '{}' is made from, is missing", name, output.name.text()));
+        names.push_back(name);
         BOOST_OUTCOME_TRY(parts.emplace_back(),
                           apply_steps(output.part_steps, found->second->values, facts_, match.numbers.layer));
         BOOST_OUTCOME_TRY(add_beside(whole, *found->second));
+      }
+      if (output.gather == Gather::kStack) {
+        if (const auto odd = odd_shape(parts)) {
+          const Shape& others = parts[*odd == 0 ? 1 : 0]->shape;
+          add_fault_once(input_error(where_, fmt::format("its shape is {}, but the others of its stack have {}",
+                                                         describe(parts[*odd]->shape), describe(others))),
+                         names[*odd]);
+          continue;
+        }
       }
       BOOST_OUTCOME_TRY(ExpressionRef values, together(output, std::move(parts)));
       BOOST_OUTCOME_TRY(values, apply_steps(output.steps, std::move(values), facts_, match.numbers.layer));
@@ -307,8 +400,8 @@ class TensorMapper {
     Error error = no_rule(tensor);
     for (std::size_t i = 0; i < active.outputs.size(); ++i)
       if (match.numbers.expert && active.outputs[i]->parts[0].match(tensor.name))
-        error.detail = fmt::format("'{}' would match, but a layer has {} experts",
-                                   active.outputs[i]->parts[0].name().text(), active.counts[i].in(match.numbers.layer));
+        error.detail = fmt::format("'{}' would match, but a layer has {}", active.outputs[i]->parts[0].name().text(),
+                                   counted(active.counts[i].in(match.numbers.layer), "expert"));
     return error;
   }
 
@@ -343,14 +436,23 @@ class TensorMapper {
     for (std::size_t i = 0; i < active.outputs.size(); ++i) {
       const std::uint64_t count = active.counts[i].in(layer);
       if (count > tensors_)
-        return input_error(
-            (facts_.folder() / "config.json").string(),
-            fmt::format("the number of experts is {}, but the checkpoint has only {} tensors", count, tensors_),
-            fmt::format("the map reads the number of experts at {}", active.outputs[i]->count->place));
+        return input_error((facts_.folder() / "config.json").string(),
+                           fmt::format("the number of experts is {}, but the checkpoint has only {}", count,
+                                       counted(tensors_, "tensor")),
+                           fmt::format("the map reads the number of experts at {}", active.outputs[i]->count->place));
       for (std::string& name : names_of(*active.outputs[i], count, layer, suffix)) all.insert(std::move(name));
     }
     group.needed.assign(all.begin(), all.end());
     return ok();
+  }
+
+  // Returns the index of the first whose shape is not that of most.
+  static std::optional<std::size_t> odd_shape(const std::vector<ExpressionRef>& parts) {
+    const auto is_first = [&](const ExpressionRef& part) { return part->shape == parts[0]->shape; };
+    const auto like_first = std::ranges::count_if(parts, is_first);
+    if (like_first == std::ssize(parts)) return {};
+    if (2 * like_first < std::ssize(parts)) return 0;
+    return static_cast<std::size_t>(std::ranges::find_if_not(parts, is_first) - parts.begin());
   }
 
   static Result<ExpressionRef> together(const TensorOutput& output, std::vector<ExpressionRef> parts) {
@@ -484,6 +586,8 @@ class TensorMapper {
   std::vector<MappedTensor> first_, computed_, early_, late_, last_;
   std::map<std::pair<std::ptrdiff_t, std::uint32_t>, std::vector<MappedTensor>> by_layer_;  // by rule and layer
   Diagnostics faults_;
+  std::map<std::string, std::size_t> repeats_;                    // tensors by their error
+  std::vector<std::pair<Error, std::string>> first_of_repeated_;  // an error, and the first tensor that has it
 };
 
 }  // namespace

@@ -169,11 +169,11 @@ TEST_CASE("experts are stacked once their last part is read, each suffix separat
   CAPTURE(beyond);
   CHECK(beyond.find("tensor 'l.0.e.1.d.weight': no rule in architecture 'a.yaml' matches it (F32 of 2 x 1)\n") !=
         std::string::npos);
-  CHECK(beyond.find("'l.{layer}.e.{expert}.d' would match, but a layer has 1 experts\n") != std::string::npos);
+  CHECK(beyond.find("'l.{layer}.e.{expert}.d' would match, but a layer has 1 expert\n") != std::string::npos);
   const std::string many = mapped(yaml, R"({"layers": 1, "experts": 1000000000})", {"l.0.e.0.d.weight"});
   CHECK(
       many.starts_with("folder/config.json: error: tensor 'l.0.e.0.d.weight': the number of experts is 1000000000, but "
-                       "the checkpoint has only 1 tensors\n"));
+                       "the checkpoint has only 1 tensor\n"));
   CHECK(mapped(yaml, R"({"layers": 1, "experts": 0})", {"l.0.e.0.d.weight"})
             .find("would match, but a layer has 0 experts") != std::string::npos);
 }
@@ -186,6 +186,13 @@ TEST_CASE("layers may have different numbers of experts") {
         std::string::npos);
   CHECK(mapped(yaml, R"({"layers": 3, "experts": [1, -1]})", {"l.0.0"})
             .starts_with("folder/config.json: error: the number of experts is '-1', not a non-negative integer\n"));
+}
+
+TEST_CASE("tensors beyond the number of experts, and one of another shape in a stack, are named") {
+  const std::string yaml = "tensors: [{together: [{to: 'b.{layer}', stack: 'l.{layer}.{expert}', count: experts}]}]";
+  CHECK(mapped(yaml, R"({"layers": 2, "experts": 1})", {"l.0.0", "l.0.1", "l.1.0", "l.1.1"})
+            .starts_with("folder: error: config.json says 1 expert, but the weights have 2 experts: 2 of 4 tensors are "
+                         "beyond, such as 'l.0.1', 'l.1.1'\n"));
 }
 
 TEST_CASE("the parts of a stack are changed before they are stacked") {

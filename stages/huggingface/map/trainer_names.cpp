@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <string_view>
 #include <unordered_set>
 
@@ -99,9 +100,14 @@ class UnknownNames {
 
   std::vector<Error> errors() {
     if (const auto one = adapter()) return {*one};
-    while (const auto one = word()) errors_.push_back(*one);
-    if (!rest_.empty()) errors_.push_back(others());
-    return errors_;
+    std::vector<Word> words;
+    while (auto one = next_word()) words.push_back(std::move(*one));
+    std::vector<Error> errors;
+    const std::size_t copies = copies_first(words);
+    if (copies > 1) errors.push_back(several_models(std::span(words).first(copies)));
+    for (const Word& word : std::span(words).subspan(copies > 1 ? copies : 0)) errors.push_back(about(word));
+    if (!rest_.empty()) errors.push_back(others());
+    return errors;
   }
 
  private:
@@ -140,37 +146,78 @@ class UnknownNames {
                        "merge it (`model.merge_and_unload()` of PEFT), save the model, and convert that");
   }
 
-  // Takes the tensors that the map would know without some words, and returns the error about these.
-  std::optional<Error> word() {
-    std::vector<const NamedTensor*> found;
-    std::string prefix, inner;
-    const auto consider = [&](const std::string& before, const std::string& inside) {
+  // A word before names, or inside of them, without which the map would know the tensors.
+  struct Word {
+    std::string prefix, inner;  // one of them is empty
+    std::vector<const NamedTensor*> tensors;
+  };
+
+  // Takes the tensors that the map would know without the word that explains most of them.
+  std::optional<Word> next_word() {
+    Word best;
+    for (const auto& [before, inside] : candidates()) {
       std::vector<const NamedTensor*> those;
       for (const NamedTensor* const tensor : rest_) {
         const std::string shorter = shortened(tensor->name, before, inside);
         if (!shorter.empty() && known_(shorter)) those.push_back(tensor);
       }
-      if (those.size() <= found.size()) return;
-      found = std::move(those);
-      prefix = before;
-      inner = inside;
-    };
-    for (const auto& [before, inside] : candidates()) consider(before, inside);
-    if (found.empty()) return {};
-    std::erase_if(rest_, [&](const NamedTensor* tensor) { return std::ranges::count(found, tensor) > 0; });
-    const bool is_second = std::ranges::any_of(
-        found, [&](const NamedTensor* tensor) { return names_.contains(shortened(tensor->name, prefix, inner)); });
+      if (those.size() > best.tensors.size()) best = {before, inside, std::move(those)};
+    }
+    if (best.tensors.empty()) return {};
+    std::erase_if(rest_, [&](const NamedTensor* tensor) { return std::ranges::count(best.tensors, tensor) > 0; });
+    return best;
+  }
+
+  // Moves words before names of the same model to the front, and returns their number.
+  static std::size_t copies_first(std::vector<Word>& words) {
+    std::set<std::string> names;  // of the first such word, without it
+    std::size_t copies = 0;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words[i].prefix.empty()) continue;
+      const auto is_there = [&](const NamedTensor* tensor) {
+        return names.contains(shortened(tensor->name, words[i].prefix, {}));
+      };
+      if (copies == 0)
+        for (const NamedTensor* const tensor : words[i].tensors)
+          names.insert(shortened(tensor->name, words[i].prefix, {}));
+      else if (std::ranges::none_of(words[i].tensors, is_there))
+        continue;
+      std::rotate(words.begin() + static_cast<std::ptrdiff_t>(copies), words.begin() + static_cast<std::ptrdiff_t>(i),
+                  words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      ++copies;
+    }
+    return copies;
+  }
+
+  Error several_models(std::span<const Word> words) const {
+    std::vector<std::string> prefixes, drops;
+    for (const Word& word : words) prefixes.push_back(quoted_name(word.prefix));
+    for (const Word& word : words.subspan(1)) drops.push_back(fmt::format("drop: '^{}'", escaped(word.prefix)));
+    return input_error(where_,
+                       fmt::format("contains {} models: names begin with {}, such as {}", words.size(),
+                                   fmt::join(prefixes, " and with "), examples(words[0].tensors)),
+                       fmt::format("to convert that of {}, {}", prefixes[0],
+                                   rule_help(fmt::format("{}}}, {{match: '^{}', with: ''", fmt::join(drops, "}, {"),
+                                                         escaped(words[0].prefix)))));
+  }
+
+  Error about(const Word& word) const {
+    const auto& [prefix, inner, found] = word;
+    const bool is_second =
+        std::ranges::any_of(found, [&, &before = prefix, &inside = inner](const NamedTensor* tensor) {
+          return names_.contains(shortened(tensor->name, before, inside));
+        });
     if (is_second)
       return input_error(where_,
                          fmt::format("contains a second model: {} of {} names begin with {}, such as {}, and the rest "
                                      "of them is there without it, too",
                                      found.size(), all_, quoted_name(prefix), examples(found)),
                          "to leave out the second one, " + rule_help(fmt::format("drop: '^{}'", escaped(prefix))));
-    const std::string& words = prefix.empty() ? inner : prefix;
     return input_error(
         where_,
         fmt::format("{} of {} names {} {}, which architecture '{}' does not expect, such as {}", found.size(), all_,
-                    prefix.empty() ? "contain" : "begin with", quoted_name(words), architecture_.file, examples(found)),
+                    prefix.empty() ? "contain" : "begin with", quoted_name(prefix.empty() ? inner : prefix),
+                    architecture_.file, examples(found)),
         "to remove it, " + rule_help(prefix.empty() ? fmt::format("match: '\\.{}\\.', with: '.'", escaped(inner))
                                                     : fmt::format("match: '^{}', with: ''", escaped(prefix))));
   }
@@ -200,9 +247,12 @@ class UnknownNames {
     std::vector<std::string> names;
     for (const NamedTensor* const tensor : rest_) names.push_back(tensor->name);
     const std::string word = names.size() > 1 ? common_first_word(names) : "";
-    const bool is_other = !word.empty() && std::ranges::count_if(names_, [&](const std::string& name) {
-                                             return name.starts_with(word + ".");
-                                           }) == std::ssize(names);
+    // A word that other names contain, or that most begin with, belongs to the model.
+    const auto has_word = [&](const std::string& name) {
+      return std::ranges::count(words_of(name), std::string_view(word)) != 0;
+    };
+    const bool is_other =
+        !word.empty() && 2 * names.size() < all_ && std::ranges::count_if(names_, has_word) == std::ssize(names);
     return input_error(where_,
                        fmt::format("no rule in architecture '{}' matches {} of {} tensors: {}", architecture_.file,
                                    rest_.size(), all_, examples(rest_)),
@@ -217,7 +267,6 @@ class UnknownNames {
   std::vector<const NamedTensor*> rest_;
   const NameTest& known_;
   std::set<std::string> names_;
-  std::vector<Error> errors_;
 };
 
 }  // namespace

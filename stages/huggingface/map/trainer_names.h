@@ -23,7 +23,8 @@ Result<std::vector<std::string>> remove_trainer_names(const Architecture& archit
 
 // Returns one error for each cause of names that no rule matches: an adapter that is not merged, a word before or
 // inside names, a second model, tensors that do not belong to the model. `unknown`: these tensors, at least two.
-// `where` is for messages: the checkpoint's folder.
+// `where` is for messages: the checkpoint's folder. `is_known`: whether the map would take a tensor of a name of the
+// checkpoint, before the map renames it.
 std::vector<Error> unknown_name_errors(const Architecture& architecture, const std::string& where,
                                        const std::vector<NamedTensor>& tensors,
                                        const std::vector<const NamedTensor*>& unknown, const NameTest& is_known);

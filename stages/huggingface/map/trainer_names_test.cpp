@@ -123,6 +123,18 @@ TEST_CASE("names that no rule matches are one error for each cause") {
   CHECK(includes(model.fault(twice), "contains a second model: 5 of 10 names begin with 'ema.'"));
   CHECK(includes(model.fault(twice), "{drop: '^ema\\.'}"));
 
+  Names both = with_prefix("student.");
+  for (const std::string& name : with_prefix("teacher.")) both.push_back(name);
+  CHECK(includes(model.fault(both), "contains 2 models: names begin with 'student.' and with 'teacher.', such as"));
+  CHECK(includes(model.fault(both), "{drop: '^teacher\\.'}, {match: '^student\\.', with: ''}"));
+  CHECK(model.fault(both).find("error:") == model.fault(both).rfind("error:"));
+
+  // A word that the model's own names have, or that most names begin with, is not to be dropped.
+  CHECK_FALSE(includes(model.fault({"layers.0.x.weight", "layers.1.x.weight", "model.layers.0.q.weight",
+                                    "model.layers.1.q.weight", "head.weight"}),
+                       "drop: '^layers"));
+  CHECK_FALSE(includes(model.fault({"blk.0.x.weight", "blk.1.x.weight", "head.weight"}), "drop: '^blk"));
+
   Names more = kAll;
   more.insert(more.end(), {"v_head.a.weight", "v_head.a.bias"});
   CHECK(includes(model.fault(more),
@@ -132,6 +144,17 @@ TEST_CASE("names that no rule matches are one error for each cause") {
   CHECK(includes(model.fault({"model.layers.0.q.base_layer.weight", "model.layers.0.q.lora_A.default.weight",
                               "model.layers.0.q.lora_B.default.weight", "head.weight"}),
                  "contains a LoRA adapter that was not merged into the weights: 3 of 4 tensors"));
+}
+
+TEST_CASE("tensors beyond the number of layers are one error") {
+  const TwoLayers model;
+  Names names = kAll;
+  for (const char* name : {"model.layers.2.q.weight", "model.layers.2.k.weight", "model.layers.3.q.weight"})
+    names.emplace_back(name);
+  CHECK(model.fault(names) ==
+        "folder: error: config.json says 2 layers, but the weights have 4 layers: 3 of 8 tensors are beyond, such as "
+        "'model.layers.2.q.weight', 'model.layers.2.k.weight', 'model.layers.3.q.weight'\n"
+        "  help: use the config.json that belongs to the weights, or correct the number in config.json\n");
 }
 
 TEST_CASE("integers are not weights, unless the map makes a table of them") {
@@ -146,8 +169,13 @@ TEST_CASE("integers are not weights, unless the map makes a table of them") {
       model.fault({TwoLayers::tensor("model.layers.0.q.weight", "I8"),
                    TwoLayers::tensor("model.layers.1.q.weight", "I8"),
                    TwoLayers::tensor("model.layers.0.q.weight_scales")}),
-      "tensor 'model.layers.0.q.weight' is 4 x 2 of I8, like 1 others: codes of quantized weights (EETQ), which "
+      "tensor 'model.layers.0.q.weight' is 4 x 2 of I8, like 1 other: codes of quantized weights (EETQ), which "
       "cannot be used as weights; beside it: 'weight_scales'\n"));
+  // A vector as well, such as a norm or a bias.
+  const auto source = std::make_shared<SourceFile>(SourceFile{"f", 1 << 20});
+  const NamedTensor vector{"head.bias",
+                           expressions::extent(type_named("BOOL"), Shape{1, {4, 1, 1, 1}}, {source, 0, 4}).value()};
+  CHECK(includes(model.fault({TwoLayers::tensor("head.weight"), vector}), "tensor 'head.bias' is 4 of BOOL: codes"));
   // Under another name.
   CHECK(includes(model.fault({TwoLayers::tensor("model.layers.0.q.W_q", "U8"),
                               TwoLayers::tensor("model.layers.0.q.scale"), TwoLayers::tensor("model.layers.0.q.zero")}),

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <set>
 
 #include "pipeline/core/json.h"
 #include "pipeline/core/text.h"
@@ -237,6 +238,12 @@ std::optional<std::string_view> pre_tokenizer_named(std::string_view hash) {
     if (row[0] == hash) name = row[1];
   }
   return name;
+}
+
+std::vector<std::string> pre_tokenizer_names() {
+  std::set<std::string> names;
+  for (const auto& row : table_rows(pre_tokenizer_table())) names.emplace(row[1]);
+  return {names.begin(), names.end()};
 }
 
 }  // namespace ggufmill::huggingface

@@ -87,5 +87,7 @@ class LoadedTokenizer {
 Result<std::string> pre_tokenizer_hash(const LoadedTokenizer& tokenizer);
 // Looks up a hash in configs/pre_tokenizers.tsv and returns the value for tokenizer.ggml.pre.
 std::optional<std::string_view> pre_tokenizer_named(std::string_view hash);
+// Returns the names that llama.cpp knows, sorted.
+std::vector<std::string> pre_tokenizer_names();
 
 }  // namespace ggufmill::huggingface

@@ -4,10 +4,12 @@
 #include <utility>
 
 #include "pipeline/core/text.h"
+#include "pipeline/core/upstream.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/tokenizer/encoder.h"
+#include "stages/huggingface/tokenizer/token_model.h"
 #include "stages/huggingface/tokenizer/vocabulary.h"
 
 namespace ggufmill::huggingface {
@@ -19,7 +21,8 @@ constexpr std::string_view kWordBegin = "\u2581";
 constexpr const char* kNamePre =
     "set it in the pipeline file: `pre: NAME` next to the folder, with a name that llama.cpp knows, such as llama-bpe, "
     "qwen2, or gpt-2";
-constexpr const char* kNameHash = "; or in a map that --architectures adds: `pre_tokenizers: {HASH: NAME}`";
+constexpr const char* kNameHash =
+    "; or in a map that serves the model's class and that --architectures adds: `pre_tokenizers: {HASH: NAME}`";
 
 class JsonVocabulary {
  public:
@@ -45,8 +48,11 @@ class JsonVocabulary {
  private:
   // Returns the name that llama.cpp has for the text processing of the tokenizer. The names of its own table are right
   // for any vocabulary; others only make sense for the kind of vocabulary that the reader handles.
-  Result<std::string> pre_of(TokenizerReader reader, const LoadedTokenizer& tokenizer) const {
+  Result<std::string> pre_of(TokenizerReader reader, const LoadedTokenizer& tokenizer) {
     const bool is_given = !options_.pre.empty();
+    if (is_given && file_.model == "BPE") {  // else the hash needs a model that works
+      BOOST_OUTCOME_TRY(check_merges(file_));
+    }
     Result<std::string> hash = is_given ? Result<std::string>(std::string()) : pre_tokenizer_hash(tokenizer);
     if (hash && !is_given)
       if (const auto name = pre_tokenizer_named(hash.value()); name && !options_.pre_tokenizers.contains(hash.value()))
@@ -54,18 +60,30 @@ class JsonVocabulary {
     const Status kind = check_kind(reader);
     if (!hash && (kind || vocabulary_kind(file_) == "BPE")) {
       Error error = hash.error();
+      if (!error.help.empty()) return error;
       error.what = "cannot identify the pre-tokenizer: " + error.what;
       error.help = kind ? kNamePre : kind.error().help;
       return error;
     }
     if (!kind) return kind.error();
-    if (is_given) return options_.pre;
+    if (is_given) return known(options_.pre);
     if (const auto added = options_.pre_tokenizers.find(hash.value()); added != options_.pre_tokenizers.end())
-      return added->second;
+      return known(added->second);
     return input_error(
         file_.path,
         fmt::format("unknown pre-tokenizer; llama.cpp does not know the hash of its check text, {}", hash.value()),
         std::string(kNamePre) + kNameHash);
+  }
+
+  // Warns of a name that llama.cpp does not know.
+  std::string known(const std::string& name) {
+    const std::vector<std::string> names = pre_tokenizer_names();
+    if (std::ranges::find(names, name) != names.end()) return name;
+    const std::string meant = did_you_mean(name, names);
+    out_.warnings.push_back(fmt::format(
+        "llama.cpp {} knows no pre-tokenizer {}{}; a version that does not know it does not load the model",
+        upstream_version(), quoted_name(name), meant.empty() ? "" : fmt::format(", but {}", quoted_name(meant))));
+    return name;
   }
 
   // Fails unless the vocabulary is of the kind that llama.cpp expects of such a model. With another one, it would
@@ -153,6 +171,11 @@ class JsonVocabulary {
   Status read_all(TokenizerReader reader, const LoadedTokenizer& tokenizer) {
     const bool words = reader == TokenizerReader::kWordPiece, whitespace = reader == TokenizerReader::kWhitespace;
     out_.model = words ? "bert" : whitespace ? "whitespace" : "gpt2";
+    if (!words && file_.model == "BPE" && !file_.has_merges) {
+      BOOST_OUTCOME_TRY(out_.own_merges, merges_of_text());
+      if (out_.own_merges->size() == 0)
+        return input_error(file_.path, "the vocabulary has no merges, and there is no merges.txt", kDamagedTokenizer);
+    }
     BOOST_OUTCOME_TRY(out_.pre, whitespace ? Result<std::string>("whitespace") : pre_of(reader, tokenizer));
     BOOST_OUTCOME_TRY(out_.tokens, all_tokens(tokenizer, reader == TokenizerReader::kBpeFlagged));
     if (words) {
@@ -161,7 +184,7 @@ class JsonVocabulary {
     }
     out_.special_beyond = true;
     out_.merges = &file_.merges;
-    if (file_.merges.size() > 0) return ok();
+    if (file_.merges.size() > 0 || out_.own_merges) return ok();
     BOOST_OUTCOME_TRY(out_.own_merges, merges_of_text());
     return ok();
   }

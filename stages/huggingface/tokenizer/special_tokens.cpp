@@ -313,17 +313,31 @@ Status SpecialTokens::read_chat_templates(const TokenizerFiles& files, const jso
   }
   for (const json::value& item : found.get_array()) {
     const auto name = json_string(item, "name"), text = json_string(item, "template");
-    if (!name || name->empty() || !text) continue;
+    if (!name || name->empty() || !text) {
+      warnings_->push_back(fmt::format("{}: a chat template without a name or a text is not written", where));
+      continue;
+    }
     BOOST_OUTCOME_TRY(check_template(where, *text));
     std::string clean(*name);
     // A non-ASCII character becomes one underscore.
     std::erase_if(clean, [](char c) { return (c & 0xC0) == 0x80; });
     for (char& c : clean)
       c = static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-    if (clean == "default")
+    if (clean == "default") {
+      if (chat_template_ && *chat_template_ != *text)
+        warnings_->push_back(fmt::format("{} has several chat templates named 'default'; the last is written", where));
       chat_template_ = *text;
-    else
+    } else {
       named_templates_.emplace_back(clean, *text);
+    }
+  }
+  if (!chat_template_ && !named_templates_.empty()) {
+    std::vector<std::string> names;
+    for (const auto& named : named_templates_) names.push_back(quoted_name(named.first));
+    warnings_->push_back(
+        fmt::format("{} has the chat templates {}, but none named 'default', which programs use unless "
+                    "another is chosen",
+                    where, fmt::join(names, ", ")));
   }
   return ok();
 }

@@ -20,6 +20,28 @@ using Ids = std::vector<std::uint32_t>;
 
 constexpr std::size_t kMaxWord = 1000;  // characters, for WordPiece, whose time is quadratic
 
+// The ids of a merge's parts, and of the token that it makes.
+struct MergeIds {
+  std::uint32_t left = 0, right = 0, made = 0;
+};
+
+Result<MergeIds> ids_of_merge(const TokenizerJson& file, std::size_t rank, std::string_view prefix) {
+  const std::string_view left = file.merges.left(rank), right = file.merges.right(rank);
+  const auto left_id = file.vocabulary.find(left), right_id = file.vocabulary.find(right);
+  const auto made =
+      file.vocabulary.find(std::string(left) + std::string(right.substr(std::min(prefix.size(), right.size()))));
+  if (left_id && right_id && made) return MergeIds{*left_id, *right_id, *made};
+  return input_error(
+      file.path,
+      fmt::format("merge {}, {} and {}, is not in the vocabulary", rank, quoted_name(left), quoted_name(right)),
+      kDamagedTokenizer);
+}
+
+std::string prefix_of(const TokenizerJson& file) {
+  const auto prefix = json_string(file.document.at("model"), "continuing_subword_prefix");
+  return std::string(prefix.value_or(""));
+}
+
 // Merges, looked up by the ids of the pair, with the rank and the resulting id.
 class BytePairs {
  public:
@@ -30,15 +52,8 @@ class BytePairs {
         dropout && dropout->is_double() && dropout->get_double() > 0)
       return input_error(file.path, "the model merges at random (`dropout`), so its ids are not reproducible");
     for (std::size_t rank = 0; rank < file.merges.size(); ++rank) {
-      const std::string_view left = file.merges.left(rank), right = file.merges.right(rank);
-      const auto left_id = file.vocabulary.find(left), right_id = file.vocabulary.find(right);
-      const std::size_t prefix = std::min(made.prefix_.size(), right.size());
-      const auto id = file.vocabulary.find(std::string(left) + std::string(right.substr(prefix)));
-      if (!left_id || !right_id || !id) {
-        return input_error(file.path, fmt::format("merge {}, {} and {}, is not in the vocabulary", rank,
-                                                  quoted_name(left), quoted_name(right)));
-      }
-      made.merges_.push_back({key(*left_id, *right_id), static_cast<std::uint32_t>(rank), *id});
+      BOOST_OUTCOME_TRY(const MergeIds ids, ids_of_merge(file, rank, made.prefix_));
+      made.merges_.push_back({key(ids.left, ids.right), static_cast<std::uint32_t>(rank), ids.made});
     }
     std::sort(made.merges_.begin(), made.merges_.end(),
               [](const Merge& a, const Merge& b) { return std::pair(a.pair, a.rank) < std::pair(b.pair, b.rank); });
@@ -66,7 +81,7 @@ class BytePairs {
       return std::string(value ? *value : "");
     };
     unknown_ = text("unk_token");
-    prefix_ = text("continuing_subword_prefix");
+    prefix_ = prefix_of(file);
     suffix_ = text("end_of_word_suffix");
     fuse_unknown_ = json_flag(model, "fuse_unk");
     byte_fallback_ = json_flag(model, "byte_fallback");
@@ -215,6 +230,14 @@ Result<Ids> word_pieces(const TokenizerJson& file, std::string_view word) {
 }
 
 }  // namespace
+
+Status check_merges(const TokenizerJson& file) {
+  const std::string prefix = prefix_of(file);
+  for (std::size_t rank = 0; rank < file.merges.size(); ++rank) {
+    BOOST_OUTCOME_TRY(ids_of_merge(file, rank, prefix));
+  }
+  return ok();
+}
 
 Result<TokenModel> make_token_model(const TokenizerJson& file) {
   if (file.model == "BPE") {

@@ -20,4 +20,7 @@ using TokenModel = std::function<Result<std::vector<std::uint32_t>>(std::string_
 // unknown token.
 Result<TokenModel> make_token_model(GGUFMILL_OUTLIVES_RESULT const TokenizerJson& file);
 
+// Returns the error of make_token_model() for the first merge of tokens that are not in the vocabulary.
+Status check_merges(const TokenizerJson& file);
+
 }  // namespace ggufmill::huggingface

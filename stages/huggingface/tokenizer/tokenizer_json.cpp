@@ -25,6 +25,7 @@ class Tables : public JsonSink {
   bool wants(std::string_view outer, std::string_view inner) override {
     if (outer != "model" || (inner != "vocab" && inner != "merges")) return false;
     merges_ = inner == "merges";
+    out_.has_merges = out_.has_merges || merges_;
     if (merges_)
       out_.merges = {};
     else

@@ -75,7 +75,11 @@ struct TokenizerJson {
   TokenTable vocabulary;        // Unigram: the id is the index in the list
   std::vector<double> scores;   // Unigram: one per entry of the vocabulary
   MergeList merges;
+  bool has_merges = false;  // the model has a member of this name, which may be empty
 };
+
+// Help for a vocabulary that the library would not load.
+inline constexpr const char* kDamagedTokenizer = "the file is damaged: take tokenizer.json from the original model";
 
 // Returns the kind of a vocabulary: "byte-level BPE", whose tokens stand for bytes; "SentencePiece BPE", which marks
 // spaces with U+2581; "BPE" of other characters; or the name of the model: "WordPiece", "Unigram", "WordLevel".

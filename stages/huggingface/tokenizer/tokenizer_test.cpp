@@ -1,6 +1,8 @@
 #include "stages/huggingface/tokenizer/tokenizer.h"
 #include "pipeline/io/platform/filesystem.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <fstream>
 #include <string>
@@ -156,6 +158,41 @@ TEST_CASE("merges as pairs, spaces in them as the byte-level character, or in me
   folder.put("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": []}})")
       .put("merges.txt", "#version: 0.2\r\na b\r\nnot a merge\r\n");
   CHECK(has(lines(folder.read(Reader::kBpe, options)), "ggml.merges = \"a b\"\n"));
+}
+
+TEST_CASE("a vocabulary that the library does not load is refused, with a named pre-tokenizer too") {
+  const auto error = [](std::string_view model, const std::string& pre) {
+    TokenizerOptions options;
+    options.pre = pre;
+    return error_of(
+        Folder()
+            .put("tokenizer.json", fmt::format(R"({{"pre_tokenizer": {{"type": "ByteLevel"}}, "model": {}}})", model))
+            .read(Reader::kBpe, options));
+  };
+  const std::string pre = GENERATE("", "qwen2");
+  CAPTURE(pre);
+  const std::string none = error(R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}})", pre);
+  CHECK(has(none, "the vocabulary has no merges, and there is no merges.txt"));
+  CHECK(has(none, kDamagedTokenizer));
+  const std::string other = error(R"({"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": ["a b"]})", pre);
+  CHECK(has(other, "merge 0, 'a' and 'b', is not in the vocabulary"));
+  CHECK(has(other, kDamagedTokenizer));
+}
+
+TEST_CASE("a name that llama.cpp does not know for the pre-tokenizer is written with a warning") {
+  const auto warnings = [](const std::string& pre) {
+    TokenizerOptions options;
+    options.pre = pre;
+    const auto read = Folder().put("tokenizer.json", kBpe).read(Reader::kBpe, options);
+    CAPTURE(lines(read));
+    REQUIRE(read);
+    CHECK(has(lines(read), "ggml.pre = \"" + pre + "\""));
+    return read.value().warnings;
+  };
+  CHECK(warnings("qwen2").empty());
+  CHECK(warnings("llama3").empty());
+  REQUIRE(warnings("qwen9").size() == 1);
+  CHECK(has(warnings("qwen9")[0], "knows no pre-tokenizer 'qwen9', but 'qwen"));
 }
 
 TEST_CASE("an unknown pre-tokenizer is an error that gives the hash and how to name it") {
