@@ -76,6 +76,7 @@ struct Comparison {
 struct VerifyOptions {
   std::string manifest{};                   // empty: FILE.manifest.json, if it exists
   std::string against{};                    // model that the file was made from; empty: values are not compared
+  bool allow_missing = false;               // a checkpoint that lacks files or tensors is only a warning
   std::optional<std::uint64_t> memory{};    // bytes of tensor data held in memory; none: default of limits.memory
   unsigned threads = 0;                     // 0: the number of CPUs available to this process
   const std::atomic<bool>* stop = nullptr;  // when set, the verification ends with kInterrupted
@@ -161,7 +162,8 @@ class Context {
 
   // Reads the headers of a model: a GGUF file, or the first shard of one; a checkpoint folder (one with config.json),
   // as the model that the source `huggingface` makes from it; or any other folder of safetensors files or a single one,
-  // without conversion. Fails with exit code 4 for malformed files.
+  // without conversion. A checkpoint that lacks files or tensors has a warning. Fails with exit code 4 for malformed
+  // files.
   Result<Model> inspect(const std::string& path, OutType out_type = OutType::kAuto) const;
 
   // Returns the catalog of recipes, built-in and from files, for make_quantize_stage().

@@ -52,8 +52,9 @@ Result<OutType> parse_out_type(const std::string& text, const std::string& optio
                      fmt::format("{} must be one of: {}", option, fmt::join(kOutTypeWords, ", ")));
 }
 
-Result<Model> open_model(const std::string& path, const SourceSettings& settings, const Registry& registry,
-                         FileForm form) {
+Result<Model> open_model(const std::string& path, SourceSettings settings, const Registry& registry, FileForm form,
+                         Incomplete incomplete) {
+  settings.emplace_back("allow_missing", incomplete == Incomplete::kWarn ? "true" : "false");
   BOOST_OUTCOME_TRY(const std::string at, pinned(path));
   const SourceSpec& spec = best_source(at, registry, form);
   BOOST_OUTCOME_TRY(const auto source, spec.make(value_for(spec.field, at, settings)));

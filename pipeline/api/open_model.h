@@ -25,9 +25,12 @@ enum class FileForm : std::uint8_t {
   kConverted,  // as the model that the source makes of it
 };
 
+// A checkpoint that lacks files or tensors of its model.
+enum class Incomplete : std::uint8_t { kWarn, kRefuse };
+
 // Opens `path` with the source of the registry that fits it best. Reads headers, never weights. Returns the errors of
 // the sources; exit code 4 for malformed files.
-Result<Model> open_model(const std::string& path, const SourceSettings& settings, const Registry& registry,
-                         FileForm form = FileForm::kStored);
+Result<Model> open_model(const std::string& path, SourceSettings settings, const Registry& registry,
+                         FileForm form = FileForm::kStored, Incomplete incomplete = Incomplete::kWarn);
 
 }  // namespace ggufmill

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "pipeline/api/context.h"
+#include "pipeline/api/open_model.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
@@ -51,8 +52,11 @@ class Meter {
   std::uint64_t done_ = 0;
 };
 
-// Checks that the bytes between tensors and after the last one are zero.
+// Checks that the bytes between tensors and after the last one are zero, unless the model is made from other tensors,
+// which are then there.
 Status check_padding(const Model& model) {
+  if (!std::ranges::all_of(model.tensors, [](const Tensor& tensor) { return tensor.expression->as_extent(); }))
+    return ok();
   std::map<const SourceFile*, std::vector<const Tensor*>> tensors;
   for (const Tensor& tensor : model.tensors)
     if (const Extent* extent = tensor.expression->as_extent()) tensors[extent->source.get()].push_back(&tensor);
@@ -249,7 +253,8 @@ Result<Verification> Context::verify(const std::string& path, const VerifyOption
   const bool is_model = !is_manifest || model_path.ends_with(".gguf") || model_path.ends_with(".safetensors");
   std::optional<Model> model;
   if (is_model) {
-    BOOST_OUTCOME_TRY(model, inspect(model_path));
+    const auto incomplete = options.allow_missing ? Incomplete::kWarn : Incomplete::kRefuse;
+    BOOST_OUTCOME_TRY(model, open_model(model_path, {}, registry(), FileForm::kStored, incomplete));
     result.files = model->paths();
     result.tensors = model->tensors.size();
     for (const SourceRef& file : model->files) result.bytes += file->bytes;

@@ -29,11 +29,24 @@ struct CheckpointFile {
 struct Checkpoint {
   std::vector<CheckpointFile> files;      // sorted by name; the index, if any, is last
   std::vector<CheckpointTensor> tensors;  // in order of files, then in file order; names are unique
+  std::vector<std::string> warnings{};    // which files and tensors are missing, if MissingFiles allows that
 };
+
+// What to do if files of a checkpoint, or tensors that its index lists, are missing.
+struct MissingFiles {
+  bool are_allowed = false;  // read what there is
+  // How the user allows them, for the help of an error: "set `allow_missing: true` in the source", or for a user of
+  // options, "use --allow-missing". Empty: there is no way.
+  std::string way{}, way_with_options{};
+};
+
+// Help of the option allow_missing, which everything has that refuses incomplete checkpoints.
+inline constexpr const char* kAllowMissingHelp =
+    "accept a checkpoint that lacks files or tensors of the model, with a warning";
 
 // Opens a checkpoint. Lets a stage read a format that is implemented by another folder. `path` is a folder, a file or
 // an index.
-using CheckpointOpener = std::function<Result<Checkpoint>(const std::string& path)>;
+using CheckpointOpener = std::function<Result<Checkpoint>(const std::string& path, const MissingFiles& missing)>;
 
 namespace notes {
 // Path of config.json and the architecture with which the source was read, if the source is a checkpoint.

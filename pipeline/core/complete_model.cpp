@@ -20,6 +20,23 @@ namespace {
 
 using Number = std::optional<std::int64_t>;  // nullopt: not known
 
+constexpr std::string_view kOptionalIf = "optional if ";
+
+// Returns the sizes of a shape, which commas divide.
+std::vector<std::string_view> terms_of(std::string_view shape) {
+  if (shape.starts_with("~ ")) shape.remove_prefix(2);
+  std::vector<std::string_view> terms;
+  int depth = 0;
+  std::size_t start = 0;
+  for (std::size_t i = 0; i <= shape.size(); ++i) {
+    if (i < shape.size()) depth += (shape[i] == '(') - (shape[i] == ')');
+    if (i < shape.size() && (shape[i] != ',' || depth > 0)) continue;
+    terms.push_back(trimmed(shape.substr(start, i - start)));
+    start = i + 1;
+  }
+  return terms;
+}
+
 struct Line {
   std::string_view tensor, shape, layers, presence, when;
 };
@@ -77,15 +94,24 @@ class Numbers {
 
   Number value(std::string_view expression, std::uint64_t layer) {
     Parser parser{*this, expression, layer};
-    return parser.ternary();
+    const Number result = parser.ternary();
+    parser.need(trimmed(parser.text).empty());
+    if (parser.is_malformed) malformed_ = true;
+    return parser.is_malformed ? Number() : result;
   }
 
+  // Returns true if one of the expressions that were evaluated is malformed.
+  bool is_malformed() const { return malformed_; }
+
  private:
-  // Evaluates while it parses. The table is written by a program: a text that is no expression is not known.
+  // Evaluates while it parses. The value of a malformed expression is not known.
   struct Parser {
     Numbers& numbers;
     std::string_view text;
     std::uint64_t layer;
+    bool is_malformed = false;
+
+    void need(bool condition) { is_malformed = is_malformed || !condition; }
 
     bool take(std::string_view token) {
       text = trimmed(text);
@@ -100,7 +126,7 @@ class Numbers {
       const Number condition = either();
       if (!take("?")) return condition;
       const Number yes = ternary();
-      take(":");
+      need(take(":"));
       const Number no = ternary();
       if (condition) return *condition != 0 ? yes : no;
       return yes == no ? yes : Number();
@@ -176,7 +202,7 @@ class Numbers {
       }
       if (take("(")) {
         const Number number = ternary();
-        take(")");
+        need(take(")"));
         return number;
       }
       text = trimmed(text);
@@ -186,6 +212,7 @@ class Numbers {
         ++size;
       const std::string_view word = text.substr(0, size);
       text.remove_prefix(std::max<std::size_t>(size, text.empty() ? 0 : 1));
+      need(!word.empty());
       if (word.empty()) return {};
       if (word[0] >= '0' && word[0] <= '9') {
         std::int64_t number = 0;
@@ -198,7 +225,7 @@ class Numbers {
       if (text.starts_with('[')) {
         text.remove_prefix(1);
         const Number index = ternary();
-        take("]");
+        need(take("]"));
         if (!index || *index < 0) return {};
         of = static_cast<std::uint64_t>(*index);
       }
@@ -209,9 +236,9 @@ class Numbers {
       text.remove_prefix(1);
       if (function == "max") {
         const Number a = ternary();
-        take(",");
+        need(take(","));
         const Number b = ternary();
-        take(")");
+        need(take(")"));
         return a && b ? Number(std::max(*a, *b)) : Number();
       }
       const std::size_t end = text.find_first_of(",)");
@@ -225,7 +252,7 @@ class Numbers {
         fallback = text.substr(0, size);
         text.remove_prefix(size);
       }
-      take(")");
+      need(take(")"));
       if (function == "has") return numbers.find(name, layer) != nullptr;
       const MetadataValue* const value = numbers.metadata(name);
       const auto list = value ? as_array(*value) : std::nullopt;
@@ -268,7 +295,23 @@ class Numbers {
   const Expected& expected_;
   std::unordered_map<std::string_view, const Tensor*> tensors_;
   std::map<std::pair<std::string_view, std::uint64_t>, Number> known_;
+  bool malformed_ = false;
 };
+
+// Returns a name with N for each number between dots, and for each {expression}: "blk.N.attn_q.weight".
+std::string without_numbers(std::string_view name) {
+  std::string result;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    const std::string_view part = name.substr(begin, end - begin);
+    const bool is_number =
+        part.starts_with('{') || (!part.empty() && part.find_first_not_of("0123456789") == part.npos);
+    if (begin > 0) result += '.';
+    result += is_number ? "N" : part;
+    begin = end + 1;
+  }
+  return result;
+}
 
 class Finder {
  public:
@@ -300,7 +343,11 @@ class Finder {
       check_layers(line, static_cast<std::uint64_t>(*begin),
                    static_cast<std::uint64_t>(std::clamp(*end, *begin, kMostLayers)));
     }
-    if (!has_layers) compare_layers();
+    holes_.is_known = has_layers;
+    if (has_layers)
+      find_unknown();
+    else
+      compare_layers();
     return std::move(holes_);
   }
 
@@ -317,7 +364,6 @@ class Finder {
       check_shape(*tensor, line.shape, layer);
       return true;
     }
-    constexpr std::string_view kOptionalIf = "optional if ";
     const Number optional = line.presence == "required" ? Number(0)
                             : line.presence.starts_with(kOptionalIf)
                                 ? numbers_.value(line.presence.substr(kOptionalIf.size()), layer)
@@ -384,20 +430,11 @@ class Finder {
   void check_shape(const Tensor& tensor, std::string_view expected, std::uint64_t layer) {
     if (expected == "?") return;
     const bool is_odd = expected.starts_with('~');
-    if (is_odd) expected.remove_prefix(2);
     const Shape shape = without_trailing_ones(tensor.shape());
     if (wrong_.contains(tensor.name)) return;
+    const std::vector<std::string_view> terms = terms_of(expected);
     std::vector<Number> sizes;
-    std::vector<std::string_view> terms;
-    int depth = 0;
-    std::size_t start = 0;
-    for (std::size_t i = 0; i <= expected.size(); ++i) {
-      if (i < expected.size()) depth += (expected[i] == '(') - (expected[i] == ')');
-      if (i < expected.size() && (expected[i] != ',' || depth > 0)) continue;
-      terms.push_back(trimmed(expected.substr(start, i - start)));
-      sizes.push_back(numbers_.value(terms.back(), layer));
-      start = i + 1;
-    }
+    for (const std::string_view term : terms) sizes.push_back(numbers_.value(term, layer));
     const bool is_total = terms.size() == 1 && expected.find(" * ") != std::string_view::npos && shape.rank > 1;
     if (is_total) {
       if (!sizes[0] || static_cast<std::uint64_t>(*sizes[0]) == shape.elements()) return;
@@ -432,6 +469,19 @@ class Finder {
     wrong_.insert(tensor.name);
     expected_by_numbers_[numbers].insert(expected);
     holes_.misshapen.push_back({tensor.name, false, false, tensor.shape(), std::move(expected), std::move(numbers)});
+  }
+
+  // A tensor without a line is unknown, unless it belongs to one: the scales of weights in NVFP4.
+  void find_unknown() {
+    std::unordered_set<std::string> known;
+    for (const Line& line : expected_.lines) known.insert(without_numbers(line.tensor));
+    for (const Tensor& tensor : model_.tensors) {
+      const std::string name = without_numbers(tensor.name);
+      const bool is_scale = name.ends_with(".scale") || name.ends_with(".input_scale");
+      const std::size_t end = name.rfind('.');
+      if (!known.contains(name) && !(is_scale && known.contains(name.substr(0, end) + ".weight")))
+        holes_.unknown.push_back(tensor.name);
+    }
   }
 
   // Without a line for the layers: a layer whose kinds of tensors are all in most other layers, but that lacks one of
@@ -525,6 +575,39 @@ std::string describe_missing(const std::vector<MissingTensor>& missing, std::uin
   if (incomplete.size() > 1)
     text += fmt::format(" (layers {} are incomplete)", ranges_of({incomplete.begin(), incomplete.end()}));
   return text;
+}
+
+std::string describe_unknown(const std::vector<std::string>& unknown, std::size_t tensors) {
+  std::vector<std::string> names;
+  for (const std::string& name : unknown) names.push_back(quoted_name(name));
+  return fmt::format("{} of {} tensors {} unknown to it: {}", unknown.size(), tensors,
+                     unknown.size() == 1 ? "is" : "are", list_some(names));
+}
+
+std::vector<std::string> malformed_expressions() {
+  std::vector<std::string> malformed;
+  const Expected none;
+  const Model model;
+  const auto check = [&](std::string_view expression) {
+    Numbers numbers(model, "", none);
+    if (!expression.empty() && expression != "?") numbers.value(expression, 0);
+    if (numbers.is_malformed()) malformed.emplace_back(expression);
+  };
+  for (const auto& row : table_rows(complete_model_table())) {
+    if (row.at(1).ends_with(" =")) {
+      check(row.at(2));
+      continue;
+    }
+    for (const std::string_view term : terms_of(row.at(2))) check(term);
+    const std::size_t dots = row.at(3).find("..");
+    if (dots != std::string_view::npos) {
+      check(row.at(3).substr(0, dots));
+      check(row.at(3).substr(dots + 2));
+    }
+    if (row.at(4).starts_with(kOptionalIf)) check(row.at(4).substr(kOptionalIf.size()));
+    check(row.at(5));
+  }
+  return malformed;
 }
 
 std::string describe(const WrongShape& wrong) {

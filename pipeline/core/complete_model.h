@@ -26,9 +26,11 @@ struct ModelHoles {
   std::vector<std::string> missing;     // without them llama.cpp does not load the model
   std::vector<std::string> doubtful;    // llama.cpp loads the model, but other layers or models have the tensor
   std::vector<WrongShape> misshapen;    // llama.cpp does not load the model
+  std::vector<std::string> unknown;     // tensors that llama.cpp has no use for, with which it does not load the model
   std::optional<std::uint64_t> layers;  // number of layers according to the metadata
+  bool is_known = false;                // the table has the architecture
 
-  bool empty() const { return missing.empty() && doubtful.empty() && misshapen.empty(); }
+  bool empty() const { return missing.empty() && doubtful.empty() && misshapen.empty() && unknown.empty(); }
 };
 
 // Returns the holes of a model, in the order of the table, then of the layers. A model of an architecture that is not
@@ -45,9 +47,13 @@ struct MissingTensor {
 // there is a tensor, sorted; `says_layers`: "config.json says 32 layers", or empty.
 std::string describe_missing(const std::vector<MissingTensor>& missing, std::uint64_t present,
                              const std::vector<std::uint64_t>& layers_present, std::string_view says_layers);
-// Describes a wrong shape: "has the shape 64 x 322, but 64 x 320 (n_embd x n_vocab) is expected".
+// Describes a wrong shape: "has the shape 64 x 322, but 64 x 320 is expected".
 std::string describe(const WrongShape& wrong);
+// Describes unknown tensors, at least one: "2 of 26 tensors are unknown to it: 'blk.0.x.bias', 'blk.1.x.bias'".
+std::string describe_unknown(const std::vector<std::string>& unknown, std::size_t tensors);
 
 std::string_view complete_model_table();  // configs/complete_models.tsv
+// Returns the expressions of the table that cannot be evaluated for any model, because they are malformed. For tests.
+std::vector<std::string> malformed_expressions();
 
 }  // namespace ggufmill

@@ -147,3 +147,19 @@ TEST_CASE("missing tensors are described by their layers") {
   CHECK(text({{"l.0.a", 0}, {"l.1.a", 1}, {"l.3.a", 3}}, {0, 1, 2, 3}) ==
         "3 of 13 tensors are missing: 'l.0.a', 'l.1.a', 'l.3.a' (layers 0, 1, 3 are incomplete)");
 }
+
+TEST_CASE("tensors that the loader has no use for are unknown; scales belong to their weights") {
+  Model model = llama();
+  for (const char* name : {"blk.0.attn_output.bias", "blk.0.attn_q.scale", "blk.1.attn_q.input_scale"})
+    model.tensors.push_back(tensor(name, {1}));
+  CHECK(find_holes(model).unknown.empty());
+  for (const char* name : {"blk.1.attn_gate.bias", "mystery.weight", "blk.0.mystery.scale"})
+    model.tensors.push_back(tensor(name, {8}));
+  CHECK(find_holes(model).unknown ==
+        std::vector<std::string>{"blk.1.attn_gate.bias", "mystery.weight", "blk.0.mystery.scale"});
+  CHECK(describe_unknown({"a", "b"}, 26) == "2 of 26 tensors are unknown to it: 'a', 'b'");
+}
+
+TEST_CASE("every expression of the table can be evaluated") {
+  CHECK(malformed_expressions() == std::vector<std::string>{});
+}

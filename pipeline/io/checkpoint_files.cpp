@@ -46,9 +46,15 @@ Status refuse_pointer(const ByteSource& file) {
   return input_error(file.path(), "this is a Git LFS pointer, not the file itself", "fetch the file: git lfs pull");
 }
 
+// "2 of the 3 files that model.safetensors.index.json lists are missing: 'a', 'b'". `all`: from "3 files" on.
+std::string missing_text(const std::vector<std::string>& names, const std::string& all) {
+  return fmt::format("{} of the {} {} missing: {}", names.size(), all, names.size() == 1 ? "is" : "are",
+                     list_some(names));
+}
+
 class FilesReader {
  public:
-  explicit FilesReader(const CheckpointPartReader& read) : read_(read) {}
+  FilesReader(const CheckpointPartReader& read, const MissingFiles& missing) : read_(read), missing_(missing) {}
 
   Status read_indexed(const fs::path& index) {
     BOOST_OUTCOME_TRY(const WeightMap weights, read_index(index));
@@ -57,14 +63,25 @@ class FilesReader {
                          "remove it if the weights are in one file, or copy it again from the original checkpoint");
     std::set<std::string_view> files;
     for (const auto& [name, file] : weights) files.insert(file);
+    std::set<std::string, std::less<>> missing;
     for (const std::string_view file : files) {
       const fs::path path = index.parent_path() / file;
-      if (!is_file(path)) return missing_file(index, path, files);
-      BOOST_OUTCOME_TRY(read_file(path));
+      if (is_file(path)) {
+        BOOST_OUTCOME_TRY(read_file(path));
+        continue;
+      }
+      if (!missing_.are_allowed) return with_way(missing_file(index, path, files), "it", missing_);
+      missing.emplace(file);
     }
+    if (missing.size() == files.size() && !files.empty())
+      return missing_file(index, index.parent_path() / *files.begin(), files);
+    if (!missing.empty())
+      checkpoint_.warnings.push_back(
+          missing_text({missing.begin(), missing.end()},
+                       fmt::format("{} that {} lists", counted(files.size(), "file"), index.filename().string())));
     BOOST_OUTCOME_TRY(const auto opened, open_source(index));
     checkpoint_.files.push_back({opened->describe(), {}});
-    return compare_names(index, weights);
+    return compare_names(index, weights, missing);
   }
 
   Status read_file(const std::string& path) {
@@ -106,19 +123,23 @@ class FilesReader {
                                    list_some(unused), unused.size() == 1 ? "holds" : "hold", index_name));
   }
 
-  Status compare_names(const fs::path& index, const WeightMap& weights) const {
+  Status compare_names(const fs::path& index, const WeightMap& weights,
+                       const std::set<std::string, std::less<>>& without) {
     std::set<std::string_view> extra;
     for (const CheckpointTensor& tensor : checkpoint_.tensors)
       if (!weights.contains(tensor.name)) extra.insert(tensor.name);
     std::vector<const WeightMap::value_type*> missing;
     for (const auto& entry : weights)
-      if (!file_of_.contains(entry.first)) missing.push_back(&entry);
+      if (!file_of_.contains(entry.first) && !without.contains(entry.second)) missing.push_back(&entry);
     const auto are = [](std::size_t count) { return fmt::format("{} tensor{}", count, count == 1 ? " is" : "s are"); };
-    if (!missing.empty())
-      return input_error(index,
-                         fmt::format("{} in the index but in no file; the first is {}, which should be in {}",
-                                     are(missing.size()), quoted_name(missing[0]->first), missing[0]->second),
-                         "the checkpoint is incomplete: copy or download its files again");
+    if (!missing.empty()) {
+      const std::string what = fmt::format("{} in the index but in no file; the first is {}, which should be in {}",
+                                           are(missing.size()), quoted_name(missing[0]->first), missing[0]->second);
+      if (!missing_.are_allowed)
+        return with_way(input_error(index, what, "the checkpoint is incomplete: copy or download its files again"),
+                        missing.size() == 1 ? "it" : "them", missing_);
+      checkpoint_.warnings.push_back(fmt::format("{}: {}", index.filename().string(), what));
+    }
     if (!extra.empty())
       return input_error(
           index,
@@ -131,13 +152,14 @@ class FilesReader {
   }
 
   const CheckpointPartReader& read_;
+  const MissingFiles& missing_;
   Checkpoint checkpoint_;
   std::unordered_map<std::string, std::size_t> file_of_;  // index of the file that contains a tensor, by tensor name
 };
 
 }  // namespace
 
-Status check_all_shards(const std::vector<std::string>& paths) {
+Result<std::vector<std::string>> check_all_shards(const std::vector<std::string>& paths, const MissingFiles& missing) {
   static const Pattern pattern = Pattern::compile(R"((.+)-(\d{5})-of-(\d{5})(\.[a-z]+))").value();
   struct Shards {
     fs::path folder;
@@ -145,6 +167,7 @@ Status check_all_shards(const std::vector<std::string>& paths) {
     std::set<int> numbers;
   };
   std::map<std::string, Shards> sets;
+  std::vector<std::string> warnings;
   for (const fs::path path : paths) {
     BOOST_OUTCOME_TRY(const auto groups, pattern.match_whole(path.filename().string()));
     if (!groups) continue;
@@ -158,29 +181,50 @@ Status check_all_shards(const std::vector<std::string>& paths) {
     const auto name = [&named = shards](int number) {
       return fmt::format("{}-{:05}-of-{}{}", named.beginning, number, named.count, named.ending);
     };
-    for (int number = 1; number <= count; ++number)
-      if (!shards.numbers.contains(number))
-        return input_error(
-            shards.folder / name(number), "the file is missing",
-            fmt::format("the folder holds {} of the {} files that their names count, such as {}: copy or "
-                        "download it",
-                        shards.numbers.size(), count, name(*shards.numbers.begin())));
+    std::vector<std::string> without;
+    for (int number = 1; number <= count; ++number) {
+      if (shards.numbers.contains(number)) continue;
+      if (!missing.are_allowed)
+        return with_way(
+            input_error(shards.folder / name(number), "the file is missing",
+                        fmt::format("the folder holds {} of the {} files that their names count, such as {}: copy or "
+                                    "download it",
+                                    shards.numbers.size(), count, name(*shards.numbers.begin()))),
+            "it", missing);
+      without.push_back(name(number));
+    }
+    if (!without.empty())
+      warnings.push_back(missing_text(
+          without, fmt::format("{} that their names count", counted(static_cast<std::size_t>(count), "file"))));
   }
-  return ok();
+  return warnings;
 }
 
 Result<Checkpoint> read_checkpoint_files(const std::vector<std::string>& paths, const CheckpointPartReader& read) {
-  FilesReader reader(read);
+  const MissingFiles none;
+  FilesReader reader(read, none);
   for (const std::string& path : paths) {
     BOOST_OUTCOME_TRY(reader.read_file(path));
   }
   return reader.release();
 }
 
-Result<Checkpoint> read_indexed_checkpoint(const std::string& index, const CheckpointPartReader& read) {
-  FilesReader reader(read);
+Result<Checkpoint> read_indexed_checkpoint(const std::string& index, const CheckpointPartReader& read,
+                                           const MissingFiles& missing) {
+  FilesReader reader(read, missing);
   BOOST_OUTCOME_TRY(reader.read_indexed(index));
   return reader.release();
+}
+
+Error with_way(Error error, std::string_view what, const MissingFiles& missing) {
+  if (missing.way.empty()) return error;
+  const auto with = [&](const std::string& way) {
+    return fmt::format("{}; to continue without {}, {}", error.help, what, way);
+  };
+  std::string with_options = with(missing.way_with_options);
+  error.help = with(missing.way);
+  error.help_with_options = std::move(with_options);
+  return error;
 }
 
 Error too_many_tensors(const std::string& path) {

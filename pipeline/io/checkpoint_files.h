@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,11 +30,17 @@ using CheckpointPartReader = std::function<Result<CheckpointPart>(const std::sha
 // there are more than kMaxCheckpointTensors, or if a file is a Git LFS pointer.
 Result<Checkpoint> read_checkpoint_files(const std::vector<std::string>& paths, const CheckpointPartReader& read);
 // Checks that files named NAME-00001-of-00003.ENDING, as many programs name them, are all among `paths`. For a folder
-// without an index. Exit code 4.
-Status check_all_shards(const std::vector<std::string>& paths);
+// without an index. Exit code 4; or, if missing files are allowed, returns warnings that name them.
+Result<std::vector<std::string>> check_all_shards(const std::vector<std::string>& paths, const MissingFiles& missing);
 // Reads the files named by an index, in the order of their names; they must be in the index's folder. Exit code 4 also
-// if the index lists a file or tensor that is missing, or if a file contains a tensor that the index does not list.
-Result<Checkpoint> read_indexed_checkpoint(const std::string& index, const CheckpointPartReader& read);
+// if the index lists a file or tensor that is missing, unless `missing` allows that and at least one file is there, or
+// if a file contains a tensor that the index does not list.
+Result<Checkpoint> read_indexed_checkpoint(const std::string& index, const CheckpointPartReader& read,
+                                           const MissingFiles& missing = {});
+
+// Adds to the help of an error about missing parts of a checkpoint how to continue without them. `what`: "it" or
+// "them".
+Error with_way(Error error, std::string_view what, const MissingFiles& missing);
 
 // Returns the shape of a tensor whose dimensions are in checkpoint order, slowest first.
 Shape shape_of_dimensions(const std::vector<std::uint64_t>& dims);

@@ -258,7 +258,8 @@ Result<std::string> pipeline_of(const ConvertLoraOptions& options, const Adapter
 }
 
 Result<std::string> pipeline_of(const ConvertOptions& options) {
-  return pipeline_of(options, [](const huggingface::SourceOptions& source) -> Result<huggingface::CheckpointName> {
+  return pipeline_of(options, [](huggingface::SourceOptions source) -> Result<huggingface::CheckpointName> {
+    source.allow_missing = true;  // the run refuses what is incomplete, not the choice of a name
     BOOST_OUTCOME_TRY(huggingface::ConvertedCheckpoint checkpoint, read_huggingface(source, read_safetensors));
     return std::move(checkpoint.name);
   });

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "pipeline/config/matrix.h"
+#include "pipeline/core/checkpoint.h"
 #include "pipeline/core/interleaved.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
@@ -210,6 +211,7 @@ const Argument<Quantize> kArguments[] = {
     {"encoder", &Quantize::encoder, "reference, search, or '{search: {effort: 3}}': see `encoder` of a stage"},
     {"prune-layers", &Quantize::prune_layers, "layers to remove: 6,7"},
     {"architectures", &Quantize::architectures, kArchitecturesHelp},
+    {"allow-missing", &Quantize::allow_missing, kAllowMissingHelp},
     {"keep-split", &Quantize::keep_split, "write the same shards as the input"},
     {"override-kv", &Quantize::override_kv,
      "KEY=TYPE:VALUE: set metadata; TYPE is int, float, bool, str, or a metadata type"},

@@ -36,6 +36,7 @@ struct QuantizeOptions {
   std::string prune_layers;                                   // "6,7"
   // Of a checkpoint: folders and files of maps that are added to the built-in ones.
   std::vector<std::string> architectures;
+  bool allow_missing = false;                  // accept a checkpoint that lacks files or tensors
   std::vector<std::string> override_kv;        // "KEY=TYPE:VALUE"
   std::optional<std::string> max_buffer_size;  // in MiB; only checked: the memory of every job is bounded
 };

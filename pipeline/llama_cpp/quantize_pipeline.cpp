@@ -239,13 +239,17 @@ std::string_view source_of(const std::string& input) {
 // Returns the section `source:`.
 Result<std::string> source_text(const QuantizeOptions& options, std::string_view source) {
   const std::string path = yaml_quoted(options.input);
-  if (options.architectures.empty()) return fmt::format("source: {{{}: {}}}\n", source, path);
+  std::string further;
+  if (!options.architectures.empty())
+    further += fmt::format(", architectures: {}", yaml_quoted_list(options.architectures));
+  if (options.allow_missing) further += ", allow_missing: true";
+  if (further.empty()) return fmt::format("source: {{{}: {}}}\n", source, path);
   if (source != "huggingface")
     return usage_error(
-        fmt::format("--architectures has no effect: {} is not a checkpoint folder", quoted_name(options.input)),
+        fmt::format("--{} has no effect: {} is not a checkpoint folder",
+                    options.architectures.empty() ? "allow-missing" : "architectures", quoted_name(options.input)),
         "omit it");
-  return fmt::format("source: {{huggingface: {{path: {}, architectures: {}}}}}\n", path,
-                     yaml_quoted_list(options.architectures));
+  return fmt::format("source: {{huggingface: {{path: {}{}}}}}\n", path, further);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ class Conversion {
   Conversion(const SourceOptions& options, const CheckpointOpener& open) : options_(options), open_(open) {}
 
   Result<Model> run() {
-    BOOST_OUTCOME_TRY(Checkpoint checkpoint, open_(options_.path));
+    BOOST_OUTCOME_TRY(Checkpoint checkpoint, open_(options_.path, {}));
     for (const CheckpointFile& file : checkpoint.files) model_.files.push_back(file.source);
     tensors_ = std::move(checkpoint.tensors);
     omit_other_models();
@@ -209,7 +209,7 @@ class DiffusionSource final : public Source {
 // Returns true if the file is a model of a known family that can be converted.
 bool is_diffusion_model(const std::string& path, const CheckpointOpener& open) {
   if (!path.ends_with(".safetensors") || !is_file(path)) return false;
-  auto checkpoint = open(path);
+  auto checkpoint = open(path, {});
   if (!checkpoint) return false;
   std::vector<CheckpointTensor>& tensors = checkpoint.value().tensors;
   strip(prefix_of(tensors), tensors);

@@ -39,7 +39,9 @@ struct Bench {
     diffusion::SourceOptions options;
     options.path = "model.safetensors";
     options.model = model;
-    return make_diffusion_source(options, [&](const std::string&) -> Result<Checkpoint> { return checkpoint; })->open();
+    return make_diffusion_source(
+               options, [&](const std::string&, const MissingFiles&) -> Result<Checkpoint> { return checkpoint; })
+        ->open();
   }
   Model opened() const {
     auto result = open();
@@ -150,7 +152,9 @@ TEST_CASE("FP8 weights with scales are shown as the file has them") {
   Bench bench;
   bench.add_family("flux", "F8_E4M3");
   const auto fit = [&] {
-    return diffusion_source([&](const std::string&) -> Result<Checkpoint> { return bench.checkpoint; }).fit(path);
+    return diffusion_source(
+               [&](const std::string&, const MissingFiles&) -> Result<Checkpoint> { return bench.checkpoint; })
+        .fit(path);
   };
   CHECK(fit() == SourceFit::kContents);
   bench.add("scaled_fp8", {2}, "F8_E4M3");

@@ -10,6 +10,7 @@
 #include "stages/gguf/format.h"
 #include "stages/gguf/gguf.h"
 #include "stages/gguf/header_reader.h"
+#include "stages/gguf/loadable.h"
 
 namespace ggufmill {
 namespace gguf {
@@ -140,7 +141,11 @@ class ModelReader {
 class GgufSource : public Source {
  public:
   GgufSource(std::string path, Types types) : path_(std::move(path)), types_(std::move(types)) {}
-  Result<Model> open() const override { return read_gguf(path_, types_); }
+  Result<Model> open() const override {
+    BOOST_OUTCOME_TRY(Model model, read_gguf(path_, types_));
+    if (std::string warning = loading_warning(model); !warning.empty()) model.warnings.push_back(std::move(warning));
+    return model;
+  }
 
  private:
   std::string path_;

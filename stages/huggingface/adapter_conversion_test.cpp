@@ -42,10 +42,11 @@ Error fault_of_base(const std::vector<CheckpointTensor>& tensors, const Dims& di
   AdapterOptions options;
   options.adapter = adapter.path();
   options.base = base.path();
-  const auto converted = read_huggingface_adapter(options, [&](const std::string& path) -> Result<Checkpoint> {
-    if (!path.starts_with(base.path().string())) return Checkpoint{{}, tensors};
-    return Checkpoint{{}, {tensor("model.layers.0.self_attn.q_proj.weight", dims)}};
-  });
+  const auto converted =
+      read_huggingface_adapter(options, [&](const std::string& path, const MissingFiles&) -> Result<Checkpoint> {
+        if (!path.starts_with(base.path().string())) return Checkpoint{{}, tensors};
+        return Checkpoint{{}, {tensor("model.layers.0.self_attn.q_proj.weight", dims)}};
+      });
   REQUIRE_FALSE(converted);
   CHECK(converted.error().help ==
         fmt::format("check that {} is the model that the adapter was trained for ('my/base')", base.path().string()));

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
@@ -32,8 +33,8 @@ Status ChosenMap::choose(std::vector<std::string>& warnings) {
     BOOST_OUTCOME_TRY(architecture, named_architecture(options.architecture, options.origin, added_));
   }
   if (!options.config.empty()) architecture.config = options.config;
-  if (options.architecture.empty() && options.config.empty()) {
-    BOOST_OUTCOME_TRY(const std::optional<MarkedFolder> marked, marked_folder(options.folder, added_));
+  if (options.architecture.empty()) {
+    BOOST_OUTCOME_TRY(const std::optional<MarkedFolder> marked, marked_folder(options.folder, added_, options.config));
     if (marked) {
       folder_class = marked->checkpoint_class;
       architecture.config = marked->config;
@@ -122,18 +123,19 @@ Status ChosenMap::refuse_adapter() const {
 }
 
 Error ChosenMap::no_config(const std::string& name) const {
-  std::string help = fmt::format(
-      "a checkpoint folder has {}, a tokenizer, and weights: *.safetensors or pytorch_model*.bin; to read "
-      "safetensors files alone, use `source: {{diffusion: ...}}` for a model of images or video, and "
-      "`source: {{safetensors: ...}}` for others",
-      name);
+  const std::string what = fmt::format("has no {}", name);
   if (name == "config.json" && is_file(file("params.json")))
-    help = "it has params.json, as in Mistral's own format; set `config: params.json` in the source";
-  Error error = input_error(options.folder, fmt::format("has no {}", name), help);
-  if (name == "config.json" && is_file(file("params.json")))
-    error.help_with_options =
-        "it has params.json, as in Mistral's own format: use " + option_reference("mistral_format", "true");
-  return error;
+    return with_options(
+        input_error(options.folder, what,
+                    "it has params.json, as in Mistral's own format; set `config: params.json` in the source"),
+        "it has params.json, as in Mistral's own format: use " + option_reference("mistral_format", "true"));
+  const std::string help =
+      fmt::format("a checkpoint folder has {}, a tokenizer, and weights: *.safetensors or pytorch_model*.bin", name);
+  return with_options(
+      input_error(options.folder, what,
+                  help + "; to read safetensors files alone, use `source: {diffusion: ...}` for a model of images or "
+                         "video, and `source: {safetensors: ...}` for others"),
+      help + "; the safetensors file of a model of images or video is read by `ggufmill quantize`");
 }
 
 Result<Architecture> ChosenMap::architecture_of_config() const {
@@ -243,7 +245,9 @@ Status ChosenMap::read_target() {
                        fmt::format("the draft is for a vocabulary of {} tokens, but that of the target is {}",
                                    shown(*tokens), shown(*known)),
                        fmt::format("{} is not the model that it drafts for", target_folder));
+  BOOST_OUTCOME_TRY(CompletedConfig completed, with_class_defaults(target_folder, config.get_object()));
   facts->set("target", std::move(target), path);
+  facts->set("completed_target", Facts(target_folder, std::move(completed.config), no_values).config(), path);
   facts->set("target_class", json::string(target_class));
   return ok();
 }
@@ -311,9 +315,25 @@ Status ChosenMap::read_modules(std::vector<std::string>& warnings) {
   return ok();
 }
 
+// Those that are missing are not added: the rules report what they need.
+Status ChosenMap::add_target_tensors(CheckpointFiles& files, OpenedTensors& opened) const {
+  if (!architecture.target_weights || target_folder.empty()) return ok();
+  BOOST_OUTCOME_TRY(const bool are_used, facts->holds(architecture.target_weights->when));
+  if (!are_used) return ok();
+  BOOST_OUTCOME_TRY(Checkpoint target, files.weights(target_folder, target_map.weights));
+  const auto is_wanted = [&](const std::string& name) {
+    return std::ranges::count(architecture.target_weights->names, name) > 0;
+  };
+  std::erase_if(target.tensors, [&](const CheckpointTensor& tensor) { return !is_wanted(tensor.name); });
+  std::ranges::move(target.warnings, std::back_inserter(opened.notes));
+  add_tensors(std::move(target), "target/", opened.further, opened.files);
+  return ok();
+}
+
 Result<OpenedTensors> ChosenMap::open_tensors(CheckpointFiles& files) {
   OpenedTensors opened;
   BOOST_OUTCOME_TRY(Checkpoint checkpoint, files.weights(options.folder, architecture.weights));
+  opened.notes = std::move(checkpoint.warnings);
   add_tensors(std::move(checkpoint), "", opened.own, opened.files);
   for (const std::string& name : architecture.further_weights)
     if (const fs::path path = file(name); is_file(path)) {
@@ -322,11 +342,13 @@ Result<OpenedTensors> ChosenMap::open_tensors(CheckpointFiles& files) {
       add_tensors(std::move(more), (inside.empty() ? fs::path(name).stem() : inside).string() + "/", opened.further,
                   opened.files);
     }
+  BOOST_OUTCOME_TRY(add_target_tensors(files, opened));
   for (const DenseModule& module : dense_modules_)
     if (!module.name.empty()) {
       BOOST_OUTCOME_TRY(add_dense_weights(module, *facts, files, opened.further, opened.files));
     }
-  BOOST_OUTCOME_TRY(opened.notes, remove_trainer_names(architecture, *facts, opened.own));
+  BOOST_OUTCOME_TRY(std::vector<std::string> notes, remove_trainer_names(architecture, *facts, opened.own));
+  std::ranges::move(notes, std::back_inserter(opened.notes));
   std::vector<std::string> names;
   std::unordered_map<std::string, ExpressionRef> values;
   for (const auto* part : {&opened.own, &opened.further})

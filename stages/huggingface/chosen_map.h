@@ -79,6 +79,7 @@ class ChosenMap {
   Status check_part() const;
   Status read_preprocessor();
   Status read_target();
+  Status add_target_tensors(CheckpointFiles& files, OpenedTensors& opened) const;
   Status check_options() const;
   Status check_refusals() const;
   Status note_replaced(std::vector<std::string>& warnings) const;

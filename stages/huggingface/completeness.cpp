@@ -8,6 +8,7 @@
 
 #include "pipeline/core/complete_model.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/checkpoint_files.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/json_values.h"
@@ -33,10 +34,12 @@ class Completeness {
     Diagnostics faults;
     BOOST_OUTCOME_TRY(add_missing(holes, faults));
     BOOST_OUTCOME_TRY(add_wrong_shapes(holes, faults));
-    if (faults.empty()) return warn_of_head();
-    if (!chosen_.options.allow_missing) return faults.together();
-    for (const Error& each : faults.errors()) warn(each.what);
-    return ok();
+    if (!faults.empty() && !chosen_.options.allow_missing) return faults.together();
+    for (const Error& each : faults.errors())
+      warn(each.what + (each.detail.empty() ? "" : fmt::format(" ({})", each.detail)));
+    if (!holes.unknown.empty())
+      warn("llama.cpp does not load the model: " + describe_unknown(holes.unknown, model_.tensors.size()));
+    return warn_of_head();
   }
 
  private:
@@ -75,30 +78,42 @@ class Completeness {
                        uncertain.size() == 1 ? "it" : "them"));
     if (parts.empty()) return ok();
     const std::string what = described(parts), first = quoted_name(parts[0].name);
-    Error error = input_error(chosen_.options.folder, what,
-                              "check whether a file of the weights is missing; `convert --allow-missing` "
-                              "(`allow_missing: true` in the source of a pipeline file) converts what there is");
+    Error error = input_error(chosen_.options.folder, what, "check whether a file of the weights is missing");
     if (what.find(first) == what.npos) error.detail = fmt::format("the first is {}", first);
     BOOST_OUTCOME_TRY(const std::string unread, unread_files());
     if (!unread.empty()) {
-      error.detail +=
-          fmt::format("{}{} in the folder {} not read: without an index, only model*.safetensors are",
-                      error.detail.empty() ? "" : "\n", unread, unread.find(", ") == unread.npos ? "was" : "were");
-      error.help =
-          "if the tensors are in that file, rename it so that its name begins with 'model'; otherwise " + error.help;
+      const bool is_one = unread.find(", ") == unread.npos;
+      const std::string index = index_name();
+      error.detail += fmt::format("{}{} in the folder {} not read: {}", error.detail.empty() ? "" : "\n", unread,
+                                  is_one ? "was" : "were",
+                                  index.empty() ? "without an index, only model*.safetensors are"
+                                                : fmt::format("{} does not list {}", index, is_one ? "it" : "them"));
+      error.help = fmt::format("if the tensors are in {}, {}; otherwise {}", is_one ? "that file" : "those files",
+                               !index.empty() ? fmt::format("remove {}", index)
+                               : is_one       ? "rename it so that its name begins with 'model'"
+                                              : "rename them so that their names begin with 'model'",
+                               error.help);
     }
-    faults.add(std::move(error));
+    faults.add(with_way(std::move(error), parts.size() == 1 ? "it" : "them", chosen_.options.missing_files()));
     return ok();
   }
 
-  // Returns the names of the safetensors files in the folder that no tensor comes from.
+  // Returns the name of the index in the folder; empty if there is none.
+  std::string index_name() const {
+    constexpr std::string_view kIndex = "model.safetensors.index.json";
+    return is_file((fs::path(chosen_.options.folder) / kIndex).string()) ? std::string(kIndex) : std::string();
+  }
+
+  // Returns the names of the safetensors files in the folder that no tensor comes from. Those of other formats and of
+  // adapters have names of their own: tensors of this checkpoint are not in them.
   Result<std::string> unread_files() const {
     BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(chosen_.options.folder));
     std::vector<std::string> names;
     for (const fs::path path : paths)
-      if (path.extension() == ".safetensors" && std::ranges::none_of(model_.files, [&](const SourceRef& file) {
-            return fs::path(file->path).filename() == path.filename();
-          }))
+      if (path.extension() == ".safetensors" && !path.filename().string().starts_with("consolidated") &&
+          !path.filename().string().starts_with("adapter_model") &&
+          std::ranges::none_of(
+              model_.files, [&](const SourceRef& file) { return fs::path(file->path).filename() == path.filename(); }))
         names.push_back(path.filename().string());
     return list_some(names);
   }
@@ -143,7 +158,7 @@ class Completeness {
       const std::string name = source == sources_.end() || source->second.empty() ? all[0]->name : source->second;
       std::string what = fmt::format("tensor {} {}", quoted_name(name), describe(*all[0]));
       if (const std::size_t others = all.size() - 1)
-        what += fmt::format("; {} more {} wrong", counted(others, "shape"), others == 1 ? "is" : "are");
+        what += others == 1 ? "; 1 more shape is wrong" : fmt::format("; {} more shapes are wrong", others);
       return what;
     };
     if (!doubtful.empty()) warn(described(doubtful) + "; llama.cpp may not load the model");
@@ -152,7 +167,7 @@ class Completeness {
                               fmt::format("check that {}, the tokenizer, and the weights are of the same model",
                                           chosen_.architecture.config));
     error.detail = fmt::format("llama.cpp loads {} as {}", wrong[0]->name, wrong[0]->numbers);
-    faults.add(std::move(error));
+    faults.add(with_way(std::move(error), "right shapes", chosen_.options.missing_files()));
     return ok();
   }
 

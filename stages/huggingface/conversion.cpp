@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/gguf_files.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -444,6 +445,12 @@ class Conversion {
 
 }  // namespace
 
+MissingFiles SourceOptions::missing_files() const {
+  return {allow_missing,
+          origin.where.empty() ? "use " + option_reference("allow_missing") : "set `allow_missing: true` in the source",
+          "use " + option_reference("allow_missing", "true")};
+}
+
 namespace {
 
 // An adapter needs only config.json of its base.
@@ -452,7 +459,8 @@ Error base_without_config(const std::string& folder) {
   Error error = holds_only_gguf(folder) ? not_a_checkpoint(folder) : input_error(folder, "has no config.json");
   error.help = fmt::format("{}: base: FOLDER, or base: hf://ORG/NAME to read it from the hub", kNeeds);
   return with_options(std::move(error),
-                      fmt::format("{}: --base FOLDER, or --base hf://ORG/NAME to read it from the hub", kNeeds));
+                      fmt::format("{}: {}, or {} to read it from the hub", kNeeds, option_reference("base", "FOLDER"),
+                                  option_reference("base", "hf://ORG/NAME")));
 }
 
 }  // namespace
@@ -462,14 +470,14 @@ namespace ggufmill {
 
 Result<huggingface::ConvertedCheckpoint> read_huggingface(const huggingface::SourceOptions& options,
                                                           const CheckpointOpener& open) {
-  huggingface::CheckpointFiles files(open);
+  huggingface::CheckpointFiles files(open, options.missing_files());
   return huggingface::Conversion(options, files).run();
 }
 
 Result<std::vector<huggingface::ConvertedCheckpoint>> read_huggingface_parts(const huggingface::SourceOptions& options,
                                                                              std::span<const PartRequest> requests,
                                                                              const CheckpointOpener& open) {
-  huggingface::CheckpointFiles files(open);
+  huggingface::CheckpointFiles files(open, options.missing_files());
   std::vector<huggingface::ConvertedCheckpoint> parts;
   for (const PartRequest& request : requests) {
     huggingface::SourceOptions one = options;

@@ -40,6 +40,8 @@ struct SourceOptions {
   std::string target{};        // folder of the model for which the checkpoint is a draft
   bool class_defaults = true;  // has no effect: config.json is always completed as transformers does
   Origin origin{};
+
+  MissingFiles missing_files() const;  // as `allow_missing` asks
 };
 
 // The name of a converted checkpoint: the parts of its name, and its file type ("BF16").

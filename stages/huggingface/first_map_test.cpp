@@ -50,7 +50,7 @@ class NewModel {
                                         ones("model.layers.0.mlp.down_proj.weight", {8, 4})};
 
   CheckpointOpener opener() const {
-    return [this](const std::string&) -> Result<Checkpoint> { return Checkpoint{{}, tensors}; };
+    return [this](const std::string&, const MissingFiles&) -> Result<Checkpoint> { return Checkpoint{{}, tensors}; };
   }
   std::string first(const std::string& like = "llama", const std::vector<std::string>& maps = {}) const {
     const auto text = first_map({checkpoint_.path().string(), like, maps}, opener());

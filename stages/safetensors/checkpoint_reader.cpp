@@ -64,9 +64,9 @@ std::string help_for_no_weights(const std::vector<std::string>& paths) {
   return "give the folder of a checkpoint, or one of its files";
 }
 
-Result<Checkpoint> read_folder(const fs::path& folder) {
+Result<Checkpoint> read_folder(const fs::path& folder, const MissingFiles& missing) {
   const fs::path index = folder / ("model" + std::string(kIndex));
-  if (is_file(index)) return read_indexed_checkpoint(index, read_part);
+  if (is_file(index)) return read_indexed_checkpoint(index, read_part, missing);
   BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(folder));
   std::set<std::string> of_model, others, indices;
   for (const fs::path path : paths) {
@@ -74,13 +74,14 @@ Result<Checkpoint> read_folder(const fs::path& folder) {
     if (name.ends_with(kFile)) (name.starts_with("model") ? of_model : others).insert(path);
     if (name.ends_with(kIndex)) indices.insert(path);
   }
-  if (of_model.empty() && indices.size() == 1) return read_indexed_checkpoint(*indices.begin(), read_part);
+  if (of_model.empty() && indices.size() == 1) return read_indexed_checkpoint(*indices.begin(), read_part, missing);
   const std::set<std::string>& files = of_model.empty() ? others : of_model;
   if (files.empty() && holds_only_gguf(folder.string())) return not_a_checkpoint(folder.string());
   if (files.empty()) return input_error(folder, "the folder contains no safetensors files", help_for_no_weights(paths));
   const std::vector<std::string> all(files.begin(), files.end());
-  if (Status whole = check_all_shards(all); !whole) {
-    Error error = std::move(whole).error();
+  auto warnings = check_all_shards(all, missing);
+  if (!warnings) {
+    Error error = std::move(warnings).error();
     const auto pickle = std::ranges::find_if(paths, [](const std::string& path) {
       return fs::path(path).filename().string().starts_with("pytorch_model") && path.ends_with(".bin");
     });
@@ -89,16 +90,18 @@ Result<Checkpoint> read_folder(const fs::path& folder) {
                                 fs::path(*pickle).filename().string());
     return error;
   }
-  return read_checkpoint_files(all, read_part);
+  BOOST_OUTCOME_TRY(Checkpoint checkpoint, read_checkpoint_files(all, read_part));
+  checkpoint.warnings = std::move(warnings.value());
+  return checkpoint;
 }
 
 }  // namespace
 }  // namespace safetensors
 
-Result<Checkpoint> read_safetensors(const std::string& path) {
+Result<Checkpoint> read_safetensors(const std::string& path, const MissingFiles& missing) {
   BOOST_OUTCOME_TRY(const std::string at, pinned(path));
-  if (is_folder(at)) return safetensors::read_folder(at);
-  if (at.ends_with(safetensors::kIndex)) return read_indexed_checkpoint(at, safetensors::read_part);
+  if (is_folder(at)) return safetensors::read_folder(at, missing);
+  if (at.ends_with(safetensors::kIndex)) return read_indexed_checkpoint(at, safetensors::read_part, missing);
   return read_checkpoint_files({at}, safetensors::read_part);
 }
 

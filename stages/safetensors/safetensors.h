@@ -21,7 +21,8 @@ namespace ggufmill {
 // Fails with exit code 4 for malformed input: headers longer than 100 MB, unknown types, data that overlaps, leaves a
 // gap or does not match the shape, duplicate names, and files or tensors that are in the index but not in the folder,
 // or vice versa.
-Result<Checkpoint> read_safetensors(const std::string& path);
+// `missing` allows files and tensors to be missing that the index lists, or that the names of the files count.
+Result<Checkpoint> read_safetensors(const std::string& path, const MissingFiles& missing = {});
 
 namespace safetensors {
 struct SourceOptions {

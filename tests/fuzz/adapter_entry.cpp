@@ -31,7 +31,8 @@ std::string fuzz_adapter(std::string_view bytes) {
   write_text(folder.file("adapter_config.json"), bytes.substr(0, end));
   write_text(folder.file("adapter_model.safetensors"), "");
   const auto adapter = huggingface::read_adapter(
-      folder.path(), [&](const std::string&) -> Result<Checkpoint> { return tensors_named(names); });
+      folder.path(),
+      [&](const std::string&, const MissingFiles&) -> Result<Checkpoint> { return tensors_named(names); });
   if (!adapter) {
     const Error& error = adapter.error();
     const bool clear = error.code == ExitCode::kBadInput && error.where.starts_with(folder.path().string()) &&

@@ -14,8 +14,10 @@
 #include "tests/support/checkpoint_parts.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
+#include "tests/support/safetensors_builder.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/torch_builder.h"
 
 using namespace ggufmill;
 
@@ -215,6 +217,46 @@ TEST_CASE("the layers and the size of a DFlash draft are those of its target") {
   CHECK(has(
       draft_fault("draft-dflash", [](json::value&, json::value& target) { target.as_object()["hidden_size"] = 128; }),
       "has another hidden_size than the target"));
+}
+
+TEST_CASE("the embedding of a mask token in a file of its own is a row of the draft's embeddings") {
+  if (!has_specs()) GGUFMILL_SKIP("no ../shared/hf-more");
+  const TempDir folder;
+  const fs::path shared = shared_data().value();
+  json::value spec = json::parse(read_text(shared / "hf-more" / "specs" / "draft-dflash.json"));
+  const std::string target = folder.file(std::string(spec.at("beside").at(0).at("folder").as_string())),
+                    out = folder.file("out.gguf"), draft = make_checkpoint(shared / "hf", spec, folder.path());
+  constexpr std::size_t kRows = 151936, kColumns = 64, kMask = 151669;
+  std::vector<float> embeddings(kRows * kColumns, 0.5f), mask(kColumns, 2.0f);
+  const auto bytes = [](const std::vector<float>& values) {
+    return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  };
+  write_text(fs::path(target) / "model.safetensors",
+             safetensors_bytes({{"model.embed_tokens.weight", "F32", {kRows, kColumns}, bytes(embeddings)},
+                                {"model.norm.weight", "F32", {kColumns}, bytes(mask)}}));
+  const fs::path file = fs::path(draft) / "mask_embedding.pt";
+  const auto with = [&](std::int64_t id, std::uint64_t length) {
+    write_text(
+        file, torch_file({{"embedding", "FloatStorage", {length}, bytes(mask)}}, {.numbers = {{"mask_token_id", id}}}));
+    return fmt::format("{{huggingface: {{path: {}, target: {}, outtype: f32}}}}", draft, target);
+  };
+  const std::string output = fmt::format("{{gguf: {}}}", out);
+  CHECK(has(fault(with(5, kColumns), output), "has a mask_token_id in dflash_config that is not the one in "));
+  CHECK(has(fault(with(kMask, 63), output), "hidden_size that is not the length of the embedding"));
+  const Plan plan = written(with(kMask, kColumns), output);
+  const auto& tensors = plan.outputs[0].tensors;
+  REQUIRE(tensors.size() > 2);
+  CHECK(tensors[0].name == "output.weight");  // the target's head is tied
+  CHECK(tensors[1].name == "token_embd.weight");
+  const auto model = read_gguf(out);
+  REQUIRE(model);
+  const auto values = [&](std::size_t tensor) {
+    const Extent& extent = *model.value().tensors[tensor].expression->as_extent();
+    return read_text(out).substr(extent.offset, extent.bytes);
+  };
+  CHECK(values(0) == bytes(embeddings));
+  std::ranges::fill_n(embeddings.begin() + kMask * kColumns, kColumns, 2.0f);
+  CHECK(values(1) == bytes(embeddings));
 }
 
 TEST_CASE("values of a preprocessor that do not fit its encoder") {

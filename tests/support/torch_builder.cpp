@@ -103,6 +103,7 @@ std::string torch_pickle(const std::vector<TorchTensor>& tensors, const TorchOpt
     pickle.text(tensors[i].name);
     add_tensor(pickle, tensors[i], storages.keys[i], storages.elements.at(storages.keys[i]), options.before_1_6);
   }
+  for (const auto& [name, value] : options.numbers) pickle.text(name).number(value);
   // The attributes of a state_dict().
   pickle.raw("u}").text("_metadata").name("collections", "OrderedDict").raw(")R(").text("").raw("}").text("version");
   return pickle.number(1).raw("susb").stop();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ggufmill {
@@ -39,8 +40,9 @@ struct TorchTensor {
 
 struct TorchOptions {
   int protocol = 2;
-  bool before_1_6 = false;            // no zip archive
-  std::string byte_order = "little";  // empty: not stored
+  bool before_1_6 = false;                                      // no zip archive
+  std::string byte_order = "little";                            // empty: not stored
+  std::vector<std::pair<std::string, std::int64_t>> numbers{};  // further members of the dictionary
 };
 std::string torch_file(const std::vector<TorchTensor>& tensors, const TorchOptions& options = {});
 // Returns the pickle in that file.

@@ -5,6 +5,7 @@
 #include "pipeline/api/operations/operations.h"
 #include "pipeline/api/operations/option_names.h"
 #include "pipeline/api/operations/run_pipeline.h"
+#include "pipeline/core/checkpoint.h"
 #include "pipeline/core/option_reference.h"
 #include "pipeline/llama_cpp/arguments.h"
 #include "pipeline/llama_cpp/convert_options.h"
@@ -83,8 +84,7 @@ std::vector<Option<ConvertRequest>> convert_options() {
              "fuse the gate and up tensors of each layer's experts into one"),
       option("fuse_qkv", &Convert::fuse_qkv, "fuse the query, key, and value tensors of each layer into one"),
       option("fp8_as_q8", &Convert::fp8_as_q8, "write FP8 tensors as Q8_0"),
-      option("allow_missing", &Convert::allow_missing,
-             "convert a checkpoint that lacks tensors of the model, with a warning"),
+      option("allow_missing", &Convert::allow_missing, kAllowMissingHelp),
       option("sentence_transformers_dense_modules", &Convert::sentence_transformers_dense_modules,
              "include the Dense modules of an embedding model"),
       option("architectures", &Convert::architectures, list_of(path()), kArchitecturesHelp),

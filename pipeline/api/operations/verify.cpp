@@ -6,6 +6,7 @@
 
 #include "pipeline/api/operations/operations.h"
 #include "pipeline/api/table.h"
+#include "pipeline/core/checkpoint.h"
 #include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/remote/address.h"
@@ -59,6 +60,7 @@ Status check_verify(const VerifyRequest& request) {
   if (!request.spec) return ok();
   const std::pair<const char*, bool> given[] = {{"manifest", !request.manifest.empty()},
                                                 {"against", !request.against.empty()},
+                                                {"allow_missing", request.allow_missing},
                                                 {"threads", request.threads != 0}};
   for (const auto& [name, is_given] : given)
     if (is_given) return cannot_be_together(name, "spec", option_reference("spec") + " reads only the header");
@@ -120,8 +122,9 @@ OperationSpec verify_operation() {
       .summary = "Check that models are complete, valid, and match their manifests",
       .description =
           "Read a model from end to end and check that its structure is valid, the padding is zero, and all numbers "
-          "and scales are finite. @path is a GGUF file, the first shard of a sharded model, a safetensors file or "
-          "folder, or a manifest. If there is a manifest (`manifest: true` in a pipeline file writes one), sizes and "
+          "and scales are finite. @path is a GGUF file, the first shard of a sharded model, a safetensors file, a "
+          "checkpoint folder, which must be complete unless @allow_missing is given, or a manifest. If there is a "
+          "manifest (`manifest: true` in a pipeline file writes one), sizes and "
           "checksums are compared as well. @Error4: malformed or not finite; @error3: does not match the manifest.\n\n"
           "With @against, tensors are also compared with those of the same name in the model that @path was made "
           "from: a kept tensor must have the same values, and an encoded one must be closer to the source than zeros "
@@ -140,6 +143,7 @@ OperationSpec verify_operation() {
                       .not_with_several("verify one file at a time, or give the manifests as files"),
                   option("against", &VerifyRequest::against, path(),
                          "model that @path was made from; its kept tensors must have the same values"),
+                  option("allow_missing", &VerifyRequest::allow_missing, kAllowMissingHelp),
                   option("threads", &VerifyRequest::threads, threads_form(), "number of threads, or auto").or_zero(),
                   option("spec", &VerifyRequest::spec,
                          "compare the header with the GGUF specification without reading weights")},

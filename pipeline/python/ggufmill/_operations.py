@@ -275,6 +275,7 @@ class Operations(Operator):
         *,
         manifest: Path | None = None,
         against: Path | None = None,
+        allow_missing: bool = False,
         threads: Literal["auto"] | int = "auto",
         spec: bool = False,
         progress: ProgressFunction | None = None,
@@ -282,9 +283,10 @@ class Operations(Operator):
         """Check that models are complete, valid, and match their manifests.
 
         Read a model from end to end and check that its structure is valid, the padding is zero, and all numbers and
-        scales are finite. `path` is a GGUF file, the first shard of a sharded model, a safetensors file or folder, or a
-        manifest. If there is a manifest (`manifest: true` in a pipeline file writes one), sizes and checksums are
-        compared as well. `InputError`: malformed or not finite; `VerificationError`: does not match the manifest.
+        scales are finite. `path` is a GGUF file, the first shard of a sharded model, a safetensors file, a checkpoint
+        folder, which must be complete unless `allow_missing=` is given, or a manifest. If there is a manifest
+        (`manifest: true` in a pipeline file writes one), sizes and checksums are compared as well. `InputError`:
+        malformed or not finite; `VerificationError`: does not match the manifest.
 
         With `against=`, tensors are also compared with those of the same name in the model that `path` was made from: a
         kept tensor must have the same values, and an encoded one must be closer to the source than zeros would be.
@@ -295,12 +297,13 @@ class Operations(Operator):
         types and ranges of values, and names and shapes of tensors. On the command line, exit code 3: a rule is broken;
         advice alone does not count.
 
-        path      model or manifest to verify
-        manifest  manifest, if not `path`.manifest.json
-        against   model that `path` was made from; its kept tensors must have the same values
-        threads   number of threads, or auto
-        spec      compare the header with the GGUF specification without reading weights
-        progress  a function that is called with a Progress; an exception in it ends the operation
+        path           model or manifest to verify
+        manifest       manifest, if not `path`.manifest.json
+        against        model that `path` was made from; its kept tensors must have the same values
+        allow_missing  accept a checkpoint that lacks files or tensors of the model, with a warning
+        threads        number of threads, or auto
+        spec           compare the header with the GGUF specification without reading weights
+        progress       a function that is called with a Progress; an exception in it ends the operation
 
         Returns a dictionary:
         files     paths of the files that were read
@@ -319,6 +322,7 @@ class Operations(Operator):
                 "path": path,
                 "manifest": manifest,
                 "against": against,
+                "allow_missing": allow_missing,
                 "threads": threads,
                 "spec": spec,
             },
@@ -712,6 +716,7 @@ def verify(
     *,
     manifest: Path | None = None,
     against: Path | None = None,
+    allow_missing: bool = False,
     threads: Literal["auto"] | int = "auto",
     spec: bool = False,
     progress: ProgressFunction | None = None,
@@ -720,6 +725,7 @@ def verify(
         path,
         manifest=manifest,
         against=against,
+        allow_missing=allow_missing,
         threads=threads,
         spec=spec,
         progress=progress,

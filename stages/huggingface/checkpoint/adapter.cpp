@@ -217,7 +217,7 @@ class AdapterReader {
   Result<std::vector<CheckpointTensor>> open_weights() {
     weights_ = file("adapter_model.safetensors");
     if (is_file(weights_)) {
-      BOOST_OUTCOME_TRY(Checkpoint checkpoint, open_(weights_));
+      BOOST_OUTCOME_TRY(Checkpoint checkpoint, open_(weights_, {}));
       for (const CheckpointFile& each : checkpoint.files) adapter_.files.push_back(each.source);
       std::ranges::stable_sort(checkpoint.tensors, {}, [](const CheckpointTensor& tensor) {
         const Extent* const extent = tensor.values->as_extent();

@@ -34,7 +34,7 @@ struct Given {
   Result<Adapter> read() const {
     write_text(folder.file("adapter_config.json"), config);
     write_text(folder.file("adapter_model.safetensors"), "");
-    return read_adapter(folder.path(), [&](const std::string&) -> Result<Checkpoint> {
+    return read_adapter(folder.path(), [&](const std::string&, const MissingFiles&) -> Result<Checkpoint> {
       return Checkpoint{{}, tensors};
     });
   }

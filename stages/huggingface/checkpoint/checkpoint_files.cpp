@@ -21,11 +21,11 @@ Result<Value> once(std::map<std::string, Value>& known, const std::string& path,
 }  // namespace
 
 Result<Checkpoint> CheckpointFiles::safetensors(const std::string& path) {
-  return once(safetensors_, path, [&] { return open_(path); });
+  return once(safetensors_, path, [&] { return open_(path, missing_); });
 }
 
 Result<std::optional<Checkpoint>> CheckpointFiles::torch(const std::string& folder) {
-  return once(torch_, folder, [&] { return read_torch_checkpoint(folder); });
+  return once(torch_, folder, [&] { return read_torch_checkpoint(folder, missing_); });
 }
 
 Result<SourceRef> CheckpointFiles::other(const std::string& path) {

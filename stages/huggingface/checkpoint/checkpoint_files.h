@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "pipeline/core/checkpoint.h"
 #include "pipeline/core/error.h"
@@ -14,7 +15,9 @@ namespace ggufmill::huggingface {
 // The files of a checkpoint. Each is opened once, so that several models made from it share their sources.
 class CheckpointFiles {
  public:
-  explicit CheckpointFiles(const CheckpointOpener& open) : open_(open) {}
+  // `missing`: about the files of the weights.
+  explicit CheckpointFiles(const CheckpointOpener& open, MissingFiles missing = {})
+      : open_(open), missing_(std::move(missing)) {}
 
   // Opens the weights in a folder. `name`: the beginning of the names of the weight files, or empty for any. Prefers
   // safetensors to PyTorch files.
@@ -26,6 +29,7 @@ class CheckpointFiles {
   Result<std::optional<Checkpoint>> torch(const std::string& folder);
 
   const CheckpointOpener& open_;
+  const MissingFiles missing_;
   std::map<std::string, Checkpoint> safetensors_;
   std::map<std::string, std::optional<Checkpoint>> torch_;
   std::map<std::string, SourceRef> others_;

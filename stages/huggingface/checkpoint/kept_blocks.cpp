@@ -68,7 +68,7 @@ Status add_beside(QuantizedTensors& checkpoint, NamedTensor& tensor, std::string
   if (const auto found = checkpoint.places.find(name); found != checkpoint.places.end()) {
     checkpoint.skipped.insert(found->second);
     BOOST_OUTCOME_TRY(value, checkpoint.of_tensor(name, read_scale(*checkpoint.tensors[found->second].values)));
-    if (reciprocal) value = 1.0f / value;
+    if (reciprocal) value = showing_nonfinite(1.0f / value, {value});
   }
   tensor.beside.emplace_back(std::move(ending), one_number(value));
   return ok();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "pipeline/core/half.h"
@@ -56,6 +57,12 @@ Result<std::vector<std::int64_t>> read_small_integers(const Expression& tensor) 
   std::vector<std::int64_t> values(bytes.size() / sizeof(std::int64_t));
   std::memcpy(values.data(), bytes.data(), values.size() * sizeof(std::int64_t));
   return values;
+}
+
+float showing_nonfinite(float made, std::initializer_list<float> from) {
+  for (const float value : from)
+    if (!std::isfinite(value)) return value;
+  return made;
 }
 
 Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type) {

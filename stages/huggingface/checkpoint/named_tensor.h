@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +36,10 @@ Result<std::vector<float>> read_small_values(const Expression& tensor, std::uint
 
 // Reads the values of an I64 tensor in the file, with the same limit. Errors carry no tensor name.
 Result<std::vector<std::int64_t>> read_small_integers(const Expression& tensor);
+
+// Returns the first value of `from` that is NaN or infinite, or else `made`, which is computed from them: a result has
+// to show such a value to the checks of a run, and 1 / infinity would hide it.
+float showing_nonfinite(float made, std::initializer_list<float> from);
 
 // Like `cast`, but also accepts an input that already has the type.
 Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type);

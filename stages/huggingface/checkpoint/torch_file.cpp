@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/json/array.hpp>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "pipeline/io/checkpoint_files.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
+#include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/checkpoint/pickle.h"
 #include "stages/huggingface/checkpoint/zip_archive.h"
 
@@ -50,6 +52,31 @@ class TorchFile {
   explicit TorchFile(std::shared_ptr<const ByteSource> file) : file_(std::move(file)) {}
 
   Result<std::vector<CheckpointTensor>> read() {
+    BOOST_OUTCOME_TRY(open());
+    BOOST_OUTCOME_TRY(take_dictionary());
+    return std::move(tensors_);
+  }
+
+  Result<boost::json::value> value(std::string_view name) {
+    BOOST_OUTCOME_TRY(open());
+    BOOST_OUTCOME_TRY(const auto members, members_of_dictionary());
+    for (const auto& [key, member] : members) {
+      if (key != name) continue;
+      if (member.kind == Kind::kNumber) return boost::json::value(static_cast<std::int64_t>(member.value));
+      if (member.kind != Kind::kTensor || reader_->tensor(member).dims.size() != 1)
+        return wrong(fmt::format("{} is neither a whole number nor a tensor of one dimension", quoted_name(name)),
+                     kSaveAgain);
+      BOOST_OUTCOME_TRY(const ExpressionRef tensor, named_expression(name, reader_->tensor(member)));
+      const auto values = read_small_values(*tensor);
+      if (!values) return wrong(fmt::format("tensor {} {}", quoted_name(name), values.error().what), kSaveAgain);
+      return boost::json::value(boost::json::array(values.value().begin(), values.value().end()));
+    }
+    return boost::json::value();
+  }
+
+ private:
+  // Finds the dictionary, and where the storages are.
+  Status open() {
     std::string start(std::min<std::uint64_t>(kTarMarkAt + kTarMark.size(), file_->bytes()), '\0');
     BOOST_OUTCOME_TRY(file_->read(0, std::as_writable_bytes(std::span(start))));
     if (start.starts_with(kZipMark)) {
@@ -61,10 +88,9 @@ class TorchFile {
     } else {
       return wrong("this is not a torch.save file", "check that it is complete and not a file in another format");
     }
-    return std::move(tensors_);
+    return ok();
   }
 
- private:
   Error wrong(std::string what, std::string help = kDamagedFileHelp) const {
     return input_error(file_->path(), std::move(what), std::move(help));
   }
@@ -82,12 +108,12 @@ class TorchFile {
       BOOST_OUTCOME_TRY(archive.check(pickle));
     }
     reader_.emplace(*file_, place.offset, place.offset + place.bytes);
-    BOOST_OUTCOME_TRY(const Pickled object, reader_->read());
+    BOOST_OUTCOME_TRY(dictionary_, reader_->read());
     for (const PickledStorage& storage : reader_->storages()) {
       BOOST_OUTCOME_TRY(const ZipPlace data, archive.find(fmt::format("{}/data/{}", archive.folder(), storage.key)));
       places_.push_back({data.offset, data.bytes});
     }
-    return take_dictionary(object);
+    return ok();
   }
 
   Status read_byte_order(const ZipArchive& archive, const std::string& name) {
@@ -112,10 +138,9 @@ class TorchFile {
     if (version.kind != Kind::kNumber || version.value != kOldVersion)
       return wrong(fmt::format("the file's version is not {}, the only known one", kOldVersion), kSaveAgain);
     BOOST_OUTCOME_TRY(reader_->read());
-    BOOST_OUTCOME_TRY(const Pickled object, reader_->read());
+    BOOST_OUTCOME_TRY(dictionary_, reader_->read());
     BOOST_OUTCOME_TRY(const Pickled keys, reader_->read());
-    BOOST_OUTCOME_TRY(read_old_places(keys));
-    return take_dictionary(object);
+    return read_old_places(keys);
   }
 
   Status read_old_places(Pickled keys) {
@@ -153,11 +178,12 @@ class TorchFile {
     return storage.type ? storage.type->block_bytes : 1;
   }
 
-  Status take_dictionary(Pickled object) {
-    if (object.kind != Kind::kDictionary)
-      return wrong(fmt::format("the file contains {}, not a dictionary of tensors", describe(object.kind)),
+  // Returns the members by name, each name once.
+  Result<std::vector<std::pair<std::string_view, Pickled>>> members_of_dictionary() const {
+    if (dictionary_.kind != Kind::kDictionary)
+      return wrong(fmt::format("the file contains {}, not a dictionary of tensors", describe(dictionary_.kind)),
                    "save model.state_dict() with torch.save");
-    const std::vector<Pickled>& members = reader_->items(object);
+    const std::vector<Pickled>& members = reader_->items(dictionary_);
     if (members.size() / 2 > kMaxCheckpointTensors) return too_many_tensors(file_->path());
     std::unordered_map<std::string_view, std::size_t> index;
     std::vector<std::pair<std::string_view, Pickled>> named;
@@ -172,16 +198,25 @@ class TorchFile {
       else
         named[found->second].second = members[i + 1];
     }
+    return named;
+  }
+
+  Status take_dictionary() {
+    BOOST_OUTCOME_TRY(const auto named, members_of_dictionary());
     for (const auto& [name, value] : named) {
       if (value.kind != Kind::kTensor)
         return wrong(fmt::format("{} is {}, not a tensor", quoted_name(name), describe(value.kind)),
                      "save only model.state_dict() with torch.save");
-      auto values = expression_of(reader_->tensor(value));
-      if (!values)
-        return wrong(fmt::format("tensor {} {}", quoted_name(name), values.error().what), values.error().help);
-      tensors_.push_back({std::string(name), std::move(values).value(), reader_->tensor(value).dims});
+      BOOST_OUTCOME_TRY(ExpressionRef values, named_expression(name, reader_->tensor(value)));
+      tensors_.push_back({std::string(name), std::move(values), reader_->tensor(value).dims});
     }
     return ok();
+  }
+
+  Result<ExpressionRef> named_expression(std::string_view name, const PickledTensor& tensor) const {
+    auto values = expression_of(tensor);
+    if (!values) return wrong(fmt::format("tensor {} {}", quoted_name(name), values.error().what), values.error().help);
+    return values;
   }
 
   // Error messages continue a sentence that starts with the tensor's name.
@@ -288,6 +323,7 @@ class TorchFile {
 
   std::shared_ptr<const ByteSource> file_;
   std::optional<PickleReader> reader_;
+  Pickled dictionary_;
   std::vector<Place> places_;  // locations of the reader's storages
   bool big_endian_ = false;
   std::vector<CheckpointTensor> tensors_;
@@ -299,14 +335,18 @@ Result<std::vector<CheckpointTensor>> read_torch_file(const std::shared_ptr<cons
   return TorchFile(file).read();
 }
 
-Result<std::optional<Checkpoint>> read_torch_checkpoint(const std::string& folder) {
+Result<boost::json::value> read_torch_value(const std::shared_ptr<const ByteSource>& file, std::string_view name) {
+  return TorchFile(file).value(name);
+}
+
+Result<std::optional<Checkpoint>> read_torch_checkpoint(const std::string& folder, const MissingFiles& missing) {
   const auto read = [](const std::shared_ptr<const ByteSource>& file) -> Result<CheckpointPart> {
     BOOST_OUTCOME_TRY(auto tensors, read_torch_file(file));
     return CheckpointPart{std::move(tensors), {}};
   };
   const fs::path at(folder);
   if (const std::string index = at / "pytorch_model.bin.index.json"; is_file(index)) {
-    BOOST_OUTCOME_TRY(Checkpoint checkpoint, read_indexed_checkpoint(index, read));
+    BOOST_OUTCOME_TRY(Checkpoint checkpoint, read_indexed_checkpoint(index, read, missing));
     return checkpoint;
   }
   std::vector<std::string> files;
@@ -317,8 +357,9 @@ Result<std::optional<Checkpoint>> read_torch_checkpoint(const std::string& folde
   }
   if (files.empty()) return std::optional<Checkpoint>();
   std::ranges::sort(files);
-  BOOST_OUTCOME_TRY(check_all_shards(files));
+  BOOST_OUTCOME_TRY(std::vector<std::string> warnings, check_all_shards(files, missing));
   BOOST_OUTCOME_TRY(Checkpoint checkpoint, read_checkpoint_files(files, read));
+  checkpoint.warnings = std::move(warnings);
   return checkpoint;
 }
 

@@ -3,9 +3,11 @@
 // a pickle and the tensors' bytes, or before PyTorch 1.6 a sequence of pickles followed by the bytes. Source: PyTorch,
 // torch/serialization.py.
 
+#include <boost/json/value.hpp>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/core/checkpoint.h"
@@ -21,8 +23,14 @@ namespace ggufmill::huggingface {
 // or the file, and for views that repeat elements.
 Result<std::vector<CheckpointTensor>> read_torch_file(const std::shared_ptr<const ByteSource>& file);
 
+// Reads one member of the dictionary in a file, whatever the others are: a whole number, or the values of a tensor of
+// one dimension that read_small_values() reads, as a list. Returns null if there is no such member. Exit code 4 as
+// above.
+Result<boost::json::value> read_torch_value(const std::shared_ptr<const ByteSource>& file, std::string_view name);
+
 // Reads the checkpoint in a folder: the files that pytorch_model.bin.index.json lists, or all pytorch_model*.bin in
 // the order of their names. Returns nullopt if the folder has neither.
-Result<std::optional<Checkpoint>> read_torch_checkpoint(const std::string& folder);
+// `missing`: see read_indexed_checkpoint() and check_all_shards().
+Result<std::optional<Checkpoint>> read_torch_checkpoint(const std::string& folder, const MissingFiles& missing = {});
 
 }  // namespace ggufmill::huggingface

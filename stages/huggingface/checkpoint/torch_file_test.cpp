@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <boost/json/serialize.hpp>
+
 #include "pipeline/io/source_path.h"
 #include "tests/support/catch.h"
 #include "tests/support/expression_values.h"
@@ -63,6 +65,25 @@ TEST_CASE("protocols 2 to 5 are equivalent") {
 }
 
 TEST_CASE("files from before PyTorch 1.6 are read") { CHECK(words(kTwo, {.before_1_6 = true}) == kTwoInWords); }
+
+TEST_CASE("single values are read, whatever else is in the file") {
+  const TempDir folder;
+  for (const bool is_old : {false, true}) {
+    write_text(folder.file("values.pt"),
+               torch_file(kTwo, {.before_1_6 = is_old, .numbers = {{"id", 7}, {"minus", -3}}}));
+    const auto value = [&](std::string_view name) {
+      const auto read = huggingface::read_torch_value(open_source(folder.file("values.pt")).value(), name);
+      return read ? boost::json::serialize(read.value()) : read.error().what;
+    };
+    CHECK(value("id") == "7");
+    CHECK(value("minus") == "-3");
+    CHECK(value("a") == "[1E0,-2E0]");
+    CHECK(value("b") == "'b' is neither a whole number nor a tensor of one dimension");
+    CHECK(value("c") == "null");
+  }
+  CHECK(words(torch_file(kTwo, {.numbers = {{"id", 7}}})).find("error: 'id' is a number, not a tensor") !=
+        std::string::npos);
+}
 
 TEST_CASE("an archive with 64-bit sizes is read") {
   const std::string pickle = torch_pickle(kTwo);

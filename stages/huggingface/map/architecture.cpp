@@ -119,6 +119,7 @@ void extend(Architecture& map, MapFile own) {
   append(map.shards, std::move(own.shards));
   append(map.other_maps, std::move(own.other_maps));
   replace(map.target_tokenizer, own.target_tokenizer);
+  if (own.target_weights) map.target_weights = std::move(own.target_weights);
   for (auto& [name, rule] : own.values) map.values[name] = std::move(rule);
   append(map.metadata_early, std::move(own.metadata_early));
   append(map.metadata_of_tensors, std::move(own.metadata_of_tensors));
@@ -310,7 +311,8 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
   return error;
 }
 
-Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const AddedMaps& added) {
+Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const AddedMaps& added,
+                                                  std::string_view config) {
   // Most folders are not marked, so what a map inherits is read only if its own condition is true.
   const auto marked_by = [&](const MapFile& own, const std::string& name,
                              const AddedMaps& with) -> Result<std::optional<MarkedFolder>> {
@@ -319,6 +321,7 @@ Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const 
     BOOST_OUTCOME_TRY(const bool is_marked, Facts(folder, {}, values).holds(own.serves_folder_when));
     if (!is_marked) return std::nullopt;
     BOOST_OUTCOME_TRY(const Architecture map, read_architecture(name, {}, with));
+    if (!config.empty() && config != map.config) return std::nullopt;
     return MarkedFolder{map.serves.front(), map.config};
   };
   for (const AddedMaps::Map& each : added.maps()) {
@@ -331,6 +334,7 @@ Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const 
     BOOST_OUTCOME_TRY(auto marked, marked_by(*own, std::string(each.name), no_added_maps()));
     if (marked) return marked;
   }
+  if (!config.empty() && config != Architecture().config) return std::nullopt;
   for (const auto& row : table_rows(unserved_class_table())) {
     bool all = !row[3].empty();
     for (std::string_view files = row[3]; all && !files.empty();) {

@@ -168,6 +168,12 @@ enum class TargetTokenizer {
   kModel,  // that of the target's own map
 };
 
+// Tensors of the model that a draft is for.
+struct TargetWeights {
+  std::vector<std::string> names;  // in its checkpoint; the rules see them as target/NAME
+  std::optional<ValueRule> when;   // they are read only if it is true
+};
+
 // A condition under which a checkpoint is refused although its class is supported.
 struct Refusal {
   ValueRule when;
@@ -192,6 +198,7 @@ struct Architecture {
   std::string weights;  // prefix of the weight files' names; empty: any name
   // Files in the folder or below it: the tensors of A.safetensors are named A/NAME, those of A/B.safetensors also.
   std::vector<std::string> further_weights;
+  std::optional<TargetWeights> target_weights;
   std::vector<Refusal> refuses;
   std::vector<ShardRule> shards;
   ModelPart part = ModelPart::kText;
@@ -238,6 +245,7 @@ struct MapFile {
   bool partial = false;
   std::optional<bool> draft_head{}, dspark{}, dense_modules{}, fused_experts{}, fused_qkv{};
   std::vector<std::string> serves{}, serves_whole{}, further_weights{};
+  std::optional<TargetWeights> target_weights{};
   std::optional<std::string> config{}, weights{};
   std::optional<ValueRule> serves_when{}, serves_folder_when{}, layers{}, adapters{}, adapter_names{};
   std::vector<Refusal> refuses{};
@@ -290,8 +298,10 @@ struct MarkedFolder {
   std::string config;  // name of the file that describes the model
 };
 // Finds the map whose `serves_folder_when` is true for the folder, an added one or else a built-in one; nullopt if
-// there is none. Exit code 4: the files are those of a class that no map serves.
-Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const AddedMaps& added = no_added_maps());
+// there is none. `config`: only maps that read this file; empty: any. Exit code 4: the files are those of a class that
+// no map serves.
+Result<std::optional<MarkedFolder>> marked_folder(const fs::path& folder, const AddedMaps& added = no_added_maps(),
+                                                  std::string_view config = {});
 
 // Returns the class in config.json that decides how to convert the projector: the vision model's, or that of the whole
 // model. Returns an empty string if config.json names no class.

@@ -219,6 +219,16 @@ Form<std::vector<Refusal>> refusals_form() {
           .doc("Kind of checkpoint."));
 }
 
+Form<TargetWeights> target_weights_form() {
+  return map_of<TargetWeights>(
+             {
+                 field("names", &TargetWeights::names, texts("Name in the target's checkpoint."), "The tensors.")
+                     .required(),
+                 when_field(&TargetWeights::when),
+             })
+      .doc("Tensors, and the condition under which they are read.");
+}
+
 Form<std::vector<MapParent>> parents_form() {
   const auto parent = shorthand(&MapParent::name, text().doc("File.")).at(&MapParent::origin);
   return one_or_more(parent, "Files, in order.");
@@ -292,6 +302,8 @@ Fields<MapFile> map_fields() {
       field("further_weights", &Map::further_weights, texts("Path in the folder: 1_Dense/model.safetensors."),
             "Further weights files, if the folder has them; the name of a tensor in 1_Dense is 1_Dense/linear.weight, "
             "and in head.safetensors head/linear.weight."),
+      field("target_weights", &Map::target_weights, target_weights_form(),
+            "For a draft of another model: tensors of that model, which the rules see as target/NAME."),
       field("refuses", &Map::refuses, refusals_form(), "Checkpoints of a served class that cannot be converted."),
       field("shards", &Map::shards, shard_rules_form(),
             "Weights of 8-bit floats whose rows were distributed over ranks; the first match applies."),

@@ -108,23 +108,26 @@ TEST_CASE("a class that only convert_hf_to_gguf.py converts is refused, and the 
 }
 
 TEST_CASE("checkpoints that config.json does not tell apart are recognized by the files in their folder") {
-  const auto marked = [](const std::vector<std::string>& files) -> std::string {
+  const auto marked = [](const std::vector<std::string>& files, std::string_view config = {}) -> std::string {
     const TempDir folder;
     for (const std::string& file : files) {
       fs::create_directories(fs::path(folder.file(file)).parent_path());
       write_text(folder.file(file), "{}");
     }
-    const auto found = marked_folder(folder.path());
+    const auto found = marked_folder(folder.path(), no_added_maps(), config);
     if (!found) return found.error().what + "; " + found.error().help;
     return found.value() ? found.value()->checkpoint_class + " " + found.value()->config : "";
   };
   CHECK(marked({"config.json"}).empty());
   CHECK(marked({"config.json", "helper/shim.py"}) == "OpenJevModel config.json");
+  CHECK(marked({"config.json", "joint_head_config.json"}, "config.json") == "ClefModel config.json");
+  CHECK(marked({"config.json", "params.json", "helper/shim.py"}, "params.json").empty());
   CHECK(marked({"helper/shim.py"}).empty());
   CHECK(marked({"encoder/config.json", "julia_config.json"}) == "ModernBertDecisionModel encoder/config.json");
   CHECK(marked({"adapter_config.json", "schema_config.json"}) ==
         "'NimbleModel' is an adapter whose base model is not in the folder, which is not supported; "
         "convert_hf_to_gguf.py downloads the base model and merges them");
+  CHECK(marked({"adapter_config.json", "schema_config.json", "params.json"}, "params.json").empty());
   CHECK(marked({"adapter_config.json"}).empty());
 }
 

@@ -36,7 +36,10 @@ Result<std::vector<float>> values_of(const Expression& input, std::uint64_t part
 // The values at the beginning of `values`, which has the weights, then as many variances.
 std::vector<float> scales(std::span<const float> values, std::size_t count) {
   std::vector<float> result;
-  for (std::size_t i = 0; i < count; ++i) result.push_back(values[i] / std::sqrt(values[count + i] + 1e-5f));
+  for (std::size_t i = 0; i < count; ++i) {
+    const float weight = values[i], variance = values[count + i];
+    result.push_back(showing_nonfinite(weight / std::sqrt(variance + 1e-5f), {weight, variance}));
+  }
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "stages/huggingface/map/batch_norm.h"
 
 #include <cmath>
+#include <limits>
 
 #include "tests/support/catch.h"
 
@@ -24,6 +25,15 @@ TEST_CASE("statistics of a batch normalization are folded into its weight and bi
   const auto shift = batch_norm_shift(expressions::concat({scale, floats({1, 2, 4, -2})}, 0).value(), {});
   REQUIRE(shift);
   CHECK(shift.value()->values == std::vector<float>{1 - 4 * folded.value()->values[0], 4});
+}
+
+TEST_CASE("a statistic that is not finite is not hidden by folding it") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const ExpressionRef scale = floats({3, 1, infinity, 4});
+  CHECK(batch_norm_scale(scale, {}).value()->values[0] == infinity);
+  const auto shift = batch_norm_shift(expressions::concat({scale, floats({1, 2, 0, -infinity})}, 0).value(), {});
+  CHECK_FALSE(std::isfinite(shift.value()->values[0]));
+  CHECK_FALSE(std::isfinite(shift.value()->values[1]));
 }
 
 TEST_CASE("parts of a batch normalization have equal lengths") {

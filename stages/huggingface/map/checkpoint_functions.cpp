@@ -15,6 +15,7 @@
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/json_values.h"
+#include "stages/huggingface/checkpoint/torch_file.h"
 #include "stages/huggingface/map/value_functions.h"
 #include "stages/huggingface/tokenizer/tokenizer_json.h"
 
@@ -29,10 +30,15 @@ Result<std::optional<fs::path>> file_in_folder(const json::value& value, const F
   return facts.file(*name);
 }
 
-// Returns a member of another JSON file in the folder.
+// Returns a member of another JSON file in the folder, or of the dictionary in a torch file.
 Result<json::value> file_value(Arguments a, const Facts& facts) {
   BOOST_OUTCOME_TRY(const auto path, file_in_folder(a[0], facts));
   if (!path) return json::value();
+  if (path->extension() == ".pt") {
+    if (a.size() != 2) return input_error({}, "the dictionary of a torch file has no further levels");
+    BOOST_OUTCOME_TRY(const auto file, open_source(path->string()));
+    return read_torch_value(file, json_text(a[1]).value_or(""));
+  }
   BOOST_OUTCOME_TRY(const json::value content, read_checkpoint_json(path->string()));
   const json::value* at = &content;
   for (const json::value& member : a.subspan(1)) {
@@ -265,7 +271,9 @@ constexpr ValueFunction kCheckpointFunctions[] = {
     {"file_contains", 2, 2,
      "Whether a file in the folder contains this text, ignoring case; false if the file is missing.", file_contains},
     {"file_text", 1, 1, "The text of a file in the folder.", file_text},
-    {"file_value", 2, 8, "A member of another JSON file in the folder: its name, then the names on the path.",
+    {"file_value", 2, 8,
+     "A member of another JSON file in the folder: its name, then the names on the path. Of a torch file (.pt), a "
+     "whole number, or the values of a small tensor of one dimension.",
      file_value},
     {"has_file", 1, 1, "Whether the folder has a file of this name.", has_file},
     {"has_tensor", 1, 1, "Whether the checkpoint has a tensor of this name.", has_tensor},

@@ -48,7 +48,7 @@ Result<std::vector<float>> f32_values(const Expression& input) {
 
 Result<ExpressionRef> each_value(const Expression& input, const auto& function) {
   BOOST_OUTCOME_TRY(std::vector<float> values, f32_values(input));
-  std::ranges::transform(values, values.begin(), function);
+  for (float& value : values) value = showing_nonfinite(function(value), {value});
   return expressions::constant(input.shape, std::move(values));
 }
 
@@ -75,8 +75,11 @@ Result<ExpressionRef> divide_rows(ExpressionRef input, Arguments arguments) {
   BOOST_OUTCOME_TRY(std::vector<float> values, f32_values(*input));
   const std::uint64_t columns = count / rows - 1;
   for (std::uint64_t row = 0; row < rows; ++row) {
-    const float divisor = std::max(values[rows * columns + row], least);
-    for (std::uint64_t i = 0; i < columns; ++i) values[row * columns + i] /= divisor;
+    const float given = values[rows * columns + row], divisor = std::max(given, least);
+    for (std::uint64_t i = 0; i < columns; ++i) {
+      float& value = values[row * columns + i];
+      value = showing_nonfinite(value / divisor, {given});
+    }
   }
   values.resize(rows * columns);
   return expressions::constant(Shape{2, {columns, rows, 1, 1}}, std::move(values));

@@ -17,6 +17,13 @@ namespace {
 namespace json = boost::json;
 
 // Integer operands give an integer, as in Python; otherwise double precision. Evaluates from left to right.
+// The same for a number whose infinity or NaN the result would not show.
+Result<double> finite_of(const json::value& value) {
+  BOOST_OUTCOME_TRY(const double number, number_of(value));
+  if (!std::isfinite(number)) return input_error({}, fmt::format("{} is not a finite number", number));
+  return number;
+}
+
 template <class Whole, class Float>
 Result<json::value> combine(Arguments arguments, Whole whole_step, Float float_step) {
   if (any_missing(arguments)) return json::value();
@@ -66,16 +73,16 @@ Result<json::value> quotient(Arguments a, const Facts&) {
 
 Result<json::value> ratio(Arguments a, const Facts&) {
   if (any_missing(a)) return json::value();
-  BOOST_OUTCOME_TRY(const double x, number_of(a[0]));
-  BOOST_OUTCOME_TRY(const double y, number_of(a[1]));
+  BOOST_OUTCOME_TRY(const double x, finite_of(a[0]));
+  BOOST_OUTCOME_TRY(const double y, finite_of(a[1]));
   if (y == 0) return input_error({}, fmt::format("{} cannot be divided by 0", x));
   return json::value(x / y);
 }
 
 Result<json::value> power(Arguments a, const Facts&) {
   if (any_missing(a)) return json::value();
-  BOOST_OUTCOME_TRY(const double x, number_of(a[0]));
-  BOOST_OUTCOME_TRY(const double y, number_of(a[1]));
+  BOOST_OUTCOME_TRY(const double x, finite_of(a[0]));
+  BOOST_OUTCOME_TRY(const double y, finite_of(a[1]));
   return json::value(std::pow(x, y));
 }
 
@@ -98,7 +105,7 @@ Result<json::value> largest(Arguments a, const Facts&) {
   double most = -INFINITY;
   for (const json::value& each : a) {
     if (each.is_null()) continue;
-    BOOST_OUTCOME_TRY(const double x, number_of(each));
+    BOOST_OUTCOME_TRY(const double x, finite_of(each));
     if (x > most) most = x, result = each;
   }
   return result;
@@ -109,7 +116,7 @@ Result<json::value> smallest(Arguments a, const Facts&) {
   double least = INFINITY;
   for (const json::value& each : a) {
     if (each.is_null()) continue;
-    BOOST_OUTCOME_TRY(const double x, number_of(each));
+    BOOST_OUTCOME_TRY(const double x, finite_of(each));
     if (x < least) least = x, result = each;
   }
   return result;
@@ -117,7 +124,7 @@ Result<json::value> smallest(Arguments a, const Facts&) {
 
 Result<json::value> exponential(Arguments a, const Facts&) {
   if (any_missing(a)) return json::value();
-  BOOST_OUTCOME_TRY(const double x, number_of(a[0]));
+  BOOST_OUTCOME_TRY(const double x, finite_of(a[0]));
   return json::value(std::exp(x));
 }
 

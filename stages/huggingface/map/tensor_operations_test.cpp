@@ -2,11 +2,14 @@
 #include "stages/huggingface/map/tensor_operations.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <boost/json/parse.hpp>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "pipeline/io/source_path.h"
@@ -275,6 +278,19 @@ TEST_CASE("halves of rows are added") {
   CHECK(fault("add_halves", counted({8194}), "[]") == "rows of 8194 values do not have two halves of at most 4096");
 }
 
+TEST_CASE("a row is replaced by numbers in the type of the matrix") {
+  for (const auto& [row, expected] :
+       {std::pair("0", std::vector<float>{8, 9, 2, 3, 4, 5}), {"1", {0, 1, 8, 9, 4, 5}}, {"2", {0, 1, 2, 3, 8, 9}}})
+    CHECK(expression_values(*apply("replace_row", counted({2, 3}), fmt::format("[{}, [8, 9]]", row)).value()) ==
+          expected);
+  const auto half = apply("replace_row", to_type(counted({2, 1}), "BF16").value(), "[0, [1.00390625, 3]]").value();
+  CHECK(half->type->name == "BF16");
+  CHECK(fault("replace_row", counted({2, 3}), "[3, [8, 9]]") == "2 x 3 has no row 3");
+  CHECK(fault("replace_row", counted({6}), "[0, [8, 9]]") == "6 has no row 0");
+  CHECK(fault("replace_row", counted({2, 3}), "[0, [8]]") == "1 values do not replace a row of 2 x 3");
+  CHECK(fault("replace_row", counted({2, 3}), "[0, 8]") == "'8' is not a list of numbers");
+}
+
 TEST_CASE("rows are divided by one number each") {
   // Rows (0, 1), (2, 3), (4, 5), divided by 6, 7, and 8.
   const ExpressionRef rows = apply("divide_rows", counted({9}), "[3, 1e-5]").value();
@@ -295,6 +311,15 @@ TEST_CASE("exponentials of values") {
   const std::vector<float> values = expression_values(*apply("reciprocal_exp", counted({3}), "[1e-9]").value());
   CHECK(std::abs(values[2] - std::exp(-2.0f)) < 1e-7f);
   CHECK(fault("exp", to_type(counted({2}), "BF16").value(), "[]") == "is BF16, not F32");
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto one = [](float value) { return expressions::constant(Shape{1, {1, 1, 1, 1}}, {value}).value(); };
+  for (const char* const operation : {"exp", "softplus", "negate_exp"})
+    CHECK(expression_values(*apply(operation, one(-infinity), "[]").value()) == std::vector<float>{-infinity});
+  CHECK(expression_values(*apply("reciprocal_exp", one(infinity), "[1]").value()) == std::vector<float>{infinity});
+  for (const float divisor : {infinity, -infinity}) {
+    const ExpressionRef row = expressions::concat({one(8), one(divisor)}, 0).value();
+    CHECK(expression_values(*apply("divide_rows", row, "[1, 1]").value()) == std::vector<float>{divisor});
+  }
 }
 
 TEST_CASE("a number replaces a tensor") {

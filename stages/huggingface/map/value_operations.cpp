@@ -53,7 +53,8 @@ Result<ExpressionRef> softplus(ExpressionRef input, Arguments) {
   }
   const std::size_t in_groups = values.size() / kGroup * kGroup;
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (float& x = values[i]; x <= kThreshold) x = i < in_groups ? sleef::log1p(sleef::exp(x)) : rounded::softplus(x);
+    if (float& x = values[i]; x <= kThreshold)
+      x = showing_nonfinite(i < in_groups ? sleef::log1p(sleef::exp(x)) : rounded::softplus(x), {x});
   return expressions::constant(input->shape, std::move(values));
 }
 
@@ -162,6 +163,29 @@ Result<ExpressionRef> numbers_instead(ExpressionRef, Arguments a) {
   return expressions::constant(shape, std::move(values));
 }
 
+// Replaces a row of a matrix by numbers, rounded to the matrix's type.
+Result<ExpressionRef> replace_row(ExpressionRef input, Arguments a) {
+  const Shape shape = input->shape;
+  BOOST_OUTCOME_TRY(const std::uint64_t row, whole_argument(a[0]));
+  if (shape.rank != 2 || row >= shape.dims[1])
+    return input_error({}, fmt::format("{} has no row {}", describe(shape), row));
+  BOOST_OUTCOME_TRY(ExpressionRef values, numbers_instead(nullptr, a.subspan(1)));
+  if (values->shape.dims[0] != shape.dims[0])
+    return input_error({}, fmt::format("{} values do not replace a row of {}", values->shape.dims[0], describe(shape)));
+  BOOST_OUTCOME_TRY(values, expressions::reshape(std::move(values), Shape{2, {shape.dims[0], 1, 1, 1}}));
+  BOOST_OUTCOME_TRY(values, to_type(std::move(values), input->type->name));
+  std::vector<ExpressionRef> parts;
+  const auto keep = [&](std::uint64_t first, std::uint64_t count) -> Status {
+    if (count == 0) return ok();
+    BOOST_OUTCOME_TRY(parts.emplace_back(), expressions::slice(input, 1, first, count));
+    return ok();
+  };
+  BOOST_OUTCOME_TRY(keep(0, row));
+  parts.push_back(std::move(values));
+  BOOST_OUTCOME_TRY(keep(row + 1, shape.dims[1] - row - 1));
+  return expressions::concat(std::move(parts), 1);
+}
+
 constexpr TensorOperation kValueOperations[] = {
     {"absolute_ids", 1, 1,
      "Add its index to every value of a small I64 tensor, and keep that type: the results must be different and "
@@ -182,6 +206,7 @@ constexpr TensorOperation kValueOperations[] = {
     {"numbers", 1, 1, "Replace it with a tensor of one dimension: the numbers of a list.", numbers_instead},
     {"product_of_rows", 0, 1, "The product of two rows, value by value, as a tensor of one dimension.",
      product_of_rows},
+    {"replace_row", 2, 2, "Replace a row of a matrix: its index, and a list of numbers.", replace_row},
     {"resize_grid", 1, 1, "Resize a square of positions, one per row: the new side.", resize_grid},
     {"softplus", 0, 1, "log(1 + exp(x)) of every value of a small tensor.", softplus},
     {"subtract_mean", 0, 1, "Subtract the mean from every value of a small tensor.", subtract_mean},
