@@ -78,7 +78,8 @@ class Operations(Operator):
         fuse_gate_up_exps                    fuse the gate and up tensors of each layer's experts into one
         fuse_qkv                             fuse the query, key, and value tensors of each layer into one
         fp8_as_q8                            write FP8 tensors as Q8_0
-        allow_missing                        convert a checkpoint that lacks tensors of the model, with a warning
+        allow_missing                        accept a checkpoint that lacks files or tensors of the model, with a
+                                             warning
         sentence_transformers_dense_modules  include the Dense modules of an embedding model
         architectures                        folder of architecture maps, or one map file, to add to the built-in ones
         mistral_format                       read params.json and consolidated.safetensors, Mistral's own format
