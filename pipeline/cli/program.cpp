@@ -109,9 +109,11 @@ int finish(int exit_code) {
 
 }  // namespace
 
-std::span<const Verb> verbs() {
-  // In the order of `ggufmill --help`; the verbs of a group are adjacent.
-  static const Verb kVerbs[] = {
+namespace {
+
+// Returns all verbs. An operation that the list does not name follows the others of its group.
+std::vector<Verb> all_verbs() {
+  std::vector<Verb> all{
       kRunVerb,           kQuantizeVerb,     verb_of("convert"), verb_of("convert_lora"),
       kCheckVerb,         kPlanVerb,         kStatusVerb,        kInspectVerb,
       verb_of("compare"), verb_of("verify"), verb_of("hash"),    verb_of("split"),
@@ -121,6 +123,19 @@ std::span<const Verb> verbs() {
       kSealVerb,          kTypesVerb,        kKernelsVerb,       kArchitecturesVerb,
       kSchemaVerb,        kManualVerb,       kCompletionVerb,
   };
+  for (const OperationSpec& operation : operations()) {
+    if (std::ranges::count(all, operation.verb(), &Verb::name) != 0) continue;
+    const auto last =
+        std::find_if(all.rbegin(), all.rend(), [&](const Verb& each) { return each.group == operation.group; });
+    all.insert(last.base(), verb_of(operation.name));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::span<const Verb> verbs() {
+  static const std::vector<Verb> kVerbs = all_verbs();
   return kVerbs;
 }
 

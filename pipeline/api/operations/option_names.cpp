@@ -55,7 +55,13 @@ const OperationOption* OptionNames::find(std::string_view name) const {
 
 std::string OptionNames::of(std::string_view name, std::string_view value) const {
   const OperationOption* const option = find(name);
-  if (caller_ != Caller::kCommandLine && option && option->is_list()) value = {};
+  const bool is_several = caller_ != Caller::kCommandLine && option && option->is_list() && !value.empty();
+  if (is_several) {  // a list with the value; a map has another form
+    const std::string in_list = fmt::format("[\"{}\"]", value);
+    return option->field.spec.kind != FieldKind::kList ? of(name)
+           : caller_ == Caller::kPython                ? fmt::format("{}={}", name, in_list)
+                                                       : fmt::format("\"{}\": {}", name, in_list);
+  }
   const std::string quoted =
       option && !value.empty() && is_text(option->field.spec) ? fmt::format("\"{}\"", value) : std::string(value);
   if (caller_ == Caller::kProgram) return fmt::format("\"{}\"{}{}", name, value.empty() ? "" : ": ", quoted);

@@ -138,7 +138,7 @@ Status add_report(const std::vector<std::string>& paths, bool errors, std::optio
   if (errors) report->error = true;
   std::map<bool, std::string> given;  // key: true for an HTML page
   for (const std::string& path : paths) {
-    const std::string written = option_reference("report", quoted_name(path));
+    const std::string written = fmt::format("{} {}", option_reference("report"), quoted_name(path));
     const bool is_page = path.ends_with(".html");
     if (!is_page && !path.ends_with(".json"))
       return usage_error(
@@ -146,8 +146,8 @@ Status add_report(const std::vector<std::string>& paths, bool errors, std::optio
           fmt::format("the file name extension selects the format: {}", option_reference("report", "report.html")));
     const auto [first, is_new] = given.emplace(is_page, path);
     if (!is_new)
-      return usage_error(fmt::format("{} and {} have the same format",
-                                     option_reference("report", quoted_name(first->second)), written),
+      return usage_error(fmt::format("{} {} and {} have the same format", option_reference("report"),
+                                     quoted_name(first->second), written),
                          "a run writes at most one .html and one .json report");
     (is_page ? report->html : report->json) = path;
   }
