@@ -196,6 +196,7 @@ class Numbers {
     }
 
     Number atom() {
+      if (take("?")) return {};
       if (take("!")) {
         const Number number = atom();
         return number ? Number(*number == 0) : number;

@@ -35,8 +35,7 @@ class Completeness {
     BOOST_OUTCOME_TRY(add_missing(holes, faults));
     BOOST_OUTCOME_TRY(add_wrong_shapes(holes, faults));
     if (!faults.empty() && !chosen_.options.allow_missing) return faults.together();
-    for (const Error& each : faults.errors())
-      warn(each.what + (each.detail.empty() ? "" : fmt::format(" ({})", each.detail)));
+    for (const Error& each : faults.errors()) warn(each.what);
     if (!holes.unknown.empty())
       warn("llama.cpp does not load the model: " + describe_unknown(holes.unknown, model_.tensors.size()));
     return warn_of_head();

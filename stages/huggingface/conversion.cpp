@@ -445,12 +445,6 @@ class Conversion {
 
 }  // namespace
 
-MissingFiles SourceOptions::missing_files() const {
-  return {allow_missing,
-          origin.where.empty() ? "use " + option_reference("allow_missing") : "set `allow_missing: true` in the source",
-          "use " + option_reference("allow_missing", "true")};
-}
-
 namespace {
 
 // An adapter needs only config.json of its base.
@@ -464,6 +458,13 @@ Error base_without_config(const std::string& folder) {
 }
 
 }  // namespace
+
+MissingFiles SourceOptions::missing_files() const {
+  return {allow_missing,
+          origin.where.empty() ? "use " + option_reference("allow_missing") : "set `allow_missing: true` in the source",
+          "use " + option_reference("allow_missing", "true")};
+}
+
 }  // namespace ggufmill::huggingface
 
 namespace ggufmill {

@@ -85,13 +85,15 @@ Result<Checkpoint> read_folder(const fs::path& folder, const MissingFiles& missi
     const auto pickle = std::ranges::find_if(paths, [](const std::string& path) {
       return fs::path(path).filename().string().starts_with("pytorch_model") && path.ends_with(".bin");
     });
-    if (pickle != paths.end())
-      error.help += fmt::format("; {} is not read beside them: to convert it, remove the safetensors files",
-                                fs::path(*pickle).filename().string());
+    if (pickle == paths.end()) return error;
+    const std::string way = fmt::format("; {} is not read beside them: to convert it, remove the safetensors files",
+                                        fs::path(*pickle).filename().string());
+    error.help += way;
+    if (!error.help_with_options.empty()) error.help_with_options += way;
     return error;
   }
   BOOST_OUTCOME_TRY(Checkpoint checkpoint, read_checkpoint_files(all, read_part));
-  checkpoint.warnings = std::move(warnings.value());
+  checkpoint.warnings = std::move(warnings).value();
   return checkpoint;
 }
 

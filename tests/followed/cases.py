@@ -61,14 +61,14 @@ CASES = [
      "ggufmill quantize -q --pure a.gguf out/a.gguf @type@"),
     # ---- holes
     ("a matrix is missing", lambda: checkpoint("a", tensors=changed(llama(), drop=["model.layers.1.mlp.up_proj.weight"])), CONVERT,
-     r"`convert (?P<option>--allow-missing)`", CONVERT + " @option@"),
+     r"to continue without it, use (?P<option>--allow-missing)", CONVERT + " @option@"),
     ("too few layers in config.json", lambda: checkpoint("a", {**BASE, "num_hidden_layers": 1}, llama()), CONVERT, r"correct the number in (?P<file>config\.json)",
      "sed -i 's/\"num_hidden_layers\": 1/\"num_hidden_layers\": 2/' a/@file@ && " + CONVERT),
     # ---- files
     ("an index without tensors", lambda: (checkpoint("a"), index("a", [], "")), CONVERT, r"remove it if the weights are in one file",
      "rm a/model.safetensors.index.json && " + CONVERT),
     ("an index of files that are gone", lambda: (checkpoint("a"), index("a", llama(), "model-00001-of-00001.safetensors")), CONVERT,
-     r"the index is out of date: remove (?P<file>\S+)", "rm a/@file@ && " + CONVERT),
+     r"the index is out of date: remove (?P<file>[^;\s]+)", "rm a/@file@ && " + CONVERT),
     ("a tensor in two files", lambda: checkpoint("a", files={"model.safetensors": llama(), "model-00001-of-00001.safetensors": halves()[0]}), CONVERT,
      r"remove the file that is out of date", "rm a/model-00001-of-00001.safetensors && " + CONVERT),
     ("a file of another name", lambda: checkpoint("a", files={"model.safetensors": halves()[0], "rest.safetensors": halves()[1]}), CONVERT,

@@ -260,7 +260,7 @@ TEST_CASE("a new architecture is a file of the user, outside of the tree") {
                               tensor("fancy.0.shift.weight", {4}, 10), tensor("model.norm.weight", {4}, 1)}));
   const std::string unknown = checkpoint.fault();
   CHECK(has(unknown, "DIR/config.json: error: no architecture is known for 'FancyNewForCausalLM'\n"));
-  CHECK(has(unknown, "`ggufmill architectures new FOLDER --like llama -o mine.yaml`"));
+  CHECK(has(unknown, "`ggufmill architectures new FOLDER -o mine.yaml`"));
 
   const TempDir folder;
   write_text(folder.file("mine.yaml"), R"(name: fancy

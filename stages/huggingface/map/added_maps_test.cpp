@@ -198,7 +198,7 @@ TEST_CASE("all errors in added files are reported with their places") {
 }
 
 TEST_CASE("a table without the names of its columns is an error, not an empty table") {
-  for (const std::string text : {kHash + "\ttwo\n", std::string("# comment\n")}) {
+  for (const std::string& text : {kHash + "\ttwo\n", std::string("# comment\n")}) {
     const Folder folder = Folder().put("pre_tokenizers.tsv", text);
     CHECK(has(folder.fault_of({folder.path()}), "must have the names of the columns"));
   }

@@ -31,7 +31,7 @@ class CodedTensors {
     const NamedTensor* first = nullptr;
     std::size_t count = 0;
     for (const NamedTensor& tensor : tensors_) {
-      if (!is_integer(*tensor.values) || module_of(tensor).empty()) continue;
+      if (!is_integer(tensor) || module_of(tensor).empty()) continue;
       if (!first) first = &tensor;
       ++count;
     }
@@ -52,8 +52,12 @@ class CodedTensors {
   }
 
  private:
-  static bool is_integer(const Expression& values) {
-    return values.type->type_class == TypeClass::kInteger && values.as_extent();
+  // Other vectors than weights and biases can be lists of ids.
+  static bool is_integer(const NamedTensor& tensor) {
+    const Expression& values = *tensor.values;
+    const bool is_vector = values.shape.rank < 2;
+    return values.type->type_class == TypeClass::kInteger && values.as_extent() &&
+           (!is_vector || tensor.name.ends_with(".weight") || tensor.name.ends_with(".bias"));
   }
 
   // Returns the module whose weight the tensor stands for; empty if it is no weight. Vectors beside a matrix are parts

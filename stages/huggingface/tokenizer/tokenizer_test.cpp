@@ -263,7 +263,7 @@ TEST_CASE("added tokens with a gap in their ids are numbered as the tokenizers l
   folder.put("tokenizer.json", R"({
       "added_tokens": [{"id": 5, "content": "E", "special": true}, {"id": 7, "content": "<y>"},
                        {"id": 6, "content": "<x>"}, {"id": 8, "content": ""}, {"id": 9, "content": "<y>"}],
-      "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "E": 5}}})");
+      "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "E": 5}, "merges": []}})");
   folder.put("tokenizer_config.json", R"({"added_tokens_decoder": {"7": {"content": "<z>"}}, "pad_token": "<p>"})");
   TokenizerOptions options;
   options.pre = "mine";
