@@ -131,7 +131,6 @@ TEST_CASE("every function refuses null for what it needs") {
       ggufmill_decode_rows(context(), "Q8_0", nullptr, 34, 1, 32, nullptr, 0, nullptr, nullptr),
       ggufmill_check_module(context(), nullptr, nullptr, nullptr, nullptr, nullptr),
       ggufmill_call(context(), nullptr, nullptr, nullptr, nullptr, nullptr),
-      ggufmill_edit(context(), nullptr, nullptr, nullptr, nullptr, nullptr),
       ggufmill_importance_describe(context(), nullptr, nullptr, nullptr),
       ggufmill_importance_merge(context(), nullptr, nullptr, nullptr),
       ggufmill_importance_open(context(), nullptr, nullptr, nullptr),

@@ -15,8 +15,10 @@ namespace json = boost::json;
 template <class Request>
 Result<CalledOperation> call(const ggufmill_context& context, const char* operation, const Request& request,
                              ggufmill_control* control) {
-  return call_operation(*context.context, operation, request, context.caller,
-                        {stop_of(control), ProgressCaller(control).of_reading()});
+  Call how{stop_of(control), ProgressCaller(control).of_reading()};
+  PlanProgress progress(control);
+  if (progress.is_wanted()) how.run_progress = [&](const Plan& plan, const Progress& now) { progress.show(plan, now); };
+  return call_operation(*context.context, operation, request, context.caller, how);
 }
 
 // A key of a function that ggufmill_call() replaces, and the option of the operation.
@@ -61,6 +63,15 @@ Status store(const Result<CalledOperation>& called, char** into) {
 }
 
 }  // namespace
+
+Result<std::string> pipeline_of_operation(const ggufmill_context& context, const char* operation,
+                                          json::object options) {
+  options["emit_pipeline"] = true;
+  BOOST_OUTCOME_TRY(const CalledOperation called, call(context, operation, options, nullptr));
+  BOOST_OUTCOME_TRY(const json::value result, parse_json("result", called.json));
+  return std::string(result.at("pipeline").as_string());
+}
+
 }  // namespace ggufmill::c
 
 using namespace ggufmill;
@@ -109,5 +120,13 @@ ggufmill_status ggufmill_hash(const ggufmill_context* context, const char* path,
                               ggufmill_control* control, char** json, ggufmill_error** error) {
   return guarded(control, error, [&]() -> Status {
     return store(call_former(context, "hash", {{"path", path}}, options, {}, control), json);
+  });
+}
+
+// The member `values` has become `set`, which was a list of texts.
+ggufmill_status ggufmill_edit(const ggufmill_context* context, const char* path, const char* options,
+                              ggufmill_control* control, char** json, ggufmill_error** error) {
+  return guarded(control, error, [&]() -> Status {
+    return store(call_former(context, "edit", {{"path", path}}, options, {{"values", "set"}}, control), json);
   });
 }

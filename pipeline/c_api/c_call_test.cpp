@@ -119,6 +119,24 @@ TEST_CASE("hashes of a model") {
   CHECK(checked.result.at("hashes").as_array().back().at("state") == "Mismatch");
 }
 
+TEST_CASE("metadata is edited, with values by key or texts") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf");
+  const Called by_key("edit", request_for(path, R"("set": {"general.name": "new", "my.sizes:[u8]": [1, 2]})"));
+  REQUIRE(by_key.status == GGUFMILL_SUCCESS);
+  CHECK(by_key.result.at("keys").at(0) == "general.name");
+  CHECK(by_key.result.at("changes").at(1) == "adds my.sizes: [1, 2] (uint8[])");
+  const Called texts("edit",
+                     request_for(path, R"("set": ["general.name:string=7"], "rename": {"my.sizes": "my.other"})"));
+  REQUIRE(texts.status == GGUFMILL_SUCCESS);
+  CHECK(texts.result.at("keys").as_array().size() == 3);
+  CHECK(Called("edit", request_for(path, R"("set": ["general.name"])")).what() ==
+        R"("set": 'general.name' is not KEY=VALUE)");
+  CHECK(Called("edit", request_for(path, R"("set": {"a": null})")).status == GGUFMILL_ERROR_USAGE);
+  CHECK(Called("edit", request_for(path)).help() == R"(give "set", "remove", or "rename")");
+  CHECK(Called("edit", request_for(path, R"("key": "a", "value": "b")")).status == GGUFMILL_ERROR_USAGE);
+}
+
 #if defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #endif
@@ -136,6 +154,9 @@ TEST_CASE("the former functions of operations call them") {
   REQUIRE(ggufmill_compare(context(), path.c_str(), path.c_str(), R"({"memory": "64MiB", "imatrix": ""})", nullptr,
                            &text, nullptr) == GGUFMILL_SUCCESS);
   CHECK(taken(text).at("report").at("kind") == "compare");
+  REQUIRE(ggufmill_edit(context(), path.c_str(), R"({"values": {"general.name": "new"}})", nullptr, &text, nullptr) ==
+          GGUFMILL_SUCCESS);
+  CHECK(taken(text).at("in_place").is_bool());
   REQUIRE(ggufmill_hash(context(), path.c_str(), nullptr, nullptr, &text, nullptr) == GGUFMILL_SUCCESS);
   CHECK(taken(text).at("model") == json::string(path));
   text = nullptr;

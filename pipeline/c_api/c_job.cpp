@@ -12,9 +12,7 @@
 #include "pipeline/c_api/c_options.h"
 #include "pipeline/c_api/c_support.h"
 #include "pipeline/config/bound_fields.h"
-#include "pipeline/llama_cpp/convert_options.h"
 #include "pipeline/llama_cpp/quantize_options.h"
-#include "pipeline/llama_cpp/split_pipeline.h"
 #include "pipeline/plan/written.h"
 #include "pipeline/report/json_text.h"
 #include "stages/huggingface/huggingface_source.h"
@@ -160,59 +158,33 @@ Result<Translated> from_quantize(const Context& context, const char* text) {
   return translated;
 }
 
-// Translates a conversion. `input`: the option with the folder that is converted.
-template <class Conversion>
-Result<Translated> from_conversion(const char* text, const char* input, std::string Conversion::*folder,
-                                   std::span<const Argument<Conversion>> arguments) {
-  Conversion it;
-  const std::size_t not_given = huggingface::class_defaults_form().spec.choices.size();
-  std::size_t defaults = not_given;
-  Options options(text);
-  options.read(input, it.*folder);
-  read_arguments(options, arguments, it);
-  options.read("defaults", defaults, huggingface::class_defaults_form().spec.choices);
-  BOOST_OUTCOME_TRY(options.finish());
-  if ((it.*folder).empty())
-    return usage_error(fmt::format("no {} given", input), fmt::format("set the option '{}'", input));
+// Translates the arguments of a tool with the operation that has them; `options` have the names that they have on the
+// command line of the tool.
+Result<Translated> from_operation(const ggufmill_context& context, const char* text, const char* operation) {
+  BOOST_OUTCOME_TRY(const json::value given, parse_json("options", text ? text : "{}"));
+  if (!given.is_object()) return usage_error("the options are not a JSON object");
+  json::object options;
+  for (const auto& member : given.get_object()) {
+    std::string name(member.key());
+    std::ranges::replace(name, '-', '_');
+    options[name] = member.value();
+  }
   Translated translated;
-  if (defaults != not_given)
+  if (options.erase("defaults") != 0)
     translated.warnings.emplace_back(
         "'defaults' has no effect: keys missing in config.json always get the defaults of their class");
-  BOOST_OUTCOME_TRY(translated.pipeline, pipeline_of(it));
+  if (options.contains("merge") && options["merge"] == true) operation = "merge";
+  options.erase("merge");
+  BOOST_OUTCOME_TRY(translated.pipeline, pipeline_of_operation(context, operation, std::move(options)));
   return translated;
 }
 
-Result<Translated> from_split(const char* text) {
-  SplitOptions it;
-  bool merge = false, clean = false;
-  Options options(text);
-  options.read("input", it.input);
-  options.read("output", it.output);
-  read_arguments(options, split_arguments(), it);
-  options.read("merge", merge);
-  options.read("clean", clean);
-  BOOST_OUTCOME_TRY(options.finish());
-  if (it.input.empty() || it.output.empty())
-    return usage_error("expected two names: input and output", "set the options 'input' and 'output'");
-  if (merge && (it.max_size || it.max_tensors || it.no_tensor_first_split))
-    return usage_error("'merge' makes one file, and has no limits", "omit it, or the limits");
-  if (clean && !merge) return usage_error("'clean' needs 'merge'", "set both, or neither");
-  Translated translated;
-  if (merge)
-    translated.pipeline = merge_pipeline(it.input, it.output, clean);
-  else {
-    BOOST_OUTCOME_TRY(translated.pipeline, split_pipeline(it));
-  }
-  return translated;
-}
-
-Result<Translated> translate(const Context& context, const std::string& tool, const char* options) {
+Result<Translated> translate(const ggufmill_context& with, const std::string& tool, const char* options) {
+  const Context& context = *with.context;
   if (tool == "llama-quantize") return from_quantize(context, options);
-  if (tool == "convert_hf_to_gguf.py")
-    return from_conversion(options, "folder", &ConvertOptions::folder, convert_arguments());
-  if (tool == "convert_lora_to_gguf.py")
-    return from_conversion(options, "adapter", &ConvertLoraOptions::adapter, convert_lora_arguments());
-  if (tool == "llama-gguf-split") return from_split(options);
+  if (tool == "convert_hf_to_gguf.py") return from_operation(with, options, "convert");
+  if (tool == "convert_lora_to_gguf.py") return from_operation(with, options, "convert_lora");
+  if (tool == "llama-gguf-split") return from_operation(with, options, "split");
   return usage_error(
       fmt::format("unknown tool '{}'", tool),
       "the tools are llama-quantize, convert_hf_to_gguf.py, convert_lora_to_gguf.py and llama-gguf-split");
@@ -248,7 +220,7 @@ ggufmill_status ggufmill_pipeline_of(const ggufmill_context* context, const char
                                      char** json, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"context", context}, {"tool", tool}, {"json", json}}));
-    BOOST_OUTCOME_TRY(const auto translated, translate(*context->context, tool, options));
+    BOOST_OUTCOME_TRY(const auto translated, translate(*context, tool, options));
     *json = copy_of(to_json_text(boost::json::object{{"pipeline", translated.pipeline},
                                                      {"inputs", json_texts(translated.inputs)},
                                                      {"warnings", json_texts(translated.warnings)}}));

@@ -47,38 +47,6 @@ Result<RunChoices> read_run_choices(const char* text, ggufmill_control* control)
   return choices;
 }
 
-// Passes the progress of plans on to a control.
-class PlanProgress {
- public:
-  explicit PlanProgress(ggufmill_control* control) : caller_(control) {}
-  bool is_wanted() const { return caller_.is_wanted(); }
-  // Must be called before the first progress of each plan.
-  void begin() { is_counted_ = false; }
-  void show(const Plan& plan, const Progress& now) {
-    if (!is_counted_) count(plan);
-    ggufmill_progress progress{};
-    progress.bytes_read = now.bytes_read;
-    progress.bytes_to_read = to_read_;
-    progress.bytes_written = now.bytes_written;
-    progress.bytes_to_write = to_write_;
-    progress.tensor = now.tensor ? now.tensor->c_str() : "";
-    caller_(progress);
-  }
-
- private:
-  void count(const Plan& plan) {
-    is_counted_ = true;
-    to_read_ = plan.bytes_read();
-    to_write_ = 0;
-    for (const PlannedOutput& output : plan.outputs)
-      for (const PlannedTensor& tensor : output.tensors) to_write_ += tensor.bytes;
-  }
-
-  ProgressCaller caller_;
-  bool is_counted_ = false;
-  std::uint64_t to_read_ = 0, to_write_ = 0;
-};
-
 MeasureOptions measure_options(ggufmill_control* control) {
   MeasureOptions options;
   options.run.stop = stop_of(control);

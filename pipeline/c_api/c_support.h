@@ -2,6 +2,7 @@
 // Shared by the functions of ggufmill.h: handles, and the conversion of a Result to a status and an error.
 
 #include <atomic>
+#include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <chrono>
 #include <functional>
@@ -105,6 +106,42 @@ class ProgressCaller {
  private:
   ggufmill_control* control_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// Returns the pipeline file that an operation makes of its options.
+Result<std::string> pipeline_of_operation(const ggufmill_context& context, const char* operation,
+                                          boost::json::object options);
+
+// Passes the progress of plans on to a control.
+class PlanProgress {
+ public:
+  explicit PlanProgress(ggufmill_control* control) : caller_(control) {}
+  bool is_wanted() const { return caller_.is_wanted(); }
+  // Must be called before the first progress of each plan.
+  void begin() { is_counted_ = false; }
+  void show(const Plan& plan, const Progress& now) {
+    if (!is_counted_) count(plan);
+    ggufmill_progress progress{};
+    progress.bytes_read = now.bytes_read;
+    progress.bytes_to_read = to_read_;
+    progress.bytes_written = now.bytes_written;
+    progress.bytes_to_write = to_write_;
+    progress.tensor = now.tensor ? now.tensor->c_str() : "";
+    caller_(progress);
+  }
+
+ private:
+  void count(const Plan& plan) {
+    is_counted_ = true;
+    to_read_ = plan.bytes_read();
+    to_write_ = 0;
+    for (const PlannedOutput& output : plan.outputs)
+      for (const PlannedTensor& tensor : output.tensors) to_write_ += tensor.bytes;
+  }
+
+  ProgressCaller caller_;
+  bool is_counted_ = false;
+  std::uint64_t to_read_ = 0, to_write_ = 0;
 };
 
 }  // namespace ggufmill::c

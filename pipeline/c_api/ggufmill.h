@@ -479,8 +479,9 @@ GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* conte
                                                    const char* options, ggufmill_control* control, char** json,
                                                    ggufmill_error** error);
 
-/* Former names of the operations verify, compare and hash. `options` has the members of their requests but for the
- * models. The result of ggufmill_compare() is {report, warnings}, and a failure stores no result. */
+/* Former names of the operations verify, compare, hash and edit. `options` has the members of their requests but for
+ * the models. The result of ggufmill_compare() is {report, warnings}, and a failure stores no result. ggufmill_edit()
+ * also takes `values` for `set`. */
 GGUFMILL_DEPRECATED("use ggufmill_call(context, \"verify\", ...)")
 GGUFMILL_API ggufmill_status ggufmill_verify(const ggufmill_context* context, const char* path, const char* options,
                                              ggufmill_control* control, char** json, ggufmill_error** error);
@@ -491,17 +492,7 @@ GGUFMILL_API ggufmill_status ggufmill_compare(const ggufmill_context* context, c
 GGUFMILL_DEPRECATED("use ggufmill_call(context, \"hash\", ...)")
 GGUFMILL_API ggufmill_status ggufmill_hash(const ggufmill_context* context, const char* path, const char* options,
                                            ggufmill_control* control, char** json, ggufmill_error** error);
-
-/* Changes the metadata of a GGUF file in place: {keys, changes, in_place, restored, bytes,
- * warnings}, where `changes` is a line for each key with its values and types. Options:
- *   set        list of strings, "KEY=VALUE" or "KEY:TYPE=VALUE"
- *   values     object with a member "KEY" or "KEY:TYPE" for each value: a string, a number, true, false or a list
- *   set_file   list of strings, "KEY=FILE" or "KEY:TYPE=FILE": the value is the content of a file
- *   remove     list of keys
- *   rename     list of strings, "KEY=NEW"
- *   output     write to this file and leave the input unchanged (string)
- *   overwrite  replace an existing output (true or false)
- *   dry_run    write nothing (true or false) */
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"edit\", ...)")
 GGUFMILL_API ggufmill_status ggufmill_edit(const ggufmill_context* context, const char* path, const char* options,
                                            ggufmill_control* control, char** json, ggufmill_error** error);
 

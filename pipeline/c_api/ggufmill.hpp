@@ -475,7 +475,8 @@ class Context {
                                                             Control* control = nullptr) const {
     return tool(ggufmill_hash, path, options, control);
   }
-  std::string edit(const std::string& path, const char* options, Control* control = nullptr) const {
+  [[deprecated("use call(\"edit\", ...)")]] std::string edit(const std::string& path, const char* options,
+                                                            Control* control = nullptr) const {
     return tool(ggufmill_edit, path, options, control);
   }
   std::string describe_importance(const std::string& path) const {

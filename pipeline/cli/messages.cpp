@@ -6,8 +6,8 @@
 #include <boost/json.hpp>
 #include <cstdio>
 
+#include "pipeline/api/operations/option_names.h"
 #include "pipeline/core/option_reference.h"
-#include "pipeline/core/pattern.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/process.h"
 #include "pipeline/io/platform/terminal.h"
@@ -42,37 +42,6 @@ void colour(std::string& text, std::size_t at, std::size_t bytes, const char* co
   text.insert(at, fmt::format("\x1b[{}m", code));
 }
 
-// Returns true if the text has a key with its value, as in a pipeline file: "`nonfinite: zero`", "tensors: [".
-bool names_key(const std::string& text) {
-  static const Pattern kKey = Pattern::compile("`[a-z_]+: |\\b[a-z_]+: [\\[{]").value();
-  const Result<bool> found = kKey.matches(text);
-  return found && found.value();
-}
-
-// Help for a user of options. What only a key can do is done in the pipeline file that the options stand for.
-std::string help_with_options(const Error& error) {
-  if (!error.help_with_options.empty()) return error.help_with_options;
-  for (const char* known : {"pipeline file", " --"})  // says where the key belongs, or names an option beside it
-    if (error.help.find(known) != std::string::npos) return error.help;
-  if (!names_key(error.help)) return error.help;
-  return error.help + ", in the pipeline file that --emit-pipeline prints";
-}
-
-// Removes the place in a pipeline file that the user did not write, but the options stand for.
-void omit_place(Error& error) {
-  if (!error.where.starts_with(kArgumentsName)) return;
-  error.where.clear();
-  std::string detail;
-  for (std::size_t at = 0; at < error.detail.size();) {
-    const std::size_t end = std::min(error.detail.find('\n', at), error.detail.size());
-    const std::string_view line = std::string_view(error.detail).substr(at, end - at);
-    const std::size_t bar = line.find_first_not_of(" 0123456789");
-    if (bar == line.npos || line[bar] != '|') detail += fmt::format("{}{}", detail.empty() ? "" : "\n", line);
-    at = end + 1;
-  }
-  error.detail = std::move(detail);
-}
-
 // Writes a reference to an option that is not one of an operation.
 std::string write_flag(std::string_view name, std::string_view value) {
   std::string flag = fmt::format("--{}", name);
@@ -99,12 +68,9 @@ void name_options() { names_options_now = true; }
 
 void print_error(const Error& given) {
   Error error = given;
+  if (names_options_now) error = with_help_for_options(std::move(error));
   for (std::string* const text : {&error.where, &error.what, &error.detail, &error.help})
     *text = replace_option_references(*text, write_flag);
-  if (names_options_now) {
-    error.help = help_with_options(error);
-    omit_place(error);
-  }
   if (format_now == LogFormat::kText) return put(coloured(error));
   boost::json::object object{{"level", "error"}, {"code", static_cast<int>(error.code)}, {"message", error.what}};
   if (!error.where.empty()) object["where"] = error.where;
@@ -113,7 +79,8 @@ void print_error(const Error& given) {
   print_object(object);
 }
 
-void print_warning(const std::string& text) {
+void print_warning(const std::string& given) {
+  const std::string text = replace_option_references(given, write_flag);
   if (format_now == LogFormat::kText) {
     std::string line = "warning: " + printable(text) + "\n";
     colour(line, 0, 8, kYellow);
@@ -126,7 +93,8 @@ void print_warnings(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) print_warning(text);
 }
 
-void print_note(const std::string& text, const std::string& table) {
+void print_note(const std::string& given, const std::string& table) {
+  const std::string text = replace_option_references(given, write_flag);
   if (format_now == LogFormat::kText) return put(printable(text) + "\n" + printable(table, "\n"));
   boost::json::object object{{"level", "info"}, {"message", text}};
   if (!table.empty()) object["table"] = table;

@@ -4,7 +4,6 @@
 
 #include <boost/json/value.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "pipeline/core/error.h"
@@ -16,9 +15,6 @@ enum class LogFormat { kText, kJson };
 // Sets the format of all messages. Call it once, before the first message.
 void set_log_format(LogFormat format);
 LogFormat log_format();
-
-// The name of the pipeline file that options stand for.
-inline constexpr std::string_view kArgumentsName = "(arguments)";
 
 // From now on, errors have the help for a user of options: Error::help_with_options, or, if the help names keys, where
 // to write them; and no place in that file. Call it in a verb that translates its options into a pipeline file and has

@@ -22,9 +22,11 @@ std::string cell(std::string text) {
   return text;
 }
 
-// "`--max-rmse`", or several flags.
+// "--max-rmse", or several flags.
 std::string on_command_line(const OperationOption& option, const OptionNames& names) {
-  std::string text = names.of(option.name());
+  std::string text;
+  for (const OptionFlag& flag : option.flags) text += (text.empty() ? "--" : ", --") + flag.name;
+  if (text.empty()) text = names.of(option.name());
   if (option.letter != '\0') text = fmt::format("-{}, {}", option.letter, text);
   return text;
 }
@@ -37,6 +39,7 @@ std::string reference_of(const OperationSpec& operation) {
     page += "\n" + paragraph + "\n";
   page += "\n| Option | Command line | Value | Default | Description |\n|---|---|---|---|---|\n";
   for (const OperationOption& option : operation.options) {
+    if (option.command_line_only) continue;
     const FieldSpec& spec = option.field.spec;
     const std::string value =
         spec.kind == FieldKind::kList ? "a list, each " + describe_value(spec.item.front()) : describe_value(spec);
@@ -52,6 +55,13 @@ std::string reference_of(const OperationSpec& operation) {
         fmt::format("| `{}{}` | {}{} |\n", member.name, member.shape.empty() ? "" : ": " + member.shape,
                     cell(program.in_text(member.doc)), member.when.empty() ? "" : "; " + program.in_text(member.when));
   return page + "| `warnings` | a list of strings |\n";
+}
+
+// The options that callers other than the command line have.
+std::vector<OperationOption> options_of_programs(const OperationSpec& operation) {
+  std::vector<OperationOption> options = operation.options;
+  std::erase_if(options, [](const OperationOption& each) { return each.command_line_only; });
+  return options;
 }
 
 // ---- Python ----
@@ -117,10 +127,10 @@ std::string python_parameter(const OperationOption& option) {
 std::string definition(const OperationSpec& operation, bool is_method) {
   std::vector<std::string> parameters;
   if (is_method) parameters.emplace_back("self");
-  for (const OperationOption& option : operation.options)
+  for (const OperationOption& option : options_of_programs(operation))
     if (option.is_word()) parameters.push_back(python_parameter(option));
   parameters.emplace_back("*");
-  for (const OperationOption& option : operation.options)
+  for (const OperationOption& option : options_of_programs(operation))
     if (!option.is_word()) parameters.push_back(python_parameter(option));
   if (operation.progress) parameters.emplace_back("progress: ProgressFunction | None = None");
   const std::string indent(is_method ? 4 : 0, ' ');
@@ -145,7 +155,7 @@ std::string docstring(const OperationSpec& operation) {
   for (const std::string& paragraph : paragraphs_of(names.in_text(operation.description)))
     text += "\n" + wrapped_at(paragraph, "        ", "        ");
   std::vector<std::pair<std::string, std::string>> list;
-  for (const OperationOption& option : operation.options)
+  for (const OperationOption& option : options_of_programs(operation))
     list.emplace_back(option.name(), names.in_text(option.field.spec.doc));
   if (operation.progress)
     list.emplace_back("progress", "a function that is called with a Progress; an exception in it ends the operation");
@@ -162,7 +172,8 @@ std::string docstring(const OperationSpec& operation) {
 
 std::string method(const OperationSpec& operation) {
   std::vector<std::string> members, empty;
-  for (const OperationOption& option : operation.options) members.push_back(fmt::format("\"{0}\": {0}", option.name()));
+  for (const OperationOption& option : options_of_programs(operation))
+    members.push_back(fmt::format("\"{0}\": {0}", option.name()));
   for (const ResultMember& member : operation.result)
     if (member.none_if_empty) empty.push_back(fmt::format("\"{}\"", member.name));
   std::string call = fmt::format(
@@ -175,7 +186,7 @@ std::string method(const OperationSpec& operation) {
 
 std::string function(const OperationSpec& operation) {
   std::vector<std::string> words;
-  for (const OperationOption& option : operation.options)
+  for (const OperationOption& option : options_of_programs(operation))
     words.push_back(option.is_word() ? option.name() : fmt::format("{0}={0}", option.name()));
   if (operation.progress) words.emplace_back("progress=progress");
   return "\n\n" + definition(operation, false) +

@@ -72,17 +72,20 @@ std::vector<const OperationOption*> words_of(const OperationSpec& operation) {
 }
 
 std::string usage_of(const OperationSpec& operation) {
-  std::string usage = fmt::format("ggufmill {}", operation.name);
+  std::string usage = fmt::format("ggufmill {}{}", operation.verb(), operation.options_first ? " [options]" : "");
+  if (!operation.usage_words.empty()) usage += fmt::format(" {}", operation.usage_words);
   for (const OperationOption* word : words_of(operation)) {
+    if (!operation.usage_words.empty()) break;
     const std::string shown = word->shown_word + (word->place == OptionPlace::kEachWord ? "..." : "");
     usage += word->field.spec.required ? " " + shown : " [" + shown + "]";
   }
-  return usage + " [options]";
+  return operation.options_first ? usage : usage + " [options]";
 }
 
-const po::value_semantic* value_of(const FieldSpec& spec) {
+const po::value_semantic* value_of(const OperationOption& option) {
+  const FieldSpec& spec = option.field.spec;
   if (spec.kind == FieldKind::kBool) return new po::untyped_value(true);
-  if (spec.kind == FieldKind::kList) return po::value<Strings>()->composing();
+  if (option.is_list()) return po::value<Strings>()->composing();
   auto* const value = po::value<std::string>();
   return spec.default_text.empty() ? value : value->default_value(spec.default_text);
 }
@@ -92,7 +95,7 @@ void add_option(const OperationOption& option, const OptionNames& names, po::opt
   for (const OptionFlag& flag : option.flags) add(flag.name.c_str(), names.in_text(flag.doc).c_str());
   if (!option.flags.empty() || option.is_word()) return;
   const std::string name = option.flag() + (option.letter == '\0' ? "" : fmt::format(",{}", option.letter));
-  add(name.c_str(), value_of(option.field.spec), names.in_text(option.field.spec.doc).c_str());
+  add(name.c_str(), value_of(option), names.in_text(option.field.spec.doc).c_str());
 }
 
 // The words of a command line without their flags.
@@ -111,7 +114,7 @@ void add_given(const std::vector<OperationOption>& options, const po::variables_
     if (option.is_word() || !option.flags.empty() || !values.count(name) || values[name].defaulted()) continue;
     if (option.field.spec.kind == FieldKind::kBool)
       given.add_flag(option, {name, "true", ""});
-    else if (option.field.spec.kind == FieldKind::kList)
+    else if (option.is_list())
       for (const std::string& word : values[name].as<Strings>()) given.add_word(option, word);
     else
       given.add_word(option, values[name].as<std::string>());
@@ -128,15 +131,21 @@ Status check_words(const OperationSpec& operation, const Strings& words, const p
                            option.if_several);
     return ok();
   }
+  for (const OperationOption& option : operation.options)
+    if (option.words_are_replaced && values.count(option.flag())) return ok();
   const auto required = std::ranges::count_if(expected, [](const auto* each) { return each->field.spec.required; });
-  if (words.size() >= static_cast<std::size_t>(required) && words.size() <= expected.size()) return ok();
+  // Optional words come together.
+  if (words.size() == static_cast<std::size_t>(required) || words.size() == expected.size()) return ok();
+  if (expected.size() == 1)
+    return usage_error(fmt::format("no {} given", lower_case(expected.front()->shown_word)),
+                       fmt::format("usage: {}; see `--help`", usage_of(operation)));
   std::string what = fmt::format("expected {}", operation.expected_words);
-  if (const std::size_t end = operation.expected_words.rfind(' ');
-      operation.expected_words.find(':') == std::string::npos)
-    what += fmt::format(", got {}", counted(words.size(), operation.expected_words.substr(
-                                                              end + 1, operation.expected_words.size() - end - 2)));
+  if (!operation.counted_word.empty()) what += fmt::format(", got {}", counted(words.size(), operation.counted_word));
   return usage_error(std::move(what), "usage: " + usage_of(operation));
 }
+
+// Returns a word without the space that keeps the parser from taking -1 for a flag.
+std::string trimmed_number(const std::string& word) { return word.starts_with(" -") ? word.substr(1) : word; }
 
 // One request and what the line of progress calls it.
 struct Request {
@@ -155,7 +164,8 @@ Result<std::vector<Request>> read_requests(const OperationSpec& operation, const
     if (takes_each)
       given.add_word(*expected.front(), words[i]);
     else
-      for (std::size_t word = 0; word < words.size(); ++word) given.add_word(*expected[word], words[word]);
+      for (std::size_t word = 0; word < words.size(); ++word)
+        given.add_word(*expected[word], trimmed_number(words[word]));
     BOOST_OUTCOME_TRY(auto read, read_request(operation, given, types));
     requests.push_back({takes_each ? words[i] : "", std::move(read)});
   }
@@ -167,16 +177,18 @@ int run_request(const OperationSpec& operation, const Context& context, const Re
                 const OptionNames& names, JsonList* list) {
   ProgressMeter meter(shown.quiet || !operation.progress);
   const std::string title(operation.progress.value_or("").empty() ? request.name : *operation.progress);
-  Call call{catch_signals()};
-  if (operation.progress)
+  Call call{.stop = catch_signals(), .warn = print_warning};
+  if (operation.progress) {
     call.progress = [&](std::uint64_t done, std::uint64_t total) { meter.show(title, done, total); };
+    call.run_progress = [&](const Plan& plan, const Progress& now) { meter.show(plan, now); };
+  }
+  if (!shown.quiet) call.note = [](const Message& note) { print_note(note.text, note.table); };
   const auto answer = operation.run(context, request.value.get(), call);
   meter.finish();
   if (!answer) {
     const int code = fail(names.in_error(answer.error()));
     return signal_exit_code().value_or(code);
   }
-  print_warnings(answer.value().warnings);
   TextOutput text;
   operation.print(answer.value().value.get(), text);
   if (list) {
@@ -187,8 +199,7 @@ int run_request(const OperationSpec& operation, const Context& context, const Re
     std::fwrite(text.out.data(), 1, text.out.size(), stdout);
   }
   if (answer.value().failure) return fail(names.in_error(*answer.value().failure));
-  if (!shown.quiet)
-    for (const std::string& note : text.notes) print_note(note);
+  for (const Message& note : text.notes) call.note(note);
   return 0;
 }
 
@@ -202,11 +213,13 @@ CommandSpec operation_command(const OperationSpec& operation) {
   spec.usage = usage_of(operation);
   spec.description = names.in_text(operation.description);
   spec.examples = operation.examples;
+  spec.numbers = operation.words_are_numbers;
   if (!words.empty()) {
     const bool takes_each = words.front()->place == OptionPlace::kEachWord;
     spec.many = takes_each || words.size() > 1;
     spec.positional = words.size() > 1 ? "words" : lower_case(words.front()->shown_word);
-    spec.optional = !words.front()->field.spec.required;
+    spec.optional = !words.front()->field.spec.required ||
+                    std::ranges::any_of(operation.options, [](const auto& each) { return each.words_are_replaced; });
     spec.words = words.front()->field.spec.choices;
     if (takes_each)
       spec.description += fmt::format("\n\nIf {} is given several times, the exit code is the first that is not 0.",

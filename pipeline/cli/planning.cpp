@@ -5,9 +5,10 @@
 #include <boost/json.hpp>
 #include <charconv>
 #include <cstdio>
-#include <map>
 
 #include "pipeline/api/open_model.h"
+#include "pipeline/api/operations/option_names.h"
+#include "pipeline/api/operations/run_pipeline.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/core/text.h"
@@ -77,26 +78,7 @@ void add_report_options(po::options_description& options) {
 }
 
 Status read_report_options(const po::variables_map& values, std::optional<ReportRequest>& report) {
-  if (values.count("errors")) {
-    if (!report) report.emplace();
-    report->error = true;
-  }
-  if (!values.count("report")) return ok();
-  if (!report) report.emplace();
-  std::map<bool, std::string> given;  // key: true for an HTML page
-  for (const std::string& path : values["report"].as<Strings>()) {
-    const bool is_page = path.ends_with(".html");
-    if (!is_page && !path.ends_with(".json"))
-      return usage_error(fmt::format("--report {} is neither an .html nor a .json file", quoted_name(path)),
-                         "the file name extension selects the format: --report report.html");
-    const auto [first, is_new] = given.emplace(is_page, path);
-    if (!is_new)
-      return usage_error(fmt::format("--report {} and --report {} have the same format", quoted_name(first->second),
-                                     quoted_name(path)),
-                         "a run writes at most one .html and one .json report");
-    (is_page ? report->html : report->json) = path;
-  }
-  return ok();
+  return add_report(value_or<Strings>(values, "report", {}), values.count("errors") > 0, report);
 }
 
 Status check_dry_run(const po::variables_map& values) {

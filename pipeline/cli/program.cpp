@@ -29,7 +29,7 @@ constexpr std::string_view kGroupTitles[] = {"Convert and quantize",        "Loo
 
 Verb verb_of(std::string_view name) {
   const auto operation = std::ranges::find(operations(), name, &OperationSpec::name);
-  return {operation->name, operation->group, operation->summary, nullptr, nullptr, &*operation};
+  return {operation->verb(), operation->group, operation->summary, nullptr, nullptr, &*operation};
 }
 
 void print_help() {
@@ -109,16 +109,33 @@ int finish(int exit_code) {
 
 }  // namespace
 
-std::span<const Verb> verbs() {
-  // In the order of `ggufmill --help`; the verbs of a group are adjacent.
-  static const Verb kVerbs[] = {
-      kRunVerb,        kQuantizeVerb, kConvertVerb,       kConvertLoraVerb,   kCheckVerb,      kPlanVerb,
-      kStatusVerb,     kInspectVerb,  verb_of("compare"), verb_of("verify"),  verb_of("hash"), kSplitVerb,
-      kMergeVerb,      kEditVerb,     kNameVerb,          kImatrixVerb,       kMeasureVerb,    kProbeVerb,
-      kRecipeVerb,     kSubmitVerb,   kResumeVerb,        kCancelVerb,        kRenderVerb,     kPartVerb,
-      kSealVerb,       kTypesVerb,    kKernelsVerb,       kArchitecturesVerb, kSchemaVerb,     kManualVerb,
-      kCompletionVerb,
+namespace {
+
+// Returns all verbs. An operation that the list does not name follows the others of its group.
+std::vector<Verb> all_verbs() {
+  std::vector<Verb> all{
+      kRunVerb,           kQuantizeVerb,     verb_of("convert"), verb_of("convert_lora"),
+      kCheckVerb,         kPlanVerb,         kStatusVerb,        kInspectVerb,
+      verb_of("compare"), verb_of("verify"), verb_of("hash"),    verb_of("split"),
+      verb_of("merge"),   verb_of("edit"),   kNameVerb,          kImatrixVerb,
+      kMeasureVerb,       kProbeVerb,        kRecipeVerb,        kSubmitVerb,
+      kResumeVerb,        kCancelVerb,       kRenderVerb,        kPartVerb,
+      kSealVerb,          kTypesVerb,        kKernelsVerb,       kArchitecturesVerb,
+      kSchemaVerb,        kManualVerb,       kCompletionVerb,
   };
+  for (const OperationSpec& operation : operations()) {
+    if (std::ranges::count(all, operation.verb(), &Verb::name) != 0) continue;
+    const auto last =
+        std::find_if(all.rbegin(), all.rend(), [&](const Verb& each) { return each.group == operation.group; });
+    all.insert(last.base(), verb_of(operation.name));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::span<const Verb> verbs() {
+  static const std::vector<Verb> kVerbs = all_verbs();
   return kVerbs;
 }
 

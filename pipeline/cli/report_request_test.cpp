@@ -1,6 +1,7 @@
 // Tests which report is requested by a pipeline file and the command line together.
 #include <boost/program_options.hpp>
 
+#include "pipeline/api/operations/option_names.h"
 #include "pipeline/api/registry.h"
 #include "pipeline/cli/planning.h"
 #include "tests/support/catch.h"
@@ -65,5 +66,6 @@ TEST_CASE("two reports of the same format are refused") {
   const Status read = add_options({"--report", "a.html", "--report", "b.json", "--report", "c.html"}, report);
   REQUIRE_FALSE(read);
   CHECK(read.error().code == ExitCode::kUsage);
-  CHECK(read.error().what == "--report 'a.html' and --report 'c.html' have the same format");
+  CHECK(OptionNames(Caller::kCommandLine, {}).in_error(read.error()).what ==
+        "--report 'a.html' and --report 'c.html' have the same format");
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/api/operations/run_pipeline.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/api/table.h"
 #include "pipeline/cli/command_line.h"
@@ -30,35 +31,6 @@ Result<RunOptions> run_options(const po::variables_map& values) {
   return options;
 }
 
-std::string summary(const PlannedOutput& output, const OutputFile& file) {
-  if (file.tensors.empty()) return fmt::format("{}  {}, no tensors", file.path, human_bytes(file.bytes));
-  std::uint64_t bytes = 0;
-  std::uint64_t elements = 0;
-  for (const Placement& placement : file.tensors) {
-    bytes += placement.bytes;
-    elements += output.tensors[placement.tensor].shape.elements();
-  }
-  const double bits = elements ? 8.0 * static_cast<double>(bytes) / static_cast<double>(elements) : 0;
-  return fmt::format("{}  {}, {}, {:.2f} bits per weight", file.path, human_bytes(file.bytes),
-                     counted(file.tensors.size(), "tensor"), bits);
-}
-
-void print_summary(const Plan& plan, const RunReport& report) {
-  const double megabytes = static_cast<double>(report.bytes_read + report.bytes_written) / 1e6;
-  for (const PlannedOutput& output : plan.outputs) {
-    for (const OutputFile& file : output.files) print_note("wrote " + summary(output, file));
-    if (const std::string fallbacks = describe_fallbacks(output); !fallbacks.empty())
-      print_note(fmt::format("{}  {}", output.files.front().path, fallbacks));
-  }
-  if (report.units_kept != 0)
-    print_note(fmt::format("{} of {} units of work were done by an earlier run", report.units_kept, plan.units.size()));
-  if (report.io.empty()) return;  // nothing was read or written
-  print_note(fmt::format("read {} once, wrote {} in {:.2f} s ({:.0f} MB/s), {} of buffers at most, {} I/O by {}",
-                         human_bytes(report.bytes_read), human_bytes(report.bytes_written), report.seconds,
-                         report.seconds > 0 ? megabytes / report.seconds : 0, human_bytes(report.peak_budget),
-                         io_mode_names()[static_cast<std::size_t>(report.io_mode)], report.io));
-}
-
 int discard(const Planned& planned, bool quiet) {
   const Leftovers left = planned.context.leftovers(planned.plan);
   if (const Status removed = planned.context.discard(left); !removed) return fail(removed.error());
@@ -71,55 +43,8 @@ int discard(const Planned& planned, bool quiet) {
   return 0;
 }
 
-// Warns about files left by runs of other plans, which stay and use disk space.
-void print_foreign_files(const Leftovers& left) {
-  for (const Leftover& file : left.files)
-    if (!file.of_this_plan && !file.is_in_use && file.cluster_job.empty())
-      print_note(fmt::format("{} ({}); --discard removes it", describe(file), human_bytes(file.bytes)));
-}
-
-// Formats a share of the time as a percentage.
-std::string part(double of, double whole) { return whole > 0 ? fmt::format("{:.1f} %", 100 * of / whole) : ""; }
-
-void add_rows(std::vector<Row>& rows, const Profile::Sums& sums, double whole, const char* whose) {
-  for (std::size_t i = 0; i < kProfileSteps; ++i) {
-    const Profile::Sum& sum = sums[i];
-    if (sum.calls == 0) continue;
-    rows.push_back({name_of(static_cast<ProfileStep>(i)), with_commas(sum.calls), fmt::format("{:.3f}", sum.seconds),
-                    part(sum.seconds, whole), whose});
-  }
-}
-
-std::vector<Row> rows_of(const Profile::Summary& sums) {
-  constexpr const char* kOfThreads = "of the threads' time";
-  const double of_threads = sums.wall * sums.threads;
-  std::vector<Row> rows;
-  add_rows(rows, sums.worked, of_threads, kOfThreads);
-  rows.push_back({"wait", "", fmt::format("{:.3f}", sums.wait), part(sums.wait, of_threads), kOfThreads});
-  // Transfers overlap, so more than 100 % is possible.
-  add_rows(rows, sums.transferred, sums.wall, "of the run's time, in the background");
-  add_rows(rows, sums.alone, sums.wall, "of the run's time, by one thread at a time");
-  return rows;
-}
-
-void print_profile(const Profile& profile, const RunReport& report) {
-  const Profile::Summary sums = profile.summary();
-  print_note(
-      fmt::format("{:.3f} s on {}", sums.wall, counted(sums.threads, "thread")),
-      render_table({{"step"}, {"calls", Align::kRight}, {"seconds", Align::kRight}, {"part", Align::kRight}, {""}},
-                   rows_of(sums)));
-  const double alone = Profile::seconds_of(sums.alone), gigabytes = static_cast<double>(report.bytes_read) / 1e9;
-  if (alone > 0 && gigabytes > 0)
-    print_note(fmt::format("one thread at a time: {:.2f} ms per GB read, which allows {:.0f} GB/s with enough threads",
-                           1e3 * alone / gigabytes, gigabytes / alone));
-}
-
-// Prints only the file names, for scripts. Problems that would stop a run are printed as warnings.
-int print_names(const Planned& planned) {
-  const PlannedOutput& output = planned.plan.outputs.front();
-  for (const Error& problem : output.problems) print_warning(problem.what);
-  for (const OutputFile& file : output.files) std::puts(file.path.c_str());
-  return 0;
+void print_notes(const std::vector<Message>& notes) {
+  for (const Message& note : notes) print_note(note.text, note.table);
 }
 
 }  // namespace
@@ -135,30 +60,7 @@ void add_run_options(po::options_description& options) {
   add_report_options(options);
 }
 
-void print_tensors(const PlannedOutput& output) {
-  const std::vector<PlannedTensor>& tensors = output.tensors;
-  std::size_t index = 0;
-  for (const PlannedTensor& tensor : tensors) {
-    std::string line = fmt::format("[{:4}/{:4}] {:<36} - [{}], {}", ++index, tensors.size(), tensor.name,
-                                   describe(tensor.shape), tensor.source_type->name);
-    if (tensor.type != tensor.source_type)
-      line += fmt::format(" -> {}, {} -> {}", tensor.type->name, human_bytes(tensor.source_bytes),
-                          human_bytes(tensor.bytes));
-    else
-      line += fmt::format(", {}", human_bytes(tensor.source_bytes));
-    print_note(line + fmt::format(" ({})", tensor.reason));
-  }
-}
-
-std::string describe(const Leftover& file) {
-  const bool is_journal = !file.other_since.empty();
-  const std::string whose = !file.cluster_job.empty() ? "of the cluster job in " + file.cluster_job
-                            : file.is_in_use          ? "being written by a run now"
-                            : file.of_this_plan       ? "left by a run of this plan"
-                            : is_journal              ? "left by a run of another plan: " + file.other_since
-                                                      : "left by a run of another plan";
-  return fmt::format("{}  {}", file.path, whose);
-}
+void print_tensors(const PlannedOutput& output) { print_notes(tensor_messages(output)); }
 
 int execute(const Planned& planned, const po::variables_map& values, bool overwrite) {
   auto options = run_options(values);
@@ -167,7 +69,7 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   const bool quiet = values.count("quiet") > 0;
   if (plan.outputs.empty()) return 0;  // all outputs are unchanged
   if (values.count("discard")) return discard(planned, quiet);
-  if (!quiet) print_foreign_files(planned.context.leftovers(plan));
+  if (!quiet) print_notes(foreign_notes(planned.context.leftovers(plan)));
   options.value().resume = values.count("no-resume") == 0;
   ProgressMeter meter(quiet);
   options.value().overwrite = overwrite;
@@ -184,8 +86,8 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   }
   print_warnings(report.value().warnings);
   if (quiet) return 0;
-  print_summary(plan, report.value());
-  if (profile) print_profile(*profile, report.value());
+  print_notes(run_notes(plan, report.value()));
+  if (profile) print_notes(profile_notes(*profile, report.value()));
   if (!plan.trace.empty()) print_note("wrote " + plan.trace + "  trace; open it at https://ui.perfetto.dev");
   for (const std::string& path : {plan.report.json, plan.report.html})
     if (!path.empty()) print_note("wrote " + path + "  report");
@@ -232,18 +134,6 @@ int finish_batch(const BatchReport& report, bool quiet) {
     if (code == 0) code = failed;
   }
   return code;
-}
-
-int run_conversion(Context context, const std::string& pipeline, const po::variables_map& values) {
-  if (values.count("emit-pipeline")) {
-    std::fputs(pipeline.c_str(), stdout);
-    return 0;
-  }
-  const auto planned = plan_arguments(std::move(context), pipeline, {}, values);
-  if (!planned) return fail(planned.error());
-  if (values.count("verbose")) print_tensors(planned.value().plan.outputs.front());
-  if (values.count("dry-run")) return print_names(planned.value());
-  return execute(planned.value(), values, values.count("overwrite") > 0);
 }
 
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-// Executes plans; shared by `run`, `quantize`, `convert` and `convert-lora`.
+// Executes plans; shared by `run` and `quantize`.
 
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
@@ -9,30 +9,12 @@ namespace ggufmill {
 // Adds --engine, --io-engine, --quiet, --no-resume, --discard, --report, --errors and --profile.
 void add_run_options(boost::program_options::options_description& options);
 
-// Describes a leftover file in one line: its path and which run or job it belongs to.
-std::string describe(const Leftover& file);
-
 // Prints one line per tensor that shows how it is converted.
 void print_tensors(const PlannedOutput& output);
 
 // Runs the plan with progress on stderr and prints a summary of the outputs; with --discard, removes the leftover files
 // of earlier runs instead. Returns the exit code.
 int execute(const Planned& planned, const boost::program_options::variables_map& values, bool overwrite);
-
-// Runs the pipeline of `convert` or `convert-lora`; with --emit-pipeline or --dry-run, prints it or the names of its
-// files instead. Returns the exit code.
-int run_conversion(Context context, const std::string& pipeline, const boost::program_options::variables_map& values);
-// The same from the verb's options.
-template <class Options>
-int run_conversion(const Result<Options>& options, const boost::program_options::variables_map& values) {
-  if (const Status usable = check_dry_run(values); !usable) return fail(usable.error());
-  if (!options) return fail(options.error());
-  auto context = open_context(values);
-  if (!context) return fail(context.error());
-  const auto pipeline = pipeline_of(options.value());
-  if (!pipeline) return fail(pipeline.error());
-  return run_conversion(std::move(context).value(), pipeline.value(), values);
-}
 
 // Runs all jobs of a batch in order. Unchanged outputs are skipped, and failures are printed at the end. Returns the
 // exit code of the first failure.

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <set>
 
+#include "pipeline/api/operations/run_pipeline.h"
 #include "pipeline/api/table.h"
 #include "pipeline/cli/cluster_status.h"
 #include "pipeline/cli/measuring.h"

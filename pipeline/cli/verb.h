@@ -13,7 +13,7 @@ namespace ggufmill {
 inline constexpr std::string_view kProgramSummary = "converts and quantizes model weight files";
 
 struct Verb {
-  std::string_view name;
+  std::string name;
   OperationGroup group;
   std::string_view summary;                  // one line for `ggufmill --help`, starting with a verb
   CommandSpec (*command)();                  // returns its arguments
@@ -34,16 +34,11 @@ extern const Verb kRenderVerb;
 extern const Verb kMeasureVerb;
 extern const Verb kProbeVerb;
 extern const Verb kInspectVerb;
-extern const Verb kSplitVerb;
-extern const Verb kMergeVerb;
-extern const Verb kEditVerb;
 extern const Verb kNameVerb;
 extern const Verb kImatrixVerb;
 extern const Verb kTypesVerb;
 extern const Verb kKernelsVerb;
 extern const Verb kQuantizeVerb;
-extern const Verb kConvertVerb;
-extern const Verb kConvertLoraVerb;
 extern const Verb kRecipeVerb;
 extern const Verb kArchitecturesVerb;
 extern const Verb kSchemaVerb;

@@ -5,18 +5,16 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "pipeline/core/error.h"
-#include "pipeline/llama_cpp/arguments.h"
 #include "stages/huggingface/huggingface_source.h"
 
 namespace ggufmill {
 
 struct ConvertOptions {
-  std::string folder;
+  std::string folder{};
   std::string outfile{};         // file or folder; empty: `folder`. In a folder: the reference's default name
   std::string outtype = "auto";  // f32, f16, bf16, q8_0, tq1_0, tq2_0, auto
   std::optional<std::string> model_name{}, metadata{};
@@ -30,17 +28,13 @@ struct ConvertOptions {
 };
 
 struct ConvertLoraOptions {
-  std::string adapter;
+  std::string adapter{};
   std::string base{};           // empty: as adapter_config.json states, if that is a local folder
   std::string outfile{};        // file or folder; empty: `adapter`. In a folder: the reference's default name
   std::string outtype = "f32";  // f32, f16, bf16, q8_0, auto
   bool bigendian = false;
   std::vector<std::string> architectures{};  // see ConvertOptions
 };
-
-// Return the arguments of `ggufmill convert` and `ggufmill convert-lora` that set members of the options.
-std::span<const Argument<ConvertOptions>> convert_arguments();
-std::span<const Argument<ConvertLoraOptions>> convert_lora_arguments();
 
 // Returns the sorted class names that config.json may list under `architectures`, each once. `maps`: folders and files
 // of maps that are added to the built-in ones.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "pipeline/config/yaml_words.h"
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -32,7 +33,7 @@ Error unknown_out_type(const ConvertOptions& options) {
   std::string help = fmt::format("one of: {}", fmt::join(kOutTypeWords, ", "));
   if (!recipe.empty())
     help += fmt::format("; `ggufmill quantize {} {}` converts and quantizes in one pass", options.folder, recipe);
-  return usage_error(fmt::format("unknown --outtype {}", quoted_name(options.outtype)), help);
+  return usage_error(fmt::format("unknown {} {}", option_reference("outtype"), quoted_name(options.outtype)), help);
 }
 
 Error no_folder(const std::string& path) {
@@ -53,20 +54,23 @@ bool is_split(const ConvertOptions& options, std::uint64_t split_max_size) {
 
 Status check(const ConvertOptions& options, std::uint64_t split_max_size) {
   if (!out_type_named(options.outtype)) return unknown_out_type(options);
+  const auto together = [](const char* one, const char* other, const char* help) {
+    return usage_error(fmt::format("{} and {} cannot be used together", option_reference(one), option_reference(other)),
+                       help);
+  };
   constexpr const char* kTwice = "convert twice, once with each";
-  if (options.mtp && options.no_mtp) return usage_error("--mtp and --no-mtp cannot be used together", kTwice);
+  if (options.mtp && options.no_mtp) return together("mtp", "no_mtp", kTwice);
   if (options.dspark && (options.mtp || options.no_mtp || options.mmproj))
-    return usage_error(fmt::format("--dspark and {} cannot be used together", options.mtp      ? "--mtp"
-                                                                              : options.no_mtp ? "--no-mtp"
-                                                                                               : "--mmproj"),
-                       kTwice);
+    return together("dspark", options.mtp ? "mtp" : options.no_mtp ? "no_mtp" : "mmproj", kTwice);
   if (options.mmproj && (options.vocab_only || options.mtp || options.no_mtp))
-    return usage_error(fmt::format("--mmproj and {} cannot be used together", options.vocab_only ? "--vocab-only"
-                                                                              : options.mtp      ? "--mtp"
-                                                                                                 : "--no-mtp"),
-                       "a projector has neither a vocabulary nor a multi-token prediction head; omit one of them");
+    return together("mmproj",
+                    options.vocab_only ? "vocab_only"
+                    : options.mtp      ? "mtp"
+                                       : "no_mtp",
+                    "a projector has neither a vocabulary nor a multi-token prediction head; omit one of them");
   if (options.vocab_only && is_split(options, split_max_size))
-    return usage_error("--vocab-only writes no tensors to split", "omit the split options");
+    return usage_error(fmt::format("{} writes no tensors to split", option_reference("vocab_only")),
+                       "omit the split options");
   if (!is_address(options.folder) && !is_folder(options.folder)) return no_folder(options.folder);
   return ok();
 }
@@ -123,7 +127,7 @@ Result<std::string> made_name(const std::string& folder, huggingface::OutputCont
   if (made) return made;
   Error error = made.error();
   error.where = folder;
-  error.help = "name the output: --outfile NAME.gguf";
+  error.help = "name the output: " + option_reference("outfile", "NAME.gguf");
   return error;
 }
 
@@ -153,10 +157,10 @@ Result<std::string> base_of(const std::string& adapter) {
   if (!named.empty() && is_folder(named)) return named;
   return usage_error(named.empty() ? "no base model is given, and the adapter names none"
                                    : fmt::format("the adapter's base model {} is not a folder", quoted_name(named)),
-                     named.empty() ? "add --base FOLDER, with the config.json of the base model"
-                                   : fmt::format("add --base FOLDER, with the config.json of the base model, or --base "
-                                                 "hf://{} to read it from the hub",
-                                                 named));
+                     fmt::format("add {}, with the config.json of the base model{}", option_reference("base", "FOLDER"),
+                                 named.empty() ? ""
+                                               : fmt::format(", or {} to read it from the hub",
+                                                             option_reference("base", "hf://" + named))));
 }
 
 huggingface::AdapterOptions source_of(const ConvertLoraOptions& options, const std::string& base) {
@@ -168,45 +172,7 @@ huggingface::AdapterOptions source_of(const ConvertLoraOptions& options, const s
   return source;
 }
 
-using Convert = ConvertOptions;
-const Argument<Convert> kConvertArguments[] = {
-    {"outfile", &Convert::outfile, "file to write, or a folder; {ftype} in it is replaced by the type"},
-    {"outtype", &Convert::outtype, "f32, f16, bf16, q8_0, tq1_0, tq2_0, or auto"},
-    {"vocab-only", &Convert::vocab_only, "write the metadata and the vocabulary, but no tensors"},
-    {"model-name", &Convert::model_name, "name of the model; overrides the name in the checkpoint"},
-    {"metadata", &Convert::metadata, "JSON file with general.* keys that override those of the checkpoint"},
-    {"split-max-size", &Convert::split_max_size, "maximum bytes of tensors per file: 20G"},
-    {"split-max-tensors", &Convert::split_max_tensors, "maximum number of tensors per file"},
-    {"no-tensor-first-split", &Convert::no_tensor_first_split, "write the metadata into a first file without tensors"},
-    {"bigendian", &Convert::bigendian, "write for big-endian machines"},
-    {"mmproj", &Convert::mmproj, "write the projector with the encoders of images and sound instead of the text model"},
-    {"mtp", &Convert::mtp, "write only the multi-token prediction head"},
-    {"no-mtp", &Convert::no_mtp, "omit the multi-token prediction head"},
-    {"dspark", &Convert::dspark, "write only the DSpark draft in the checkpoint; requires --target-model-dir"},
-    {"target-model-dir", &Convert::target_model_dir, "folder of the model for which the checkpoint is a draft"},
-    {"fuse-gate-up-exps", &Convert::fuse_gate_up_exps, "fuse the gate and up tensors of each layer's experts into one"},
-    {"fuse-qkv", &Convert::fuse_qkv, "fuse the query, key, and value tensors of each layer into one"},
-    {"fp8-as-q8", &Convert::fp8_as_q8, "write FP8 tensors as Q8_0"},
-    {"allow-missing", &Convert::allow_missing, kAllowMissingHelp},
-    {"sentence-transformers-dense-modules", &Convert::sentence_transformers_dense_modules,
-     "include the Dense modules of an embedding model"},
-    {"architectures", &Convert::architectures, kArchitecturesHelp},
-    {"mistral-format", &Convert::mistral_format, "read params.json and consolidated.safetensors, Mistral's own format"},
-};
-
-using Lora = ConvertLoraOptions;
-const Argument<Lora> kConvertLoraArguments[] = {
-    {"outfile", &Lora::outfile, "file to write, or a folder; {ftype} in it is replaced by the type"},
-    {"outtype", &Lora::outtype, "f32, f16, bf16, q8_0, or auto (like the adapter)"},
-    {"base", &Lora::base, "folder or address of the base model's config.json"},
-    {"bigendian", &Lora::bigendian, "write for big-endian machines"},
-    {"architectures", &Lora::architectures, kArchitecturesHelp},
-};
-
 }  // namespace
-
-std::span<const Argument<ConvertOptions>> convert_arguments() { return kConvertArguments; }
-std::span<const Argument<ConvertLoraOptions>> convert_lora_arguments() { return kConvertLoraArguments; }
 
 Result<std::vector<std::string>> convertible_classes(const std::vector<std::string>& maps) {
   std::set<std::string> classes;
@@ -232,7 +198,7 @@ Result<std::uint64_t> parse_split_size(const std::string& word) {
   for (const auto& [name, bytes] : {std::pair("K", 1000u), std::pair("M", 1000000u), std::pair("G", 1000000000u)})
     if (rest == name) unit = bytes;
   if (error != std::errc() || (unit == 1 && !rest.empty()) || __builtin_mul_overflow(number, unit, &number))
-    return usage_error(fmt::format("--split-max-size {} is not a valid size", quoted_name(word)),
+    return usage_error(fmt::format("{} {} is not a valid size", option_reference("split_max_size"), quoted_name(word)),
                        "give a number followed by K, M, or G, for example 20G");
   return number;
 }
@@ -274,7 +240,7 @@ Result<std::string> pipeline_of(const ConvertOptions& options, const CheckpointN
 Result<std::string> pipeline_of(const ConvertLoraOptions& options, const AdapterNamer& name_of_adapter) {
   const std::vector<std::string> types = adapter_type_names();
   if (std::ranges::count(types, options.outtype) == 0)
-    return usage_error(fmt::format("unknown --outtype {}", quoted_name(options.outtype)),
+    return usage_error(fmt::format("unknown {} {}", option_reference("outtype"), quoted_name(options.outtype)),
                        fmt::format("one of: {}", fmt::join(types, ", ")));
   std::string base = options.base;
   if (base.empty()) {

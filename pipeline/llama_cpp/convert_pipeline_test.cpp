@@ -1,6 +1,7 @@
 // Tests of the pipeline files generated for `ggufmill convert`.
 #include <fmt/format.h>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/llama_cpp/convert_options.h"
 #include "tests/support/catch.h"
@@ -130,17 +131,19 @@ TEST_CASE("invalid arguments are refused") {
     change(options);
     const auto text = conversion.convert(options);
     REQUIRE_FALSE(text);
-    return fmt::format("{}: {}", static_cast<int>(text.error().code), text.error().what);
+    const std::string what = replace_option_references(
+        text.error().what, [](std::string_view name, std::string_view) { return fmt::format("<{}>", name); });
+    return fmt::format("{}: {}", static_cast<int>(text.error().code), what);
   };
-  CHECK(refusal([](ConvertOptions& options) { options.outtype = "Q4_K_M"; }) == "2: unknown --outtype 'Q4_K_M'");
+  CHECK(refusal([](ConvertOptions& options) { options.outtype = "Q4_K_M"; }) == "2: unknown <outtype> 'Q4_K_M'");
   CHECK(refusal([](ConvertOptions& options) { options.dspark = options.mtp = true; }) ==
-        "2: --dspark and --mtp cannot be used together");
+        "2: <dspark> and <mtp> cannot be used together");
   CHECK(refusal([](ConvertOptions& options) { options.mtp = options.no_mtp = true; }) ==
-        "2: --mtp and --no-mtp cannot be used together");
+        "2: <mtp> and <no_mtp> cannot be used together");
   CHECK(refusal([](ConvertOptions& options) {
           options.vocab_only = true;
           options.split_max_tensors = 1;
-        }) == "2: --vocab-only writes no tensors to split");
+        }) == "2: <vocab_only> writes no tensors to split");
   CHECK(refusal([](ConvertOptions& options) { options.folder = "/nowhere"; }) == "4: the folder does not exist");
   CHECK(refusal([](ConvertOptions& options) { options.folder = "/dev/null"; }) == "4: is a device, not a folder");
 }

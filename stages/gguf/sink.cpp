@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "stages/gguf/file_layout.h"
@@ -151,7 +152,7 @@ Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOpti
   const std::vector<MetadataEntry> own = merged_entries(model, options);
   if (options.shards == Shards::kMerged && !model.metadata.find(kSplitCountKey))
     return with_options(usage_error("the source is not a shard: split.count is missing", "omit `shards: merged`"),
-                        "to copy it all the same: --clean");
+                        "to copy it all the same: " + option_reference("clean", "true"));
   // A conversion without tensors writes only a vocabulary. The file ends after its last value.
   const bool is_bare = options.shard_rule == ShardRule::kConvert && model.tensors.empty();
   FileContent content{options.path, carried(model), 0, model.tensors.size(), options.big_endian, is_bare};

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "pipeline/config/yaml_reader.h"
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
@@ -148,7 +149,7 @@ Error ChosenMap::no_config(const std::string& name) const {
     return with_options(
         input_error(options.folder, what,
                     "it has params.json, as in Mistral's own format; set `config: params.json` in the source"),
-        "it has params.json, as in Mistral's own format: use --mistral-format");
+        "it has params.json, as in Mistral's own format: use " + option_reference("mistral_format", "true"));
   const std::string help =
       fmt::format("a checkpoint folder has {}, a tokenizer, and weights: *.safetensors or pytorch_model*.bin", name);
   return with_options(
@@ -243,7 +244,7 @@ Status ChosenMap::read_target() {
     return with_options(
         input_error(options.folder, "is a draft for another model, whose config.json and tokenizer are needed",
                     "give that model's folder: `target: FOLDER` in the source"),
-        "give that model's folder: --target-model-dir FOLDER");
+        "give that model's folder: " + option_reference("target_model_dir", "FOLDER"));
   BOOST_OUTCOME_TRY(target_folder, pinned(options.target));
   if (!is_folder(target_folder)) return no_checkpoint_folder(target_folder);
   const std::string path = (fs::path(target_folder) / "config.json").string();

@@ -453,7 +453,8 @@ Error base_without_config(const std::string& folder) {
   Error error = holds_only_gguf(folder) ? not_a_checkpoint(folder) : input_error(folder, "has no config.json");
   error.help = fmt::format("{}: base: FOLDER, or base: hf://ORG/NAME to read it from the hub", kNeeds);
   return with_options(std::move(error),
-                      fmt::format("{}: --base FOLDER, or --base hf://ORG/NAME to read it from the hub", kNeeds));
+                      fmt::format("{}: {}, or {} to read it from the hub", kNeeds, option_reference("base", "FOLDER"),
+                                  option_reference("base", "hf://ORG/NAME")));
 }
 
 }  // namespace
@@ -461,7 +462,7 @@ Error base_without_config(const std::string& folder) {
 MissingFiles SourceOptions::missing_files() const {
   return {allow_missing,
           origin.where.empty() ? "use " + option_reference("allow_missing") : "set `allow_missing: true` in the source",
-          "use --allow-missing"};
+          "use " + option_reference("allow_missing", "true")};
 }
 
 }  // namespace ggufmill::huggingface

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "pipeline/core/importance.h"
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "stages/importance/substitutes.h"
 
@@ -87,8 +88,8 @@ class Coverage {
     }
     Error fault =
         with_options(input_error(data_.path, what, "recreate the file with this model, or skip the entry: exclude"),
-                     fmt::format("recreate the file with this model, or skip the entry: --exclude-weights {}",
-                                 shell_word(tensor.name)));
+                     fmt::format("recreate the file with this model, or skip the entry: {}",
+                                 option_reference("exclude_weights", shell_word(tensor.name))));
     if (tensor.converted())
       model_.problems.push_back(std::move(fault));
     else  // relevant only once a stage decides the type

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -65,8 +66,9 @@ std::vector<Error> Misfits::errors(const Origin& asked, bool misfit_is_given, co
                                    : "";
     const std::string fitting =
         fmt::format("types that fit{}: {}", one ? "" : " all of them", fitting_types(group.tensors, known));
-    errors.push_back(with_options(error_at(origin, what, fitting + way),
-                                  group.named ? std::string() : fitting + "; choose one: --tensor-type PATTERN=TYPE"));
+    errors.push_back(with_options(
+        error_at(origin, what, fitting + way),
+        group.named ? std::string() : fitting + "; choose one: " + option_reference("tensor_type", "PATTERN=TYPE")));
   }
   return errors;
 }

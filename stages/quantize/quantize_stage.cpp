@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "stages/quantize/facts.h"
 #include "stages/quantize/misfits.h"
@@ -55,15 +56,16 @@ Error no_importance(const std::vector<const Tensor*>& tensors, bool is_given) {
   std::string types;
   for (const auto& [type, count] : counts) types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, type);
   Error error =
-      is_given ? with_options(usage_error("the importance file has no data for some tensors whose types need it",
-                                          "choose larger types for them: tensors: [{match: .., type: ..}]; or take "
-                                          "it from the nearest layers: importance: {missing: neighbours, ..}"),
-                              "choose larger types for them with --tensor-type PATTERN=TYPE; or take it from the "
-                              "nearest layers: add `missing: neighbours` to `importance` in the pipeline file that "
-                              "--emit-pipeline prints")
+      is_given ? with_options(
+                     usage_error("the importance file has no data for some tensors whose types need it",
+                                 "choose larger types for them: tensors: [{match: .., type: ..}]; or take "
+                                 "it from the nearest layers: importance: {missing: neighbours, ..}"),
+                     fmt::format("choose larger types for them with {}; or take it from the nearest layers: add "
+                                 "`missing: neighbours` to `importance` in the pipeline file that {} prints",
+                                 option_reference("tensor_type", "PATTERN=TYPE"), option_reference("emit_pipeline")))
                : with_options(usage_error("no importance matrix is given, but some types need one",
                                           "add one: stages: [{importance: {file: imatrix.gguf}}]"),
-                              "add one: --imatrix imatrix.gguf");
+                              "add one: " + option_reference("imatrix", "imatrix.gguf"));
   const char* tail = tensors.size() == 1 ? "" : tensors.size() == 2 ? " and 1 more" : " and others";
   error.detail = fmt::format("tensors of such types: {} ({}{})", types, quoted_name(tensors.front()->name), tail);
   return error;
@@ -79,7 +81,8 @@ Error wrong_size(const std::vector<const Tensor*>& tensors) {
   std::vector<std::string> names;
   for (const Tensor* tensor : tensors) names.push_back(quoted_name(tensor->name));
   error.detail = fmt::format("so it is for {} tensors: {}", tensors.size(), list_some(names));
-  error.help_with_options = "recreate the file with this model, or skip the entries: --exclude-weights NAME for each";
+  error.help_with_options = fmt::format("recreate the file with this model, or skip the entries: {} for each",
+                                        option_reference("exclude_weights", "NAME"));
   return error;
 }
 
@@ -445,11 +448,12 @@ class QuantizeStage final : public TargetStage {
     if (options_.requantize || !tensor.source_type().is_quantized() ||
         &plain_type(type) == &plain_type(tensor.source_type()))
       return ok();
-    return with_options(error_at(options_.origin,
-                                 fmt::format("tensor '{}' is already {} and would become {}", tensor.name,
-                                             tensor.source_type().name, type.name),
-                                 "start from the F16, BF16, or F32 model, or allow it: requantize: true"),
-                        "start from the F16, BF16, or F32 model, or allow it: --allow-requantize");
+    return with_options(
+        error_at(options_.origin,
+                 fmt::format("tensor '{}' is already {} and would become {}", tensor.name, tensor.source_type().name,
+                             type.name),
+                 "start from the F16, BF16, or F32 model, or allow it: requantize: true"),
+        "start from the F16, BF16, or F32 model, or allow it: " + option_reference("allow_requantize", "true"));
   }
 
   // Returns what is used of an encoder for a tensor; the reference if the tensor is not converted.

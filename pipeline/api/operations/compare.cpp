@@ -81,8 +81,8 @@ Result<Answer<Compared>> run_compare(const Context& context, const CompareReques
   options.stop = call.stop;
   options.progress = call.progress;
   BOOST_OUTCOME_TRY(Comparison compared, context.compare(request.a, request.b, options));
-  std::vector<std::string> warnings = std::move(compared.warnings);
-  Answer<Compared> answer{{std::move(compared), !request.importance.empty()}, std::move(warnings)};
+  call.warn_all(compared.warnings);
+  Answer<Compared> answer{{std::move(compared), !request.importance.empty()}};
   if (!request.max_rmse) return answer;
   const std::string beyond = excess(answer.value.report, *request.max_rmse);
   if (!beyond.empty()) answer.failure = Error{ExitCode::kVerification, request.b, beyond, "", ""};
@@ -120,6 +120,7 @@ OperationSpec compare_operation() {
                   "  ggufmill compare a.gguf b.gguf --html errors.html --imatrix imatrix.gguf\n"
                   "  ggufmill compare old.gguf new.gguf --max-rmse 0",
       .expected_words = "two models",
+      .counted_word = "model",
       .options = {option("a", &CompareRequest::a, path(), "the reference").word("A"),
                   option("b", &CompareRequest::b, path(), "the model to compare with it").word("B"),
                   option("html", &CompareRequest::html, path(), "write an HTML page to this file"),

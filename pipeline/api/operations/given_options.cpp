@@ -72,15 +72,15 @@ class NodeMaker {
   std::string& line_;
 };
 
-bool is_list(const OperationOption& option) { return option.field.spec.kind == FieldKind::kList; }
+bool is_text(const OperationOption& option) {
+  return option.field.spec.kind == FieldKind::kString || option.field.spec.kind == FieldKind::kPath;
+}
 
 // An empty text and, where it means that the machine decides, 0 stand for no value.
 bool is_none(const OperationOption& option, const ConfigNode& node) {
   if (node.kind == Kind::kNull) return true;
   if (node.kind != Kind::kScalar || option.field.spec.required) return false;
-  const FieldKind kind = option.field.spec.kind;
-  return (node.scalar.empty() && (kind == FieldKind::kString || kind == FieldKind::kPath)) ||
-         (option.zero_is_none && !node.quoted && node.scalar == "0");
+  return (node.scalar.empty() && is_text(option)) || (option.zero_is_none && !node.quoted && node.scalar == "0");
 }
 
 }  // namespace
@@ -90,6 +90,10 @@ const GivenOptions::Given* GivenOptions::find(std::string_view name) const {
   return found == given_.end() ? nullptr : &*found;
 }
 
+bool GivenOptions::replaces_words() const {
+  return std::ranges::any_of(given_, [](const Given& each) { return each.option->words_are_replaced; });
+}
+
 ConfigText& GivenOptions::shown(const OperationOption& option, std::string line) {
   return texts_.emplace_back(ConfigText{names_.of(option.name()), {std::move(line)}, false});
 }
@@ -97,7 +101,7 @@ ConfigText& GivenOptions::shown(const OperationOption& option, std::string line)
 void GivenOptions::add(const OperationOption& option, ConfigNode node) {
   const auto same =
       std::ranges::find_if(given_, [&](const Given& each) { return each.option->name() == option.name(); });
-  if (is_list(option) && node.kind == Kind::kScalar) {
+  if (option.is_list() && node.kind == Kind::kScalar) {
     ConfigNode list;
     list.kind = Kind::kList;
     list.text = node.text;
@@ -120,7 +124,12 @@ void GivenOptions::add_word(const OperationOption& option, const std::string& wo
   node.scalar = word;
   node.text = &shown(option, before + word);
   node.position = {1, static_cast<int>(before.size()) + 1, std::max(1, static_cast<int>(word.size()))};
-  if (!is_none(option, node)) add(option, std::move(node));
+  if (is_none(option, node)) return;
+  if (word.empty() && !is_text(option)) {  // nothing, as in YAML
+    node.kind = Kind::kNull;
+    node.position = {};
+  }
+  add(option, std::move(node));
 }
 
 void GivenOptions::add_json(const OperationOption& option, const json::value& value) {
@@ -142,7 +151,7 @@ Status GivenOptions::read(const std::vector<OperationOption>& options, const Typ
   for (const OperationOption& option : options) {
     const Given* const given = find(option.name());
     if (!given) {
-      if (option.field.spec.required)
+      if (option.field.spec.required && !replaces_words())
         errors.add(usage_error(fmt::format("{} is missing", names_.of(option.name())),
                                fmt::format("it is {}", describe_value(option.field.spec))));
       continue;
@@ -159,12 +168,12 @@ Status GivenOptions::read(const std::vector<OperationOption>& options, const Typ
 Status add_members(const json::object& members, const std::vector<OperationOption>& options, GivenOptions& to) {
   Diagnostics errors;
   std::vector<std::string> known;
-  for (const OperationOption& option : options) known.push_back(option.name());
+  for (const OperationOption& option : options)
+    if (!option.command_line_only) known.push_back(option.name());
   for (const auto& member : members) {
     const std::string name(member.key());
-    const auto found = std::ranges::find(known, name);
-    if (found != known.end()) {
-      to.add_json(options[static_cast<std::size_t>(found - known.begin())], member.value());
+    if (std::ranges::count(known, name) != 0) {
+      to.add_json(*std::ranges::find(options, name, &OperationOption::name), member.value());
       continue;
     }
     const std::string meant = did_you_mean(name, known);

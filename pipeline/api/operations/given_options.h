@@ -45,6 +45,7 @@ class GivenOptions {
   // Returns the text that errors show; `line` is the value as the user wrote it.
   ConfigText& shown(const OperationOption& option, std::string line);
   const Given* find(std::string_view name) const;
+  bool replaces_words() const;  // an option is given with which no words are needed
 
   OptionNames names_;
   std::deque<ConfigText> texts_;

@@ -71,11 +71,13 @@ Result<CalledOperation> call_operation(const Context& context, std::string_view 
   GivenOptions given(OptionNames(caller, operation->options));
   BOOST_OUTCOME_TRY(add_members(members, operation->options, given));
   BOOST_OUTCOME_TRY(const auto read, read_request(*operation, given, context.kernels().types()));
-  const auto answer = operation->run(context, read.get(), call);
+  json::array warnings;
+  Call collecting = call;
+  collecting.warn = [&](const std::string& warning) { warnings.emplace_back(warning); };
+  const auto answer = operation->run(context, read.get(), collecting);
   if (!answer) return given.names().in_error(answer.error());
   CalledOperation called;
   operation->write(answer.value().value.get(), [&](std::string_view piece) { called.json += piece; });
-  json::array warnings(answer.value().warnings.begin(), answer.value().warnings.end());
   const std::size_t end = called.json.rfind('}');
   called.json.insert(end, fmt::format("{}\"warnings\":{}", called.json == "{}" ? "" : ",", to_json_text(warnings)));
   if (answer.value().failure && !answer.value().value_shows_failure)

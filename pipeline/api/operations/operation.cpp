@@ -16,6 +16,17 @@ std::string OperationOption::flag() const {
   return flag;
 }
 
+bool OperationOption::is_list() const {
+  const auto takes_several = [](const FieldSpec& spec) { return spec.kind == FieldKind::kList; };
+  return takes_several(field.spec) || std::ranges::any_of(field.spec.alternatives, takes_several);
+}
+
+std::string OperationSpec::verb() const {
+  std::string verb(name);
+  std::ranges::replace(verb, '_', '-');
+  return verb;
+}
+
 std::string shape_of(const std::vector<ResultMember>& members) {
   std::string text;
   for (const ResultMember& each : members)
@@ -36,7 +47,7 @@ void write_members(const std::vector<ResultMember>& members, const void* value, 
 
 Error cannot_be_together(std::string_view a, std::string_view b, std::string_view why) {
   return usage_error(fmt::format("{} and {} cannot be used together", option_reference(a), option_reference(b)),
-                     fmt::format("omit one of them: {}", why));
+                     fmt::format("omit one of them{}{}", why.empty() ? "" : ": ", why));
 }
 
 }  // namespace ggufmill

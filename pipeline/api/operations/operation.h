@@ -64,6 +64,7 @@ struct OperationOption {
   const std::string& name() const { return field.spec.name; }
   std::string flag() const;  // "max-rmse", without the hyphens before it
   bool is_word() const { return place != Place::kNamed; }
+  bool is_list() const;  // it may be given several times
 
   AnyForm field;
   Place place = Place::kNamed;
@@ -73,6 +74,8 @@ struct OperationOption {
   std::vector<OptionFlag> flags{};  // instead of a flag with a value
   bool zero_is_none = false;        // in JSON, 0 is the same as no value
   std::string if_several{};         // help of the error if the verb is given several words; empty: allowed
+  bool command_line_only = false;   // kept for scripts that call another program
+  bool words_are_replaced = false;  // with it, the command line needs no words
 };
 
 // The position of a base in a class, in bytes.
@@ -83,6 +86,7 @@ std::size_t offset_of_base() {
                                   reinterpret_cast<const char*>(&object));
 }
 
+// An option of `Request`.
 template <class Request>
 struct Option : OperationOption {
   using Self = Option;
@@ -98,6 +102,11 @@ struct Option : OperationOption {
 
   // A word of the command line, required. `shown` is its name in the usage.
   Self&& word(std::string_view shown) && { return std::move(*this).place_at(Place::kWord, shown); }
+  Self&& optional_word(std::string_view shown) && {
+    place = Place::kWord;
+    shown_word = shown;
+    return std::move(*this);
+  }
   Self&& each_word(std::string_view shown) && { return std::move(*this).place_at(Place::kEachWord, shown); }
   Self&& short_flag(char name) && {
     letter = name;
@@ -119,6 +128,14 @@ struct Option : OperationOption {
     if_several = help;
     return std::move(*this);
   }
+  Self&& only_on_command_line() && {
+    command_line_only = true;
+    return std::move(*this);
+  }
+  Self&& replaces_words() && {
+    words_are_replaced = true;
+    return std::move(*this);
+  }
   Self&& example(std::string_view text) && {
     field.spec.example = text;
     return std::move(*this);
@@ -137,6 +154,13 @@ struct Option : OperationOption {
 template <class Request, class Value, class... More>
 Option<Request> option(std::string_view name, Value Request::*member, More... more) {
   return Option<Request>(field(name, member, std::move(more)...));
+}
+
+// Adds options of a base of the request.
+template <class Request, class Base>
+std::vector<Option<Request>> operator+(std::vector<Option<Request>> options, std::vector<Option<Base>> more) {
+  for (Option<Base>& each : more) options.push_back(std::move(each));
+  return options;
 }
 
 // ---- results ----
@@ -216,18 +240,32 @@ std::vector<ResultMember> operator+(std::vector<ResultMember> members, std::vect
 
 // ---- operations ----
 
-// What a caller gives an operation besides its request.
+// A message about what an operation does. `table`: further lines that belong to it.
+struct Message {
+  std::string text;
+  std::string table{};
+};
+
+// What a caller gives an operation besides its request. The functions are called from one thread at a time; `progress`
+// and `run_progress` may be empty.
 struct Call {
   const std::atomic<bool>* stop = nullptr;  // when set, the operation ends with kInterrupted
-  // Receives the bytes done and their total. Called from one thread at a time. May be empty.
+  // Receives the bytes done and their total.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
+  // Receives the progress of a run.
+  std::function<void(const Plan& plan, const Progress& now)> run_progress{};
+  std::function<void(const std::string& warning)> warn = [](const std::string&) {};
+  std::function<void(const Message& note)> note = [](const Message&) {};
+
+  void warn_all(const std::vector<std::string>& warnings) const {
+    for (const std::string& each : warnings) warn(each);
+  }
 };
 
 // What an operation found.
 template <class Value>
 struct Answer {
   Value value;
-  std::vector<std::string> warnings{};
   // Set if the result is not as the user required; callers get both. If `value` shows it, as a list of findings does,
   // only the command line fails.
   std::optional<Error> failure{};
@@ -236,8 +274,8 @@ struct Answer {
 
 // What the command line prints for a result.
 struct TextOutput {
-  std::string out;                 // on stdout, unless JSON is asked for
-  std::vector<std::string> notes;  // on stderr, unless --quiet is given
+  std::string out;             // on stdout, unless JSON is asked for
+  std::vector<Message> notes;  // on stderr, unless --quiet is given
 };
 
 // The options of the context that an operation uses, which its verb has too.
@@ -256,7 +294,8 @@ struct OperationOf {
   std::string_view summary;
   std::string_view description;
   std::string_view examples;
-  std::string_view expected_words{};
+  std::string_view expected_words{}, counted_word{}, usage_words{};
+  bool options_first = false, words_are_numbers = false;
   std::vector<Option<Request>> options{};
   ResultForm<Value> result{};
   ContextUse context = ContextUse::kKernels;
@@ -268,12 +307,18 @@ struct OperationOf {
 
 // The same without its types. Immutable; can be shared between threads.
 struct OperationSpec {
-  std::string_view name;
+  std::string verb() const;  // the name on the command line
+
+  std::string_view name;  // "convert_lora"
   OperationGroup group{};
   std::string_view summary;         // one line, starting with a verb
   std::string_view description;     // paragraphs, separated by empty lines
   std::string_view examples;        // commands, one on each line
   std::string_view expected_words;  // "two models": for the error if there are more or fewer; empty: one word
+  std::string_view counted_word;    // "model": the error says how many there are; empty: it does not
+  std::string_view usage_words;     // "FILE [KEY VALUE]"; empty: the words of the options
+  bool options_first = false;       // in the usage, as that of a program whose arguments the operation has
+  bool words_are_numbers = false;   // a word such as -1 is no flag
   std::vector<OperationOption> options{};
   std::vector<ResultMember> result{};
   std::string result_doc{};
@@ -295,7 +340,9 @@ void write_members(const std::vector<ResultMember>& members, const void* value, 
 
 template <class Request, class Value>
 OperationSpec operation(OperationOf<Request, Value> from) {
-  OperationSpec made{from.name, from.group, from.summary, from.description, from.examples, from.expected_words};
+  OperationSpec made{
+      from.name,           from.group,        from.summary,     from.description,   from.examples,
+      from.expected_words, from.counted_word, from.usage_words, from.options_first, from.words_are_numbers};
   for (Option<Request>& each : from.options) made.options.push_back(std::move(each));
   made.result = std::move(from.result.members);
   made.result_doc = std::move(from.result.doc);
@@ -308,8 +355,7 @@ OperationSpec operation(OperationOf<Request, Value> from) {
                               const Call& call) -> Result<Answer<std::shared_ptr<const void>>> {
     BOOST_OUTCOME_TRY(Answer<Value> answer, run(context, *static_cast<const Request*>(request), call));
     return Answer<std::shared_ptr<const void>>{std::make_shared<const Value>(std::move(answer.value)),
-                                               std::move(answer.warnings), std::move(answer.failure),
-                                               answer.value_shows_failure};
+                                               std::move(answer.failure), answer.value_shows_failure};
   };
   if (from.result.write)
     made.write = [write = from.result.write](const void* value, const TextSink& sink) {
@@ -325,7 +371,7 @@ OperationSpec operation(OperationOf<Request, Value> from) {
   return made;
 }
 
-// Error of two options that exclude each other; `why` is the reason, after "omit one of them: ".
-Error cannot_be_together(std::string_view a, std::string_view b, std::string_view why);
+// Error of two options that exclude each other, with the reason why.
+Error cannot_be_together(std::string_view a, std::string_view b, std::string_view why = {});
 
 }  // namespace ggufmill

@@ -4,9 +4,9 @@ namespace ggufmill {
 
 std::span<const OperationSpec> operations() {
   static const OperationSpec kOperations[] = {
-      compare_operation(),
-      verify_operation(),
-      hash_operation(),
+      // In the order of `ggufmill --help`.
+      convert_operation(), convert_lora_operation(), compare_operation(), verify_operation(),
+      hash_operation(),    split_operation(),        merge_operation(),   edit_operation(),
   };
   return kOperations;
 }

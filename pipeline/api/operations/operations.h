@@ -14,5 +14,10 @@ std::span<const OperationSpec> operations();
 OperationSpec compare_operation();
 OperationSpec verify_operation();
 OperationSpec hash_operation();
+OperationSpec split_operation();
+OperationSpec merge_operation();
+OperationSpec edit_operation();
+OperationSpec convert_operation();
+OperationSpec convert_lora_operation();
 
 }  // namespace ggufmill

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pipeline/core/option_reference.h"
+#include "pipeline/core/pattern.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -39,12 +40,10 @@ bool is_text(const FieldSpec& spec) {
   return spec.kind == FieldKind::kString || spec.kind == FieldKind::kPath || spec.kind == FieldKind::kEnum;
 }
 
-// Returns the flags that stand for a value, or all flags of an option.
-std::string flags_for(const OperationOption& option, std::string_view value) {
-  std::string text;
-  for (const OptionFlag& flag : option.flags)
-    if (value.empty() || flag.value == value) text += (text.empty() ? "--" : ", --") + flag.name;
-  return text;
+// Returns the flag that stands for a value; without one, the first of the option.
+std::string flag_for(const OperationOption& option, std::string_view value) {
+  const auto found = std::ranges::find(option.flags, value, &OptionFlag::value);
+  return "--" + (found == option.flags.end() ? option.flags.front() : *found).name;
 }
 
 }  // namespace
@@ -56,6 +55,13 @@ const OperationOption* OptionNames::find(std::string_view name) const {
 
 std::string OptionNames::of(std::string_view name, std::string_view value) const {
   const OperationOption* const option = find(name);
+  const bool is_several = caller_ != Caller::kCommandLine && option && option->is_list() && !value.empty();
+  if (is_several) {  // a list with the value; a map has another form
+    const std::string in_list = fmt::format("[\"{}\"]", value);
+    return option->field.spec.kind != FieldKind::kList ? of(name)
+           : caller_ == Caller::kPython                ? fmt::format("{}={}", name, in_list)
+                                                       : fmt::format("\"{}\": {}", name, in_list);
+  }
   const std::string quoted =
       option && !value.empty() && is_text(option->field.spec) ? fmt::format("\"{}\"", value) : std::string(value);
   if (caller_ == Caller::kProgram) return fmt::format("\"{}\"{}{}", name, value.empty() ? "" : ": ", quoted);
@@ -64,7 +70,7 @@ std::string OptionNames::of(std::string_view name, std::string_view value) const
     return fmt::format("{}={}", name, value == "true" ? "True" : value == "false" ? "False" : quoted);
   }
   if (option && option->is_word()) return value.empty() ? option->shown_word : std::string(value);
-  if (option && !option->flags.empty()) return flags_for(*option, value);
+  if (option && !option->flags.empty()) return flag_for(*option, value);
   std::string flag = option ? option->flag() : std::string(name);
   std::ranges::replace(flag, '_', '-');
   return fmt::format("--{}{}{}", flag, value.empty() || value == "true" ? "" : " ", value == "true" ? "" : value);
@@ -97,6 +103,40 @@ Error OptionNames::in_error(Error error) const {
   for (std::string* const text : {&error.where, &error.what, &error.detail, &error.help, &error.help_with_options})
     *text = replace_option_references(*text, write);
   for (Error& each : error.also) each = in_error(std::move(each));
+  return error;
+}
+
+namespace {
+
+// Removes the place in a pipeline file that the user did not write.
+void omit_place(Error& error) {
+  if (!error.where.starts_with(kArgumentsName)) return;
+  error.where.clear();
+  std::string detail;
+  for (std::size_t at = 0; at < error.detail.size();) {
+    const std::size_t end = std::min(error.detail.find('\n', at), error.detail.size());
+    const std::string_view line = std::string_view(error.detail).substr(at, end - at);
+    const std::size_t bar = line.find_first_not_of(" 0123456789");
+    if (bar == line.npos || line[bar] != '|') detail += fmt::format("{}{}", detail.empty() ? "" : "\n", line);
+    at = end + 1;
+  }
+  error.detail = std::move(detail);
+}
+
+}  // namespace
+
+Error with_help_for_options(Error error) {
+  omit_place(error);
+  static const Pattern kKey = Pattern::compile("`[a-z_]+: |\\b[a-z_]+: [\\[{]").value();  // "`misfit: keep`"
+  const Result<bool> names_key = kKey.matches(error.help);
+  const bool says_where = error.help.find("pipeline file") != std::string::npos ||
+                          error.help.find(" --") != std::string::npos ||
+                          error.help.find(option_reference("").front()) != std::string::npos;
+  if (!error.help_with_options.empty())
+    error.help = error.help_with_options;
+  else if (!says_where && names_key && names_key.value())
+    error.help += fmt::format(", in the pipeline file that {} prints", option_reference("emit_pipeline"));
+  for (Error& each : error.also) each = with_help_for_options(std::move(each));
   return error;
 }
 

@@ -36,4 +36,11 @@ class OptionNames {
   std::vector<OperationOption> options_;
 };
 
+// The name of a pipeline file that was made of options.
+inline constexpr std::string_view kArgumentsName = "(arguments)";
+
+// Returns an error of such a file for the user of the options: without the place in the file, which the user did not
+// write, and with the help of Error::help_with_options, or if the help names keys, where to write them.
+Error with_help_for_options(Error error);
+
 }  // namespace ggufmill

@@ -85,9 +85,8 @@ Result<Answer<Verified>> run_verify(const Context& context, const VerifyRequest&
   options.stop = call.stop;
   options.progress = call.progress;
   BOOST_OUTCOME_TRY(Verification verified, context.verify(request.path, options));
-  std::vector<std::string> warnings = std::move(verified.warnings);
-  return Answer<Verified>{{.path = request.path, .against = request.against, .values = std::move(verified)},
-                          std::move(warnings)};
+  call.warn_all(verified.warnings);
+  return Answer<Verified>{{.path = request.path, .against = request.against, .values = std::move(verified)}};
 }
 
 void print_findings(const Verified& verified, TextOutput& to) {
@@ -100,18 +99,18 @@ void print_findings(const Verified& verified, TextOutput& to) {
   if (!rows.empty()) to.out = render_table({{"level"}, {"where"}, {"what"}, {"the specification requires"}}, rows);
   if (!is_broken)
     to.notes.push_back(
-        fmt::format("{}: follows the GGUF specification{}", verified.path, rows.empty() ? "" : ", with advice"));
+        {fmt::format("{}: follows the GGUF specification{}", verified.path, rows.empty() ? "" : ", with advice")});
 }
 
 void print_verified(const Verified& verified, TextOutput& to) {
   if (verified.header) return print_findings(verified, to);
   const Verification& values = *verified.values;
-  to.notes.push_back(fmt::format(
+  to.notes.push_back({fmt::format(
       "{}: ok: {}, {}{}{}", verified.path, counted(values.tensors, "tensor"), human_bytes(values.bytes),
       values.manifest.empty() ? "; no manifest to compare with" : "; all checksums match " + values.manifest,
       verified.against.empty() ? ""
                                : fmt::format("; {} compared with {}, {} skipped", counted(values.compared, "tensor"),
-                                             remote::without_secrets(verified.against), values.skipped)));
+                                             remote::without_secrets(verified.against), values.skipped))});
 }
 
 }  // namespace

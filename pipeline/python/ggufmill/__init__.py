@@ -15,7 +15,7 @@ from ._error import (
     VerificationError,
     usage_error,
 )
-from ._files import ImportanceMatrix, settings
+from ._files import ImportanceMatrix
 from ._job import job_text
 from ._library import Progress
 from ._model import Metadata, Model, Tensor
@@ -30,7 +30,7 @@ __version__ = _native.version
 __all__ = [
     *("Context", "ImportanceMatrix", "Metadata", "Model", "Plan", "Progress", "ProgressBar", "Tensor"),
     *("Error", "FileError", "InputError", "KernelError", "TransientError", "UsageError", "VerificationError"),
-    *("check", "curve", "dequantize", "edit", "imatrix", "measure", "open", "plan", "quantize", "recipes", "run", "types"),
+    *("check", "curve", "dequantize", "imatrix", "measure", "open", "plan", "quantize", "recipes", "run", "types"),
     *_operations,
 ]
 
@@ -227,25 +227,6 @@ class Context(Operations):
         """Open an importance matrix of llama-imatrix, GGUF or .dat: a mapping of tensor names to column weights."""
         return ImportanceMatrix(self._native.imatrix(os.fspath(path)))
 
-    def edit(self, path, *, set=None, remove=(), rename=None, output="", overwrite=False, dry_run=False):
-        """Change the metadata of a GGUF file in place; its weights are not read if the header has room.
-
-        set        keys and values: {"general.license": "mit", "my.size:uint64": 8192}. A value keeps the type of its
-                   key, and a known key has its known type; a key may name another type
-        remove     keys to remove
-        rename     keys to rename: {old: new}
-        output     file to write the result to; by default the file itself is changed
-        overwrite  replace `output` if it exists
-        dry_run    write nothing
-
-        Returns the changed `keys`, `changes` (a line for each, with values and types), `in_place` (only the header was
-        written), `bytes`, `restored`, and `warnings`.
-        """
-        changes = settings(set), [os.fspath(each) for each in remove], list((rename or {}).items())
-        if not any(changes):
-            raise usage_error("there is nothing to change", "pass `set`, `remove`, or `rename`")
-        return self._native.edit(os.fspath(path), *changes, os.fspath(output), overwrite, dry_run)
-
 
 @functools.lru_cache(maxsize=None)
 def _default():
@@ -300,14 +281,8 @@ def imatrix(path):
     return _default().imatrix(path)
 
 
-def edit(path, *, set=None, remove=(), rename=None, output="", overwrite=False, dry_run=False):
-    return _default().edit(
-        path, set=set, remove=remove, rename=rename, output=output, overwrite=overwrite, dry_run=dry_run
-    )
-
-
 for _each in (
     *(types, quantize, dequantize, open, plan, check, run),
-    *(measure, curve, recipes, imatrix, edit),
+    *(measure, curve, recipes, imatrix),
 ):
     _each.__doc__ = getattr(Context, _each.__name__).__doc__

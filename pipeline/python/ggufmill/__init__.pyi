@@ -168,17 +168,6 @@ class Context(Operations):
     ) -> list[dict[str, Any]]: ...
     def recipes(self) -> list[dict[str, Any]]: ...
     def imatrix(self, path: _Path) -> ImportanceMatrix: ...
-    def edit(
-        self,
-        path: _Path,
-        *,
-        set: _Changes = None,
-        remove: Iterable[str] = (),
-        rename: Union[Mapping[str, str], None] = None,
-        output: _Path = "",
-        overwrite: bool = False,
-        dry_run: bool = False,
-    ) -> dict[str, Any]: ...
 
 def types() -> list[dict[str, Any]]: ...
 def quantize(
@@ -222,13 +211,3 @@ def curve(
 ) -> list[dict[str, Any]]: ...
 def recipes() -> list[dict[str, Any]]: ...
 def imatrix(path: _Path) -> ImportanceMatrix: ...
-def edit(
-    path: _Path,
-    *,
-    set: _Changes = None,
-    remove: Iterable[str] = (),
-    rename: Union[Mapping[str, str], None] = None,
-    output: _Path = "",
-    overwrite: bool = False,
-    dry_run: bool = False,
-) -> dict[str, Any]: ...

@@ -41,22 +41,3 @@ class ImportanceMatrix(collections.abc.Mapping):
 
     def __repr__(self):
         return f"<ggufmill.ImportanceMatrix {self.files[0]!r}: {len(self)} tensors, {self.chunks} chunks>"
-
-
-def _written(key, value):
-    if isinstance(value, (list, tuple)):
-        return [_written(key, each) for each in value]
-    if hasattr(value, "tolist"):  # of numpy: an array or a number
-        return _written(key, value.tolist())
-    if isinstance(value, os.PathLike):
-        value = os.fspath(value)
-    if isinstance(value, (bool, int, str)) or isinstance(value, float) and math.isfinite(value):
-        return value
-    if isinstance(value, float):
-        raise usage_error(f"{key}: {value!r} is not a finite number")
-    raise usage_error(f"{key}: metadata cannot contain {value!r}, which is of type {type(value).__name__}")
-
-
-def settings(values):
-    """Return metadata keys and values; a key may name its type: {"llama.context_length:uint32": 8192}."""
-    return {key: _written(key, value) for key, value in (values or {}).items()}

@@ -139,15 +139,6 @@ class Context:
     def recipes(self):
         return json.loads(text("catalog", b"recipes"))
 
-    def edit(self, path, values, remove, rename, output, overwrite, dry_run):
-        for key, _ in rename:
-            if "=" in key:
-                raise usage_error(f"the key {key!r} has an equals sign", "such keys cannot be renamed")
-        given = options(
-            values=values, remove=remove, rename=[f"{key}={new}" for key, new in rename], output=output, overwrite=overwrite, dry_run=dry_run
-        )
-        return json.loads(interruptible(lambda control: text("edit", self.handle, encoded(path), given, control)))
-
 
 def _result(out, dtype, shape):
     """Return the array for the result: `out`, which the caller has checked, or a new array."""

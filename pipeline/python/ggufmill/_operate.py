@@ -3,6 +3,7 @@
 import json
 import os
 
+from ._error import usage_error
 from ._library import call_with_result, encoded, interruptible
 
 
@@ -14,8 +15,15 @@ def default():
 
 
 def _plain(value):
-    """Convert values that JSON does not have: paths, and iterables other than lists."""
-    return os.fspath(value) if isinstance(value, os.PathLike) else list(value)
+    """Convert values that JSON does not have: paths, those of numpy, and iterables other than lists."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    try:
+        return list(value)
+    except TypeError:
+        raise usage_error(f"an option cannot contain {value!r}, which is of type {type(value).__name__}") from None
 
 
 class Operator:

@@ -16,6 +16,207 @@ ProgressFunction = Callable[[Progress], object]
 class Operations(Operator):
     """The operations as methods: a base of Context."""
 
+    def convert(
+        self,
+        folder: str,
+        *,
+        outfile: Path | None = None,
+        outtype: str = "auto",
+        vocab_only: bool = False,
+        model_name: str | None = None,
+        metadata: Path | None = None,
+        split_max_size: str = "0",
+        split_max_tensors: int = 0,
+        no_tensor_first_split: bool = False,
+        bigendian: bool = False,
+        mmproj: bool = False,
+        mtp: bool = False,
+        no_mtp: bool = False,
+        dspark: bool = False,
+        target_model_dir: Path | None = None,
+        fuse_gate_up_exps: bool = False,
+        fuse_qkv: bool = False,
+        fp8_as_q8: bool = False,
+        allow_missing: bool = False,
+        sentence_transformers_dense_modules: bool = False,
+        architectures: Iterable[Path] | None = None,
+        mistral_format: bool = False,
+        overwrite: bool = False,
+        dry_run: bool = False,
+        emit_pipeline: bool = False,
+        engine: Literal["graph", "simple"] = "graph",
+        io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+        profile: Path | None = None,
+        resume: bool = True,
+        discard: bool = False,
+        report: Iterable[Path] | None = None,
+        errors: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Convert a checkpoint to GGUF, with convert_hf_to_gguf.py's arguments.
+
+        Convert a checkpoint to GGUF, with the arguments of convert_hf_to_gguf.py and the same bytes as its output.
+        `folder` is a checkpoint; without `outfile=`, the output is written into it, under the name that
+        convert_hf_to_gguf.py uses. `emit_pipeline=` prints the equivalent pipeline file.
+
+        folder                               checkpoint: a folder, or the address of one
+        outfile                              file to write, or a folder; {ftype} in it is replaced by the type
+        outtype                              f32, f16, bf16, q8_0, tq1_0, tq2_0, or auto
+        vocab_only                           write the metadata and the vocabulary, but no tensors
+        model_name                           name of the model; overrides the name in the checkpoint
+        metadata                             JSON file with general.* keys that override those of the checkpoint
+        split_max_size                       maximum bytes of tensors per file: 20G
+        split_max_tensors                    maximum number of tensors per file
+        no_tensor_first_split                write the metadata into a first file without tensors
+        bigendian                            write for big-endian machines
+        mmproj                               write the projector with the encoders of images and sound instead of the
+                                             text model
+        mtp                                  write only the multi-token prediction head
+        no_mtp                               omit the multi-token prediction head
+        dspark                               write only the DSpark draft in the checkpoint; requires `target_model_dir=`
+        target_model_dir                     folder of the model for which the checkpoint is a draft
+        fuse_gate_up_exps                    fuse the gate and up tensors of each layer's experts into one
+        fuse_qkv                             fuse the query, key, and value tensors of each layer into one
+        fp8_as_q8                            write FP8 tensors as Q8_0
+        allow_missing                        accept a checkpoint that lacks files or tensors of the model, with a
+                                             warning
+        sentence_transformers_dense_modules  include the Dense modules of an embedding model
+        architectures                        folder of architecture maps, or one map file, to add to the built-in ones
+        mistral_format                       read params.json and consolidated.safetensors, Mistral's own format
+        overwrite                            replace existing outputs
+        dry_run                              list the files without writing anything
+        emit_pipeline                        print the equivalent pipeline file and exit
+        engine                               graph, or simple (processes one slab at a time)
+        io_engine                            auto, io_uring, or threads
+        profile                              FILE.json: print where the time went and write a trace for Perfetto
+        resume                               resume an earlier, unfinished run, and keep what is done if interrupted
+        discard                              remove the leftover files of interrupted runs and exit
+        report                               FILE.html or FILE.json: write a report of the run; may be given once for
+                                             each format
+        errors                               measure the error of each tensor, for the report (report.error)
+        progress                             a function that is called with a Progress; an exception in it ends the
+                                             operation
+
+        Returns a dictionary:
+        files     the files of the outputs: [{path, bytes, tensors}]
+        report    the report of the run, in the format of report files
+        pipeline  the text of the pipeline file; only with `emit_pipeline=`
+        warnings  a list of strings
+        """
+        return self._operate(
+            "convert",
+            {
+                "folder": folder,
+                "outfile": outfile,
+                "outtype": outtype,
+                "vocab_only": vocab_only,
+                "model_name": model_name,
+                "metadata": metadata,
+                "split_max_size": split_max_size,
+                "split_max_tensors": split_max_tensors,
+                "no_tensor_first_split": no_tensor_first_split,
+                "bigendian": bigendian,
+                "mmproj": mmproj,
+                "mtp": mtp,
+                "no_mtp": no_mtp,
+                "dspark": dspark,
+                "target_model_dir": target_model_dir,
+                "fuse_gate_up_exps": fuse_gate_up_exps,
+                "fuse_qkv": fuse_qkv,
+                "fp8_as_q8": fp8_as_q8,
+                "allow_missing": allow_missing,
+                "sentence_transformers_dense_modules": sentence_transformers_dense_modules,
+                "architectures": architectures,
+                "mistral_format": mistral_format,
+                "overwrite": overwrite,
+                "dry_run": dry_run,
+                "emit_pipeline": emit_pipeline,
+                "engine": engine,
+                "io_engine": io_engine,
+                "profile": profile,
+                "resume": resume,
+                "discard": discard,
+                "report": report,
+                "errors": errors,
+            },
+            progress,
+        )
+
+    def convert_lora(
+        self,
+        adapter: str,
+        *,
+        outfile: Path | None = None,
+        outtype: str = "f32",
+        base: str | None = None,
+        bigendian: bool = False,
+        architectures: Iterable[Path] | None = None,
+        overwrite: bool = False,
+        dry_run: bool = False,
+        emit_pipeline: bool = False,
+        engine: Literal["graph", "simple"] = "graph",
+        io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+        profile: Path | None = None,
+        resume: bool = True,
+        discard: bool = False,
+        report: Iterable[Path] | None = None,
+        errors: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Convert a LoRA adapter to GGUF, with convert_lora_to_gguf.py's arguments.
+
+        Convert a LoRA adapter in the format of PEFT to GGUF, with the arguments of convert_lora_to_gguf.py and the same
+        bytes as its output. `adapter` is a folder with adapter_config.json; of the base model, only config.json is
+        needed. Without `outfile=`, the output is written into `adapter`, under the name that convert_lora_to_gguf.py
+        uses. `emit_pipeline=` prints the equivalent pipeline file.
+
+        adapter        folder with adapter_config.json
+        outfile        file to write, or a folder; {ftype} in it is replaced by the type
+        outtype        f32, f16, bf16, q8_0, or auto (like the adapter)
+        base           folder or address of the base model's config.json
+        bigendian      write for big-endian machines
+        architectures  folder of architecture maps, or one map file, to add to the built-in ones
+        overwrite      replace existing outputs
+        dry_run        list the files without writing anything
+        emit_pipeline  print the equivalent pipeline file and exit
+        engine         graph, or simple (processes one slab at a time)
+        io_engine      auto, io_uring, or threads
+        profile        FILE.json: print where the time went and write a trace for Perfetto
+        resume         resume an earlier, unfinished run, and keep what is done if interrupted
+        discard        remove the leftover files of interrupted runs and exit
+        report         FILE.html or FILE.json: write a report of the run; may be given once for each format
+        errors         measure the error of each tensor, for the report (report.error)
+        progress       a function that is called with a Progress; an exception in it ends the operation
+
+        Returns a dictionary:
+        files     the files of the outputs: [{path, bytes, tensors}]
+        report    the report of the run, in the format of report files
+        pipeline  the text of the pipeline file; only with `emit_pipeline=`
+        warnings  a list of strings
+        """
+        return self._operate(
+            "convert_lora",
+            {
+                "adapter": adapter,
+                "outfile": outfile,
+                "outtype": outtype,
+                "base": base,
+                "bigendian": bigendian,
+                "architectures": architectures,
+                "overwrite": overwrite,
+                "dry_run": dry_run,
+                "emit_pipeline": emit_pipeline,
+                "engine": engine,
+                "io_engine": io_engine,
+                "profile": profile,
+                "resume": resume,
+                "discard": discard,
+                "report": report,
+                "errors": errors,
+            },
+            progress,
+        )
+
     def compare(
         self,
         a: Path,
@@ -167,6 +368,322 @@ class Operations(Operator):
             },
         )
 
+    def split(
+        self,
+        input: Path,
+        output: Path,
+        *,
+        split_max_size: int | str | None = None,
+        split_max_tensors: int | None = None,
+        no_tensor_first_split: bool = False,
+        overwrite: bool = False,
+        dry_run: bool = False,
+        emit_pipeline: bool = False,
+        engine: Literal["graph", "simple"] = "graph",
+        io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+        profile: Path | None = None,
+        resume: bool = True,
+        discard: bool = False,
+        report: Iterable[Path] | None = None,
+        errors: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Split a model into shards, as llama-gguf-split does.
+
+        Split a model into shards `output`-00001-of-0000N.gguf, with the same bytes as llama-gguf-split. Without a
+        limit, no shard has more than 128 tensors. If `input` is sharded, its shards are treated as one model and split
+        again.
+
+        input                  the model
+        output                 name of the shards without -00001-of-0000N.gguf
+        split_max_size         maximum bytes of tensor data per shard: 300M, 20G, 512MiB
+        split_max_tensors      maximum number of tensors per shard
+        no_tensor_first_split  write only the metadata to the first shard
+        overwrite              replace existing outputs
+        dry_run                list the files without writing anything
+        emit_pipeline          print the equivalent pipeline file and exit
+        engine                 graph, or simple (processes one slab at a time)
+        io_engine              auto, io_uring, or threads
+        profile                FILE.json: print where the time went and write a trace for Perfetto
+        resume                 resume an earlier, unfinished run, and keep what is done if interrupted
+        discard                remove the leftover files of interrupted runs and exit
+        report                 FILE.html or FILE.json: write a report of the run; may be given once for each format
+        errors                 measure the error of each tensor, for the report (report.error)
+        progress               a function that is called with a Progress; an exception in it ends the operation
+
+        Returns a dictionary:
+        files     the files of the outputs: [{path, bytes, tensors}]
+        report    the report of the run, in the format of report files
+        pipeline  the text of the pipeline file; only with `emit_pipeline=`
+        warnings  a list of strings
+        """
+        return self._operate(
+            "split",
+            {
+                "input": input,
+                "output": output,
+                "split_max_size": split_max_size,
+                "split_max_tensors": split_max_tensors,
+                "no_tensor_first_split": no_tensor_first_split,
+                "overwrite": overwrite,
+                "dry_run": dry_run,
+                "emit_pipeline": emit_pipeline,
+                "engine": engine,
+                "io_engine": io_engine,
+                "profile": profile,
+                "resume": resume,
+                "discard": discard,
+                "report": report,
+                "errors": errors,
+            },
+            progress,
+        )
+
+    def merge(
+        self,
+        input: Path,
+        output: Path,
+        *,
+        clean: bool = False,
+        delete_splits: bool = False,
+        overwrite: bool = False,
+        dry_run: bool = False,
+        emit_pipeline: bool = False,
+        engine: Literal["graph", "simple"] = "graph",
+        io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+        profile: Path | None = None,
+        resume: bool = True,
+        discard: bool = False,
+        report: Iterable[Path] | None = None,
+        errors: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Merge the shards of a model into one file, as llama-gguf-split does.
+
+        Merge the shards of a model into one file, with the same bytes as llama-gguf-split --merge, which keeps the keys
+        split.* and sets split.count to 0. With `clean=`, these keys are omitted, so the file is the same as before it
+        was split. `delete_splits=` removes the shards once the file is complete.
+
+        input          the first shard
+        output         the file to write
+        clean          omit the keys split.*
+        delete_splits  remove the shards once the file is complete
+        overwrite      replace existing outputs
+        dry_run        list the files without writing anything
+        emit_pipeline  print the equivalent pipeline file and exit
+        engine         graph, or simple (processes one slab at a time)
+        io_engine      auto, io_uring, or threads
+        profile        FILE.json: print where the time went and write a trace for Perfetto
+        resume         resume an earlier, unfinished run, and keep what is done if interrupted
+        discard        remove the leftover files of interrupted runs and exit
+        report         FILE.html or FILE.json: write a report of the run; may be given once for each format
+        errors         measure the error of each tensor, for the report (report.error)
+        progress       a function that is called with a Progress; an exception in it ends the operation
+
+        Returns a dictionary:
+        files     the files of the outputs: [{path, bytes, tensors}]
+        report    the report of the run, in the format of report files
+        pipeline  the text of the pipeline file; only with `emit_pipeline=`
+        warnings  a list of strings
+        """
+        return self._operate(
+            "merge",
+            {
+                "input": input,
+                "output": output,
+                "clean": clean,
+                "delete_splits": delete_splits,
+                "overwrite": overwrite,
+                "dry_run": dry_run,
+                "emit_pipeline": emit_pipeline,
+                "engine": engine,
+                "io_engine": io_engine,
+                "profile": profile,
+                "resume": resume,
+                "discard": discard,
+                "report": report,
+                "errors": errors,
+            },
+            progress,
+        )
+
+    def edit(
+        self,
+        path: Path,
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        set_file: Mapping[str, Path] | Iterable[str] | None = None,
+        remove: Iterable[str] | None = None,
+        rename: Mapping[str, str] | Iterable[str] | None = None,
+        chat_template: str | None = None,
+        chat_template_file: Path | None = None,
+        output: Path | None = None,
+        overwrite: bool = False,
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Change the metadata of a GGUF file in place.
+
+        Change the metadata of a GGUF file: set, remove, and rename keys. If the header has room for the change, only
+        the header is written, regardless of the size of the file. Otherwise, a new file replaces the old one once it is
+        complete; the operating system copies the weights, or shares them if the file system supports that. An
+        interrupted edit in place is undone by the next edit.
+
+        A value keeps the type of its key. A new key that llama.cpp or the GGUF specification knows has its known type;
+        the type of another is derived from the value: true, 7, 0.5, a JSON list, or a string. KEY:TYPE names another
+        type: u32, f32, str, bool, ..., [str] for a list, [[u32]] for a list of lists. `dry_run=` prints old values, new
+        values, and types. On the command line, KEY VALUE, --remove-metadata, --general-name, --general-description,
+        --chat-template, and --chat-template-file are those of gguf_set_metadata.py and gguf_new_metadata.py. In JSON
+        and Python, `set=`, `set_file=` and `rename=` may also be maps with the keys.
+
+        path                the GGUF file
+        set                 set a key: KEY=VALUE or KEY:TYPE=VALUE
+        set_file            set a key to the value in a file: KEY=FILE or KEY:TYPE=FILE
+        remove              remove a key: KEY
+        rename              rename a key, keeping its position and value: KEY=NEW
+        chat_template       set tokenizer.chat_template
+        chat_template_file  set tokenizer.chat_template to the text of a file
+        output              write to this file and leave the input unchanged
+        overwrite           replace an existing output file
+        dry_run             print what would change, and how, without writing anything
+
+        Returns a dictionary:
+        keys      the changed keys
+        changes   a line for each change, with values and types
+        in_place  true if only the header is written
+        restored  true if an interrupted edit was undone first
+        bytes     size of the file
+        warnings  a list of strings
+        """
+        return self._operate(
+            "edit",
+            {
+                "path": path,
+                "set": set,
+                "set_file": set_file,
+                "remove": remove,
+                "rename": rename,
+                "chat_template": chat_template,
+                "chat_template_file": chat_template_file,
+                "output": output,
+                "overwrite": overwrite,
+                "dry_run": dry_run,
+            },
+        )
+
+
+def convert(
+    folder: str,
+    *,
+    outfile: Path | None = None,
+    outtype: str = "auto",
+    vocab_only: bool = False,
+    model_name: str | None = None,
+    metadata: Path | None = None,
+    split_max_size: str = "0",
+    split_max_tensors: int = 0,
+    no_tensor_first_split: bool = False,
+    bigendian: bool = False,
+    mmproj: bool = False,
+    mtp: bool = False,
+    no_mtp: bool = False,
+    dspark: bool = False,
+    target_model_dir: Path | None = None,
+    fuse_gate_up_exps: bool = False,
+    fuse_qkv: bool = False,
+    fp8_as_q8: bool = False,
+    allow_missing: bool = False,
+    sentence_transformers_dense_modules: bool = False,
+    architectures: Iterable[Path] | None = None,
+    mistral_format: bool = False,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    emit_pipeline: bool = False,
+    engine: Literal["graph", "simple"] = "graph",
+    io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+    profile: Path | None = None,
+    resume: bool = True,
+    discard: bool = False,
+    report: Iterable[Path] | None = None,
+    errors: bool = False,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().convert(
+        folder,
+        outfile=outfile,
+        outtype=outtype,
+        vocab_only=vocab_only,
+        model_name=model_name,
+        metadata=metadata,
+        split_max_size=split_max_size,
+        split_max_tensors=split_max_tensors,
+        no_tensor_first_split=no_tensor_first_split,
+        bigendian=bigendian,
+        mmproj=mmproj,
+        mtp=mtp,
+        no_mtp=no_mtp,
+        dspark=dspark,
+        target_model_dir=target_model_dir,
+        fuse_gate_up_exps=fuse_gate_up_exps,
+        fuse_qkv=fuse_qkv,
+        fp8_as_q8=fp8_as_q8,
+        allow_missing=allow_missing,
+        sentence_transformers_dense_modules=sentence_transformers_dense_modules,
+        architectures=architectures,
+        mistral_format=mistral_format,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        emit_pipeline=emit_pipeline,
+        engine=engine,
+        io_engine=io_engine,
+        profile=profile,
+        resume=resume,
+        discard=discard,
+        report=report,
+        errors=errors,
+        progress=progress,
+    )
+
+
+def convert_lora(
+    adapter: str,
+    *,
+    outfile: Path | None = None,
+    outtype: str = "f32",
+    base: str | None = None,
+    bigendian: bool = False,
+    architectures: Iterable[Path] | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    emit_pipeline: bool = False,
+    engine: Literal["graph", "simple"] = "graph",
+    io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+    profile: Path | None = None,
+    resume: bool = True,
+    discard: bool = False,
+    report: Iterable[Path] | None = None,
+    errors: bool = False,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().convert_lora(
+        adapter,
+        outfile=outfile,
+        outtype=outtype,
+        base=base,
+        bigendian=bigendian,
+        architectures=architectures,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        emit_pipeline=emit_pipeline,
+        engine=engine,
+        io_engine=io_engine,
+        profile=profile,
+        resume=resume,
+        discard=discard,
+        report=report,
+        errors=errors,
+        progress=progress,
+    )
+
 
 def compare(
     a: Path,
@@ -231,7 +748,115 @@ def hash(
     )
 
 
+def split(
+    input: Path,
+    output: Path,
+    *,
+    split_max_size: int | str | None = None,
+    split_max_tensors: int | None = None,
+    no_tensor_first_split: bool = False,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    emit_pipeline: bool = False,
+    engine: Literal["graph", "simple"] = "graph",
+    io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+    profile: Path | None = None,
+    resume: bool = True,
+    discard: bool = False,
+    report: Iterable[Path] | None = None,
+    errors: bool = False,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().split(
+        input,
+        output,
+        split_max_size=split_max_size,
+        split_max_tensors=split_max_tensors,
+        no_tensor_first_split=no_tensor_first_split,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        emit_pipeline=emit_pipeline,
+        engine=engine,
+        io_engine=io_engine,
+        profile=profile,
+        resume=resume,
+        discard=discard,
+        report=report,
+        errors=errors,
+        progress=progress,
+    )
+
+
+def merge(
+    input: Path,
+    output: Path,
+    *,
+    clean: bool = False,
+    delete_splits: bool = False,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    emit_pipeline: bool = False,
+    engine: Literal["graph", "simple"] = "graph",
+    io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+    profile: Path | None = None,
+    resume: bool = True,
+    discard: bool = False,
+    report: Iterable[Path] | None = None,
+    errors: bool = False,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().merge(
+        input,
+        output,
+        clean=clean,
+        delete_splits=delete_splits,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        emit_pipeline=emit_pipeline,
+        engine=engine,
+        io_engine=io_engine,
+        profile=profile,
+        resume=resume,
+        discard=discard,
+        report=report,
+        errors=errors,
+        progress=progress,
+    )
+
+
+def edit(
+    path: Path,
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    set_file: Mapping[str, Path] | Iterable[str] | None = None,
+    remove: Iterable[str] | None = None,
+    rename: Mapping[str, str] | Iterable[str] | None = None,
+    chat_template: str | None = None,
+    chat_template_file: Path | None = None,
+    output: Path | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    return default().edit(
+        path,
+        set=set,
+        set_file=set_file,
+        remove=remove,
+        rename=rename,
+        chat_template=chat_template,
+        chat_template_file=chat_template_file,
+        output=output,
+        overwrite=overwrite,
+        dry_run=dry_run,
+    )
+
+
+convert.__doc__ = Operations.convert.__doc__
+convert_lora.__doc__ = Operations.convert_lora.__doc__
 compare.__doc__ = Operations.compare.__doc__
 verify.__doc__ = Operations.verify.__doc__
 hash.__doc__ = Operations.hash.__doc__
-__all__ = ["compare", "verify", "hash"]
+split.__doc__ = Operations.split.__doc__
+merge.__doc__ = Operations.merge.__doc__
+edit.__doc__ = Operations.edit.__doc__
+__all__ = ["convert", "convert_lora", "compare", "verify", "hash", "split", "merge", "edit"]

@@ -144,6 +144,47 @@ class Hashed(Folder):
         self.assertTrue(ggufmill.hash(os.fsdecode(path))["hashes"])
 
 
+class Shards(Folder):
+    def test_split_and_merge(self):
+        planned = ggufmill.split(self.model, self.folder / "part", split_max_tensors=1, dry_run=True)
+        self.assertGreater(len(planned["files"]), 1)
+        self.assertFalse(os.path.exists(planned["files"][0]["path"]))
+        seen = []
+        made = ggufmill.split(self.model, self.folder / "part", split_max_tensors=1, progress=seen.append)
+        self.assertEqual(made["files"], planned["files"])
+        self.assertIn("outputs", made["report"])
+        self.assertTrue(seen)
+        with self.assertRaises(ggufmill.UsageError) as caught:
+            ggufmill.split(self.model, self.folder / "part", split_max_tensors=1, split_max_size="1G")
+        self.assertEqual(caught.exception.what, "split_max_size= and split_max_tensors= cannot be used together")
+        out = self.folder / "out.gguf"
+        ggufmill.merge(made["files"][0]["path"], out, clean=True, delete_splits=True)
+        self.assertFalse(os.path.exists(made["files"][0]["path"]))
+        self.assertEqual(*(ggufmill.hash(path, tensors=False)["hashes"][0]["hash"] for path in (self.model, out)))
+
+    def test_the_pipeline_file(self):
+        made = ggufmill.split("a.gguf", "b", split_max_size="20G", emit_pipeline=True)
+        self.assertIn("shard_size: '20G'", made["pipeline"])
+        with self.assertRaises(ggufmill.UsageError) as caught:
+            ggufmill.merge(self.model, self.folder / "out.gguf")
+        self.assertEqual(caught.exception.help, "to copy it all the same: clean=True")
+
+
+class Converted(Folder):
+    def test_the_pipeline_file(self):
+        made = ggufmill.convert(self.folder, outfile="a.gguf", split_max_size="5M", emit_pipeline=True)
+        self.assertIn("shard_size: 5000000", made["pipeline"])
+        made = ggufmill.convert_lora("adapter", base="base", outfile="a.gguf", emit_pipeline=True)
+        self.assertIn("base: 'base'", made["pipeline"])
+
+    def test_errors_name_parameters(self):
+        with self.assertRaises(ggufmill.UsageError) as caught:
+            ggufmill.convert(self.folder, mtp=True, no_mtp=True)
+        self.assertEqual(caught.exception.what, "mtp= and no_mtp= cannot be used together")
+        with self.assertRaises(TypeError):
+            ggufmill.convert(self.folder, no_lazy=True)
+
+
 class Recipes(unittest.TestCase):
     def test_they_are_those_of_the_program(self):
         recipes = {each["name"]: each for each in ggufmill.recipes()}
