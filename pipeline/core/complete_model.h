@@ -26,7 +26,7 @@ struct ModelHoles {
   std::vector<std::string> missing;     // without them llama.cpp does not load the model
   std::vector<std::string> doubtful;    // llama.cpp loads the model, but other layers or models have the tensor
   std::vector<WrongShape> misshapen;    // llama.cpp does not load the model
-  std::vector<std::string> unknown;     // tensors that llama.cpp has no use for, with which it does not load the model
+  std::vector<std::string> unknown;     // biases that llama.cpp has no use for, with which it does not load the model
   std::optional<std::uint64_t> layers;  // number of layers according to the metadata
   bool is_known = false;                // the table has the architecture
 

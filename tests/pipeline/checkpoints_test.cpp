@@ -607,8 +607,8 @@ TEST_CASE("an adapter is called one, with the model that it adapts") {
   adapter.put("adapter_config.json", R"({"base_model_name_or_path": "org/base"})");
   CHECK(adapter.fault() ==
         "DIR: error: is a LoRA adapter, not a model\n"
-        "  help: `ggufmill convert-lora` converts adapters; to convert its base model ('org/base'), give that model's "
-        "folder\n");
+        "  help: to convert it: source: {lora: {adapter: DIR, base: FOLDER}}; to convert its base model ('org/base'), "
+        "give that model's folder\n");
 }
 
 TEST_CASE("a configuration that is no file is not called missing") {

@@ -31,12 +31,12 @@ class CodedTensors {
     const NamedTensor* first = nullptr;
     std::size_t count = 0;
     for (const NamedTensor& tensor : tensors_) {
-      if (!is_integer(tensor) || module_of(tensor).empty()) continue;
+      if (!is_integer_matrix(*tensor.values) || module_of(tensor.name).empty()) continue;
       if (!first) first = &tensor;
       ++count;
     }
     if (!first) return ok();
-    const std::string module = module_of(*first);
+    const std::string module = module_of(first->name);
     const std::vector<std::string> beside = others_in(module, first->name);
     const std::string_view scheme = scheme_of(module);
     return input_error(
@@ -52,22 +52,15 @@ class CodedTensors {
   }
 
  private:
-  // Other vectors than weights and biases can be lists of ids.
-  static bool is_integer(const NamedTensor& tensor) {
-    const Expression& values = *tensor.values;
-    const bool is_vector = values.shape.rank < 2;
-    return values.type->type_class == TypeClass::kInteger && values.as_extent() &&
-           (!is_vector || tensor.name.ends_with(".weight") || tensor.name.ends_with(".bias"));
+  static bool is_integer_matrix(const Expression& values) {
+    return values.type->type_class == TypeClass::kInteger && values.shape.rank >= 2 && values.as_extent();
   }
 
-  // Returns the module whose weight the tensor stands for; empty if it is no weight. Vectors beside a matrix are parts
-  // of a scheme, and no codes.
-  std::string module_of(const NamedTensor& tensor) const {
+  // Returns the module whose weight the tensor stands for; empty if it is no weight.
+  std::string module_of(const std::string& name) const {
     constexpr std::string_view kWeight = ".weight";
-    const std::string& name = tensor.name;
     if (is_weight_(name)) return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : name;
     if (has_rule_(name)) return {};  // a table, or blocks
-    if (tensor.values->shape.rank < 2) return {};
     for (std::size_t end = name.rfind('.'), parts = 0; end != name.npos && parts < 2; ++parts) {
       std::string module = name.substr(0, end);
       const std::string weight = module + std::string(kWeight);

@@ -171,11 +171,6 @@ TEST_CASE("integers are not weights, unless the map makes a table of them") {
                    TwoLayers::tensor("model.layers.0.q.weight_scales")}),
       "tensor 'model.layers.0.q.weight' is 4 x 2 of I8, like 1 other: codes of quantized weights (EETQ), which "
       "cannot be used as weights; beside it: 'weight_scales'\n"));
-  // A vector as well, such as a norm or a bias.
-  const auto source = std::make_shared<SourceFile>(SourceFile{"f", 1 << 20});
-  const NamedTensor vector{"head.bias",
-                           expressions::extent(type_named("BOOL"), Shape{1, {4, 1, 1, 1}}, {source, 0, 4}).value()};
-  CHECK(includes(model.fault({TwoLayers::tensor("head.weight"), vector}), "tensor 'head.bias' is 4 of BOOL: codes"));
   // Under another name.
   CHECK(includes(model.fault({TwoLayers::tensor("model.layers.0.q.W_q", "U8"),
                               TwoLayers::tensor("model.layers.0.q.scale"), TwoLayers::tensor("model.layers.0.q.zero")}),

@@ -266,7 +266,7 @@ TEST_CASE("added tokens with a gap in their ids are numbered as the tokenizers l
       "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "E": 5}, "merges": []}})");
   folder.put("tokenizer_config.json", R"({"added_tokens_decoder": {"7": {"content": "<z>"}}, "pad_token": "<p>"})");
   TokenizerOptions options;
-  options.pre = "mine";
+  options.pre = "qwen2";
   options.vocabulary_size = 9;
   const auto made = folder.read(Reader::kBpe, options);
   CHECK(has(lines(made), "ggml.tokens = \"a\" \"b\" \"[PAD2]\" \"<y>\" \"<x>\" \"E\" \"<z>\" \"<p>\" \"[PAD8]\"\n"));
