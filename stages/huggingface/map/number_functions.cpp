@@ -16,14 +16,14 @@ namespace {
 
 namespace json = boost::json;
 
-// Integer operands give an integer, as in Python; otherwise double precision. Evaluates from left to right.
-// The same for a number whose infinity or NaN the result would not show.
+// Returns a number whose infinity or NaN the result would not show.
 Result<double> finite_of(const json::value& value) {
   BOOST_OUTCOME_TRY(const double number, number_of(value));
   if (!std::isfinite(number)) return input_error({}, fmt::format("{} is not a finite number", number));
   return number;
 }
 
+// Integer operands give an integer, as in Python; otherwise double precision. Evaluates from left to right.
 template <class Whole, class Float>
 Result<json::value> combine(Arguments arguments, Whole whole_step, Float float_step) {
   if (any_missing(arguments)) return json::value();

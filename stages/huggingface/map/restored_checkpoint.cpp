@@ -98,8 +98,12 @@ class Restorer {
 
   Status use(const json::object& config) {
     BOOST_OUTCOME_TRY(const AddedMaps added, AddedMaps::read(map_places(origin_.maps)));
-    BOOST_OUTCOME_TRY(const std::string own_class, class_to_convert(config, added));
+    BOOST_OUTCOME_TRY(std::string own_class, class_to_convert(config, added));
     const fs::path path = origin_.config;
+    if (origin_.architecture.empty()) {
+      BOOST_OUTCOME_TRY(auto marked, marked_folder(path.parent_path(), added, path.filename().string()));
+      if (marked) own_class = std::move(marked->checkpoint_class);
+    }
     const auto found = !origin_.architecture.empty() ? named_architecture(origin_.architecture, origin_.asked, added)
                        : !own_class.empty() ? find_architecture(own_class, origin_.config, ModelPart::kText, added)
                                             : find_architecture_without_class(path.parent_path(),
