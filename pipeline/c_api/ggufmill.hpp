@@ -458,13 +458,17 @@ class Context {
         },
         control);
   }
+#ifdef __GNUC__  // they call functions that are deprecated as well
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#endif
   [[deprecated("use call(\"verify\", ...)")]] std::string verify(const std::string& path, const char* options = nullptr,
-                                                                Control* control = nullptr) const {
+                                                                 Control* control = nullptr) const {
     return tool(ggufmill_verify, path, options, control);
   }
   [[deprecated("use call(\"compare\", ...)")]] std::string compare(const std::string& a, const std::string& b,
-                                                                  const char* options = nullptr,
-                                                                  Control* control = nullptr) const {
+                                                                   const char* options = nullptr,
+                                                                   Control* control = nullptr) const {
     return detail::text(
         [&](auto text, auto error) {
           return ggufmill_compare(get(), a.c_str(), b.c_str(), options, detail::get(control), text, error);
@@ -472,13 +476,16 @@ class Context {
         control);
   }
   [[deprecated("use call(\"hash\", ...)")]] std::string hash(const std::string& path, const char* options = nullptr,
-                                                            Control* control = nullptr) const {
+                                                             Control* control = nullptr) const {
     return tool(ggufmill_hash, path, options, control);
   }
   [[deprecated("use call(\"edit\", ...)")]] std::string edit(const std::string& path, const char* options,
-                                                            Control* control = nullptr) const {
+                                                             Control* control = nullptr) const {
     return tool(ggufmill_edit, path, options, control);
   }
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
   std::string describe_importance(const std::string& path) const {
     return detail::text(
         [&](auto text, auto error) { return ggufmill_importance_describe(get(), path.c_str(), text, error); });

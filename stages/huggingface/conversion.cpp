@@ -38,13 +38,13 @@ struct FileType {
   std::uint32_t number = 0;  // general.file_type
 };
 
-// A mix, like the recipe of that name: only the experts are MXFP4. Source: llama_ftype in include/llama.h of llama.cpp
-// (MIT).
-const FileType kExpertsAsMxfp4{"MXFP4_MOE", 38};
-
 FileType file_type_with(const TypeInfo& type) {
   return {std::string(type.name), static_cast<std::uint32_t>(type.facts.file_type)};
 }
+
+// The file type of a model whose experts alone have the type MXFP4. Source: llama_ftype in include/llama.h of llama.cpp
+// (MIT).
+FileType experts_as_mxfp4() { return {std::string(type_named("MXFP4").name) + "_MOE", 38}; }
 
 class Conversion {
  public:
@@ -139,7 +139,7 @@ class Conversion {
     if (decoded.is_nvfp4)
       repacked_ = file_type_with(type_named("NVFP4"));
     else if (decoded.is_mxfp4 || decoded.has_mxfp4)
-      repacked_ = kExpertsAsMxfp4;
+      repacked_ = experts_as_mxfp4();
     is_repacked_ = decoded.has_mxfp4 && !decoded.is_nvfp4;
     if (decoded.block_type && decoded.block_type->facts.file_type >= 0 && blocks == Blocks::kKeep)
       kept_ = file_type_with(*decoded.block_type);
