@@ -50,8 +50,7 @@ Result<Answer<Hashes>> run_hash(const Context& context, const HashRequest& reque
   HashOptions options;
   options.kinds = request.kinds;
   std::ranges::sort(options.kinds);
-  const auto repeated = std::ranges::unique(options.kinds);
-  options.kinds.erase(repeated.begin(), repeated.end());
+  options.kinds.erase(std::unique(options.kinds.begin(), options.kinds.end()), options.kinds.end());
   if (options.kinds.empty()) options.kinds = {known.empty() ? HashKind::kXxh64 : strongest_of(known)};
   options.tensors = request.tensors;
   options.stop = call.stop;
