@@ -1,4 +1,6 @@
 // Operations of the C interface.
+#include <fmt/format.h>
+
 #include <boost/json.hpp>
 
 #include "pipeline/api/operations/json_call.h"
@@ -46,10 +48,17 @@ Result<CalledOperation> call_former(const ggufmill_context* context, const char*
   json::object& members = request.as_object();
   for (const Renamed& each : renamed)
     if (const json::value* const value = members.if_contains(each.key)) {
-      members[each.option] = *value;
+      if (members.contains(each.option))
+        return usage_error(fmt::format("the options '{}' and '{}' cannot be used together", each.option, each.key),
+                           fmt::format("give all of them in '{}'", each.option));
+      json::value copy = *value;  // the insertion moves the members
       members.erase(each.key);
+      members[each.option] = std::move(copy);
     }
-  for (const auto& [name, word] : words) members[name] = word;
+  for (const auto& [name, word] : words) {
+    if (members.contains(name)) return usage_error(fmt::format("unknown option '{}'", name), "omit it");
+    members[name] = word;
+  }
   return call(*context, operation, members, control);
 }
 

@@ -157,6 +157,11 @@ TEST_CASE("the former functions of operations call them") {
   REQUIRE(ggufmill_edit(context(), path.c_str(), R"({"values": {"general.name": "new"}})", nullptr, &text, nullptr) ==
           GGUFMILL_SUCCESS);
   CHECK(taken(text).at("in_place").is_bool());
+  text = nullptr;
+  CHECK(ggufmill_edit(context(), path.c_str(), R"({"set": ["a.b=1"], "values": {"a.c": 2}})", nullptr, &text,
+                      nullptr) == GGUFMILL_ERROR_USAGE);
+  CHECK(ggufmill_verify(context(), path.c_str(), R"({"path": "other"})", nullptr, &text, nullptr) ==
+        GGUFMILL_ERROR_USAGE);
   REQUIRE(ggufmill_hash(context(), path.c_str(), nullptr, nullptr, &text, nullptr) == GGUFMILL_SUCCESS);
   CHECK(taken(text).at("model") == json::string(path));
   text = nullptr;

@@ -55,14 +55,16 @@ const ConfigNode* not_finite(const ConfigNode& value) {
   for (const ConfigNode& item : value.items)
     if (const ConfigNode* const found = not_finite(item)) return found;
   const bool is_such =
-      value.is_scalar() && !value.quoted && (value.scalar.ends_with("nan") || value.scalar.ends_with("inf"));
+      value.is_scalar() && !value.quoted && (value.scalar == "NaN" || value.scalar.ends_with("Infinity"));
   return is_such ? &value : nullptr;
 }
 
 Result<MetadataSetting> setting_of_node(const std::string& key, const ConfigNode& value) {
   if (const ConfigNode* const number = not_finite(value))
-    return usage_error(fmt::format("{}: {} is not a finite number", key, number->scalar));
-  return setting_of(key, written_value(value));
+    return usage_error(fmt::format("{}: {} is not a finite number", key, number->scalar == "NaN" ? "nan" : "infinity"));
+  WrittenValue written = written_value(value);
+  written.origin = {};  // the value has no place in a file
+  return setting_of(key, std::move(written));
 }
 
 Form<Settings> settings_form() {

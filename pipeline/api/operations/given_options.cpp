@@ -7,6 +7,7 @@
 #include <boost/json.hpp>
 
 #include "pipeline/core/text.h"
+#include "pipeline/core/written_json.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {
@@ -43,7 +44,7 @@ class NodeMaker {
     node.kind = Kind::kScalar;
     node.quoted = value.is_string();
     node.scalar = value.is_string() ? std::string(value.get_string()) : written;
-    if (value.is_double()) node.scalar = fmt::format("{}", value.get_double());
+    if (value.is_double()) node.scalar = written_json(value);  // "1.0" is not an integer
   }
 
   void add_items(const json::array& items, ConfigNode& node) {
@@ -76,7 +77,7 @@ bool is_text(const OperationOption& option) {
   return option.field.spec.kind == FieldKind::kString || option.field.spec.kind == FieldKind::kPath;
 }
 
-// An empty text and, where it means that the machine decides, 0 stand for no value.
+// In JSON, an empty text and, where it means that the machine decides, 0 stand for no value.
 bool is_none(const OperationOption& option, const ConfigNode& node) {
   if (node.kind == Kind::kNull) return true;
   if (node.kind != Kind::kScalar || option.field.spec.required) return false;
@@ -124,8 +125,7 @@ void GivenOptions::add_word(const OperationOption& option, const std::string& wo
   node.scalar = word;
   node.text = &shown(option, before + word);
   node.position = {1, static_cast<int>(before.size()) + 1, std::max(1, static_cast<int>(word.size()))};
-  if (is_none(option, node)) return;
-  if (word.empty() && !is_text(option)) {  // nothing, as in YAML
+  if (word.empty() && !is_text(option) && !option.is_list()) {  // nothing, as in YAML
     node.kind = Kind::kNull;
     node.position = {};
   }

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 
 from ._error import usage_error
 from ._library import call_with_result, encoded, interruptible
@@ -15,11 +16,15 @@ def default():
 
 
 def _plain(value):
-    """Convert values that JSON does not have: paths, those of numpy, and iterables other than lists."""
+    """Convert values that JSON does not have: paths, those of numpy, mappings, and other iterables."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    if isinstance(value, bytes):
+        return os.fsdecode(value)
     if hasattr(value, "tolist"):
         return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
     try:
         return list(value)
     except TypeError:

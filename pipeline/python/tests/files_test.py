@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import types
 import unittest
 import unittest.mock
 
@@ -248,6 +249,10 @@ class Metadata(Folder):
             self.assertEqual(got, ["7", 7, 7, True, 0.5])
             self.assertEqual(model.metadata.type("a.big"), "uint64")
             self.assertEqual(list(model.metadata["a.list"]), [1, -2])
+        ggufmill.edit(self.model, set=types.MappingProxyType({"a.whole": 1.0, "a.wholes": [1.0, 2.0]}))
+        with ggufmill.open(self.model) as model:
+            self.assertEqual(model.metadata.type("a.whole"), "float32")
+            self.assertEqual(list(model.metadata["a.wholes"]), [1.0, 2.0])
             np.testing.assert_array_equal(model.tensors["blk.0.ffn_down.weight"][:], weights)
         before = self.model.read_bytes()
         self.assertEqual(ggufmill.edit(self.model, remove=["a.text"], dry_run=True)["keys"], ["a.text"])
@@ -261,7 +266,7 @@ class Metadata(Folder):
             with self.subTest(changes=changes), self.assertRaises(ggufmill.UsageError):
                 ggufmill.edit(self.model, set=changes)
         for value in (float("nan"), [1.0, float("inf")]):
-            with self.subTest(value=value), self.assertRaisesRegex(ggufmill.UsageError, "^error: a.b: (nan|inf) is not a finite number"):
+            with self.subTest(value=value), self.assertRaisesRegex(ggufmill.UsageError, "^error: a.b: (nan|infinity) is not a finite number"):
                 ggufmill.edit(self.model, set={"a.b": value})
 
 

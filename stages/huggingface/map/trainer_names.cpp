@@ -149,14 +149,14 @@ class UnknownNames {
   std::optional<Error> adapter() const {
     std::vector<const NamedTensor*> parts;
     std::vector<std::string_view> kinds;
-    bool has_prompt = false, is_one_adapter = false;
+    bool has_prompt = false, is_one = false;
     for (const NamedTensor* const tensor : rest_) {
       const AdapterPart* const part = part_of_name(tensor->name);
       if (!part) continue;
       parts.push_back(tensor);
       if (part->added == Added::kBelow || std::ranges::find(kinds, part->is) != kinds.end()) continue;
       has_prompt = has_prompt || part->added == Added::kPrompt;
-      is_one_adapter = kinds.empty() && part->added == Added::kAdapter;
+      is_one = kinds.empty() && (part->is.starts_with("a ") || part->is.starts_with("an "));
       kinds.push_back(part->is);
     }
     if (parts.empty()) return {};
@@ -171,7 +171,7 @@ class UnknownNames {
                          fmt::format("load the model with the adapter, {}", kMerge));
     return input_error(where_,
                        fmt::format("contains {} that {} not merged into the weights: {}, such as {}",
-                                   fmt::join(kinds, " and "), is_one_adapter ? "was" : "were", count, examples(parts)),
+                                   fmt::join(kinds, " and "), is_one ? "was" : "were", count, examples(parts)),
                        has_prompt ? "convert the base model, without the prompt, which cannot be merged into weights; "
                                     "llama.cpp has no such prompts"
                                   : kMerge);

@@ -41,7 +41,8 @@ json::value meant_number(const json::value& value) {
   if (const auto [at, error] = std::from_chars(text.data(), end, integer); error == std::errc() && at == end)
     return integer;
   double number = 0;
-  if (const auto [at, error] = std::from_chars(text.data(), end, number); error == std::errc() && at == end)
+  if (const auto [at, error] = std::from_chars(text.data(), end, number);
+      error == std::errc() && at == end && std::isfinite(number))
     return number;
   return {};
 }
@@ -50,7 +51,8 @@ std::string help_for(const std::string& key, const json::value& value, std::stri
                      std::string_view file) {
   const bool is_number = expected.find("number") != expected.npos || expected.starts_with("an integer");
   const json::value meant = is_number ? meant_number(value) : json::value();
-  if (meant.is_null()) return fmt::format("correct it, or take {} from the original model", file);
+  if (meant.is_null() || (meant.is_double() && expected.starts_with("an integer")))
+    return fmt::format("correct it, or take {} from the original model", file);
   return fmt::format("write \"{}\": {}{}", key, written_json(meant), value.is_string() ? ", without quotes" : "");
 }
 
