@@ -10,6 +10,8 @@
 #include <unordered_set>
 
 #include "pipeline/core/text.h"
+#include "stages/huggingface/map/active_rules.h"
+#include "stages/huggingface/map/check_names.h"
 #include "stages/huggingface/map/coded_tensors.h"
 #include "stages/huggingface/map/tensor_operations.h"
 #include "stages/huggingface/map/tensor_steps.h"
@@ -30,12 +32,12 @@ class TensorMapper {
   Result<std::vector<MappedTensor>> map(const std::vector<NamedTensor>& tensors) {
     all_ = &tensors;
     tensors_ = tensors.size();
-    BOOST_OUTCOME_TRY(layers_, facts_.count(architecture_.layers, "the number of layers"));
-    BOOST_OUTCOME_TRY(choose_rules());
+    BOOST_OUTCOME_TRY(rules_, ActiveRules::choose(architecture_, facts_));
+    seen_.resize(rules_.all().size());
     BOOST_OUTCOME_TRY(check_no_codes(
-        tensors, [&](const std::string& name) { return has_rule_for(name); },
-        [&](const std::string& name) { return is_weight(name); }, where_));
-    BOOST_OUTCOME_TRY(check_names(tensors));
+        tensors, [&](const std::string& name) { return rules_.has_rule_for(name); },
+        [&](const std::string& name) { return rules_.makes_weight_of(name); }, where_));
+    BOOST_OUTCOME_TRY(check_names(architecture_, facts_, rules_, tensors, where_));
     BOOST_OUTCOME_TRY(compute());
     for (const NamedTensor& tensor : tensors) {
       if (first_of_repeated_.size() == kMaxFaults) break;
@@ -57,16 +59,16 @@ class TensorMapper {
     std::map<std::string, const NamedTensor*> parts;  // by the checkpoint's name
     std::vector<std::string> needed;                  // sorted
   };
-  struct ActiveRule {
-    const CheckpointRule* rule;
-    std::vector<const TensorOutput*> outputs;
-    std::vector<CountByLayer> counts;  // per output: the number of tensors in its stack
-    std::set<std::uint32_t> layers;    // layers seen by a required rule
-    std::vector<bool> required_in;     // by layer; empty: the rule has no such list
+  // The tensors of a rule seen so far.
+  struct Seen {
+    std::set<std::uint32_t> layers;  // of a required rule
     bool met = false;
     std::set<std::optional<std::uint32_t>> taken;  // layers of which a rule for the first tensor only has one
     std::map<std::pair<std::uint32_t, std::string>, Group> groups;  // by layer and ending
   };
+
+  std::ptrdiff_t index_of(const ActiveRule& active) const { return &active - rules_.all().data(); }
+  Seen& seen_of(const ActiveRule& active) { return seen_[static_cast<std::size_t>(index_of(active))]; }
 
   // `tensor`: as the map's rules see it; empty if the error is not about one.
   void add_fault(Error error, const std::string& tensor) {
@@ -102,30 +104,6 @@ class TensorMapper {
     }
   }
 
-  Status choose_rules() {
-    for (const CheckpointRule& rule : architecture_.tensors) {
-      BOOST_OUTCOME_TRY(const bool holds, facts_.holds(rule.when));
-      if (!holds) continue;
-      ActiveRule active;
-      active.rule = &rule;
-      if (rule.required_in) {
-        BOOST_OUTCOME_TRY(active.required_in, facts_.flags(*rule.required_in));
-      }
-      for (const TensorOutput& output : rule.outputs) {
-        BOOST_OUTCOME_TRY(const bool wanted, facts_.holds(output.when));
-        if (!wanted) continue;
-        CountByLayer count;
-        if (output.count) {
-          BOOST_OUTCOME_TRY(count, facts_.count_by_layer(*output.count, "the number of experts"));
-        }
-        active.outputs.push_back(&output);
-        active.counts.push_back(std::move(count));
-      }
-      rules_.push_back(std::move(active));
-    }
-    return ok();
-  }
-
   Status compute() {
     for (const ComputedRule& rule : architecture_.computed) {
       BOOST_OUTCOME_TRY(const bool holds, facts_.holds(rule.when));
@@ -146,141 +124,33 @@ class TensorMapper {
 
   // A requirement is satisfied even if an earlier rule takes the tensor.
   void mark_required(const NamedTensor& tensor) {
-    for (ActiveRule& active : rules_) {
+    for (const ActiveRule& active : rules_.all()) {
       if (!active.rule->required && active.required_in.empty()) continue;
       for (const NamePattern& from : active.rule->from)
         if (const auto match = from.match(tensor.name)) {
-          active.met = true;
-          if (match->numbers.layer) active.layers.insert(*match->numbers.layer);
+          seen_of(active).met = true;
+          if (match->numbers.layer) seen_of(active).layers.insert(*match->numbers.layer);
         }
     }
   }
 
   Status take(const NamedTensor& tensor) {
     mark_required(tensor);
-    for (ActiveRule& active : rules_) {
+    for (const ActiveRule& active : rules_.all()) {
       if (active.rule->from.empty()) {
         for (std::size_t i = 0; i < active.outputs.size(); ++i)
           for (const NamePattern& part : active.outputs[i]->parts)
-            if (const auto match = part.match(tensor.name); match && is_layer(*match))
+            if (const auto match = part.match(tensor.name); match && rules_.has_layer_of(*match))
               return gather(active, *match, tensor);
         continue;
       }
       for (const NamePattern& from : active.rule->from)
-        if (const auto match = from.match(tensor.name); match && is_layer(*match)) {
-          if (active.rule->only_first && !active.taken.insert(match->numbers.layer).second) return ok();
+        if (const auto match = from.match(tensor.name); match && rules_.has_layer_of(*match)) {
+          if (active.rule->only_first && !seen_of(active).taken.insert(match->numbers.layer).second) return ok();
           return convert(active, *match, tensor);
         }
     }
     return no_rule(tensor);
-  }
-
-  // Names that no rule matches usually have one cause, and then other errors have it, too. A single one without a known
-  // cause is reported with its shape, beside other errors.
-  Status check_names(const std::vector<NamedTensor>& tensors) {
-    BOOST_OUTCOME_TRY(const ModuleRenamer rename, name_renamer(architecture_, facts_));
-    const auto would_be_known = [&](const std::string& name) {
-      const auto renamed = rename(name);
-      return renamed && renamed.value() && has_rule_for(*renamed.value());
-    };
-    std::vector<const NamedTensor*> unknown;
-    std::vector<std::pair<std::string, BeyondCount>> beyond;
-    for (const NamedTensor& tensor : tensors)
-      if (!has_rule_for(tensor.name))
-        unknown.push_back(&tensor);
-      else if (const auto numbers = beyond_count_of(tensor.name))
-        beyond.emplace_back(tensor.name_in_file(), *numbers);
-    if (!unknown.empty())
-      for (Error& error : unknown_name_errors(architecture_, where_, tensors, unknown, would_be_known))
-        faults_.add(std::move(error));
-    if (beyond.size() >= 2) faults_.add(beyond_counts(beyond));
-    if (faults_.empty()) return ok();
-    return faults_.together();
-  }
-
-  // Numbers of a name that a rule matches, but that the model does not have according to config.json.
-  struct BeyondCount {
-    std::optional<std::uint64_t> layer, expert;
-    std::uint64_t experts = 0;  // of the layer
-  };
-
-  // Returns nullopt if a rule takes the tensor, or none matches its name.
-  std::optional<BeyondCount> beyond_count_of(const std::string& name) const {
-    std::optional<BeyondCount> beyond;
-    for (const ActiveRule& active : rules_) {
-      for (const NamePattern& from : active.rule->from)
-        if (const auto match = from.match(name)) {
-          if (is_layer(*match)) return {};
-          beyond = BeyondCount{match->numbers.layer, {}};
-        }
-      for (std::size_t i = 0; i < active.outputs.size(); ++i)
-        for (const NamePattern& part : active.outputs[i]->parts)
-          if (const auto match = part.match(name); match && !is_layer(*match)) {
-            beyond = BeyondCount{match->numbers.layer, {}};
-          } else if (match) {
-            const std::uint64_t experts = active.counts[i].in(match->numbers.layer);
-            if (!match->numbers.expert || *match->numbers.expert < experts) return {};
-            beyond = BeyondCount{{}, match->numbers.expert, experts};
-          }
-    }
-    return beyond;
-  }
-
-  // The error for tensors of layers and experts beyond the last.
-  Error beyond_counts(const std::vector<std::pair<std::string, BeyondCount>>& tensors) const {
-    BeyondCount last;
-    std::vector<std::string> names;
-    for (const auto& [name, beyond] : tensors) {
-      names.push_back(quoted_name(name));
-      last.layer = std::max(last.layer, beyond.layer);
-      last.expert = std::max(last.expert, beyond.expert);
-      last.experts = std::max(last.experts, beyond.experts);
-    }
-    std::string said, hold;
-    if (last.layer) {
-      said = counted(layers_, "layer");
-      hold = counted(*last.layer + 1, "layer");
-    }
-    if (last.expert) {
-      said += (said.empty() ? "" : " and ") + counted(last.experts, "expert");
-      hold += (hold.empty() ? "" : " and ") + counted(*last.expert + 1, "expert");
-    }
-    return input_error(
-        where_,
-        fmt::format("{} says {}, but the weights have {}: {} of {} tensors are beyond, such as {}",
-                    architecture_.config, said, hold, tensors.size(), tensors_, list_some(names)),
-        fmt::format("use the {0} that belongs to the weights, or correct the number in {0}", architecture_.config));
-  }
-
-  bool has_rule_for(const std::string& name) const {
-    const auto matches = [&](const NamePattern& pattern) { return pattern.match(name).has_value(); };
-    return std::ranges::any_of(rules_, [&](const ActiveRule& active) {
-      return std::ranges::any_of(active.rule->from, matches) ||
-             std::ranges::any_of(active.outputs, [&](const TensorOutput* output) {
-               return std::ranges::any_of(output->parts, matches);
-             });
-    });
-  }
-
-  // Whether a rule makes numbers of the tensor, rather than blocks, a table of integers, or nothing.
-  bool is_weight(const std::string& name) const {
-    const auto matches = [&](const NamePattern& pattern) { return pattern.match(name).has_value(); };
-    return std::ranges::any_of(rules_, [&](const ActiveRule& active) {
-      const bool is_from = std::ranges::any_of(active.rule->from, matches);
-      return std::ranges::any_of(active.outputs, [&](const TensorOutput* output) {
-        return makes_numbers(*output) && (is_from || std::ranges::any_of(output->parts, matches));
-      });
-    });
-  }
-
-  static bool makes_numbers(const TensorOutput& output) {
-    return output.gather != Gather::kRepack && std::ranges::none_of(output.steps, [](const TensorStep& step) {
-             return step.operation && step.operation->name == "int32";
-           });
-  }
-
-  bool is_layer(const NamePattern::Match& match) const {
-    return !match.numbers.layer || *match.numbers.layer < layers_;
   }
 
   Error no_rule(const NamedTensor& tensor) const {
@@ -288,14 +158,15 @@ class TensorMapper {
                 fmt::format("no rule in architecture '{}' matches it ({} of {})", architecture_.file,
                             tensor.values->type->name, describe(tensor.values->shape)),
                 "", help_for_unknown(architecture_, where_)};
-    for (const ActiveRule& active : rules_)
+    for (const ActiveRule& active : rules_.all())
       for (const NamePattern& from : active.rule->from)
-        if (const auto match = from.match(tensor.name))
-          error.detail = fmt::format("'{}' would match, but the number of layers is {}", from.name().text(), layers_);
+        if (from.match(tensor.name))
+          error.detail =
+              fmt::format("'{}' would match, but the number of layers is {}", from.name().text(), rules_.layers());
     return error;
   }
 
-  Status convert(ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) {
+  Status convert(const ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) {
     if (active.rule->zero) {
       BOOST_OUTCOME_TRY(check_zero(*active.rule, tensor));
     }
@@ -356,19 +227,20 @@ class TensorMapper {
   std::vector<MappedTensor>& list_for(const ActiveRule& active, const NamePattern::Match& match,
                                       const NamedTensor& tensor) {
     if (tensor.first) return first_;
-    if (active.rule->by_layer) return by_layer_[{&active - rules_.data(), match.numbers.layer.value_or(0)}];
+    if (active.rule->by_layer) return by_layer_[{index_of(active), match.numbers.layer.value_or(0)}];
     return active.rule->early ? early_ : active.rule->last ? last_ : late_;
   }
 
-  Status gather(ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) {
+  Status gather(const ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) {
     const std::uint32_t layer = match.numbers.layer.value_or(0);
     const std::pair key(layer, match.suffix);
-    Group& group = active.groups[key];
+    auto& groups = seen_of(active).groups;
+    Group& group = groups[key];
     if (group.needed.empty()) {
       BOOST_OUTCOME_TRY(name_parts(active, match.numbers.layer, match.suffix, group));
     }
     if (!std::ranges::binary_search(group.needed, tensor.name)) {
-      if (group.parts.empty()) active.groups.erase(key);
+      if (group.parts.empty()) groups.erase(key);
       return beyond_count(active, match, tensor);
     }
     group.parts[tensor.name] = &tensor;
@@ -402,7 +274,7 @@ class TensorMapper {
       BOOST_OUTCOME_TRY(values, apply_steps(output.steps, std::move(values), facts_, match.numbers.layer));
       add(active, output, match, std::move(values), whole);
     }
-    active.groups.erase(key);
+    groups.erase(key);
     return ok();
   }
 
@@ -502,8 +374,8 @@ class TensorMapper {
   }
 
   void report_missing() {
-    for (const ActiveRule& active : rules_) {
-      for (const auto& [key, group] : active.groups) report_group(active, key.first, key.second, group);
+    for (const ActiveRule& active : rules_.all()) {
+      for (const auto& [key, group] : seen_of(active).groups) report_group(active, key.first, key.second, group);
       if (active.rule->required && !active.rule->from.empty()) report_required(active);
       if (!active.required_in.empty()) report_required_in(active);
     }
@@ -557,13 +429,14 @@ class TensorMapper {
             "");
     };
     if (!from.name().has_layer()) {
-      if (active.met) return;
+      if (seen_of(active).met) return;
       if (!missing_) return fault(from.name().text());
       return add_missing(active, from.name().text(), {});
     }
-    const std::uint64_t last = std::min(layers_, tensors_ + kMaxMissingLayers);  // enough to say that most are missing
+    const std::uint64_t last =
+        std::min(rules_.layers(), tensors_ + kMaxMissingLayers);  // enough to say that most are missing
     for (std::uint32_t layer = 0; layer < last; ++layer) {
-      if (active.layers.contains(layer)) continue;
+      if (seen_of(active).layers.contains(layer)) continue;
       const std::string name = from.name().with({layer, {}}).value_or(from.name().text());
       if (!missing_) return fault(name);
       add_missing(active, name, layer);
@@ -573,8 +446,8 @@ class TensorMapper {
   // Reports the first layer that does not have the tensor but must, or has it but must not.
   void report_required_in(const ActiveRule& active) {
     const NameTemplate& from = active.rule->from.front().name();
-    for (std::uint32_t layer = 0; layer < layers_; ++layer) {
-      const bool is_there = active.layers.contains(layer);
+    for (std::uint32_t layer = 0; layer < rules_.layers(); ++layer) {
+      const bool is_there = seen_of(active).layers.contains(layer);
       if (is_there == (layer < active.required_in.size() && active.required_in[layer])) continue;
       if (missing_ && !is_there)
         add_missing(active, from.with({layer, {}}).value_or(from.text()), layer);
@@ -594,8 +467,9 @@ class TensorMapper {
   std::string where_;
   std::vector<MissingPart>* missing_;  // null: missing tensors are errors
   const std::vector<NamedTensor>* all_ = nullptr;
-  std::uint64_t layers_ = 0, tensors_ = 0;
-  std::vector<ActiveRule> rules_;
+  std::uint64_t tensors_ = 0;
+  ActiveRules rules_;
+  std::vector<Seen> seen_;  // by rule
   std::unordered_set<std::string> names_;
   std::vector<MappedTensor> first_, computed_, early_, late_, last_;
   std::map<std::pair<std::ptrdiff_t, std::uint32_t>, std::vector<MappedTensor>> by_layer_;  // by rule and layer
