@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "pipeline/core/text.h"
@@ -19,19 +21,41 @@ struct BeyondCount {
   std::uint64_t experts = 0;  // of the layer
 };
 
-// Returns nullopt if a rule takes the tensor, or none matches its name.
-std::optional<BeyondCount> beyond_count_of(const std::string& name, const ActiveRules& rules) {
+// Returns the name up to the number of the layer, which the modules of one list share: 'model.layers.'.
+std::string_view list_of(const NamePattern& pattern) {
+  const std::string_view text = pattern.name().text();
+  return text.substr(0, text.find("{layer}"));
+}
+
+// Returns the lists whose modules are layers, that is, become `blk.N` in a GGUF file. Maps number other modules in the
+// same way, which config.json does not count: 'conv1', 'linear_2'.
+std::set<std::string_view> lists_of_layers(const ActiveRules& rules) {
+  constexpr std::string_view kBlock = "blk.{layer}.";
+  std::set<std::string_view> lists;
+  for (const ActiveRule& active : rules.all())
+    for (const TensorOutput& output : active.rule->outputs) {
+      const std::size_t at = output.name.text().find(kBlock);
+      if (at == std::string::npos || (at != 0 && output.name.text()[at - 1] != '.')) continue;
+      for (const auto* patterns : {&active.rule->from, &output.parts})
+        for (const NamePattern& pattern : *patterns) lists.insert(list_of(pattern));
+    }
+  return lists;
+}
+
+// Returns nullopt if a rule takes the tensor, if none matches its name, or if its number is not that of a layer.
+std::optional<BeyondCount> beyond_count_of(const std::string& name, const ActiveRules& rules,
+                                           const std::set<std::string_view>& layers) {
   std::optional<BeyondCount> beyond;
   for (const ActiveRule& active : rules.all()) {
     for (const NamePattern& from : active.rule->from)
       if (const auto match = from.match(name)) {
         if (rules.has_layer_of(*match)) return {};
-        beyond = BeyondCount{match->numbers.layer, {}};
+        if (layers.contains(list_of(from))) beyond = BeyondCount{match->numbers.layer, {}};
       }
     for (std::size_t i = 0; i < active.outputs.size(); ++i)
       for (const NamePattern& part : active.outputs[i]->parts)
         if (const auto match = part.match(name); match && !rules.has_layer_of(*match)) {
-          beyond = BeyondCount{match->numbers.layer, {}};
+          if (layers.contains(list_of(part))) beyond = BeyondCount{match->numbers.layer, {}};
         } else if (match) {
           const std::uint64_t experts = active.counts[i].in(match->numbers.layer);
           if (!match->numbers.expert || *match->numbers.expert < experts) return {};
@@ -76,12 +100,13 @@ Status check_names(const Architecture& architecture, const Facts& facts, const A
     const auto renamed = rename(name);
     return renamed && renamed.value() && rules.has_rule_for(*renamed.value());
   };
+  const std::set<std::string_view> layers = lists_of_layers(rules);
   std::vector<const NamedTensor*> unknown;
   std::vector<std::pair<std::string, BeyondCount>> beyond;
   for (const NamedTensor& tensor : tensors)
     if (!rules.has_rule_for(tensor.name))
       unknown.push_back(&tensor);
-    else if (const auto numbers = beyond_count_of(tensor.name, rules))
+    else if (const auto numbers = beyond_count_of(tensor.name, rules, layers))
       beyond.emplace_back(tensor.name_in_file(), *numbers);
   Diagnostics faults;
   if (!unknown.empty())

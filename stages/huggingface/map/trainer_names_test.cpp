@@ -24,6 +24,7 @@ class TwoLayers {
                "  - {from: 'model.layers.{layer}.q', to: 'blk.{layer}.q'}\n"
                "  - {from: 'model.layers.{layer}.k', to: 'blk.{layer}.k'}\n"
                "  - {from: 'model.layers.{layer}.table', to: 'blk.{layer}.table', do: [int32]}\n"
+               "  - {from: 'linear_{layer}', to: 'mm.{layer}'}\n"
                "  - {from: head, to: output}\n");
     auto read = read_architecture(folder_.file("a.yaml"));
     CAPTURE(read ? "" : render(read.error()));
@@ -243,6 +244,14 @@ TEST_CASE("tensors beyond the number of layers are one error") {
         "folder: error: config.json says 2 layers, but the weights have 4 layers: 3 of 8 tensors are beyond, such as "
         "'model.layers.2.q.weight', 'model.layers.2.k.weight', 'model.layers.3.q.weight'\n"
         "  help: use the config.json that belongs to the weights, or correct the number in config.json\n");
+  // Numbers of other lists of modules are not layers, whether or not they are more than those.
+  for (const char* name : {"linear_2.weight", "linear_3.weight"}) names.emplace_back(name);
+  CHECK(includes(model.fault(names), "but the weights have 4 layers: 3 of 10 tensors are beyond, such as"));
+  const std::string other = model.fault(Names{"linear_1.weight", "linear_2.weight", "linear_3.weight"});
+  CAPTURE(other);
+  CHECK_FALSE(includes(other, "config.json says"));
+  CHECK(includes(other, "tensor 'linear_2.weight': no rule in architecture 'm' matches it"));
+  CHECK(includes(other, "  'linear_{layer}' would match, but the number of layers is 2\n"));
 }
 
 TEST_CASE("integers are not weights, unless the map makes a table of them") {
