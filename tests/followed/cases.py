@@ -46,7 +46,7 @@ def modules(path, kind):
                                              {"idx": 1, "name": "1", "path": "2_" + kind, "type": "sentence_transformers.models." + kind}])
 
 
-MAP = (r"run `(?P<run>ggufmill architectures new \S+ --like llama -o mine\.yaml)`, add `(?P<rule>names: [^`]+)` to it, and use it with "
+MAP = (r"run `(?P<run>ggufmill architectures new \S+ --like llama -o mine\.yaml)`, add `(?P<rule>names: [^`]+)` to it, and use the file with "
        r"(?P<option>--architectures mine\.yaml)")
 USE_MAP = "@run@ && echo \"@rule@\" >> mine.yaml && ggufmill convert a -q --outtype bf16 @option@ --outfile out/a.gguf"
 AS_BASE = " && " + PLAIN + " && ggufmill compare out/a.gguf out/base.gguf | grep -q 'all values are equal'"

@@ -100,6 +100,16 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
+// Returns how to change the map: the text `own` for a file of the user's. A built-in map is copied first; `copy` is the
+// step for the copy.
+std::string help_to_change(const Architecture& architecture, const std::string& where, const std::string& own,
+                           const std::string& copy) {
+  if (names_file(architecture.file)) return own;
+  return fmt::format(
+      "run `ggufmill architectures new {} --like {} -o mine.yaml`, {}, and use the file with --architectures mine.yaml",
+      where, architecture.file, copy);
+}
+
 // Tensors with names that no rule matches, as far as no cause has been found.
 class UnknownNames {
  public:
@@ -137,12 +147,9 @@ class UnknownNames {
   }
 
   std::string rule_help(const std::string& rule) const {
-    return names_file(architecture_.file)
-               ? fmt::format("add a rule to {}: `names: [{{{}}}]`", architecture_.file, rule)
-               : fmt::format(
-                     "run `ggufmill architectures new {} --like {} -o mine.yaml`, add `names: [{{{}}}]` to it, "
-                     "and use it with --architectures mine.yaml",
-                     where_, architecture_.file, rule);
+    return help_to_change(architecture_, where_,
+                          fmt::format("add a rule to {}: `names: [{{{}}}]`", architecture_.file, rule),
+                          fmt::format("add `names: [{{{}}}]` to it", rule));
   }
 
   // An adapter that was not merged: the tensors without it are those before the training.
@@ -424,13 +431,10 @@ std::vector<Error> unknown_name_errors(const Architecture& architecture, const s
 }
 
 std::string help_for_unknown(const Architecture& architecture, const std::string& where) {
-  return names_file(architecture.file)
-             ? fmt::format("add a rule for it to `tensors:` in {}, or drop it with `names: [{{drop: ...}}]`",
-                           architecture.file)
-             : fmt::format(
-                   "run `ggufmill architectures new {} --like {} -o mine.yaml`, write a rule for it there or "
-                   "drop it with `names: [{{drop: ...}}]`, and use the file with --architectures mine.yaml",
-                   where, architecture.file);
+  constexpr const char* kDrop = "drop it with `names: [{drop: ...}]`";
+  return help_to_change(architecture, where,
+                        fmt::format("add a rule for it to `tensors:` in {}, or {}", architecture.file, kDrop),
+                        fmt::format("write a rule for it there or {}", kDrop));
 }
 
 }  // namespace ggufmill::huggingface
