@@ -15,6 +15,8 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
+#include "stages/huggingface/checkpoint/adapter.h"
+#include "stages/huggingface/checkpoint/checkpoint_files.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/general.h"
 #include "stages/huggingface/map/metadata_rules.h"
@@ -103,14 +105,14 @@ Status ChosenMap::refuse_adapter() const {
   const std::string adapter = file("adapter_config.json");
   if (!is_file(adapter)) return ok();
   if (is_file(config_file().string())) {
+    BOOST_OUTCOME_TRY(const bool has_torch_files, has_file(options.folder, "pytorch_model", ".bin"));
     BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(options.folder));
-    const auto is_weights = [](const fs::path path) {
-      const std::string name = path.filename();
-      return (name.ends_with(".safetensors") || name.ends_with(".bin")) && !name.starts_with("adapter_model") &&
-             !name.starts_with("training_args");
+    const auto is_adapter = [](const fs::path path) { return is_adapter_file(path.filename().string()); };
+    const auto is_weights = [&](const fs::path path) {
+      return path.extension() == ".safetensors" && !is_adapter(path);
     };
-    const auto is_adapter = [](const fs::path path) { return path.filename().string().starts_with("adapter_model."); };
-    if (std::ranges::any_of(paths, is_weights) || std::ranges::none_of(paths, is_adapter)) return ok();
+    if (has_torch_files || std::ranges::any_of(paths, is_weights) || std::ranges::none_of(paths, is_adapter))
+      return ok();
   }
   const auto config = read_checkpoint_json(adapter);
   const auto base = config ? json_string(config.value(), "base_model_name_or_path") : std::nullopt;

@@ -11,6 +11,7 @@
 #include "pipeline/io/checkpoint_files.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
+#include "stages/huggingface/checkpoint/adapter.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 
 namespace ggufmill::huggingface {
@@ -79,12 +80,12 @@ class Completeness {
     const std::string what = described(parts), first = quoted_name(parts[0].name);
     Error error = input_error(chosen_.options.folder, what, "check whether a file of the weights is missing");
     if (what.find(first) == what.npos) error.detail = fmt::format("the first is {}", first);
-    BOOST_OUTCOME_TRY(const std::string unread, unread_files());
+    BOOST_OUTCOME_TRY(const std::vector<std::string> unread, unread_files());
     if (!unread.empty()) {
-      const bool is_one = unread.find(", ") == unread.npos;
+      const bool is_one = unread.size() == 1;
       const std::string index = index_name();
-      error.detail += fmt::format("{}{} in the folder {} not read: {}", error.detail.empty() ? "" : "\n", unread,
-                                  is_one ? "was" : "were",
+      error.detail += fmt::format("{}{} in the folder {} not read: {}", error.detail.empty() ? "" : "\n",
+                                  list_some(unread), is_one ? "was" : "were",
                                   index.empty() ? "without an index, only model*.safetensors are"
                                                 : fmt::format("{} does not list {}", index, is_one ? "it" : "them"));
       error.help = fmt::format("if the tensors are in {}, {}; otherwise {}", is_one ? "that file" : "those files",
@@ -97,24 +98,32 @@ class Completeness {
     return ok();
   }
 
-  // Returns the name of the index in the folder; empty if there is none.
+  // Returns the name of the index that lists the files of the weights; empty if there is none.
   std::string index_name() const {
-    constexpr std::string_view kIndex = "model.safetensors.index.json";
-    return is_file((fs::path(chosen_.options.folder) / kIndex).string()) ? std::string(kIndex) : std::string();
+    for (const SourceRef& file : model_.files) {
+      const std::string name = fs::path(file->path).filename().string();
+      if (name.ends_with(".safetensors.index.json") && is_file(chosen_.file(name))) return name;
+    }
+    return {};
   }
 
-  // Returns the names of the safetensors files in the folder that no tensor comes from. Those of other formats and of
-  // adapters have names of their own: tensors of this checkpoint are not in them.
-  Result<std::string> unread_files() const {
-    BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(chosen_.options.folder));
+  // Returns the names of the safetensors files in the folder that no tensor comes from, although they may belong to the
+  // checkpoint. Those of other formats and of adapters have names of their own. There are none if the map names the
+  // files of the weights, or if these are PyTorch files.
+  Result<std::vector<std::string>> unread_files() const {
+    constexpr std::string_view kSafetensors = ".safetensors";
     std::vector<std::string> names;
-    for (const fs::path path : paths)
-      if (path.extension() == ".safetensors" && !path.filename().string().starts_with("consolidated") &&
-          !path.filename().string().starts_with("adapter_model") &&
-          std::ranges::none_of(
-              model_.files, [&](const SourceRef& file) { return fs::path(file->path).filename() == path.filename(); }))
-        names.push_back(path.filename().string());
-    return list_some(names);
+    const auto is_safetensors = [&](const SourceRef& file) { return file->path.ends_with(kSafetensors); };
+    if (!chosen_.architecture.weights.empty() || std::ranges::none_of(model_.files, is_safetensors)) return names;
+    BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(chosen_.options.folder));
+    for (const fs::path path : paths) {
+      const std::string name = path.filename().string();
+      const auto is_it = [&](const SourceRef& file) { return fs::path(file->path).filename() == name; };
+      if (name.ends_with(kSafetensors) && !name.starts_with("consolidated") && !is_adapter_file(name) &&
+          std::ranges::none_of(model_.files, is_it))
+        names.push_back(name);
+    }
+    return names;
   }
 
   // config.json can state that the head is not the embedding although the weights have no head; llama.cpp uses the

@@ -17,6 +17,7 @@
 #include "tests/support/safetensors_builder.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/torch_builder.h"
 
 using namespace ggufmill;
 using namespace std::string_literals;
@@ -609,6 +610,13 @@ TEST_CASE("an adapter is called one, with the model that it adapts") {
         "DIR: error: is a LoRA adapter, not a model\n"
         "  help: to convert it: source: {lora: {adapter: DIR, base: FOLDER}}; to convert its base model ('org/base'), "
         "give that model's folder\n");
+  // The files of a trainer beside it are not weights of a model.
+  Folder trained;
+  fs::rename(trained.file("model.safetensors"), trained.file("adapter_model.safetensors"));
+  trained.put("adapter_config.json", "{}").put("optimizer.bin", "").put("training_args.bin", "");
+  CHECK(has(trained.fault(), "DIR: error: is a LoRA adapter, not a model\n"));
+  trained.put("model.safetensors", safetensors_bytes(llama()));
+  CHECK_FALSE(has(trained.fault(), "is a LoRA adapter"));
 }
 
 TEST_CASE("a configuration that is no file is not called missing") {
@@ -639,6 +647,26 @@ TEST_CASE("tensors that no rule names, and tensors that are missing") {
   tensors.erase(tensors.begin() + 2);
   CHECK(has(Folder().put("model.safetensors", safetensors_bytes(tensors)).fault(),
             "DIR: error: tensor 'model.layers.0.input_layernorm' is missing\n"));
+}
+
+TEST_CASE("files that were not read are named if they can be read") {
+  auto tensors = llama();
+  const SafetensorsTensor last = tensors.back();
+  tensors.pop_back();
+  const auto fault = [&](const char* name) {
+    Folder folder;
+    fs::remove(folder.file("model.safetensors"));
+    return folder.put(name, safetensors_bytes(tensors)).put("rest.safetensors", safetensors_bytes({last})).fault();
+  };
+  CHECK(has(fault("model-1.safetensors"),
+            "rest.safetensors in the folder was not read: without an index, only "
+            "model*.safetensors are\n"));
+  // PyTorch files are read alone.
+  Folder torch;
+  fs::rename(torch.file("model.safetensors"), torch.file("rest.safetensors"));
+  torch.put("pytorch_model.bin", torch_file({{"model.norm.weight", "FloatStorage", {4}, std::string(16, 0)}}));
+  CHECK(has(torch.fault(), "tensors are missing"));
+  CHECK_FALSE(has(torch.fault(), "rest.safetensors"));
 }
 
 TEST_CASE("shards and entries of the index that are missing") {

@@ -379,6 +379,8 @@ class AdapterReader {
 
 }  // namespace
 
+bool is_adapter_file(std::string_view name) { return name.starts_with("adapter_model"); }
+
 Error no_adapter(const std::string& folder) {
   return input_error(folder, is_folder(folder) ? fmt::format("has no {}", kConfig) : "the folder does not exist",
                      "give the folder of a PEFT adapter, with adapter_config.json and adapter_model.safetensors or "

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/core/checkpoint.h"
@@ -30,6 +31,9 @@ struct Adapter {
   std::vector<SourceRef> files;         // of the weights
   std::vector<std::string> warnings;
 };
+
+// Returns true for the name of a file in which PEFT saves the weights of an adapter.
+bool is_adapter_file(std::string_view name);
 
 // Returns the error for a folder without the configuration of an adapter, or for a path that is no folder.
 Error no_adapter(const std::string& folder);
