@@ -302,6 +302,22 @@ class Conversion {
     return ok();
   }
 
+  // Returns the error for an embedding whose rows are not as long as the metadata has it. `columns`: their length.
+  Error wrong_width(const MetadataValue& length, std::uint64_t columns) const {
+    const std::string what =
+        fmt::format("the hidden size is {}, but the embedding (token_embd.weight) has rows of {} values",
+                    describe(length), columns);
+    for (const MetadataRule& rule : chosen_.architecture.metadata)
+      if (result_.model.metadata.find(whole_key(rule.key, chosen_.architecture.name)) == &length)
+        if (const auto value = chosen_.facts->evaluate(rule.value))
+          return chosen_.facts->wrong_value(
+              rule.value, value.value(),
+              fmt::format("{}, the length of the rows of the embedding (token_embd.weight)", columns),
+              {chosen_.config_file(), "", what});
+    return input_error(chosen_.config_file().string(), what,
+                       fmt::format("check that {} and the weights are of the same model", chosen_.architecture.config));
+  }
+
   // Checks that the embedding has one row per token and as many columns as config.json specifies. Models that do not
   // generate text may read narrower features.
   Status check_embedding() {
@@ -310,12 +326,7 @@ class Conversion {
     const std::uint64_t rows = embedding->shape().rows(), columns = embedding->shape().columns();
     const MetadataValue* length = result_.model.metadata.find(chosen_.architecture.name + ".features_length");
     if (!length) length = result_.model.metadata.find(chosen_.architecture.name + ".embedding_length");
-    if (length && as_unsigned(*length).value_or(0) != columns)
-      return input_error(
-          chosen_.config_file().string(),
-          fmt::format("the hidden size is {}, but the embedding (token_embd.weight) has rows of {} values",
-                      describe(*length), columns),
-          fmt::format("check that {} and the weights are of the same model", chosen_.architecture.config));
+    if (length && as_unsigned(*length).value_or(0) != columns) return wrong_width(*length, columns);
     if (tokenizer_.reader == TokenizerReader::kNone || tokenizer_.tokens <= rows) return ok();
     const std::string what = fmt::format(
         "the tokenizer has {} tokens, but the embedding (token_embd.weight) has only {} rows", tokenizer_.tokens, rows);

@@ -682,9 +682,13 @@ TEST_CASE("shards and entries of the index that are missing") {
 }
 
 TEST_CASE("weights that contradict config.json or the tokenizer") {
-  CHECK(has(
-      Folder().config(R"({"hidden_size": 8})").fault(),
-      "DIR/config.json: error: the hidden size is 8, but the embedding (token_embd.weight) has rows of 4 values\n"));
+  CHECK(has(Folder().config(R"({"hidden_size": 8})").fault(),
+            "DIR/config.json: error: hidden_size is 8; expected 4, the length of the rows of the embedding "
+            "(token_embd.weight)\n"));
+  CHECK(has(Folder().config(R"({"hidden_size": [4], "head_dim": 4})").fault(),
+            "DIR/config.json: error: hidden_size is [4], a list; expected 4, "));
+  CHECK(has(Folder().config(R"({"hidden_size": true, "head_dim": 4})").fault(),
+            "DIR/config.json: error: hidden_size is true; expected 4, "));
   CHECK(has(Folder().config(R"({"vocab_size": 9})").fault(),
             "DIR: error: the tokenizer has 9 tokens, but the embedding (token_embd.weight) has only 5 rows\n"));
   CHECK(has(Folder().config(R"({"num_attention_heads": 3})").fault(),
