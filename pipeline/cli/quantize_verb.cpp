@@ -25,8 +25,7 @@ CommandSpec quantize_command() {
       "pass. TYPE is a recipe (`ggufmill recipe list`), its number, or the path of a recipe file (./mine.yaml); the "
       "input is read only once for several types. Without OUTPUT, the output of a GGUF file is ggml-model-TYPE.gguf "
       "next to it; with several types, for a checkpoint or a diffusion model, and if OUTPUT is a folder, each output "
-      "is "
-      "MODEL-TYPE.gguf. --emit-pipeline prints the equivalent pipeline file.";
+      "is MODEL-TYPE.gguf. --emit-pipeline prints the equivalent pipeline file.";
   spec.examples =
       "  ggufmill quantize model-BF16.gguf Q4_K_M\n"
       "  ggufmill quantize models/Llama-3-8B out/ Q4_K_M,Q6_K\n"

@@ -238,8 +238,8 @@ Form<SinkOptions> options_form() {
                  field("shard_rule", &Options::shard_rule,
                        word<ShardRule>({{"split", ShardRule::kSplit}, {"convert", ShardRule::kConvert}}),
                        "The tool whose rules for shards to follow: llama-gguf-split, or convert_hf_to_gguf.py, which "
-                       "does "
-                       "not count padding, keeps the name of a single file, and does not pad files without tensors."),
+                       "does not count padding, keeps the name of a single file, and does not pad files without "
+                       "tensors."),
                  field("metadata_shard", &Options::metadata_shard,
                        "Whether to write the metadata into a first file without tensors."),
                  field("byte_order", &Options::big_endian, word<bool>({{"little", false}, {"big", true}}),

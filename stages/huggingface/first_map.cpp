@@ -377,8 +377,7 @@ std::string reason(const std::vector<Fit>& fits) {
       texts.push_back(fmt::format("{} ({}, {}, {})", fit.map, fit.matched, fit.missing, fit.unread));
   return fmt::format(
       "The maps that fit best, with the numbers of kinds of tensors that match, of what they require and is missing, "
-      "and "
-      "of keys of config.json that they do not read: {}",
+      "and of keys of config.json that they do not read: {}",
       fmt::join(texts, ", "));
 }
 

@@ -29,11 +29,9 @@ constexpr const char* kNoCompensation =
 
 std::string lattice_doc() {
   return "Weights that were quantized before: `auto` recognises rows whose values the type can hold exactly, and "
-         "encodes "
-         "them without further loss. Rows that were rounded to BF16 since then are encoded in the same way if that "
-         "makes "
-         "the error smaller. With report.error, the report and the manifest mark tensors without any error as `exact`. "
-         "Types: " +
+         "encodes them without further loss. Rows that were rounded to BF16 since then are encoded in the same way if "
+         "that makes the error smaller. With report.error, the report and the manifest mark tensors without any error "
+         "as `exact`. Types: " +
          types_with_lattice() + ".";
 }
 
@@ -51,8 +49,7 @@ Form<EncoderSettings> settings_form() {
                   .at_most(Encoder::kMostEffort),
               field("weights", &SearchSettings::weights, enumeration<SearchWeights>(kSearchWeightWords),
                     "Weights of the squared errors: those of llama-quantize; importance times the fourth root of the "
-                    "square; "
-                    "importance; or none. The default is `quarter` with importance, and `plain` without."),
+                    "square; importance; or none. The default is `quarter` with importance, and `plain` without."),
               field("lattice", &SearchSettings::lattice, enumeration<Lattice>(kLatticeWords), lattice_doc()),
           })
           .former_key("gain", kNoGain)

@@ -105,8 +105,7 @@ class CastOperation final : public ComputingOperation {
   static std::string help_for(const TypeInfo& type) {
     if (type.is_f32() || type.scales().format == FieldFormat::kBf16) return help_for_too_large(type);
     return "choose a type with a greater range, such as BF16 or F32: `outtype` of a checkpoint, or `f32` in the file "
-           "of "
-           "a diffusion model's family (`model: ./mine.yaml`)";
+           "of a diffusion model's family (`model: ./mine.yaml`)";
   }
 
   static Error too_large(const Expression& node, const Box& part, std::uint64_t column, const TypeInfo& type,

@@ -88,8 +88,7 @@ Result<ExpressionRef> divide_rows(ExpressionRef input, Arguments arguments) {
 constexpr TensorOperation kCodecOperations[] = {
     {"divide_rows", 2, 2,
      "Of rows and then one divisor for each, concatenated in one dimension: the rows divided by them. Arguments: "
-     "number "
-     "of rows, least divisor.",
+     "number of rows, least divisor.",
      divide_rows},
     {"exp", 0, 1, "exp of every value of a tensor of F32.", exp_of},
     {"reciprocal_exp", 1, 1, "1 / (exp(x) + a number) of every value x of a tensor of F32.", reciprocal_exp},

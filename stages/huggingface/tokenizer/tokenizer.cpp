@@ -187,8 +187,7 @@ class TokenizerMaker {
     if (kind == kSentencePieceBpe) return kCopySentencePiece;
     return fmt::format(
         "use the tokenizer of the base model: this architecture needs a SentencePiece vocabulary, and tokenizer.json "
-        "is "
-        "of the kind {}",
+        "is of the kind {}",
         kind);
   }
 
