@@ -8,6 +8,7 @@
 #include <cstring>
 #include <set>
 
+#include "pipeline/core/metadata_keys.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/input_file.h"
@@ -19,7 +20,6 @@
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/temporary_file.h"
-#include "stages/gguf/format.h"
 #include "stages/gguf/gguf.h"
 
 namespace ggufmill {
@@ -162,7 +162,7 @@ class Edit {
   Status check_changes() const {
     for (const MetadataChange& change : edited_.changes) {
       const std::string& key = change.new_key.empty() ? change.key : change.new_key;
-      if (change.after && gguf::is_split_key(key))
+      if (change.after && is_split_key(key))
         return usage_error(
             fmt::format("{} is about the shards of a model, which an edit does not change", quoted_name(key)),
             "`ggufmill split` and `ggufmill merge` write it");

@@ -52,8 +52,4 @@ std::string describe(const WrongShape& wrong);
 // Describes unknown tensors, at least one: "2 of 26 tensors are unknown to it: 'blk.0.x.bias', 'blk.1.x.bias'".
 std::string describe_unknown(const std::vector<std::string>& unknown, std::size_t tensors);
 
-std::string_view complete_model_table();  // configs/complete_models.tsv
-// Returns the expressions of the table that cannot be evaluated for any model, because they are malformed. For tests.
-std::vector<std::string> malformed_expressions();
-
 }  // namespace ggufmill

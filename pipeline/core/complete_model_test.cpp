@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "pipeline/core/expected_tensors.h"
 #include "tests/support/catch.h"
 
 using namespace ggufmill;

@@ -20,6 +20,14 @@ const KnownKey* known_key(std::string_view key);
 // value; the first one if there is no such type. Empty if the key is not known.
 std::string_view known_type(std::string_view key, bool is_list);
 
+// Keys about the shards of a model. Writers of files set them; what other metadata says about them is ignored.
+inline constexpr std::string_view kSplitNumberKey = "split.no";              // uint16, counting from 0
+inline constexpr std::string_view kSplitCountKey = "split.count";            // uint16
+inline constexpr std::string_view kSplitTensorsKey = "split.tensors.count";  // int32, total of all shards
+inline bool is_split_key(std::string_view key) {
+  return key == kSplitNumberKey || key == kSplitCountKey || key == kSplitTensorsKey;
+}
+
 // Returns true if `type` is one of `types`, which are divided by commas.
 bool is_one_of(std::string_view type, std::string_view types);
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "pipeline/core/metadata_keys.h"
 #include "pipeline/core/model.h"
 
 namespace ggufmill::gguf {
@@ -30,14 +31,7 @@ inline constexpr std::uint64_t kLargestMetadata = 2ull << 30;  // bytes of all v
 inline constexpr std::uint64_t kMaxNameLength = 65535;         // bytes of a key or tensor name
 inline constexpr int kDeepestArray = 8;                        // nesting of arrays
 
-inline constexpr std::string_view kAlignmentKey = "general.alignment";       // uint32
-inline constexpr std::string_view kSplitNumberKey = "split.no";              // uint16, counting from 0
-inline constexpr std::string_view kSplitCountKey = "split.count";            // uint16
-inline constexpr std::string_view kSplitTensorsKey = "split.tensors.count";  // int32, total of all shards
-// Keys about the shards of a model. Writers of files set them; what other metadata says about them is ignored.
-inline bool is_split_key(std::string_view key) {
-  return key == kSplitNumberKey || key == kSplitCountKey || key == kSplitTensorsKey;
-}
+inline constexpr std::string_view kAlignmentKey = "general.alignment";  // uint32
 
 // Adds a warning to a model if llama.cpp does not read names of its tensors, unless it has this warning.
 void warn_of_long_names(Model& model);

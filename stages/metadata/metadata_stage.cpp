@@ -88,6 +88,11 @@ class MetadataStage : public Stage {
       const MetadataValue* before = model.metadata.find(setting.key);
       BOOST_OUTCOME_TRY(auto value, value_of_setting(setting, before));
       warn_of_type(setting.key, before, value, model.warnings);
+      if (is_split_key(setting.key))
+        model.warnings.push_back(
+            fmt::format("metadata key '{}' has no effect: it describes the shards, which the options of the output "
+                        "determine",
+                        setting.key));
       (model.metadata.*setter)(setting.key, std::move(value));
     }
     return ok();

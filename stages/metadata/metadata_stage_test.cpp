@@ -1,5 +1,7 @@
 #include "stages/metadata/metadata_stage.h"
 
+#include <fmt/format.h>
+
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -121,4 +123,13 @@ TEST_CASE("a text that is not UTF-8 is refused, with the key and the file") {
   const auto written = make_metadata_stage(std::move(options))->apply({});
   REQUIRE(!written);
   CHECK(written.error().what == "a: the text is not UTF-8");
+}
+
+TEST_CASE("keys about shards have no effect, and a warning says so") {
+  for (const char* key : {"split.no", "split.count", "split.tensors.count"}) {
+    const auto after = apply_stage(metadata_stage(), fmt::format("{{set: {{{}: 5}}}}", key), {});
+    REQUIRE(after);
+    REQUIRE(after.value().warnings.size() == 1);
+    CHECK(after.value().warnings[0].find("has no effect") != std::string::npos);
+  }
 }

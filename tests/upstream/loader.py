@@ -340,6 +340,14 @@ def statement(tokens, at):
         head = tokens[at + 2:end - 1]
         body, end = statement(tokens, end)
         return (token, head, body), end
+    if token == "try":  # one shape or another: which one is not known
+        end = blocks(tokens, at + 1, "}")
+        body = sequence(tokens[at + 2:end - 1])
+        while end < len(tokens) and tokens[end] == "catch":
+            begin = blocks(tokens, end + 1, ")")
+            end = blocks(tokens, begin, "}")
+            body += sequence(tokens[begin + 1:end - 1])
+        return ("while", [], ("block", body)), end
     if token in ("case", "default"):
         while tokens[at] != ":":
             at += 1
