@@ -10,6 +10,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "stages/huggingface/map/adapter_parts.h"
 #include "stages/huggingface/map/tensor_map.h"
@@ -141,8 +142,8 @@ class UnknownNames {
                ? fmt::format("add a rule to {}: `names: [{{{}}}]`", architecture_.file, rule)
                : fmt::format(
                      "run `ggufmill architectures new {} --like {} -o mine.yaml`, add `names: [{{{}}}]` to it, "
-                     "and use it with --architectures mine.yaml",
-                     where_, architecture_.file, rule);
+                     "and use it with {}",
+                     where_, architecture_.file, rule, option_reference("architectures", "mine.yaml"));
   }
 
   // An adapter that was not merged: the tensors without it are those before the training.
@@ -429,8 +430,8 @@ std::string help_for_unknown(const Architecture& architecture, const std::string
                            architecture.file)
              : fmt::format(
                    "run `ggufmill architectures new {} --like {} -o mine.yaml`, write a rule for it there or "
-                   "drop it with `names: [{{drop: ...}}]`, and use the file with --architectures mine.yaml",
-                   where, architecture.file);
+                   "drop it with `names: [{{drop: ...}}]`, and use the file with {}",
+                   where, architecture.file, option_reference("architectures", "mine.yaml"));
 }
 
 }  // namespace ggufmill::huggingface
