@@ -9,6 +9,7 @@
 #include <set>
 
 #include "pipeline/core/metadata_keys.h"
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/input_file.h"
@@ -112,7 +113,7 @@ class Edit {
     FileStatus status;
     if (get_status(kCurrentFolder, path_, Links::kNoFollow, status) && status.is_link() && options_.output.empty())
       return usage_error(fmt::format("{} is a symbolic link", quoted_name(path_)),
-                         "edit its target, or write another file with --output");
+                         "edit its target, or write another file with " + option_reference("output"));
     has_other_names_ = status.links > 1;
     owner_ = status.owner;
     BOOST_OUTCOME_TRY(restore());
@@ -187,7 +188,7 @@ class Edit {
     if (!is_file(backup_)) return ok();
     if (options_.dry_run)
       return Error{ExitCode::kTransient, path_, "an earlier edit of this file was interrupted", "",
-                   "any edit without --dry-run undoes it first"};
+                   fmt::format("any edit without {} undoes it first", option_reference("dry_run"))};
     BOOST_OUTCOME_TRY(const std::string header, read_copy(backup_, owner_));
     BOOST_OUTCOME_TRY(write_beginning(path_, header));
     edited_.restored = true;
@@ -300,11 +301,12 @@ std::vector<EditLeftover> edit_leftovers(const std::string& path) {
 
 Result<Edited> edit_metadata(const std::string& path, const EditOptions& options) { return Edit(path, options).run(); }
 
-Result<std::pair<std::string, std::string>> split_assignment(const std::string& text, const std::string& option) {
+Result<std::pair<std::string, std::string>> split_assignment(const std::string& text, const std::string& option,
+                                                             const AssignmentShape& shape) {
   const std::size_t at = text.find('=');
   if (at == std::string::npos || at == 0)
-    return usage_error(fmt::format("{}: {} is not KEY=VALUE", option, quoted_name(text)),
-                       "for example general.license=mit");
+    return usage_error(fmt::format("{}: {} is not {}", option, quoted_name(text), shape.words),
+                       fmt::format("for example {}", shape.example));
   return std::pair(text.substr(0, at), text.substr(at + 1));
 }
 

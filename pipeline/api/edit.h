@@ -22,8 +22,15 @@ struct EditOptions {
   const std::atomic<bool>* stop = nullptr;  // when set, a copy ends with kInterrupted; the file stays unchanged
 };
 
-// Splits "KEY=VALUE" at the first '='. Fails with exit code 2, naming `option`, if there is no key.
-Result<std::pair<std::string, std::string>> split_assignment(const std::string& text, const std::string& option);
+// How errors show what a text with a '=' looks like.
+struct AssignmentShape {
+  const char* words;    // "KEY=VALUE"
+  const char* example;  // "general.license=mit"
+};
+
+// Splits a text at the first '='. Fails with exit code 2, naming `option`, if there is no key.
+Result<std::pair<std::string, std::string>> split_assignment(const std::string& text, const std::string& option,
+                                                             const AssignmentShape& shape);
 // Returns the setting for a key, given as "KEY" or "KEY:TYPE", and a value, or a file that contains the value.
 Result<MetadataSetting> parse_setting(const std::string& key, const std::string& value);
 Result<MetadataSetting> setting_of(const std::string& key, WrittenValue written);

@@ -12,6 +12,7 @@
 #include "pipeline/api/manifests.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/api/run.h"
+#include "pipeline/core/option_reference.h"
 #include "pipeline/graph/profile.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/own_file.h"
@@ -60,7 +61,8 @@ Error with_hint(Error error, const Plan& plan, const Journal& journal) {
   error.detail += fmt::format("{} of {} units of work are done{}", done, plan.units.size(),
                               keeps_all ? " and kept" : ", and kept as far as they are uploaded");
   if (!error.help.empty()) error.help += "; ";
-  error.help += "run the same command again to resume, or with --discard to remove the partial output";
+  error.help += fmt::format("run the same command again to resume, or with {} to remove the partial output",
+                            option_reference("discard", "true"));
   return error;
 }
 

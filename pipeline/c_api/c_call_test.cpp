@@ -135,6 +135,26 @@ TEST_CASE("metadata is edited, with values by key or texts") {
   CHECK(Called("edit", request_for(path, R"("set": {"a": null})")).status == GGUFMILL_ERROR_USAGE);
   CHECK(Called("edit", request_for(path)).help() == R"(give "set", "remove": ["KEY"], or "rename")");
   CHECK(Called("edit", request_for(path, R"("key": "a", "value": "b")")).status == GGUFMILL_ERROR_USAGE);
+  CHECK(Called("edit", request_for(path, R"("rename": ["general.name"])")).what() ==
+        R"("rename": 'general.name' is not KEY=NEW)");
+}
+
+TEST_CASE("errors name options as keys, also those of what the operation calls") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf");
+  write_text(folder.path("there.gguf"), "kept");
+  const std::string options = fmt::format(R"("output": "{}", "set": ["general.name=new"])", folder.path("there.gguf"));
+  CHECK(Called("edit", request_for(path, options)).help() ==
+        R"(give "overwrite": true to replace it, or choose another output)");
+}
+
+TEST_CASE("texts from outside are not taken for options") {
+  const ModelFolder folder;
+  const std::string key =
+      "\x01threads\x02"
+      "4\x03";
+  const std::string set = R"("set": {"\u0001threads\u00024\u0003": NaN})";
+  CHECK(Called("edit", request_for(folder.path("model.gguf"), set)).what() == key + ": nan is not a finite number");
 }
 
 #if defined(__GNUC__)

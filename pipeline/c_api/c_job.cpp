@@ -74,7 +74,7 @@ Status open_job(const ggufmill_context& context, const char* text, ggufmill_job*
   for (BatchJob& each : batch.jobs) {
     BOOST_OUTCOME_TRY(apply(changes, each.job));
   }
-  *job = new ggufmill_job{context.context, std::move(batch)};
+  *job = new ggufmill_job{context.context, context.caller, std::move(batch)};
   return ok();
 }
 
@@ -235,7 +235,7 @@ ggufmill_status ggufmill_job_check(const ggufmill_job* job, const char* options,
     Options given(options);
     given.read("overwrite", overwrite);
     BOOST_OUTCOME_TRY(given.finish());
-    return check(*job, overwrite);
+    return with_job(*job, [&] { return check(*job, overwrite); });
   });
 }
 

@@ -248,6 +248,25 @@ Status probe_job(const Context& context, const Job& job, const char* text, ggufm
   return ok();
 }
 
+// Runs a job and stores its report, also if some of its jobs failed.
+Status run_job(const ggufmill_job* job, const RunChoices& choices, ggufmill_control* control, char** json) {
+  if (has_steps(job->batch)) {
+    BOOST_OUTCOME_TRY(const std::string report, run_steps(*job->context, job->batch, choices, control));
+    if (json) *json = copy_of(report);
+    return ok();
+  }
+  if (job->batch.is_matrix) {
+    Diagnostics failures;
+    const std::string report = run_all(*job->context, job->batch, choices, control, failures);
+    if (json) *json = copy_of(report);
+    if (!failures.empty()) return failures.together();
+    return ok();
+  }
+  BOOST_OUTCOME_TRY(const std::string report, run_single(*job->context, job->batch.jobs.front().job, choices, control));
+  if (json) *json = copy_of(report);
+  return ok();
+}
+
 }  // namespace
 }  // namespace ggufmill::c
 
@@ -259,22 +278,7 @@ ggufmill_status ggufmill_job_run(const ggufmill_job* job, const char* options, g
   return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}}));
     BOOST_OUTCOME_TRY(const RunChoices choices, read_run_choices(options, control));
-    if (has_steps(job->batch)) {
-      BOOST_OUTCOME_TRY(const std::string report, run_steps(*job->context, job->batch, choices, control));
-      if (json) *json = copy_of(report);
-      return ok();
-    }
-    if (job->batch.is_matrix) {
-      Diagnostics failures;
-      const std::string report = run_all(*job->context, job->batch, choices, control, failures);
-      if (json) *json = copy_of(report);
-      if (!failures.empty()) return failures.together();
-      return ok();
-    }
-    BOOST_OUTCOME_TRY(const std::string report,
-                      run_single(*job->context, job->batch.jobs.front().job, choices, control));
-    if (json) *json = copy_of(report);
-    return ok();
+    return with_job(*job, [&] { return run_job(job, choices, control, json); });
   });
 }
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "pipeline/api/operations/context_options.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/report/json_text.h"
 
@@ -25,11 +26,16 @@ ggufmill_error& out_of_memory() {
   return error;
 }
 
+// Options as keys of JSON.
+const OptionNames& keys() {
+  static const OptionNames kNames(Caller::kProgram, context_options(ContextUse::kCheckpoints));
+  return kNames;
+}
+
 ggufmill_status fail(const Error& first, ggufmill_error** error) {
   if (error) {
-    static const OptionNames kNames(Caller::kProgram, {});
     Diagnostics all;
-    all.add(kNames.in_error(first));
+    all.add(keys().in_error(first));
     auto made = std::make_unique<ggufmill_error>();
     made->errors = all.errors();
     for (const Error& each : made->errors) made->text += made->messages.emplace_back(render(each));
@@ -87,7 +93,9 @@ char* copy_of(std::string_view text) {
 }
 
 boost::json::array json_texts(const std::vector<std::string>& texts) {
-  return boost::json::array(texts.begin(), texts.end());
+  boost::json::array list;
+  for (const std::string& text : texts) list.emplace_back(keys().in_message(text));
+  return list;
 }
 
 Error progress_has_thrown() {

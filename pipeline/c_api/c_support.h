@@ -37,6 +37,7 @@ struct ggufmill_context {
 
 struct ggufmill_job {
   std::shared_ptr<const ggufmill::Context> context;
+  ggufmill::Caller caller;  // as that of its context
   ggufmill::Batch batch;
 };
 
@@ -74,6 +75,13 @@ ggufmill_status guarded(ggufmill_control* control, ggufmill_error** error, const
     const Status done = function();
     return control && control->has_thrown ? Status(progress_has_thrown()) : done;
   });
+}
+
+// Does something with a job. Its errors name options as the caller writes them.
+template <class Function>
+Status with_job(const ggufmill_job& job, const Function& function) {
+  const Status done = function();
+  return done ? done : Status(ggufmill::OptionNames(job.caller, {}).in_error(done.error()));
 }
 
 // A parameter that must not be null.

@@ -144,7 +144,7 @@ typedef struct ggufmill_context ggufmill_context;
  *   isa            use only kernels for this ISA (string)
  *   kernel_dirs    folders with additional modules (list of strings)
  *   architectures  folders of architecture maps and map files to add to the built-in ones (list of strings)
- *   names          how errors name the options of operations: "json" (default), as "threads", or "python", as threads=
+ *   names          how errors name options: "json" (default), as "threads", or "python", as threads=
  * GGUFMILL_ERROR_KERNEL if the ISA or a folder is not usable, GGUFMILL_ERROR_USAGE for errors in maps. */
 GGUFMILL_API ggufmill_status ggufmill_context_create(const char* options, ggufmill_context** context,
                                                      ggufmill_error** error);

@@ -31,11 +31,21 @@ std::string on_command_line(const OperationOption& option, const OptionNames& na
   return text;
 }
 
+std::string text_for_programs(const OperationSpec& operation) {
+  return fmt::format("{}\n\n{}", operation.description, operation.for_programs);
+}
+
+std::vector<ResultMember> results_of_programs(const OperationSpec& operation) {
+  std::vector<ResultMember> members = operation.result;
+  std::erase_if(members, [](const ResultMember& each) { return each.command_line_only; });
+  return members;
+}
+
 std::string reference_of(const OperationSpec& operation) {
   const OptionNames command_line(Caller::kCommandLine, operation.options);
   const OptionNames program(Caller::kProgram, operation.options);
   std::string page = fmt::format("\n## {}\n{}.\n", operation.name, operation.summary);
-  for (const std::string& paragraph : paragraphs_of(program.in_text(operation.description)))
+  for (const std::string& paragraph : paragraphs_of(program.in_text(text_for_programs(operation))))
     page += "\n" + paragraph + "\n";
   page += "\n| Option | Command line | Value | Default | Description |\n|---|---|---|---|---|\n";
   for (const OperationOption& option : operation.options) {
@@ -50,7 +60,7 @@ std::string reference_of(const OperationSpec& operation) {
   page += "\nResult: ";
   if (!operation.result_doc.empty()) return page + operation.result_doc + ", and `warnings`.\n";
   page += "\n\n| Member | Description |\n|---|---|\n";
-  for (const ResultMember& member : operation.result)
+  for (const ResultMember& member : results_of_programs(operation))
     page +=
         fmt::format("| `{}{}` | {}{} |\n", member.name, member.shape.empty() ? "" : ": " + member.shape,
                     cell(program.in_text(member.doc)), member.when.empty() ? "" : "; " + program.in_text(member.when));
@@ -152,7 +162,7 @@ std::string described(const std::vector<std::pair<std::string, std::string>>& li
 std::string docstring(const OperationSpec& operation) {
   const OptionNames names(Caller::kPython, operation.options);
   std::string text = fmt::format("        \"\"\"{}.\n", operation.summary);
-  for (const std::string& paragraph : paragraphs_of(names.in_text(operation.description)))
+  for (const std::string& paragraph : paragraphs_of(names.in_text(text_for_programs(operation))))
     text += "\n" + wrapped_at(paragraph, "        ", "        ");
   std::vector<std::pair<std::string, std::string>> list;
   for (const OperationOption& option : options_of_programs(operation))
@@ -163,7 +173,7 @@ std::string docstring(const OperationSpec& operation) {
   if (!operation.result_doc.empty())
     return text + fmt::format("\n        Returns {}, and \"warnings\".\n        \"\"\"\n", operation.result_doc);
   list.clear();
-  for (const ResultMember& member : operation.result)
+  for (const ResultMember& member : results_of_programs(operation))
     list.emplace_back(member.name, names.in_text(member.doc + (member.when.empty() ? "" : "; " + member.when)) +
                                        (member.shape.empty() ? "" : ": " + member.shape));
   list.emplace_back("warnings", "a list of strings");
@@ -174,7 +184,7 @@ std::string method(const OperationSpec& operation) {
   std::vector<std::string> members, empty;
   for (const OperationOption& option : options_of_programs(operation))
     members.push_back(fmt::format("\"{0}\": {0}", option.name()));
-  for (const ResultMember& member : operation.result)
+  for (const ResultMember& member : results_of_programs(operation))
     if (member.none_if_empty) empty.push_back(fmt::format("\"{}\"", member.name));
   std::string call = fmt::format(
       "        return self._operate(\n            \"{}\",\n            {{\n                {},\n            }},\n",

@@ -144,8 +144,10 @@ Status check_words(const OperationSpec& operation, const Strings& words, const p
   return usage_error(std::move(what), "usage: " + usage_of(operation));
 }
 
-// Returns a word without the space that keeps the parser from taking -1 for a flag.
-std::string trimmed_number(const std::string& word) { return word.starts_with(" -") ? word.substr(1) : word; }
+// Returns a word as it was given: without the space that keeps the parser from taking -1 for a flag.
+std::string given_word(const OperationSpec& operation, const std::string& word) {
+  return operation.words_are_numbers && word.starts_with(" -") ? word.substr(1) : word;
+}
 
 // One request and what the line of progress calls it.
 struct Request {
@@ -165,7 +167,7 @@ Result<std::vector<Request>> read_requests(const OperationSpec& operation, const
       given.add_word(*expected.front(), words[i]);
     else
       for (std::size_t word = 0; word < words.size(); ++word)
-        given.add_word(*expected[word], trimmed_number(words[word]));
+        given.add_word(*expected[word], given_word(operation, words[word]));
     BOOST_OUTCOME_TRY(auto read, read_request(operation, given, types));
     requests.push_back({takes_each ? words[i] : "", std::move(read)});
   }
@@ -177,12 +179,13 @@ int run_request(const OperationSpec& operation, const Context& context, const Re
                 const OptionNames& names, JsonList* list) {
   ProgressMeter meter(shown.quiet || !operation.progress);
   const std::string title(operation.progress.value_or("").empty() ? request.name : *operation.progress);
-  Call call{.stop = catch_signals(), .warn = print_warning};
+  Call call{.stop = catch_signals(),
+            .warn = [&](const std::string& warning) { print_warning(names.in_message(warning)); }};
   if (operation.progress) {
     call.progress = [&](std::uint64_t done, std::uint64_t total) { meter.show(title, done, total); };
     call.run_progress = [&](const Plan& plan, const Progress& now) { meter.show(plan, now); };
   }
-  if (!shown.quiet) call.note = [](const Message& note) { print_note(note.text, note.table); };
+  if (!shown.quiet) call.note = [&](const Message& note) { print_note(names.in_message(note.text), note.table); };
   const auto answer = operation.run(context, request.value.get(), call);
   meter.finish();
   if (!answer) {
@@ -212,6 +215,7 @@ CommandSpec operation_command(const OperationSpec& operation) {
   CommandSpec spec;
   spec.usage = usage_of(operation);
   spec.description = names.in_text(operation.description);
+  if (!operation.for_command_line.empty()) spec.description += fmt::format("\n\n{}", operation.for_command_line);
   spec.examples = operation.examples;
   spec.numbers = operation.words_are_numbers;
   if (!words.empty()) {
@@ -221,9 +225,6 @@ CommandSpec operation_command(const OperationSpec& operation) {
     spec.optional = !words.front()->field.spec.required ||
                     std::ranges::any_of(operation.options, [](const auto& each) { return each.words_are_replaced; });
     spec.words = words.front()->field.spec.choices;
-    if (takes_each)
-      spec.description += fmt::format("\n\nIf {} is given several times, the exit code is the first that is not 0.",
-                                      words.front()->shown_word);
   }
   for (const OperationOption& option : options.all()) add_option(option, names, spec.options);
   return spec;

@@ -26,6 +26,14 @@ TEST_CASE("an unknown verb is an error that suggests a similar one") {
 
 TEST_CASE("the program prints its version") { CHECK(run_verb({"--version"}).out == "ggufmill " GGUFMILL_VERSION "\n"); }
 
+TEST_CASE("convert lists the supported classes, as JSON too") {
+  const auto listed = boost::json::parse(run_verb({"convert", "--print-supported-models", "--json"}).out);
+  std::string lines;
+  for (const boost::json::value& name : listed.at("classes").as_array()) lines += std::string(name.as_string()) + "\n";
+  CHECK(has(lines, "LlamaForCausalLM\n"));
+  CHECK(run_verb({"convert", "--print-supported-models"}).out == lines);
+}
+
 TEST_CASE("types lists types with their bits") {
   CHECK(has(run_verb({"types"}).out, "Q4_0      2           4.5000     32           18"));
 }

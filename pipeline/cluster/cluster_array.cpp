@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "pipeline/api/reports.h"
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -32,9 +33,9 @@ json::value error_json(const std::optional<Error>& error) {
   if (!error) return {};
   return json::object{{"code", static_cast<int>(error->code)},
                       {"where", text_json(error->where)},
-                      {"what", text_json(error->what)},
+                      {"what", text_json(with_plain_options(error->what))},
                       {"detail", text_json(error->detail)},
-                      {"help", text_json(error->help)}};
+                      {"help", text_json(with_plain_options(error->help))}};
 }
 
 std::optional<Error> error_of(const json::value& value) {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "pipeline/cluster/seal.h"
+#include "pipeline/core/option_reference.h"
 
 namespace ggufmill {
 namespace {
@@ -22,7 +23,7 @@ std::string describe(const SlurmTask& task) {
 std::string in_one_line(const Error& error) {
   std::string text = error.where.empty() ? error.what : fmt::format("{}: {}", error.where, error.what);
   if (!error.help.empty()) text += "; " + error.help;
-  return text;
+  return with_plain_options(text);
 }
 
 }  // namespace

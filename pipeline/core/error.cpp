@@ -38,13 +38,6 @@ std::pair<std::string, std::string> key_of(const Error& error) {
   return {normal_place(error.where), error.what};
 }
 
-// Returns a text in which references to options are their names, as in a pipeline file.
-std::string with_plain_options(std::string_view text) {
-  return replace_option_references(text, [](std::string_view name, std::string_view value) {
-    return std::string(name) + (value.empty() ? "" : ": ") + std::string(value);
-  });
-}
-
 }  // namespace
 
 Error::Error() = default;

@@ -17,6 +17,19 @@ TEST_CASE("a text without references stays as it is") {
   CHECK(replace_option_references("a \x01 b", [](auto, auto) { return std::string("x"); }) == "a \x01 b");
 }
 
+TEST_CASE("a text from outside is not a reference, whatever it contains") {
+  const OptionWriter write = [](auto, auto) { return std::string("x"); };
+  for (const std::string text : {"\x01threads\x02\x03",
+                                 "\x01threads\x02"
+                                 "4\x03",
+                                 "\x01\x02\x03"}) {
+    CHECK(replace_option_references(text, write) == text);
+    CHECK_FALSE(has_option_reference(text));
+    CHECK(replace_option_references(option_reference("set", text),
+                                    [](auto, std::string_view value) { return std::string(value); }) == text);
+  }
+}
+
 TEST_CASE("a reference that nobody has replaced is the name of the option") {
   CHECK(render(usage_error("too small", "at least " + option_reference("memory", "8192"))) ==
         "error: too small\n  help: at least memory: 8192\n");

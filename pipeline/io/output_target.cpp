@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/io/platform/files.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
@@ -162,7 +163,8 @@ Result<std::optional<FileStatus>> check_target(const std::string& path, bool ove
 }
 
 Error target_exists(const std::string& path) {
-  return refused(path, "the output already exists", "give --overwrite to replace it, or choose another output");
+  return refused(path, "the output already exists",
+                 fmt::format("give {} to replace it, or choose another output", option_reference("overwrite", "true")));
 }
 
 }  // namespace ggufmill

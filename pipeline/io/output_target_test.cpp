@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -28,7 +29,7 @@ TEST_CASE("an existing file is refused, naming --overwrite") {
   write_text(folder.file("out"), "old");
   const Error error = create_error(folder.file("out"), {});
   CHECK(error.code == ExitCode::kUsage);
-  CHECK(error.help.find("--overwrite") != std::string::npos);
+  CHECK(error.help.find(option_reference("overwrite", "true")) != std::string::npos);
   CHECK(read_text(folder.file("out")) == "old");
 }
 

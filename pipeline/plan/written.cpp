@@ -8,6 +8,7 @@
 
 #include "pipeline/core/digest.h"
 #include "pipeline/core/importance.h"
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -211,15 +212,15 @@ class Writer {
   static json::value error_json(const Error& error) {
     return {{"code", static_cast<int>(error.code)},
             {"where", text_json(error.where)},
-            {"what", text_json(error.what)},
+            {"what", text_json(with_plain_options(error.what))},
             {"detail", text_json(error.detail)},
-            {"help", text_json(error.help)}};
+            {"help", text_json(with_plain_options(error.help))}};
   }
 
   void add_rest(const Plan& plan, json::object& all) {
     json::array files, warnings;
     for (const SourceRef& file : plan.source.files) files.push_back(sources_.of(file.get()).first);
-    for (const std::string& warning : plan.warnings) warnings.push_back(text_json(warning));
+    for (const std::string& warning : plan.warnings) warnings.push_back(text_json(with_plain_options(warning)));
     all["source"] = {{"name", text_json(plan.source.name)},
                      {"architecture", text_json(plan.source.architecture)},
                      {"files", files},

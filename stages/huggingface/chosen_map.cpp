@@ -286,8 +286,8 @@ Status ChosenMap::check_options() const {
     return error_at(
         options.origin,
         fmt::format("Dense modules cannot be included: llama.cpp does not support them in '{}'", architecture.name),
-        "omit --sentence-transformers-dense-modules (`dense_modules` in a pipeline file), and apply them to "
-        "the embeddings yourself");
+        fmt::format("omit {} (`dense_modules` in a pipeline file), and apply them to the embeddings yourself",
+                    option_reference("sentence_transformers_dense_modules")));
   const bool is_draft = options.part == ModelPart::kDraft;
   const bool omits_draft = options.part == ModelPart::kText && options.draft_head == DraftHead::kLeaveOut;
   if (architecture.draft_head || !(is_draft || omits_draft)) return ok();

@@ -151,7 +151,7 @@ class Conversion {
     if (chosen_.options.fuse_gate_up_experts) {
       const std::size_t before = mapped.size();
       BOOST_OUTCOME_TRY(fuse_experts(mapped, chosen_.architecture, chosen_.options.origin));
-      if (mapped.size() == before) warn("fuse_gate_up_experts has no effect: no layer has gate and up experts");
+      if (mapped.size() == before) warn("no experts are fused: no layer has gate and up experts");
     }
     if (chosen_.options.fuse_qkv) {
       const std::size_t before = mapped.size();
@@ -161,13 +161,12 @@ class Conversion {
       }
       if (mapped.size() == before)
         warn(chosen_.architecture.fused_qkv
-                 ? "fuse_qkv has no effect: no layer has separate queries, keys, and values"
-                 : fmt::format("fuse_qkv has no effect: llama.cpp has no tensor for fused queries, keys, and values in "
-                               "'{}'",
+                 ? "no queries, keys, and values are fused: no layer has separate ones"
+                 : fmt::format("no queries, keys, and values are fused: llama.cpp has no tensor for them in '{}'",
                                chosen_.architecture.name));
     }
     if (chosen_.options.fp8_as_q8_0 && std::ranges::none_of(mapped, &MappedTensor::was_fp8))
-      warn("fp8_as_q8_0 has no effect: no tensor is stored in 8-bit floats");
+      warn("no 8-bit floats are written as Q8_0: no tensor is stored in them");
     for (MappedTensor& tensor : mapped) {
       if (tensor.weights_only) weights_only_.insert(tensor.name);
       BOOST_OUTCOME_TRY(add_tensor(std::move(tensor)));
@@ -472,7 +471,8 @@ Error base_without_config(const std::string& folder) {
 
 MissingFiles SourceOptions::missing_files() const {
   return {allow_missing,
-          origin.where.empty() ? "use " + option_reference("allow_missing") : "set `allow_missing: true` in the source",
+          origin.where.empty() ? "use " + option_reference("allow_missing", "true")
+                               : "set `allow_missing: true` in the source",
           "use " + option_reference("allow_missing", "true")};
 }
 

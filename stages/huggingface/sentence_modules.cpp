@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pipeline/core/json.h"
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -19,9 +20,16 @@ namespace {
 namespace json = boost::json;
 
 constexpr const char* kList = "modules.json";
-constexpr const char* kOmitDense =
-    "omit --sentence-transformers-dense-modules (`dense_modules` in a pipeline file), and apply the Dense modules to "
-    "the embeddings yourself";
+
+// "--sentence-transformers-dense-modules (`dense_modules` in a pipeline file)"
+std::string option_for_dense(std::string_view value) {
+  return fmt::format("{} (`dense_modules{}` in a pipeline file)",
+                     option_reference("sentence_transformers_dense_modules", value), value.empty() ? "" : ": true");
+}
+
+std::string how_to_omit_dense() {
+  return fmt::format("omit {}, and apply the Dense modules to the embeddings yourself", option_for_dense({}));
+}
 
 // Returns the last part of a name of Python: "Tanh" of "torch.nn.modules.activation.Tanh".
 std::string last_part(std::string_view name) { return std::string(name.substr(name.rfind('.') + 1)); }
@@ -120,14 +128,14 @@ class Modules {
       return input_error(
           list_path(),
           is_file(list_path()) ? "lists no Dense modules" : "is missing, so the checkpoint has no Dense modules",
-          "omit --sentence-transformers-dense-modules (`dense_modules` in a pipeline file)");
+          "omit " + option_for_dense({}));
     if (dense_.size() > 2) {
       std::vector<std::string> folders;
       for (const DenseModule& module : dense_) folders.push_back(module.folder);
       return input_error(list_path(),
                          fmt::format("lists {} Dense modules ({}), but llama.cpp supports two", dense_.size(),
                                      fmt::join(folders, ", ")),
-                         kOmitDense);
+                         how_to_omit_dense());
     }
     if (dense_.size() == 2) {
       dense_[0].name = "dense_2";
@@ -164,7 +172,7 @@ class Modules {
                          fmt::format("the Dense module {} makes {} values; llama.cpp supports a second module only if "
                                      "it makes as many as the model's hidden size, {}",
                                      quoted_name(dense_[1].folder), expected, *width),
-                         kOmitDense);
+                         how_to_omit_dense());
     return ok();
   }
 
@@ -179,7 +187,7 @@ class Modules {
                                    quoted_name(module.folder), fmt::join(unsupported, " and "), architecture_.name),
                        module.name.empty()
                            ? "remove it from modules.json, and its folder, to convert the model without it"
-                           : kOmitDense);
+                           : how_to_omit_dense());
   }
 
   void warn_of_omitted() {
@@ -190,10 +198,8 @@ class Modules {
     warnings_.push_back(fmt::format(
         "modules.json: the Dense {} {} {} omitted, so the embeddings are not those of sentence-transformers; {}",
         omitted.size() == 1 ? "module" : "modules", fmt::join(omitted, ", "), omitted.size() == 1 ? "is" : "are",
-        architecture_.dense_modules
-            ? std::string(
-                  "--sentence-transformers-dense-modules (`dense_modules: true` in a pipeline file) includes them")
-            : fmt::format("llama.cpp does not support them in '{}'", architecture_.name)));
+        architecture_.dense_modules ? option_for_dense("true") + " includes them"
+                                    : fmt::format("llama.cpp does not support them in '{}'", architecture_.name)));
   }
 
   const Architecture& architecture_;
@@ -228,7 +234,7 @@ Status add_dense_weights(const DenseModule& module, const Facts& facts, Checkpoi
                                      "{}",
                                      quoted_name(module.folder), quoted_name(tensor.name),
                                      tensor.name == "linear.bias" ? "bias" : "other tensors"),
-                         kOmitDense);
+                         how_to_omit_dense());
     has_weight = true;
     const Shape& shape = tensor.values->shape;
     if (shape.rank != 2 || shape.dims[0] != module.in || shape.dims[1] != module.out)

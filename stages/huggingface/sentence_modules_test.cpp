@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -69,7 +70,7 @@ TEST_CASE("Dense modules that are omitted are named in a warning") {
   Folder folder;
   folder.list({{"2_Dense", "Dense"}, {"3_Dense", "Dense"}}).dense("2_Dense", 64, 9).dense("3_Dense", 9, 64);
   CHECK(folder.read(false).find("the Dense modules 2_Dense, 3_Dense are omitted") != std::string::npos);
-  CHECK(folder.read(false).find("--sentence-transformers-dense-modules") != std::string::npos);
+  CHECK(folder.read(false).find(option_reference("sentence_transformers_dense_modules", "true")) != std::string::npos);
   CHECK(folder.read(false, false).find("llama.cpp does not support them in 'm'") != std::string::npos);
 }
 

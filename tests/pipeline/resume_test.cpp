@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/journal/journal.h"
@@ -35,7 +36,8 @@ TEST_CASE("a run that is stopped says what it keeps, and a second one goes on") 
   const Error error = stopped_halfway(plan);
   CHECK(error.code == ExitCode::kInterrupted);
   CHECK(error.detail.find(" of 12 units of work are done and kept") != std::string::npos);
-  CHECK(error.help == "run the same command again to resume, or with --discard to remove the partial output");
+  CHECK(with_plain_options(error.help) ==
+        "run the same command again to resume, or with discard: true to remove the partial output");
   CHECK(folder.finished().empty());
   const Leftovers left = resume_context().leftovers(plan);
   CHECK(left.files.size() == 5);  // four outputs and the journal

@@ -42,9 +42,8 @@ void note_idle_options(const ConvertRequest& request, const Call& call) {
 
 Result<Answer<PipelineRun>> run_convert(const Context& context, const ConvertRequest& request, const Call& call) {
   if (request.print_supported_models) {
-    BOOST_OUTCOME_TRY(const std::vector<std::string> classes, convertible_classes(request.architectures));
     Answer<PipelineRun> answer{};
-    for (const std::string& name : classes) answer.value.printed += name + "\n";
+    BOOST_OUTCOME_TRY(answer.value.classes, convertible_classes(request.architectures));
     return answer;
   }
   note_idle_options(request, call);
@@ -53,6 +52,18 @@ Result<Answer<PipelineRun>> run_convert(const Context& context, const ConvertReq
   PipelineHooks hooks;
   if (request.verbose) hooks.planned = note_tensors(call);
   return run_pipeline(context, request, pipeline.value(), call, hooks);
+}
+
+ResultForm<PipelineRun> convert_result() {
+  ResultForm<PipelineRun> form = pipeline_result();
+  form.members.push_back(result<PipelineRun>(
+      "classes",
+      [](const PipelineRun& run) {
+        return run.classes ? std::optional(boost::json::value_from(*run.classes)) : std::nullopt;
+      },
+      "the supported classes of config.json"));
+  form.members.back().command_line_only = true;
+  return form;
 }
 
 std::vector<Option<ConvertRequest>> convert_options() {
@@ -119,13 +130,13 @@ OperationSpec convert_operation() {
       .description =
           "Convert a checkpoint to GGUF, with the arguments of convert_hf_to_gguf.py and the same bytes as its output. "
           "@folder is a checkpoint; without @outfile, the output is written into it, under the name that "
-          "convert_hf_to_gguf.py uses. @emit_pipeline prints the equivalent pipeline file.",
+          "convert_hf_to_gguf.py uses. @emit_pipeline gives the equivalent pipeline file instead.",
       .examples = "  ggufmill convert models/Llama-3-8B\n"
                   "  ggufmill convert models/Llama-3-8B --outtype q8_0 --outfile out/ --split-max-size 20G\n"
                   "  ggufmill convert --emit-pipeline models/Llama-3-8B > job.yaml",
       .options_first = true,
       .options = convert_options() + run_options(),
-      .result = pipeline_result(),
+      .result = convert_result(),
       .progress = "",
       .check = check_convert,
       .run = run_convert,

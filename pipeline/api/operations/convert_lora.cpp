@@ -75,7 +75,7 @@ OperationSpec convert_lora_operation() {
           "Convert a LoRA adapter in the format of PEFT to GGUF, with the arguments of convert_lora_to_gguf.py and the "
           "same bytes as its output. @adapter is a folder with adapter_config.json; of the base model, only "
           "config.json is needed. Without @outfile, the output is written into @adapter, under the name that "
-          "convert_lora_to_gguf.py uses. @emit_pipeline prints the equivalent pipeline file.",
+          "convert_lora_to_gguf.py uses. @emit_pipeline gives the equivalent pipeline file instead.",
       .examples =
           "  ggufmill convert-lora adapters/my-lora --base models/Llama-3-8B\n"
           "  ggufmill convert-lora adapters/my-lora --base hf://meta-llama/Llama-3.1-8B --outtype f16 --outfile out/",

@@ -19,15 +19,17 @@ struct EditRequest {
   Settings set{}, set_file{};
   std::vector<std::string> remove{}, remove_metadata{};
   Renames rename{};
-  std::string general_name{}, general_description{}, chat_template{}, chat_template_file{};
+  std::optional<std::string> general_name{}, general_description{}, chat_template{};
+  std::string chat_template_file{};
   std::string output{};
   bool overwrite = false, dry_run = false;
 };
 
-// Values by key, or texts KEY=VALUE. `of_value` converts the value of a key, which is of `form`, and `of_text` the two
-// sides of a text.
+// Values by key, or texts of the shape `shape`, which is KEY=VALUE with another word for the value. `of_value` converts
+// the value of a key, which is of `form`, and `of_text` the two sides of a text.
 template <class Item, class Value, class OfValue, class OfText>
-Form<std::vector<Item>> assignments(const char* option, Form<Value> form, OfValue of_value, OfText of_text) {
+Form<std::vector<Item>> assignments(const char* option, AssignmentShape shape, Form<Value> form, OfValue of_value,
+                                    OfText of_text) {
   using Items = std::vector<Item>;
   auto by_key =
       converted<Items>(dictionary_of(std::move(form)), [of_value](NamedValues<Value> values) -> Result<Items> {
@@ -38,15 +40,16 @@ Form<std::vector<Item>> assignments(const char* option, Form<Value> form, OfValu
         }
         return items;
       });
-  auto as_texts = converted<Items>(list_of(text()), [of_text, option](std::vector<std::string> texts) -> Result<Items> {
-    Items items;
-    for (const std::string& each : texts) {
-      BOOST_OUTCOME_TRY(const auto sides, split_assignment(each, option_reference(option)));
-      BOOST_OUTCOME_TRY(Item item, of_text(sides.first, sides.second));
-      items.push_back(std::move(item));
-    }
-    return items;
-  });
+  auto as_texts =
+      converted<Items>(list_of(text()), [of_text, option, shape](std::vector<std::string> texts) -> Result<Items> {
+        Items items;
+        for (const std::string& each : texts) {
+          BOOST_OUTCOME_TRY(const auto sides, split_assignment(each, option_reference(option), shape));
+          BOOST_OUTCOME_TRY(Item item, of_text(sides.first, sides.second));
+          items.push_back(std::move(item));
+        }
+        return items;
+      });
   return either<Items>(std::move(by_key), std::move(as_texts));
 }
 
@@ -69,20 +72,21 @@ Result<MetadataSetting> setting_of_node(const std::string& key, const ConfigNode
 
 Form<Settings> settings_form() {
   return assignments<MetadataSetting>(
-      "set", any_value(), setting_of_node,
+      "set", {"KEY=VALUE", "general.license=mit"}, any_value(), setting_of_node,
       [](const std::string& key, const std::string& value) { return parse_setting(key, value); });
 }
 
 Form<Settings> files_form() {
   const auto of_file = [](const std::string& key, const std::string& path) { return file_setting(key, path); };
-  return assignments<MetadataSetting>("set_file", path(), of_file, of_file);
+  return assignments<MetadataSetting>("set_file", {"KEY=FILE", "tokenizer.chat_template=template.jinja"}, path(),
+                                      of_file, of_file);
 }
 
 Form<Renames> renames_form() {
   const auto pair = [](const std::string& key, const std::string& name) -> Result<Renames::value_type> {
     return Renames::value_type(key, name);
   };
-  return assignments<Renames::value_type>("rename", text(), pair, pair);
+  return assignments<Renames::value_type>("rename", {"KEY=NEW", "general.url=general.source.url"}, text(), pair, pair);
 }
 
 Result<MetadataOptions> changes_of(const EditRequest& request) {
@@ -96,11 +100,12 @@ Result<MetadataOptions> changes_of(const EditRequest& request) {
   }
   for (const Settings* const settings : {&request.set, &request.set_file})
     changes.set.insert(changes.set.end(), settings->begin(), settings->end());
-  const std::pair<const char*, const std::string*> texts[] = {{"general.name", &request.general_name},
-                                                              {"general.description", &request.general_description},
-                                                              {"tokenizer.chat_template", &request.chat_template}};
+  const std::pair<const char*, const std::optional<std::string>*> texts[] = {
+      {"general.name", &request.general_name},
+      {"general.description", &request.general_description},
+      {"tokenizer.chat_template", &request.chat_template}};
   for (const auto& [key, text] : texts)
-    if (!text->empty()) changes.set.push_back({key, metadata_string(*text)});
+    if (*text) changes.set.push_back({key, metadata_string(**text)});
   if (!request.chat_template_file.empty())
     changes.set.push_back({"tokenizer.chat_template", ValueFile{request.chat_template_file}});
   if (changes.set.empty() && changes.remove.empty() && changes.rename.empty())
@@ -182,10 +187,10 @@ OperationSpec edit_operation() {
           "that. An interrupted edit in place is undone by the next edit.\n\nA value keeps the type of its key. A new "
           "key that llama.cpp or the GGUF specification knows has its known type; the type of another is derived from "
           "the value: true, 7, 0.5, a JSON list, or a string. KEY:TYPE names another type: u32, f32, str, bool, ..., "
-          "[str] for a list, [[u32]] for a list of lists. @dry_run prints old values, new values, and types. On the "
-          "command line, KEY VALUE, --remove-metadata, --general-name, --general-description, --chat-template, and "
-          "--chat-template-file are those of gguf_set_metadata.py and gguf_new_metadata.py. In JSON and Python, @set, "
-          "@set_file and @rename may also be maps with the keys.",
+          "[str] for a list, [[u32]] for a list of lists. @dry_run shows old values, new values, and types.",
+      .for_command_line = "KEY VALUE, --remove-metadata, --general-name, --general-description, --chat-template, and "
+                          "--chat-template-file are those of gguf_set_metadata.py and gguf_new_metadata.py.",
+      .for_programs = "@set, @set_file and @rename may also be maps with the keys.",
       .examples = "  ggufmill edit model.gguf --set general.license=mit --remove general.url\n"
                   "  ggufmill edit model.gguf --set llama.context_length=8192 --dry-run\n"
                   "  ggufmill edit model.gguf --set 'general.tags=[chat, code]' --set my.sizes:[u64]=[1,2]\n"
@@ -212,7 +217,7 @@ OperationSpec edit_operation() {
            option("remove_metadata", &Edit::remove_metadata, list_of(text()), "same as @remove").only_on_command_line(),
            option("output", &Edit::output, path(), "write to this file and leave the input unchanged").short_flag('o'),
            option("overwrite", &Edit::overwrite, "replace an existing output file"),
-           option("dry_run", &Edit::dry_run, "print what would change, and how, without writing anything")},
+           option("dry_run", &Edit::dry_run, "show what would change, and how, without writing anything")},
       .result = edit_result(),
       .context = ContextUse::kTypes,
       .run = run_edit,

@@ -4,6 +4,7 @@
 
 #include <boost/json.hpp>
 
+#include "pipeline/api/operations/context_options.h"
 #include "pipeline/api/operations/given_options.h"
 #include "pipeline/api/operations/operations.h"
 #include "pipeline/core/json.h"
@@ -68,12 +69,14 @@ Result<CalledOperation> call_operation(const Context& context, std::string_view 
 Result<CalledOperation> call_operation(const Context& context, std::string_view name, const json::object& members,
                                        Caller caller, const Call& call) {
   BOOST_OUTCOME_TRY(const OperationSpec* const operation, operation_named(name));
-  GivenOptions given(OptionNames(caller, operation->options));
+  std::vector<OperationOption> named = operation->options;
+  for (OperationOption& each : context_options(operation->context)) named.push_back(std::move(each));
+  GivenOptions given(OptionNames(caller, std::move(named)));
   BOOST_OUTCOME_TRY(add_members(members, operation->options, given));
   BOOST_OUTCOME_TRY(const auto read, read_request(*operation, given, context.kernels().types()));
   json::array warnings;
   Call collecting = call;
-  collecting.warn = [&](const std::string& warning) { warnings.emplace_back(warning); };
+  collecting.warn = [&](const std::string& warning) { warnings.emplace_back(given.names().in_message(warning)); };
   const auto answer = operation->run(context, read.get(), collecting);
   if (!answer) return given.names().in_error(answer.error());
   CalledOperation called;

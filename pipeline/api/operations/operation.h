@@ -173,6 +173,7 @@ struct ResultMember {
   std::string shape{};         // of a list of objects: "[{level, where}]"
   std::string when{};          // condition under which results have it: "with @spec"; empty: always
   bool none_if_empty = false;  // in Python, an empty text is None
+  bool command_line_only = false;
 };
 
 // The members of a result, in order, or a function that writes all of them piece by piece.
@@ -293,6 +294,7 @@ struct OperationOf {
   OperationGroup group;
   std::string_view summary;
   std::string_view description;
+  std::string_view for_command_line{}, for_programs{};
   std::string_view examples;
   std::string_view expected_words{}, counted_word{}, usage_words{};
   bool options_first = false, words_are_numbers = false;
@@ -311,8 +313,10 @@ struct OperationSpec {
 
   std::string_view name;  // "convert_lora"
   OperationGroup group{};
-  std::string_view summary;         // one line, starting with a verb
-  std::string_view description;     // paragraphs, separated by empty lines
+  std::string_view summary;      // one line, starting with a verb
+  std::string_view description;  // paragraphs, separated by empty lines
+  // Further paragraphs: of the verb's help, and for callers in C and Python.
+  std::string_view for_command_line, for_programs;
   std::string_view examples;        // commands, one on each line
   std::string_view expected_words;  // "two models": for the error if there are more or fewer; empty: one word
   std::string_view counted_word;    // "model": the error says how many there are; empty: it does not
@@ -340,9 +344,18 @@ void write_members(const std::vector<ResultMember>& members, const void* value, 
 
 template <class Request, class Value>
 OperationSpec operation(OperationOf<Request, Value> from) {
-  OperationSpec made{
-      from.name,           from.group,        from.summary,     from.description,   from.examples,
-      from.expected_words, from.counted_word, from.usage_words, from.options_first, from.words_are_numbers};
+  OperationSpec made{from.name,
+                     from.group,
+                     from.summary,
+                     from.description,
+                     from.for_command_line,
+                     from.for_programs,
+                     from.examples,
+                     from.expected_words,
+                     from.counted_word,
+                     from.usage_words,
+                     from.options_first,
+                     from.words_are_numbers};
   for (Option<Request>& each : from.options) made.options.push_back(std::move(each));
   made.result = std::move(from.result.members);
   made.result_doc = std::move(from.result.doc);

@@ -98,10 +98,14 @@ std::string OptionNames::in_text(std::string_view text) const {
   return out + std::string(text);
 }
 
+std::string OptionNames::in_message(std::string_view message) const {
+  return replace_option_references(message,
+                                   [this](std::string_view name, std::string_view value) { return of(name, value); });
+}
+
 Error OptionNames::in_error(Error error) const {
-  const OptionWriter write = [this](std::string_view name, std::string_view value) { return of(name, value); };
   for (std::string* const text : {&error.where, &error.what, &error.detail, &error.help, &error.help_with_options})
-    *text = replace_option_references(*text, write);
+    *text = in_message(*text);
   for (Error& each : error.also) each = in_error(std::move(each));
   return error;
 }
@@ -130,8 +134,7 @@ Error with_help_for_options(Error error) {
   static const Pattern kKey = Pattern::compile("`[a-z_]+: |\\b[a-z_]+: [\\[{]").value();  // "`misfit: keep`"
   const Result<bool> names_key = kKey.matches(error.help);
   const bool says_where = error.help.find("pipeline file") != std::string::npos ||
-                          error.help.find(" --") != std::string::npos ||
-                          error.help.find(option_reference("").front()) != std::string::npos;
+                          error.help.find(" --") != std::string::npos || has_option_reference(error.help);
   if (!error.help_with_options.empty())
     error.help = error.help_with_options;
   else if (!says_where && names_key && names_key.value())

@@ -25,7 +25,8 @@ class OptionNames {
   std::string of(std::string_view name, std::string_view value = {}) const;
   // Replaces @NAME and @error3 in a text of a declaration.
   std::string in_text(std::string_view text) const;
-  // Replaces option_reference() in all texts of an error and of those combined with it.
+  // Replaces option_reference() in a warning or note, and in all texts of an error and of those combined with it.
+  std::string in_message(std::string_view message) const;
   Error in_error(Error error) const;
 
  private:

@@ -256,7 +256,7 @@ std::vector<Option<RunRequest>> run_options() {
   return {
       option("overwrite", &Run::overwrite, "replace existing outputs"),
       option("dry_run", &Run::dry_run, "list the files without writing anything"),
-      option("emit_pipeline", &Run::emit_pipeline, "print the equivalent pipeline file and exit"),
+      option("emit_pipeline", &Run::emit_pipeline, "give the equivalent pipeline file instead of running it"),
       option("engine", &Run::engine, enumeration<EngineKind>(kEngineWords),
              "graph, or simple (processes one slab at a time)"),
       option("io_engine", &Run::io_engine, enumeration<IoKind>(kIoEngineWords), "auto, io_uring, or threads"),
@@ -264,7 +264,7 @@ std::vector<Option<RunRequest>> run_options() {
       option("resume", &Run::resume, "resume an earlier, unfinished run, and keep what is done if interrupted")
           .as_flags({{"no-resume", "false",
                       "start over, ignoring leftover files of earlier runs, and leave none if interrupted"}}),
-      option("discard", &Run::discard, "remove the leftover files of interrupted runs and exit"),
+      option("discard", &Run::discard, "remove the leftover files of interrupted runs, and do nothing else"),
       option("report", &Run::report, list_of(path()),
              "FILE.html or FILE.json: write a report of the run; may be given once for each format"),
       option("errors", &Run::errors, "measure the error of each tensor, for the report (report.error)")};
@@ -320,7 +320,8 @@ std::function<Status(const Plan&)> note_tensors(const Call& call) {
 }
 
 void print_run(const PipelineRun& run, bool details, TextOutput& to) {
-  to.out = run.pipeline.value_or(run.printed);
+  to.out = run.pipeline.value_or("");
+  for (const std::string& name : run.classes.value_or(std::vector<std::string>())) to.out += name + "\n";
   if (!run.is_dry || !run.files) return;
   for (const RunFile& file : *run.files) {
     to.out += details ? printable(file.path) : file.path;

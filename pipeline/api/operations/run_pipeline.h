@@ -34,7 +34,8 @@ struct PipelineRun {
   std::optional<std::string> pipeline{};        // with emit_pipeline, and then nothing else
   std::optional<std::vector<RunFile>> files{};  // written, or with dry_run those to be written
   std::optional<Report> report{};               // of the run
-  std::string printed{};                        // on the command line, instead of all that
+  // The classes that `convert` supports; then nothing else.
+  std::optional<std::vector<std::string>> classes{};
   bool is_dry = false;
 };
 ResultForm<PipelineRun> pipeline_result();

@@ -131,9 +131,11 @@ OperationSpec verify_operation() {
           "would be. Tensors that stages renamed are skipped, and if layers were pruned, which renumbers the others, "
           "all tensors of layers. @Error3: a tensor differs.\n\n"
           "With @spec, only the header is read and compared with the GGUF specification: keys that an architecture "
-          "needs, types and ranges of values, and names and shapes of tensors. On the command line, exit code 3: a "
-          "rule is broken; advice alone does not "
-          "count.",
+          "needs, types and ranges of values, and names and shapes of tensors.",
+      .for_command_line =
+          "With --spec, exit code 3: a rule is broken; advice alone does not count. With several FILEs, "
+          "the exit code is the first that is not 0.",
+      .for_programs = "With @spec, a broken rule is no error: it is one of the findings.",
       .examples = "  ggufmill verify out/model-Q4_K_M.gguf\n"
                   "  ggufmill verify out/model-Q4_K_M.gguf.manifest.json\n"
                   "  ggufmill verify out/model-Q4_K_M.gguf --against model-BF16.gguf\n"

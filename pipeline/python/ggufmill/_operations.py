@@ -57,7 +57,7 @@ class Operations(Operator):
 
         Convert a checkpoint to GGUF, with the arguments of convert_hf_to_gguf.py and the same bytes as its output.
         `folder` is a checkpoint; without `outfile=`, the output is written into it, under the name that
-        convert_hf_to_gguf.py uses. `emit_pipeline=` prints the equivalent pipeline file.
+        convert_hf_to_gguf.py uses. `emit_pipeline=` gives the equivalent pipeline file instead.
 
         folder                               checkpoint: a folder, or the address of one
         outfile                              file to write, or a folder; {ftype} in it is replaced by the type
@@ -85,12 +85,12 @@ class Operations(Operator):
         mistral_format                       read params.json and consolidated.safetensors, Mistral's own format
         overwrite                            replace existing outputs
         dry_run                              list the files without writing anything
-        emit_pipeline                        print the equivalent pipeline file and exit
+        emit_pipeline                        give the equivalent pipeline file instead of running it
         engine                               graph, or simple (processes one slab at a time)
         io_engine                            auto, io_uring, or threads
         profile                              FILE.json: print where the time went and write a trace for Perfetto
         resume                               resume an earlier, unfinished run, and keep what is done if interrupted
-        discard                              remove the leftover files of interrupted runs and exit
+        discard                              remove the leftover files of interrupted runs, and do nothing else
         report                               FILE.html or FILE.json: write a report of the run; may be given once for
                                              each format
         errors                               measure the error of each tensor, for the report (report.error)
@@ -168,7 +168,7 @@ class Operations(Operator):
         Convert a LoRA adapter in the format of PEFT to GGUF, with the arguments of convert_lora_to_gguf.py and the same
         bytes as its output. `adapter` is a folder with adapter_config.json; of the base model, only config.json is
         needed. Without `outfile=`, the output is written into `adapter`, under the name that convert_lora_to_gguf.py
-        uses. `emit_pipeline=` prints the equivalent pipeline file.
+        uses. `emit_pipeline=` gives the equivalent pipeline file instead.
 
         adapter        folder with adapter_config.json
         outfile        file to write, or a folder; {ftype} in it is replaced by the type
@@ -178,12 +178,12 @@ class Operations(Operator):
         architectures  folder of architecture maps, or one map file, to add to the built-in ones
         overwrite      replace existing outputs
         dry_run        list the files without writing anything
-        emit_pipeline  print the equivalent pipeline file and exit
+        emit_pipeline  give the equivalent pipeline file instead of running it
         engine         graph, or simple (processes one slab at a time)
         io_engine      auto, io_uring, or threads
         profile        FILE.json: print where the time went and write a trace for Perfetto
         resume         resume an earlier, unfinished run, and keep what is done if interrupted
-        discard        remove the leftover files of interrupted runs and exit
+        discard        remove the leftover files of interrupted runs, and do nothing else
         report         FILE.html or FILE.json: write a report of the run; may be given once for each format
         errors         measure the error of each tensor, for the report (report.error)
         progress       a function that is called with a Progress; an exception in it ends the operation
@@ -295,8 +295,9 @@ class Operations(Operator):
         layers. `VerificationError`: a tensor differs.
 
         With `spec=`, only the header is read and compared with the GGUF specification: keys that an architecture needs,
-        types and ranges of values, and names and shapes of tensors. On the command line, exit code 3: a rule is broken;
-        advice alone does not count.
+        types and ranges of values, and names and shapes of tensors.
+
+        With `spec=`, a broken rule is no error: it is one of the findings.
 
         path           model or manifest to verify
         manifest       manifest, if not `path`.manifest.json
@@ -401,12 +402,12 @@ class Operations(Operator):
         no_tensor_first_split  write only the metadata to the first shard
         overwrite              replace existing outputs
         dry_run                list the files without writing anything
-        emit_pipeline          print the equivalent pipeline file and exit
+        emit_pipeline          give the equivalent pipeline file instead of running it
         engine                 graph, or simple (processes one slab at a time)
         io_engine              auto, io_uring, or threads
         profile                FILE.json: print where the time went and write a trace for Perfetto
         resume                 resume an earlier, unfinished run, and keep what is done if interrupted
-        discard                remove the leftover files of interrupted runs and exit
+        discard                remove the leftover files of interrupted runs, and do nothing else
         report                 FILE.html or FILE.json: write a report of the run; may be given once for each format
         errors                 measure the error of each tensor, for the report (report.error)
         progress               a function that is called with a Progress; an exception in it ends the operation
@@ -470,12 +471,12 @@ class Operations(Operator):
         delete_splits  remove the shards once the file is complete
         overwrite      replace existing outputs
         dry_run        list the files without writing anything
-        emit_pipeline  print the equivalent pipeline file and exit
+        emit_pipeline  give the equivalent pipeline file instead of running it
         engine         graph, or simple (processes one slab at a time)
         io_engine      auto, io_uring, or threads
         profile        FILE.json: print where the time went and write a trace for Perfetto
         resume         resume an earlier, unfinished run, and keep what is done if interrupted
-        discard        remove the leftover files of interrupted runs and exit
+        discard        remove the leftover files of interrupted runs, and do nothing else
         report         FILE.html or FILE.json: write a report of the run; may be given once for each format
         errors         measure the error of each tensor, for the report (report.error)
         progress       a function that is called with a Progress; an exception in it ends the operation
@@ -530,10 +531,10 @@ class Operations(Operator):
 
         A value keeps the type of its key. A new key that llama.cpp or the GGUF specification knows has its known type;
         the type of another is derived from the value: true, 7, 0.5, a JSON list, or a string. KEY:TYPE names another
-        type: u32, f32, str, bool, ..., [str] for a list, [[u32]] for a list of lists. `dry_run=` prints old values, new
-        values, and types. On the command line, KEY VALUE, --remove-metadata, --general-name, --general-description,
-        --chat-template, and --chat-template-file are those of gguf_set_metadata.py and gguf_new_metadata.py. In JSON
-        and Python, `set=`, `set_file=` and `rename=` may also be maps with the keys.
+        type: u32, f32, str, bool, ..., [str] for a list, [[u32]] for a list of lists. `dry_run=` shows old values, new
+        values, and types.
+
+        `set=`, `set_file=` and `rename=` may also be maps with the keys.
 
         path                the GGUF file
         set                 set a key: KEY=VALUE or KEY:TYPE=VALUE
@@ -544,7 +545,7 @@ class Operations(Operator):
         chat_template_file  set tokenizer.chat_template to the text of a file
         output              write to this file and leave the input unchanged
         overwrite           replace an existing output file
-        dry_run             print what would change, and how, without writing anything
+        dry_run             show what would change, and how, without writing anything
 
         Returns a dictionary:
         keys      the changed keys

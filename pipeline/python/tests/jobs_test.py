@@ -93,7 +93,7 @@ class Jobs(unittest.TestCase):
         self.assertEqual(ggufmill.check(self.job(), overwrite=True), [])
         with self.assertRaises(ggufmill.Error) as caught:
             ggufmill.run(self.job())
-        self.assertIn("--overwrite", caught.exception.help)
+        self.assertEqual(caught.exception.help, "give overwrite=True to replace it, or choose another output")
         self.assertEqual(self.out.read_text(), "there already")
 
     def test_what_is_wrong_in_a_dictionary_is_shown(self):

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "pipeline/config/extended_files.h"
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/core/upstream.h"
 #include "pipeline/io/json_file.h"
@@ -185,9 +186,9 @@ constexpr std::string_view kProjectorKind = "an encoder of images or sound (a pr
 // empty.
 std::string how_to_write_one(std::string_view like) {
   return fmt::format(
-      "`ggufmill architectures new FOLDER{}{} -o mine.yaml` writes one for the checkpoint, which --architectures "
-      "mine.yaml adds to the built-in ones",
-      like.empty() ? "" : " --like ", like);
+      "`ggufmill architectures new FOLDER{}{} -o mine.yaml` writes one for the checkpoint, which {} adds to the "
+      "built-in ones",
+      like.empty() ? "" : " --like ", like, option_reference("architectures", "mine.yaml"));
 }
 
 Error no_projector(const std::string& checkpoint_class, const std::string& where) {
@@ -392,8 +393,8 @@ Result<Architecture> find_architecture_without_class(const fs::path& folder, con
   if (name != "config.json")
     return input_error((folder / name).string(), "no architecture is known for this model",
                        fmt::format("use config.json and its weights if the folder has them, or add a map of your own "
-                                   "with `config: {}` and `serves_when`: --architectures mine.yaml",
-                                   name));
+                                   "with `config: {}` and `serves_when`: {}",
+                                   name, option_reference("architectures", "mine.yaml")));
   return input_error(
       (folder / name).string(), "'architectures', which names the kind of model, is missing",
       "add it to the file, as in {\"architectures\": [\"LlamaForCausalLM\"]}, or name a map in the source of a "

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "stages/huggingface/map/adapter_parts.h"
 #include "stages/huggingface/map/tensor_map.h"
@@ -105,9 +106,8 @@ std::string escaped(std::string_view text) {
 std::string help_to_change(const Architecture& architecture, const std::string& where, const std::string& own,
                            const std::string& copy) {
   if (names_file(architecture.file)) return own;
-  return fmt::format(
-      "run `ggufmill architectures new {} --like {} -o mine.yaml`, {}, and use the file with --architectures mine.yaml",
-      where, architecture.file, copy);
+  return fmt::format("run `ggufmill architectures new {} --like {} -o mine.yaml`, {}, and use the file with {}", where,
+                     architecture.file, copy, option_reference("architectures", "mine.yaml"));
 }
 
 // Tensors with names that no rule matches, as far as no cause has been found.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/core/upstream.h"
 #include "pipeline/io/json_file.h"
@@ -21,8 +22,11 @@ constexpr std::string_view kWordBegin = "\u2581";
 constexpr const char* kNamePre =
     "set it in the pipeline file: `pre: NAME` next to the folder, with a name that llama.cpp knows, such as llama-bpe, "
     "qwen2, or gpt-2";
-constexpr const char* kNameHash =
-    "; or in a map that serves the model's class and that --architectures adds: `pre_tokenizers: {HASH: NAME}`";
+
+std::string how_to_name_hash() {
+  return fmt::format("{}; or in a map that serves the model's class and that {} adds: `pre_tokenizers: {{HASH: NAME}}`",
+                     kNamePre, option_reference("architectures"));
+}
 
 class JsonVocabulary {
  public:
@@ -72,7 +76,7 @@ class JsonVocabulary {
     return input_error(
         file_.path,
         fmt::format("unknown pre-tokenizer; llama.cpp does not know the hash of its check text, {}", hash.value()),
-        std::string(kNamePre) + kNameHash);
+        how_to_name_hash());
   }
 
   // Warns of a name that llama.cpp does not know.
