@@ -23,12 +23,13 @@ std::string cell(std::string text) {
 }
 
 // "--max-rmse", or several flags.
-std::string on_command_line(const OperationOption& option, const OptionNames& names) {
+std::string on_command_line(const OperationSpec& operation, const OperationOption& option, const OptionNames& names) {
+  if (!operation.has_verb) return "";
   std::string text;
   for (const OptionFlag& flag : option.flags) text += (text.empty() ? "--" : ", --") + flag.name;
   if (text.empty()) text = names.of(option.name());
   if (option.letter != '\0') text = fmt::format("-{}, {}", option.letter, text);
-  return text;
+  return "`" + text + "`";
 }
 
 std::string text_for_programs(const OperationSpec& operation) {
@@ -54,7 +55,7 @@ std::string reference_of(const OperationSpec& operation) {
     const std::string value =
         spec.kind == FieldKind::kList ? "a list, each " + describe_value(spec.item.front()) : describe_value(spec);
     page +=
-        fmt::format("| `{}` | `{}` | {} | {} | {} |\n", option.name(), on_command_line(option, command_line),
+        fmt::format("| `{}` | {} | {} | {} | {} |\n", option.name(), on_command_line(operation, option, command_line),
                     cell(value), spec.required ? "required" : cell(spec.default_text), cell(program.in_text(spec.doc)));
   }
   page += "\nResult: ";
@@ -133,6 +134,14 @@ std::string python_parameter(const OperationOption& option) {
   return fmt::format("{}: {} = {}", spec.name, type, value);
 }
 
+std::string_view python_name(const OperationSpec& operation) {
+  return operation.in_python.name.empty() ? operation.name : operation.in_python.name;
+}
+
+std::string_view python_result(const OperationSpec& operation) {
+  return operation.in_python.type.empty() ? "dict[str, Any]" : operation.in_python.type;
+}
+
 // A definition: "def name(a, b) -> dict[str, Any]:", in lines.
 std::string definition(const OperationSpec& operation, bool is_method) {
   std::vector<std::string> parameters;
@@ -144,9 +153,9 @@ std::string definition(const OperationSpec& operation, bool is_method) {
     if (!option.is_word()) parameters.push_back(python_parameter(option));
   if (operation.progress) parameters.emplace_back("progress: ProgressFunction | None = None");
   const std::string indent(is_method ? 4 : 0, ' ');
-  std::string text = fmt::format("{}def {}(\n", indent, operation.name);
+  std::string text = fmt::format("{}def {}(\n", indent, python_name(operation));
   for (const std::string& parameter : parameters) text += fmt::format("{}    {},\n", indent, parameter);
-  return text + indent + ") -> dict[str, Any]:\n";
+  return text + fmt::format("{}) -> {}:\n", indent, python_result(operation));
 }
 
 // A list of names with their descriptions, in two columns.
@@ -170,6 +179,9 @@ std::string docstring(const OperationSpec& operation) {
   if (operation.progress)
     list.emplace_back("progress", "a function that is called with a Progress; an exception in it ends the operation");
   text += "\n" + described(list);
+  if (!operation.in_python.returns.empty())
+    return text + "\n" + wrapped_at(fmt::format("Returns {}.", operation.in_python.returns), "        ", "        ") +
+           "        \"\"\"\n";
   if (!operation.result_doc.empty())
     return text + fmt::format("\n        Returns {}, and \"warnings\".\n        \"\"\"\n", operation.result_doc);
   list.clear();
@@ -186,9 +198,11 @@ std::string method(const OperationSpec& operation) {
     members.push_back(fmt::format("\"{0}\": {0}", option.name()));
   for (const ResultMember& member : results_of_programs(operation))
     if (member.none_if_empty) empty.push_back(fmt::format("\"{}\"", member.name));
-  std::string call = fmt::format(
-      "        return self._operate(\n            \"{}\",\n            {{\n                {},\n            }},\n",
-      operation.name, fmt::join(members, ",\n                "));
+  const bool is_made = !operation.in_python.type.empty();
+  std::string call = is_made ? fmt::format("        return self._{}(\n", operation.name)
+                             : fmt::format("        return self._operate(\n            \"{}\",\n", operation.name);
+  call +=
+      fmt::format("            {{\n                {},\n            }},\n", fmt::join(members, ",\n                "));
   if (operation.progress) call += "            progress,\n";
   if (!empty.empty()) call += fmt::format("            none_if_empty=({},),\n", fmt::join(empty, ", "));
   return "\n" + definition(operation, true) + docstring(operation) + call + "        )\n";
@@ -200,7 +214,8 @@ std::string function(const OperationSpec& operation) {
     words.push_back(option.is_word() ? option.name() : fmt::format("{0}={0}", option.name()));
   if (operation.progress) words.emplace_back("progress=progress");
   return "\n\n" + definition(operation, false) +
-         fmt::format("    return default().{}(\n        {},\n    )\n", operation.name, fmt::join(words, ",\n        "));
+         fmt::format("    return default().{}(\n        {},\n    )\n", python_name(operation),
+                     fmt::join(words, ",\n        "));
 }
 
 }  // namespace
@@ -221,8 +236,10 @@ std::string operations_in_python() {
       "from collections.abc import Callable, Iterable, Mapping  # noqa: F401\n"
       "from os import PathLike\n"
       "from typing import Any, Literal, Union\n\n"
+      "from ._error import Error\n"
       "from ._library import Progress\n"
-      "from ._operate import Operator, default\n\n"
+      "from ._operate import Operator, default\n"
+      "from ._plan import Plan\n\n"
       "Path = Union[str, \"PathLike[str]\"]\n"
       "ProgressFunction = Callable[[Progress], object]\n\n\n"
       "class Operations(Operator):\n"
@@ -232,8 +249,8 @@ std::string operations_in_python() {
   text += "\n\n";
   std::vector<std::string_view> names;
   for (const OperationSpec& operation : operations()) {
-    names.push_back(operation.name);
-    text += fmt::format("{0}.__doc__ = Operations.{0}.__doc__\n", operation.name);
+    names.push_back(python_name(operation));
+    text += fmt::format("{0}.__doc__ = Operations.{0}.__doc__\n", names.back());
   }
   return text + fmt::format("__all__ = [\"{}\"]\n", fmt::join(names, "\", \""));
 }
