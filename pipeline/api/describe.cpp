@@ -14,22 +14,6 @@ namespace json = boost::json;
 
 namespace {
 
-std::string importance_text(const TypeInfo& type, const KernelChoice* encode,
-                            const std::vector<const TypeInfo*>& wanting) {
-  if (!encode) return "";
-  if (encode->kernel->flags & GGUFMILL_NEEDS_IMPORTANCE) return "needed";
-  if (std::ranges::count(wanting, &type) != 0) return "needed by recipes";
-  return encode->kernel->flags & GGUFMILL_ACCEPTS_IMPORTANCE ? "used" : "not used";
-}
-
-// Returns the names of the encoders that are available for a type.
-json::array encoders_of(const TypeInfo& type, const Kernels& kernels) {
-  json::array names;
-  for (const EncoderMethod* method : kernels.types().encoders())
-    if (kernels.encode(type.id, *method)) names.emplace_back(method->name);
-  return names;
-}
-
 json::object tensor_json(const PlannedTensor& tensor) {
   json::array shape;
   for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
@@ -64,25 +48,6 @@ json::object output_json(const PlannedOutput& output) {
 }
 
 }  // namespace
-
-Result<json::array> describe_types(const Context& context) {
-  const Kernels& kernels = context.kernels();
-  BOOST_OUTCOME_TRY(const std::vector<const TypeInfo*> wanting, types_wanting_importance(context.recipes()));
-  json::array types;
-  for (const TypeInfo* type : kernels.types().all())
-    types.push_back({{"name", type->name},
-                     {"id", type->id},
-                     {"bits_per_weight", type->bits_per_weight()},
-                     {"block_elements", type->block_elements},
-                     {"block_bytes", type->block_bytes},
-                     {"row_header_bytes", type->row_header_bytes},
-                     {"read", kernels.decode(type->id) != nullptr},
-                     {"write", kernels.encode(type->id) != nullptr},
-                     {"encoders", encoders_of(*type, kernels)},
-                     {"importance", importance_text(*type, kernels.encode(type->id), wanting)},
-                     {"times", type->facts.partner}});
-  return types;
-}
 
 std::string kernel_text(const KernelChoice* choice) {
   return choice ? fmt::format("{} ({})", choice->module->isa, choice->module->name) : "-";

@@ -18,9 +18,6 @@
 
 namespace ggufmill {
 
-// Returns [{name, id, bits_per_weight, block_elements, block_bytes, row_header_bytes, read, write, encoders,
-// importance, times}], one for each type.
-Result<boost::json::array> describe_types(const Context& context);
 // Returns {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, decode, encode,
 // encoders}]}.
 boost::json::object describe_kernels(const Kernels& kernels);

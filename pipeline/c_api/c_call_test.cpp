@@ -157,6 +157,36 @@ TEST_CASE("texts from outside are not taken for options") {
   CHECK(Called("edit", request_for(folder.path("model.gguf"), set)).what() == key + ": nan is not a finite number");
 }
 
+TEST_CASE("a model is inspected, or one of its tensors") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf");
+  const Called model("inspect", request_for(path));
+  REQUIRE(model.status == GGUFMILL_SUCCESS);
+  CHECK(model.result.at("tensors").is_array());
+  const std::string tensor = R"("tensor": "token_embd.weight")";
+  CHECK(Called("inspect", request_for(path, tensor + R"(, "bins": 3)")).result.at("histogram").as_array().size() == 3);
+  const Called values("inspect", request_for(path, tensor + R"(, "values": true, "rows": "1:2")"));
+  CHECK(values.result.at("first") == 1);
+  CHECK(values.result.at("values").as_array().size() == 2);
+  CHECK(Called("inspect", request_for(path, R"("values": true)")).what() == R"("values" requires "tensor")");
+  CHECK(Called("inspect", request_for(path, tensor + R"(, "values": true, "rows": "1")")).help() ==
+        R"(for example "rows": "0:4")");
+}
+
+TEST_CASE("a page shows several models") {
+  const ModelFolder folder;
+  const std::string request =
+      fmt::format(R"("models": ["{0}", "{0}"], "html": "{1}")", folder.path("model.gguf"), folder.path("page.html"));
+  CHECK(Called("models_page", "{" + request + "}").status == GGUFMILL_SUCCESS);
+  CHECK(read_text(folder.path("page.html")).find("<html") != std::string::npos);
+  CHECK(Called("models_page", "{" + request + "}").help() ==
+        R"(give "overwrite": true to replace it, or choose another output)");
+}
+
+TEST_CASE("a result that is a list is a member of the JSON object") {
+  CHECK(Called("types", "").result.at("types").at(0).at("name") == "F32");
+}
+
 #if defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #endif

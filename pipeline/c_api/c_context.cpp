@@ -30,15 +30,6 @@ ggufmill_status ggufmill_context_create(const char* options, ggufmill_context** 
 
 void ggufmill_context_free(ggufmill_context* context) { delete context; }
 
-ggufmill_status ggufmill_types(const ggufmill_context* context, char** json, ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
-    BOOST_OUTCOME_TRY(require({{"context", context}, {"json", json}}));
-    BOOST_OUTCOME_TRY(const boost::json::array types, describe_types(*context->context));
-    *json = copy_of(to_json_text(types));
-    return ok();
-  });
-}
-
 ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"context", context}, {"json", json}}));

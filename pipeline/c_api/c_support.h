@@ -48,7 +48,8 @@ struct ggufmill_plan {
 
 struct ggufmill_model {
   std::shared_ptr<const ggufmill::Context> context;
-  std::string path;  // that it was opened with
+  std::string path;  // that it was opened with, as the output type
+  ggufmill::OutType out_type;
   ggufmill::Model model;
 };
 
@@ -114,6 +115,18 @@ Result<CalledOperation> call_on_job(const ggufmill_job& job, const char* operati
                                     ggufmill_control* control = nullptr);
 Result<CalledOperation> call_on_job(const ggufmill_job& job, const char* operation, const char* options,
                                     ggufmill_control* control = nullptr);
+// A key of a function that ggufmill_call() replaces, and the option of the operation.
+struct Renamed {
+  const char* key;
+  const char* option;
+};
+
+// Calls an operation for a function that ggufmill_call() replaces: `parameters` are options that the function has as
+// parameters, and `options`, which may be null, is its JSON.
+Result<CalledOperation> call_former(const ggufmill_context& context, const char* operation,
+                                    boost::json::object parameters, const char* options = nullptr,
+                                    std::initializer_list<Renamed> renamed = {}, ggufmill_control* control = nullptr);
+
 // Returns the pipeline file that an operation makes of its options.
 Result<std::string> pipeline_of_operation(const ggufmill_context& context, const char* operation,
                                           boost::json::object options);

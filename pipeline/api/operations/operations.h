@@ -23,5 +23,8 @@ OperationSpec merge_operation();
 OperationSpec edit_operation();
 OperationSpec convert_operation();
 OperationSpec convert_lora_operation();
+OperationSpec inspect_operation();
+OperationSpec models_page_operation();
+OperationSpec types_operation();
 
 }  // namespace ggufmill

@@ -30,7 +30,7 @@ __version__ = _native.version
 __all__ = [
     *("Context", "ImportanceMatrix", "Metadata", "Model", "Plan", "Progress", "ProgressBar", "Tensor"),
     *("Error", "FileError", "InputError", "KernelError", "TransientError", "UsageError", "VerificationError"),
-    *("dequantize", "imatrix", "measure", "open", "quantize", "recipes", "types"),
+    *("dequantize", "imatrix", "measure", "open", "quantize", "recipes"),
     *_operations,
 ]
 
@@ -109,10 +109,6 @@ class Context(Operations):
         """Return the kernel modules that were found, with the reason if one was refused, as dictionaries."""
         return self._native.modules()
 
-    def types(self):
-        """Return the tensor types, as printed by `ggufmill types --json`."""
-        return self._native.types()
-
     def quantize(self, array, type, importance=None, *, out=None, threads=0):
         """Quantize rows of numbers, along the last axis, to rows of a type: uint8 of shape (..., bytes per row).
 
@@ -148,7 +144,7 @@ class Context(Operations):
         return self._native.dequantize(buffer, type, shape, _checked_out(out, buffer), threads)
 
     def _value_shape(self, rows, type):
-        info = next((each for each in self.types() if each["name"].lower() == type.lower()), None)
+        info = self._native.type_infos().get(type.lower())
         if info is None or rows.ndim == 0:
             return rows.shape
         row_bytes = rows.shape[-1] * rows.itemsize
@@ -193,10 +189,6 @@ def _default():
     return Context()
 
 
-def types():
-    return _default().types()
-
-
 def quantize(array, type, importance=None, *, out=None, threads=0):
     return _default().quantize(array, type, importance, out=out, threads=threads)
 
@@ -223,5 +215,5 @@ def imatrix(path):
     return _default().imatrix(path)
 
 
-for _each in (types, quantize, dequantize, open, measure, recipes, imatrix):
+for _each in (quantize, dequantize, open, measure, recipes, imatrix):
     _each.__doc__ = getattr(Context, _each.__name__).__doc__

@@ -26,18 +26,17 @@ class Context:
         modules = json.loads(text("kernels", self.handle))["modules"]
         return [{**{name: each[name] for name in ("path", "name", "version", "isa", "loaded")}, "why": each["refusal"]} for each in modules]
 
-    def _type_infos(self):
+    def type_infos(self):
+        """Return the types, as of the operation `types`, by name in lower case."""
         if not self._types:
-            self._types = {each["name"].lower(): each for each in json.loads(text("types", self.handle))}
+            listed = json.loads(_library.call_with_result(self.handle, b"types", b"{}", None))["types"]
+            self._types = {each["name"].lower(): each for each in listed}
         return self._types
-
-    def types(self):
-        return [dict(each) for each in self._type_infos().values()]
 
     def _row_bytes(self, type, columns, rule):
         """Return the bytes of a row and the type. `rule` is what the number of columns has to be."""
         made = ctypes.c_uint64()
-        info = self._type_infos().get(type.lower())
+        info = self.type_infos().get(type.lower())
         if info and columns % info["block_elements"]:
             name, elements = info["name"], info["block_elements"]
             raise usage_error(

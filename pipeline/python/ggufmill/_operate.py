@@ -35,11 +35,13 @@ def _plain(value):
 class Operator:
     """Calls operations of the library. `_native` is the context to call them with."""
 
-    def _operate(self, name, options, progress=None, *, none_if_empty=()):
+    def _operate(self, name, options, progress=None, *, none_if_empty=(), is_alone=False):
         given = {option: value for option, value in options.items() if value is not None}
         request = encoded(json.dumps(given, default=_plain))
         work = lambda control: call_with_result(self._native.handle, encoded(name), request, control)
         result = json.loads(interruptible(work, progress))
+        if is_alone:  # there is one member besides the warnings
+            return next(value for member, value in result.items() if member != "warnings")
         return {member: None if member in none_if_empty and value == "" else value for member, value in result.items()}
 
     # Operations whose results are not dictionaries of their members.

@@ -360,6 +360,77 @@ class Operations(Operator):
             },
         )
 
+    def inspect(
+        self,
+        path: Path,
+        *,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+        tensor: str | None = None,
+        values: bool = False,
+        rows: str | None = None,
+        bins: int = 24,
+    ) -> dict[str, Any]:
+        """Show the metadata and tensors of a model.
+
+        Show the metadata and tensors of a GGUF file (the first shard of a sharded model), a checkpoint folder (as
+        `ggufmill convert` would write them), or a safetensors file (unchanged). Tensors without an offset are assembled
+        from several places or have their values changed. With `tensor=`, give statistics of the tensor's values, or
+        with `values=`, the values of some rows.
+
+        path     the model
+        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
+        tensor   show statistics of the values of this tensor
+        values   with `tensor=`: show its first values instead of statistics
+        rows     with `values=`: the rows to show, as FIRST:COUNT; default: the first four
+        bins     with `tensor=`: number of bins of the histogram
+
+        Returns {files, metadata: [{key, type, value}], tensors: [{name, shape, type, bytes, ..}], parts}; for a tensor
+        {tensor, type, count, zeros, not_finite, least, largest, mean, deviation, histogram} or {tensor, first, values},
+        and "warnings".
+        """
+        return self._operate(
+            "inspect",
+            {
+                "path": path,
+                "outtype": outtype,
+                "tensor": tensor,
+                "values": values,
+                "rows": rows,
+                "bins": bins,
+            },
+        )
+
+    def models_page(
+        self,
+        models: Iterable[Path],
+        html: Path,
+        *,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+        overwrite: bool = False,
+    ) -> dict[str, Any]:
+        """Write an HTML page with pictures of models.
+
+        Write an HTML page with pictures of one or several models, of every kind that `inspect` reads.
+
+        models     the models
+        html       write an HTML page with pictures of the models to this file
+        outtype    read a checkpoint folder as `ggufmill convert --outtype` would write it
+        overwrite  replace an existing page
+
+        Returns a dictionary:
+        html      path of the page
+        warnings  a list of strings
+        """
+        return self._operate(
+            "models_page",
+            {
+                "models": models,
+                "html": html,
+                "outtype": outtype,
+                "overwrite": overwrite,
+            },
+        )
+
     def compare(
         self,
         a: Path,
@@ -759,6 +830,25 @@ class Operations(Operator):
             progress,
         )
 
+    def types(
+        self,
+    ) -> list[dict[str, Any]]:
+        """List the tensor types and what each supports.
+
+        List the tensor types: bits per weight, block, whether they can be read (decoded) and written (encoded), and the
+        type to which llama.cpp converts activations that it multiplies with them (`times`). Importance is `needed` if a
+        type cannot be written without it, `needed by recipes` if only `type: NAME` can write the type without it, and
+        otherwise `used` or `not used`.
+
+        Returns the types: [{name, id, bits_per_weight, block_elements, block_bytes, row_header_bytes, read, write,
+        encoders, importance, times}].
+        """
+        return self._operate(
+            "types",
+            {},
+            is_alone=True,
+        )
+
 
 def run(
     job: Path | Mapping[str, Any],
@@ -945,6 +1035,40 @@ def plan(
         parameters=parameters,
         written=written,
         html=html,
+        overwrite=overwrite,
+    )
+
+
+def inspect(
+    path: Path,
+    *,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    tensor: str | None = None,
+    values: bool = False,
+    rows: str | None = None,
+    bins: int = 24,
+) -> dict[str, Any]:
+    return default().inspect(
+        path,
+        outtype=outtype,
+        tensor=tensor,
+        values=values,
+        rows=rows,
+        bins=bins,
+    )
+
+
+def models_page(
+    models: Iterable[Path],
+    html: Path,
+    *,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    return default().models_page(
+        models,
+        html,
+        outtype=outtype,
         overwrite=overwrite,
     )
 
@@ -1140,11 +1264,17 @@ def curve(
     )
 
 
+def types() -> list[dict[str, Any]]:
+    return default().types()
+
+
 run.__doc__ = Operations.run.__doc__
 convert.__doc__ = Operations.convert.__doc__
 convert_lora.__doc__ = Operations.convert_lora.__doc__
 check.__doc__ = Operations.check.__doc__
 plan.__doc__ = Operations.plan.__doc__
+inspect.__doc__ = Operations.inspect.__doc__
+models_page.__doc__ = Operations.models_page.__doc__
 compare.__doc__ = Operations.compare.__doc__
 verify.__doc__ = Operations.verify.__doc__
 hash.__doc__ = Operations.hash.__doc__
@@ -1152,4 +1282,5 @@ split.__doc__ = Operations.split.__doc__
 merge.__doc__ = Operations.merge.__doc__
 edit.__doc__ = Operations.edit.__doc__
 curve.__doc__ = Operations.curve.__doc__
-__all__ = ["run", "convert", "convert_lora", "check", "plan", "compare", "verify", "hash", "split", "merge", "edit", "curve"]
+types.__doc__ = Operations.types.__doc__
+__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "curve", "types"]
