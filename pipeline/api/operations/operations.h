@@ -1,14 +1,14 @@
 #pragma once
-// The table of operations.
+// The operations of this folder.
 
-#include <span>
+#include <vector>
 
 #include "pipeline/api/operations/operation.h"
 
 namespace ggufmill {
 
-// Returns all operations, in the order of `ggufmill --help`.
-std::span<const OperationSpec> operations();
+// Returns all of them, in the order of `ggufmill --help`.
+std::vector<OperationSpec> api_operations();
 
 // The declarations, each in a file of its own.
 OperationSpec check_operation();
