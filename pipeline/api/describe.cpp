@@ -6,7 +6,6 @@
 #include <boost/json.hpp>
 
 #include "pipeline/report/json_text.h"
-#include "stages/gguf/file_name.h"
 
 namespace ggufmill {
 
@@ -215,49 +214,6 @@ json::object describe_hashes(const std::string& path, const std::vector<Hash>& h
   for (const Hash& hash : hashes)
     all.push_back(json::object{{"kind", name_of(hash.kind)}, {"hash", hash.digits}, {"of", hash.of}});
   return {{"model", path}, {"hashes", std::move(all)}};
-}
-
-namespace {
-
-Error name_error(const std::string& name) {
-  const gguf::NameFaults explained = gguf::explain_file_name(name);
-  std::string faults, parts;
-  for (const std::string& fault : explained.faults) faults += (faults.empty() ? "" : "; ") + fault;
-  const auto add = [&](const char* what, const std::optional<std::string>& part) {
-    if (part && !part->empty())
-      parts += fmt::format("{}{} {}", parts.empty() ? "found " : ", ", what, quoted_name(*part));
-  };
-  const gguf::FileName& found = explained.found;
-  add("sidecar", found.sidecar);
-  add("base name", found.base_name);
-  add("size", found.size_label);
-  add("finetune", found.finetune);
-  add("version", found.version);
-  add("encoding", found.encoding);
-  add("type", found.type);
-  add("shard", found.shard);
-  return {ExitCode::kVerification, name, "does not follow the GGUF naming convention: " + faults, parts,
-          explained.better.empty()
-              ? "a name needs at least BaseName-SizeLabel-Version.gguf, for example Mine-7B-v1.0-Q8_0.gguf"
-              : fmt::format("for example {}", explained.better)};
-}
-
-}  // namespace
-
-Result<json::object> describe_name(const std::string& name) {
-  const auto parsed = gguf::parse_file_name(name);
-  if (!parsed) return name_error(name);
-  const gguf::FileName& parts = *parsed;
-  const auto text = [](const std::optional<std::string>& part) { return part ? json::value(*part) : json::value(); };
-  return json::object{{"name", name},
-                      {"sidecar", text(parts.sidecar)},
-                      {"base_name", parts.base_name},
-                      {"size_label", text(parts.size_label)},
-                      {"finetune", text(parts.finetune)},
-                      {"version", text(parts.version)},
-                      {"encoding", text(parts.encoding)},
-                      {"type", text(parts.type)},
-                      {"shard", text(parts.shard)}};
 }
 
 }  // namespace ggufmill

@@ -63,8 +63,4 @@ boost::json::object describe_verification(const Verification& verification);
 boost::json::object describe_findings(const std::string& path, const std::vector<gguf::Finding>& findings);
 // Returns {model, hashes: [{kind, hash, of}]}.
 boost::json::object describe_hashes(const std::string& path, const std::vector<Hash>& hashes);
-// Parses a file name that follows GGUF's naming convention. Returns {name, sidecar, base_name, size_label, finetune,
-// version, encoding, type, shard}: strings, or null. Fails with exit code 3 if the name does not follow the convention.
-Result<boost::json::object> describe_name(const std::string& name);
-
 }  // namespace ggufmill

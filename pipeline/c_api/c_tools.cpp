@@ -1,12 +1,9 @@
-// Tools of the C interface: kernel modules and importance files.
+// Tools of the C interface: kernel modules.
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
-#include <optional>
 
 #include "pipeline/api/describe.h"
-#include "pipeline/api/merge_importance.h"
-#include "pipeline/api/open_model.h"
 #include "pipeline/c_api/c_options.h"
 #include "pipeline/c_api/c_support.h"
 #include "pipeline/report/json_text.h"
@@ -29,26 +26,6 @@ Result<std::string> check_module(const Context& context, const char* path, const
   it.stop = stop_of(control);
   BOOST_OUTCOME_TRY(const ModuleConformance checked, ggufmill::check_module(it));
   return to_json_text(describe_conformance(checked));
-}
-
-Result<std::string> merge(const Context& context, const char* text) {
-  Strings inputs;
-  std::string output;
-  unsigned chunk_size = 0;
-  bool overwrite = false;
-  Options options(text);
-  options.read("inputs", inputs);
-  options.read("output", output);
-  options.read("chunk_size", chunk_size);
-  options.read("overwrite", overwrite);
-  BOOST_OUTCOME_TRY(options.finish());
-  if (inputs.empty() || output.empty())
-    return usage_error("an importance file needs inputs and an output", "set the options 'inputs' and 'output'");
-  BOOST_OUTCOME_TRY(const Merged merged,
-                    merge_importance(inputs, output, chunk_size ? std::optional(chunk_size) : std::nullopt, overwrite,
-                                     gguf_opener(context.kernels().types())));
-  return to_json_text(
-      json::object{{"entries", merged.entries}, {"bytes", merged.bytes}, {"warnings", json_texts(merged.warnings)}});
 }
 
 // Runs a tool whose result is a text.
@@ -74,18 +51,4 @@ ggufmill_status ggufmill_check_module(const ggufmill_context* context, const cha
                                       ggufmill_control* control, char** json, ggufmill_error** error) {
   return text_result(json, error, {{"context", context}, {"path", path}},
                      [&] { return c::check_module(*context->context, path, options, control); });
-}
-
-ggufmill_status ggufmill_importance_describe(const ggufmill_context* context, const char* path, char** json,
-                                             ggufmill_error** error) {
-  return text_result(json, error, {{"context", context}, {"path", path}}, [&]() -> Result<std::string> {
-    BOOST_OUTCOME_TRY(const boost::json::object described,
-                      describe_importance(path, gguf_opener(context->context->kernels().types())));
-    return to_json_text(described);
-  });
-}
-
-ggufmill_status ggufmill_importance_merge(const ggufmill_context* context, const char* options, char** json,
-                                          ggufmill_error** error) {
-  return text_result(json, error, {{"context", context}}, [&] { return c::merge(*context->context, options); });
 }

@@ -462,11 +462,6 @@ GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* conte
                                                    const char* options, ggufmill_control* control, char** json,
                                                    ggufmill_error** error);
 
-/* Describes an importance file: {file, datasets, chunks, entries: [{name, columns, parts, tokens, unseen, mean, max,
- * top}]}. Entries of the legacy format have `chunks`, and null for `tokens`, which it does not count. */
-GGUFMILL_API ggufmill_status ggufmill_importance_describe(const ggufmill_context* context, const char* path,
-                                                          char** json, ggufmill_error** error);
-
 /* An importance file that is open for reading. */
 typedef struct ggufmill_importance ggufmill_importance;
 
@@ -481,19 +476,6 @@ GGUFMILL_API ggufmill_status ggufmill_importance_list(const ggufmill_importance*
 /* Reads the weights of the entry with this number, from 0: `parts` times `columns`, which is `count`. */
 GGUFMILL_API ggufmill_status ggufmill_importance_weights(const ggufmill_importance* importance, size_t index,
                                                          float* into, uint64_t count, ggufmill_error** error);
-
-/* Adds up importance files, or converts one: {entries, bytes, warnings}. Options: inputs (list of strings, "FILE" or
- * "FILE=WEIGHT"), output (path; .dat selects the legacy format), chunk_size (number), overwrite (true or false). */
-GGUFMILL_API ggufmill_status ggufmill_importance_merge(const ggufmill_context* context, const char* options,
-                                                       char** json, ggufmill_error** error);
-
-/* Returns the file name for a model in GGUF's naming convention. Option: encoding (string). */
-GGUFMILL_API ggufmill_status ggufmill_model_name(const ggufmill_model* model, const char* options, char** name,
-                                                 ggufmill_error** error);
-
-/* Parses such a name: {name, sidecar, base_name, size_label, finetune, version, encoding, type, shard}, each a string
- * or null. GGUFMILL_ERROR_VERIFICATION if the name does not follow the convention. */
-GGUFMILL_API ggufmill_status ggufmill_parse_name(const char* name, char** json, ggufmill_error** error);
 
 /* Returns a JSON list of the built-in files of a kind. `kind` is "recipes" (name, aliases, file_type, type,
  * description), "objectives" (name, formula), "exclusions" (name, types), "architectures" (map, architecture,
@@ -548,6 +530,17 @@ GGUFMILL_API ggufmill_status ggufmill_model_statistics(const ggufmill_model* mod
 GGUFMILL_DEPRECATED("use ggufmill_call(context, \"models_page\", ...)")
 GGUFMILL_API ggufmill_status ggufmill_models_page(const ggufmill_model* const* models, size_t count, const char* path,
                                                   const char* options, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"name_of\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_model_name(const ggufmill_model* model, const char* options, char** name,
+                                                 ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"name\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_parse_name(const char* name, char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"imatrix_show\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_importance_describe(const ggufmill_context* context, const char* path,
+                                                          char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"imatrix_merge\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_importance_merge(const ggufmill_context* context, const char* options,
+                                                       char** json, ggufmill_error** error);
 
 #ifdef __cplusplus
 }

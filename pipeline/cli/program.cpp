@@ -120,7 +120,7 @@ std::vector<Verb> all_verbs() {
       kRunVerb,           kQuantizeVerb,     verb_of("convert"), verb_of("convert-lora"),
       kCheckVerb,         kPlanVerb,         kStatusVerb,        verb_of("inspect"),
       verb_of("compare"), verb_of("verify"), verb_of("hash"),    verb_of("split"),
-      verb_of("merge"),   verb_of("edit"),   kNameVerb,          kImatrixVerb,
+      verb_of("merge"),   verb_of("edit"),   verb_of("name"),    verb_of("imatrix"),
       kMeasureVerb,       kProbeVerb,        kRecipeVerb,        kSubmitVerb,
       kResumeVerb,        kCancelVerb,       kRenderVerb,        kPartVerb,
       kSealVerb,          verb_of("types"),  kKernelsVerb,       kArchitecturesVerb,

@@ -34,8 +34,6 @@ extern const Verb kCancelVerb;
 extern const Verb kRenderVerb;
 extern const Verb kMeasureVerb;
 extern const Verb kProbeVerb;
-extern const Verb kNameVerb;
-extern const Verb kImatrixVerb;
 extern const Verb kKernelsVerb;
 extern const Verb kQuantizeVerb;
 extern const Verb kRecipeVerb;

@@ -117,6 +117,10 @@ struct Option : OperationOption {
     other_flag = flag_name;
     return std::move(*this).place_at(Place::kChoice, shown);
   }
+  Self&& required() && {
+    field.require();
+    return std::move(*this);
+  }
   Self&& short_flag(char name) && {
     letter = name;
     return std::move(*this);

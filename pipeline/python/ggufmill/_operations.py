@@ -642,6 +642,154 @@ class Operations(Operator):
             },
         )
 
+    def name(
+        self,
+        name: str,
+    ) -> dict[str, Any]:
+        """Parse a file name of GGUF's naming convention.
+
+        Parse a file name that follows GGUF's naming convention,
+        BaseName-SizeLabel-FineTune-Version-Encoding-Type-Shard.gguf, without opening the file. The convention requires
+        a base name, a size, and a version; `VerificationError`: the name does not follow it.
+
+        name  the file name
+
+        Returns a dictionary:
+        name        the name
+        sidecar     what the file is for, such as mmproj
+        base_name   name of the model
+        size_label  size of the model
+        finetune    what the model was tuned for
+        version     version of the model
+        encoding    types of the tensors
+        type        LoRA or vocab
+        shard       number of the shard, and of all shards
+        warnings    a list of strings
+        """
+        return self._operate(
+            "name",
+            {
+                "name": name,
+            },
+        )
+
+    def name_of(
+        self,
+        path: Path,
+        *,
+        encoding: str | None = None,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    ) -> str:
+        """Build the file name of a model by GGUF's naming convention.
+
+        Build the file name of a model from its metadata, by GGUF's naming convention.
+
+        path      print the file name for this model
+        encoding  encoding to use instead of general.file_type
+        outtype   read a checkpoint folder as `ggufmill convert --outtype` would write it
+
+        Returns the file name.
+        """
+        return self._operate(
+            "name_of",
+            {
+                "path": path,
+                "encoding": encoding,
+                "outtype": outtype,
+            },
+            is_alone=True,
+        )
+
+    def imatrix_show(
+        self,
+        path: Path,
+    ) -> dict[str, Any]:
+        """Show an importance matrix.
+
+        Show for each entry of an importance matrix of llama-imatrix, GGUF or legacy .dat, how many tokens it saw and
+        how its weights are distributed: entries where a few columns have most of the weight benefit most from a matrix.
+
+        path  the importance matrix
+
+        Returns a dictionary:
+        file      path of the file
+        datasets  names of the texts that were used
+        chunks    number of chunks of text
+        entries   the matrices; the legacy format has `chunks` of an entry, and null for `tokens`: [{name, columns,
+                  parts, tokens, unseen, mean, max, top, chunks}]
+        warnings  a list of strings
+        """
+        return self._operate(
+            "imatrix_show",
+            {
+                "path": path,
+            },
+        )
+
+    def imatrix_merge(
+        self,
+        inputs: Iterable[str],
+        *,
+        output: Path,
+        chunk_size: int | None = None,
+        overwrite: bool = False,
+    ) -> dict[str, Any]:
+        """Merge importance matrices.
+
+        Add importance matrices of llama-imatrix, as llama-imatrix --in-file does, each multiplied by its weight.
+
+        inputs      files to add, each as FILE or FILE=WEIGHT
+        output      file to write; if it ends in .dat, in the legacy format
+        chunk_size  tokens per chunk, which the legacy format does not store; default: that of the first file, or 512
+        overwrite   replace an existing file
+
+        Returns a dictionary:
+        entries   number of matrices
+        bytes     size of the file
+        warnings  a list of strings
+        """
+        return self._operate(
+            "imatrix_merge",
+            {
+                "inputs": inputs,
+                "output": output,
+                "chunk_size": chunk_size,
+                "overwrite": overwrite,
+            },
+        )
+
+    def imatrix_convert(
+        self,
+        path: Path,
+        *,
+        output: Path,
+        chunk_size: int | None = None,
+        overwrite: bool = False,
+    ) -> dict[str, Any]:
+        """Convert an importance matrix to the other format.
+
+        Convert an importance matrix of llama-imatrix to GGUF or to the legacy .dat format.
+
+        path        the importance matrix
+        output      file to write; if it ends in .dat, in the legacy format
+        chunk_size  tokens per chunk, which the legacy format does not store; default: that of the first file, or 512
+        overwrite   replace an existing file
+
+        Returns a dictionary:
+        entries   number of matrices
+        bytes     size of the file
+        warnings  a list of strings
+        """
+        return self._operate(
+            "imatrix_convert",
+            {
+                "path": path,
+                "output": output,
+                "chunk_size": chunk_size,
+                "overwrite": overwrite,
+            },
+        )
+
     def types(
         self,
     ) -> list[dict[str, Any]]:
@@ -976,6 +1124,65 @@ def edit(
     )
 
 
+def name(
+    name: str,
+) -> dict[str, Any]:
+    return default().name(
+        name,
+    )
+
+
+def name_of(
+    path: Path,
+    *,
+    encoding: str | None = None,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+) -> str:
+    return default().name_of(
+        path,
+        encoding=encoding,
+        outtype=outtype,
+    )
+
+
+def imatrix_show(
+    path: Path,
+) -> dict[str, Any]:
+    return default().imatrix_show(
+        path,
+    )
+
+
+def imatrix_merge(
+    inputs: Iterable[str],
+    *,
+    output: Path,
+    chunk_size: int | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    return default().imatrix_merge(
+        inputs,
+        output=output,
+        chunk_size=chunk_size,
+        overwrite=overwrite,
+    )
+
+
+def imatrix_convert(
+    path: Path,
+    *,
+    output: Path,
+    chunk_size: int | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    return default().imatrix_convert(
+        path,
+        output=output,
+        chunk_size=chunk_size,
+        overwrite=overwrite,
+    )
+
+
 def types() -> list[dict[str, Any]]:
     return default().types()
 
@@ -990,5 +1197,10 @@ hash.__doc__ = Operations.hash.__doc__
 split.__doc__ = Operations.split.__doc__
 merge.__doc__ = Operations.merge.__doc__
 edit.__doc__ = Operations.edit.__doc__
+name.__doc__ = Operations.name.__doc__
+name_of.__doc__ = Operations.name_of.__doc__
+imatrix_show.__doc__ = Operations.imatrix_show.__doc__
+imatrix_merge.__doc__ = Operations.imatrix_merge.__doc__
+imatrix_convert.__doc__ = Operations.imatrix_convert.__doc__
 types.__doc__ = Operations.types.__doc__
-__all__ = ["convert", "convert_lora", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "types"]
+__all__ = ["convert", "convert_lora", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "types"]
