@@ -13,12 +13,24 @@ namespace json = boost::json;
 
 // `request`: text, or the members of the object.
 template <class Request>
+Result<CalledOperation> call(const Context& context, Caller caller, const char* operation, const Request& request,
+                             ggufmill_control* control, const Batch* jobs = nullptr) {
+  Call how{stop_of(control), ProgressCaller(control).of_reading()};
+  how.jobs = jobs;
+  PlanProgress progress(control);
+  if (progress.is_wanted()) {
+    how.run_progress = [&](const Plan& plan, const Progress& now) { progress.show(plan, now); };
+    how.step_progress = [read = how.progress](const std::string&, std::uint64_t done, std::uint64_t total) {
+      read(done, total);
+    };
+  }
+  return call_operation(context, operation, request, caller, how);
+}
+
+template <class Request>
 Result<CalledOperation> call(const ggufmill_context& context, const char* operation, const Request& request,
                              ggufmill_control* control) {
-  Call how{stop_of(control), ProgressCaller(control).of_reading()};
-  PlanProgress progress(control);
-  if (progress.is_wanted()) how.run_progress = [&](const Plan& plan, const Progress& now) { progress.show(plan, now); };
-  return call_operation(*context.context, operation, request, context.caller, how);
+  return call(*context.context, context.caller, operation, request, control);
 }
 
 }  // namespace
@@ -49,6 +61,20 @@ Result<CalledOperation> call_former(const ggufmill_context& context, const char*
     members[name] = std::move(value);
   }
   return call(context, operation, members, control);
+}
+
+Result<CalledOperation> call_on_job(const ggufmill_job& job, const char* operation, json::object options,
+                                    ggufmill_control* control) {
+  for (const char* const name : {"job", "set", "parameters"})
+    if (options.contains(name)) return usage_error(fmt::format("unknown option '{}'", name), "omit it");
+  options["job"] = job.batch.jobs.front().job.file;
+  return call(*job.context, job.caller, operation, options, control, &job.batch);
+}
+
+Result<CalledOperation> call_on_job(const ggufmill_job& job, const char* operation, const char* options,
+                                    ggufmill_control* control) {
+  BOOST_OUTCOME_TRY(json::object members, request_of(options ? options : ""));
+  return call_on_job(job, operation, std::move(members), control);
 }
 
 Result<std::string> pipeline_of_operation(const ggufmill_context& context, const char* operation,

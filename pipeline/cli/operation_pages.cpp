@@ -36,12 +36,13 @@ std::string command_line_of(const OperationSpec& operation) {
 }
 
 // "--max-rmse", or several flags.
-std::string on_command_line(const OperationOption& option, const OptionNames& names) {
+std::string on_command_line(const OperationSpec& operation, const OperationOption& option, const OptionNames& names) {
+  if (!operation.has_verb) return "";
   std::string text;
   for (const OptionFlag& flag : option.flags) text += (text.empty() ? "--" : ", --") + flag.name;
   if (text.empty()) text = names.of(option.name());
   if (option.letter != '\0') text = fmt::format("-{}, {}", option.letter, text);
-  return text;
+  return "`" + text + "`";
 }
 
 std::string text_for_programs(const OperationSpec& operation) {
@@ -69,7 +70,7 @@ std::string reference_of(const OperationSpec& operation) {
     const std::string value =
         spec.kind == FieldKind::kList ? "a list, each " + describe_value(spec.item.front()) : describe_value(spec);
     page +=
-        fmt::format("| `{}` | `{}` | {} | {} | {} |\n", option.name(), on_command_line(option, command_line),
+        fmt::format("| `{}` | {} | {} | {} | {} |\n", option.name(), on_command_line(operation, option, command_line),
                     cell(value), spec.required ? "required" : cell(spec.default_text), cell(program.in_text(spec.doc)));
   }
   page += "\nResult: ";
@@ -149,8 +150,13 @@ std::string python_parameter(const OperationOption& option) {
   return fmt::format("{}: {} = {}", spec.name, type, value);
 }
 
+std::string_view python_name(const OperationSpec& operation) {
+  return operation.in_python.name.empty() ? operation.name : operation.in_python.name;
+}
+
 // The type of a result: a dictionary, or if it is alone, that of its members.
 std::string python_result(const OperationSpec& operation) {
+  if (!operation.in_python.type.empty()) return std::string(operation.in_python.type);
   if (!operation.result_is_alone) return "dict[str, Any]";
   std::vector<std::string> types;
   for (const ResultMember& each : operation.result)
@@ -171,8 +177,9 @@ std::string definition(const OperationSpec& operation, bool is_method) {
   if (parameters.size() > positional)
     parameters.insert(parameters.begin() + static_cast<std::ptrdiff_t>(positional), "*");
   const std::string indent(is_method ? 4 : 0, ' ');
-  if (parameters.empty()) return fmt::format("{}def {}() -> {}:\n", indent, operation.name, python_result(operation));
-  std::string text = fmt::format("{}def {}(\n", indent, operation.name);
+  if (parameters.empty())
+    return fmt::format("{}def {}() -> {}:\n", indent, python_name(operation), python_result(operation));
+  std::string text = fmt::format("{}def {}(\n", indent, python_name(operation));
   for (const std::string& parameter : parameters) text += fmt::format("{}    {},\n", indent, parameter);
   return text + fmt::format("{}) -> {}:\n", indent, python_result(operation));
 }
@@ -198,6 +205,9 @@ std::string docstring(const OperationSpec& operation) {
   if (operation.progress)
     list.emplace_back("progress", "a function that is called with a Progress; an exception in it ends the operation");
   if (!list.empty()) text += "\n" + described(list);
+  if (!operation.in_python.returns.empty())
+    return text + "\n" + wrapped_at(fmt::format("Returns {}.", operation.in_python.returns), "        ", "        ") +
+           "        \"\"\"\n";
   if (operation.result_is_alone) {
     std::string returned;
     for (const ResultMember& each : operation.result)
@@ -228,8 +238,10 @@ std::string method(const OperationSpec& operation) {
   const std::string request = members.empty() ? "{}"
                                               : fmt::format("{{\n                {},\n            }}",
                                                             fmt::join(members, ",\n                "));
-  std::string call =
-      fmt::format("        return self._operate(\n            \"{}\",\n            {},\n", operation.name, request);
+  const bool is_made = !operation.in_python.type.empty();
+  std::string call = is_made ? fmt::format("        return self._{}(\n", operation.name)
+                             : fmt::format("        return self._operate(\n            \"{}\",\n", operation.name);
+  call += fmt::format("            {},\n", request);
   if (operation.progress) call += "            progress,\n";
   if (!empty.empty()) call += fmt::format("            none_if_empty=({},),\n", fmt::join(empty, ", "));
   if (operation.result_is_alone) call += "            is_alone=True,\n";
@@ -242,7 +254,8 @@ std::string function(const OperationSpec& operation) {
     words.push_back(option.is_positional() ? option.name() : fmt::format("{0}={0}", option.name()));
   if (operation.progress) words.emplace_back("progress=progress");
   const std::string given = words.empty() ? "" : fmt::format("\n        {},\n    ", fmt::join(words, ",\n        "));
-  return "\n\n" + definition(operation, false) + fmt::format("    return default().{}({})\n", operation.name, given);
+  return "\n\n" + definition(operation, false) +
+         fmt::format("    return default().{}({})\n", python_name(operation), given);
 }
 
 }  // namespace
@@ -264,8 +277,10 @@ std::string operations_in_python() {
       "from collections.abc import Callable, Iterable, Mapping  # noqa: F401\n"
       "from os import PathLike\n"
       "from typing import Any, Literal, Union\n\n"
+      "from ._error import Error\n"
       "from ._library import Progress\n"
-      "from ._operate import Operator, default\n\n"
+      "from ._operate import Operator, default\n"
+      "from ._plan import Plan\n\n"
       "Path = Union[str, \"PathLike[str]\"]\n"
       "ProgressFunction = Callable[[Progress], object]\n\n\n"
       "class Operations(Operator):\n"
@@ -275,8 +290,8 @@ std::string operations_in_python() {
   text += "\n\n";
   std::vector<std::string_view> names;
   for (const OperationSpec& operation : operations()) {
-    names.push_back(operation.name);
-    text += fmt::format("{0}.__doc__ = Operations.{0}.__doc__\n", operation.name);
+    names.push_back(python_name(operation));
+    text += fmt::format("{0}.__doc__ = Operations.{0}.__doc__\n", names.back());
   }
   return text + fmt::format("__all__ = [\"{}\"]\n", fmt::join(names, "\", \""));
 }

@@ -9,7 +9,7 @@
 #include "pipeline/api/operations/context_options.h"
 #include "pipeline/api/operations/given_options.h"
 #include "pipeline/cli/messages.h"
-#include "pipeline/cli/progress.h"
+#include "pipeline/cli/run_request.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
@@ -19,11 +19,6 @@ namespace {
 
 namespace po = boost::program_options;
 using OptionPlace = OperationOption::Place;
-
-// The options that decide what is printed.
-struct Shown {
-  bool json = false, quiet = false;
-};
 
 std::vector<const OperationOption*> words_of(const OperationSpec& operation) {
   std::vector<const OperationOption*> words;
@@ -298,12 +293,6 @@ std::string given_word(const OperationSpec& operation, const std::string& word) 
   return operation.words_are_numbers && word.starts_with(" -") ? word.substr(1) : word;
 }
 
-// One request and what the line of progress calls it.
-struct Request {
-  std::string name;
-  std::shared_ptr<const void> value;
-};
-
 // Adds the words of one request; the last option takes all that remain if it is a list.
 void add_words(const OperationSpec& operation, const Strings& words, GivenOptions& given) {
   const std::vector<const OperationOption*> expected = words_of(operation);
@@ -312,10 +301,10 @@ void add_words(const OperationSpec& operation, const Strings& words, GivenOption
 }
 
 // Reads the request of every word, or the only one.
-Result<std::vector<Request>> read_requests(const OperationSpec& operation, const GivenOptions& named,
-                                           const Strings& words, const Types& types) {
+Result<std::vector<OperationRequest>> read_requests(const OperationSpec& operation, const GivenOptions& named,
+                                                    const Strings& words, const Types& types) {
   const bool is_for_each = takes_each(operation);
-  std::vector<Request> requests;
+  std::vector<OperationRequest> requests;
   for (std::size_t i = 0; i < (is_for_each ? words.size() : 1); ++i) {
     GivenOptions given = named.copy();
     add_words(operation, is_for_each ? Strings{words[i]} : words, given);
@@ -323,50 +312,6 @@ Result<std::vector<Request>> read_requests(const OperationSpec& operation, const
     requests.push_back({is_for_each ? words[i] : "", std::move(read)});
   }
   return requests;
-}
-
-void print_result(const OperationSpec& operation, const void* value, const TextOutput& text, JsonList* list) {
-  if (!list) {
-    const std::string table = text.table ? render_table(text.table->columns, text.table->rows) : "";
-    std::fwrite(table.data(), 1, table.size(), stdout);
-    std::fwrite(text.out.data(), 1, text.out.size(), stdout);
-    return;
-  }
-  if (operation.has_json_of_table) return list->add(table_json(text.table->columns, text.table->rows));
-  list->begin_item();
-  const TextSink sink = [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stdout); };
-  if (operation.result_is_alone)
-    write_alone(operation.result, value, sink);
-  else
-    operation.write(value, sink);
-}
-
-// Carries out one request and prints what it found.
-int run_request(const OperationSpec& operation, const Context& context, const Request& request, const Shown& shown,
-                const OptionNames& names, bool has_heading, JsonList* list) {
-  ProgressMeter meter(shown.quiet || !operation.progress);
-  const std::string title(operation.progress.value_or("").empty() ? request.name : *operation.progress);
-  Call call{.stop = catch_signals(),
-            .warn = [&](const std::string& warning) { print_warning(names.in_message(warning)); }};
-  if (operation.progress) {
-    call.progress = [&](std::uint64_t done, std::uint64_t total) { meter.show(title, done, total); };
-    call.run_progress = [&](const Plan& plan, const Progress& now) { meter.show(plan, now); };
-  }
-  if (!shown.quiet) call.note = [&](const Message& note) { print_note(names.in_message(note.text), note.table); };
-  const auto answer = operation.run(context, request.value.get(), call);
-  meter.finish();
-  if (!answer) {
-    const int code = fail(names.in_error(answer.error()));
-    return signal_exit_code().value_or(code);
-  }
-  TextOutput text;
-  operation.print(answer.value().value.get(), text);
-  if (has_heading && !list) fmt::print("{}\n", printable(request.name));
-  print_result(operation, answer.value().value.get(), text, list);
-  if (const auto& failure = answer.value().failure)
-    return failure->what.empty() ? static_cast<int>(failure->code) : fail(names.in_error(*failure));
-  for (const Message& note : text.notes) call.note(note);
-  return 0;
 }
 
 }  // namespace
@@ -428,7 +373,7 @@ int run_operation(const OperationList& operations, const Parsed& parsed) {
   const std::size_t count = requests.value().size();
   std::optional<JsonList> list;
   int code = 0;
-  for (const Request& request : requests.value()) {
+  for (const OperationRequest& request : requests.value()) {
     const bool is_first = &request == &requests.value().front(), has_heading = operation.has_headings && count > 1;
     if (shown.json && (is_first || operation.has_json_lines)) list.emplace(operation.has_json_lines ? 1 : count);
     if (has_heading && !is_first && !list) std::puts("");

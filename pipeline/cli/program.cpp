@@ -117,8 +117,8 @@ namespace {
 // Returns all verbs. An operation that the list does not name follows the others of its group.
 std::vector<Verb> all_verbs() {
   std::vector<Verb> all{
-      kRunVerb,           kQuantizeVerb,     verb_of("convert"), verb_of("convert-lora"),
-      kCheckVerb,         kPlanVerb,         kStatusVerb,        verb_of("inspect"),
+      verb_of("run"),     kQuantizeVerb,     verb_of("convert"), verb_of("convert-lora"),
+      verb_of("check"),   verb_of("plan"),   kStatusVerb,        verb_of("inspect"),
       verb_of("compare"), verb_of("verify"), verb_of("hash"),    verb_of("split"),
       verb_of("merge"),   verb_of("edit"),   verb_of("name"),    verb_of("imatrix"),
       kMeasureVerb,       kProbeVerb,        kRecipeVerb,        kSubmitVerb,
@@ -127,7 +127,7 @@ std::vector<Verb> all_verbs() {
       kSchemaVerb,        kManualVerb,       kCompletionVerb,
   };
   for (const OperationSpec& operation : operations()) {
-    if (std::ranges::count(all, operation.verb(), &Verb::name) != 0) continue;
+    if (!operation.has_verb || std::ranges::count(all, operation.verb(), &Verb::name) != 0) continue;
     const auto last =
         std::find_if(all.rbegin(), all.rend(), [&](const Verb& each) { return each.group == operation.group; });
     all.insert(last.base(), verb_of(operation.verb()));

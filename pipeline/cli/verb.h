@@ -22,9 +22,6 @@ struct Verb {
   OperationList operations{};        // what the verb is made from; `command` and `run` are then null
 };
 
-extern const Verb kRunVerb;
-extern const Verb kCheckVerb;
-extern const Verb kPlanVerb;
 extern const Verb kStatusVerb;
 extern const Verb kSubmitVerb;
 extern const Verb kPartVerb;

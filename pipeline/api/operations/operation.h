@@ -276,16 +276,29 @@ struct Message {
   std::string table{};
 };
 
-// What a caller gives an operation besides its request. The functions are called from one thread at a time; `progress`
-// and `run_progress` may be empty.
+// What a caller gives an operation besides its request. The functions are called from one thread at a time; those of
+// progress, and `interim`, may be empty.
 struct Call {
   const std::atomic<bool>* stop = nullptr;  // when set, the operation ends with kInterrupted
   // Receives the bytes done and their total.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
   // Receives the progress of a run.
   std::function<void(const Plan& plan, const Progress& now)> run_progress{};
+  // Receives the bytes done and their total of a step that has its own name.
+  std::function<void(const std::string& step, std::uint64_t done, std::uint64_t total)> step_progress{};
+  // Receives the path of the model on which the program of a step runs, the number of chunks that it has done, and
+  // their total, 0 while it is unknown.
+  std::function<void(std::string_view step, const std::string& model, std::uint64_t done, std::uint64_t total)>
+      chunk_progress{};
+  // Receives a result that a later one replaces, of the type of the operation's result.
+  std::function<void(std::shared_ptr<const void> value)> interim{};
   std::function<void(const std::string& warning)> warn = [](const std::string&) {};
   std::function<void(const Message& note)> note = [](const Message&) {};
+  bool shows_notes = false;  // false: notes that are costly to make may be omitted
+  // The process carries out only this operation, with a context made for it: the operation may change the working
+  // folder, its options of the context must have an effect, and other machines can start the same program.
+  bool is_program = false;
+  const Batch* jobs = nullptr;  // read already: replaces the options of a request that name a pipeline file
 
   void warn_all(const std::vector<std::string>& warnings) const {
     for (const std::string& each : warnings) warn(each);
@@ -301,6 +314,8 @@ struct Answer {
   // The command line prints nothing for a failure without a text.
   std::optional<Error> failure{};
   bool value_shows_failure = false;
+  bool is_partial = false;  // the failure is that of some of several outputs
+  int exit_code = 0;        // of the command line, if nothing failed
 };
 
 // A table of texts; see render_table().
@@ -314,6 +329,7 @@ struct TextOutput {
   std::optional<Table> table{};  // on stdout, before `out`
   std::string out{};             // on stdout, unless JSON is asked for
   std::vector<Message> notes{};  // on stderr, unless --quiet is given
+  std::string interim{};         // instead of `out`, for a result that a later one replaces, where lines stay
 };
 
 // The options of the context that an operation uses, which its verb has too.
@@ -322,6 +338,14 @@ enum class ContextUse {
   kTypes,        // --kernel-dir, for types that modules add
   kKernels,      // and --isa
   kCheckpoints,  // and --architectures
+};
+
+// The function of the Python module, where it differs from that of other operations.
+struct InPython {
+  std::string_view name{};  // empty: that of the operation
+  // The type of its result and what that is, if it is not the dictionary with the members of the result. The method
+  // `_NAME` of the module's class Operator makes it.
+  std::string_view type{}, returns{};
 };
 
 // A verb that several operations share, in whose help its texts replace theirs. What follows it on the command line
@@ -346,6 +370,8 @@ struct OperationOf {
   const SharedVerb* shared = nullptr;
   std::string_view choice{};
   bool is_usual_choice = false;
+  bool has_verb = true;
+  InPython in_python{};
   std::vector<Option<Request>> options{};
   ResultForm<Value> result{};
   ContextUse context = ContextUse::kKernels;
@@ -380,6 +406,8 @@ struct OperationSpec {
   const SharedVerb* shared = nullptr;
   std::string_view choice{};     // with a shared verb, what chooses the operation: "show" or "--check"
   bool is_usual_choice = false;  // it is also chosen if there is nothing that chooses one
+  bool has_verb = true;          // false: a flag of another verb does the same
+  InPython in_python{};
   std::vector<OperationOption> options{};
   std::vector<ResultMember> result{};
   std::string result_doc{};
@@ -420,7 +448,9 @@ OperationSpec operation(OperationOf<Request, Value> from) {
                      from.prints_data,
                      from.shared,
                      from.choice,
-                     from.is_usual_choice};
+                     from.is_usual_choice,
+                     from.has_verb,
+                     from.in_python};
   for (Option<Request>& each : from.options) made.options.push_back(std::move(each));
   made.result = std::move(from.result.members);
   made.result_doc = std::move(from.result.doc);
@@ -435,7 +465,8 @@ OperationSpec operation(OperationOf<Request, Value> from) {
                               const Call& call) -> Result<Answer<std::shared_ptr<const void>>> {
     BOOST_OUTCOME_TRY(Answer<Value> answer, run(context, *static_cast<const Request*>(request), call));
     return Answer<std::shared_ptr<const void>>{std::make_shared<const Value>(std::move(answer.value)),
-                                               std::move(answer.failure), answer.value_shows_failure};
+                                               std::move(answer.failure), answer.value_shows_failure, answer.is_partial,
+                                               answer.exit_code};
   };
   if (from.result.write)
     made.write = [write = from.result.write](const void* value, const TextSink& sink) {

@@ -11,9 +11,13 @@ namespace ggufmill {
 std::span<const OperationSpec> operations();
 
 // The declarations, each in a file of its own.
+OperationSpec check_operation();
 OperationSpec compare_operation();
+OperationSpec curve_operation();
 OperationSpec verify_operation();
 OperationSpec hash_operation();
+OperationSpec plan_operation();
+OperationSpec run_operation();
 OperationSpec split_operation();
 OperationSpec merge_operation();
 OperationSpec edit_operation();

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping  # noqa: F401
 from os import PathLike
 from typing import Any, Literal, Union
 
+from ._error import Error
 from ._library import Progress
 from ._operate import Operator, default
+from ._plan import Plan
 
 Path = Union[str, "PathLike[str]"]
 ProgressFunction = Callable[[Progress], object]
@@ -15,6 +17,79 @@ ProgressFunction = Callable[[Progress], object]
 
 class Operations(Operator):
     """The operations as methods: a base of Context."""
+
+    def run(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+        overwrite: bool = False,
+        skip_unchanged: bool = False,
+        fail_fast: bool = False,
+        identity: str | None = None,
+        threads: Literal["auto"] | int | None = None,
+        io: Literal["cached", "streaming", "direct"] | None = None,
+        engine: Literal["graph", "simple"] = "graph",
+        io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+        profile: Path | None = None,
+        resume: bool = True,
+        discard: bool = False,
+        report: Iterable[Path] | None = None,
+        errors: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Run a pipeline file.
+
+        Run a pipeline file: read the source once and write all outputs. For a batch (`matrix`), process the sources in
+        order, skipping outputs that already exist with unchanged inputs and options. An output appears under its name
+        only once it is complete. For a job with steps (importance that is computed, `quality`, `card`, `after`), run
+        those that are not done.
+
+        A run that is ended resumes with the same call. If outputs of a batch fail, the others are written before the
+        failure is reported. In Python, `job` can also be a Plan, which is run as it is.
+
+        job             the pipeline file, or an object with its contents
+        set             override a value: outputs.0.gguf=out/a.gguf
+        parameters      set a declared parameter: NAME=value
+        overwrite       replace existing outputs
+        skip_unchanged  skip outputs whose manifests show that this run would not change them
+        fail_fast       for a batch: start no further outputs after one fails
+        identity        run only the plan with this identity, which `ggufmill plan --json` shows, without other steps
+        threads         number of threads, or auto; overrides limits.threads
+        io              I/O mode: cached, streaming, or direct; overrides limits.io
+        engine          graph, or simple (processes one slab at a time)
+        io_engine       auto, io_uring, or threads
+        profile         FILE.json: print where the time went and write a trace for Perfetto
+        resume          resume an earlier, unfinished run, and keep what is done if interrupted
+        discard         remove the leftover files of interrupted runs, and do nothing else
+        report          FILE.html or FILE.json: write a report of the run; may be given once for each format
+        errors          measure the error of each tensor, for the report (report.error)
+        progress        a function that is called with a Progress; an exception in it ends the operation
+
+        Returns the report, a dictionary in the format of report files, with "unchanged" and "warnings".
+        """
+        return self._run(
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+                "overwrite": overwrite,
+                "skip_unchanged": skip_unchanged,
+                "fail_fast": fail_fast,
+                "identity": identity,
+                "threads": threads,
+                "io": io,
+                "engine": engine,
+                "io_engine": io_engine,
+                "profile": profile,
+                "resume": resume,
+                "discard": discard,
+                "report": report,
+                "errors": errors,
+            },
+            progress,
+        )
 
     def convert(
         self,
@@ -215,6 +290,74 @@ class Operations(Operator):
                 "errors": errors,
             },
             progress,
+        )
+
+    def check(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+        overwrite: bool = False,
+    ) -> list[Error]:
+        """Check a pipeline file, its inputs, disk space, and memory without writing anything.
+
+        Check a pipeline file, the headers of the source, all rules, the paths of the outputs, disk space, and memory.
+        Reads only headers and writes nothing.
+
+        Success means that `run` can start; a failure has all problems.
+
+        job         the pipeline file, or an object with its contents
+        set         override a value: outputs.0.gguf=out/a.gguf
+        parameters  set a declared parameter: NAME=value
+        overwrite   do not report existing outputs as errors
+
+        Returns the problems, a list of errors: empty if `run` can start.
+        """
+        return self._check(
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+                "overwrite": overwrite,
+            },
+        )
+
+    def plan(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+        written: bool = False,
+        html: Path | None = None,
+        overwrite: bool = False,
+    ) -> Plan:
+        """Show what a pipeline file does to each tensor without writing anything.
+
+        Show every tensor of every output: shape, type before and after, bytes, and the rule that decided; then the
+        totals. Reads only headers and writes nothing.
+
+        For a plan with problems that prevent a run, the failure is `UsageError`, which has the plan as its result.
+
+        job         the pipeline file, or an object with its contents
+        set         override a value: outputs.0.gguf=out/a.gguf
+        parameters  set a declared parameter: NAME=value
+        written     give the plan in its canonical JSON form, which is the same on every machine
+        html        write an HTML page with a picture of every output to this file
+        overwrite   replace an existing page
+
+        Returns a Plan, which run() accepts instead of a job.
+        """
+        return self._plan(
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+                "written": written,
+                "html": html,
+                "overwrite": overwrite,
+            },
         )
 
     def inspect(
@@ -790,6 +933,51 @@ class Operations(Operator):
             },
         )
 
+    def curve(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+        output: int = 0,
+        points: int = 25,
+        measure: bool = True,
+        html: Path | None = None,
+        overwrite: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return the loss of the best choice of types at each size.
+
+        Return the loss of the best choice of types at each size, for an output of a job with a target, and those of the
+        built-in recipes. On the command line, `ggufmill plan --curve` prints it.
+
+        job         the pipeline file, or an object with its contents
+        set         override a value: outputs.0.gguf=out/a.gguf
+        parameters  set a declared parameter: NAME=value
+        output      number of the output, from 0
+        points      number of sizes
+        measure     first measure what is not in the cache
+        html        also write an HTML page to this file
+        overwrite   replace an existing page
+        progress    a function that is called with a Progress; an exception in it ends the operation
+
+        Returns dictionaries: `bytes` of all tensors, `loss`, `recipe` (None: the best choice of that size), and
+        `target`, true for the job's own target.
+        """
+        return self._curve(
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+                "output": output,
+                "points": points,
+                "measure": measure,
+                "html": html,
+                "overwrite": overwrite,
+            },
+            progress,
+        )
+
     def types(
         self,
     ) -> list[dict[str, Any]]:
@@ -808,6 +996,47 @@ class Operations(Operator):
             {},
             is_alone=True,
         )
+
+
+def run(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    overwrite: bool = False,
+    skip_unchanged: bool = False,
+    fail_fast: bool = False,
+    identity: str | None = None,
+    threads: Literal["auto"] | int | None = None,
+    io: Literal["cached", "streaming", "direct"] | None = None,
+    engine: Literal["graph", "simple"] = "graph",
+    io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+    profile: Path | None = None,
+    resume: bool = True,
+    discard: bool = False,
+    report: Iterable[Path] | None = None,
+    errors: bool = False,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().run(
+        job,
+        set=set,
+        parameters=parameters,
+        overwrite=overwrite,
+        skip_unchanged=skip_unchanged,
+        fail_fast=fail_fast,
+        identity=identity,
+        threads=threads,
+        io=io,
+        engine=engine,
+        io_engine=io_engine,
+        profile=profile,
+        resume=resume,
+        discard=discard,
+        report=report,
+        errors=errors,
+        progress=progress,
+    )
 
 
 def convert(
@@ -921,6 +1150,40 @@ def convert_lora(
         report=report,
         errors=errors,
         progress=progress,
+    )
+
+
+def check(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    overwrite: bool = False,
+) -> list[Error]:
+    return default().check(
+        job,
+        set=set,
+        parameters=parameters,
+        overwrite=overwrite,
+    )
+
+
+def plan(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    written: bool = False,
+    html: Path | None = None,
+    overwrite: bool = False,
+) -> Plan:
+    return default().plan(
+        job,
+        set=set,
+        parameters=parameters,
+        written=written,
+        html=html,
+        overwrite=overwrite,
     )
 
 
@@ -1183,12 +1446,40 @@ def imatrix_convert(
     )
 
 
+def curve(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    output: int = 0,
+    points: int = 25,
+    measure: bool = True,
+    html: Path | None = None,
+    overwrite: bool = False,
+    progress: ProgressFunction | None = None,
+) -> list[dict[str, Any]]:
+    return default().curve(
+        job,
+        set=set,
+        parameters=parameters,
+        output=output,
+        points=points,
+        measure=measure,
+        html=html,
+        overwrite=overwrite,
+        progress=progress,
+    )
+
+
 def types() -> list[dict[str, Any]]:
     return default().types()
 
 
+run.__doc__ = Operations.run.__doc__
 convert.__doc__ = Operations.convert.__doc__
 convert_lora.__doc__ = Operations.convert_lora.__doc__
+check.__doc__ = Operations.check.__doc__
+plan.__doc__ = Operations.plan.__doc__
 inspect.__doc__ = Operations.inspect.__doc__
 models_page.__doc__ = Operations.models_page.__doc__
 compare.__doc__ = Operations.compare.__doc__
@@ -1202,5 +1493,6 @@ name_of.__doc__ = Operations.name_of.__doc__
 imatrix_show.__doc__ = Operations.imatrix_show.__doc__
 imatrix_merge.__doc__ = Operations.imatrix_merge.__doc__
 imatrix_convert.__doc__ = Operations.imatrix_convert.__doc__
+curve.__doc__ = Operations.curve.__doc__
 types.__doc__ = Operations.types.__doc__
-__all__ = ["convert", "convert_lora", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "types"]
+__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "types"]
