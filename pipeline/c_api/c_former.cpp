@@ -2,6 +2,7 @@
 #include <boost/json.hpp>
 #include <span>
 
+#include "pipeline/api/operations/context_options.h"
 #include "pipeline/c_api/c_support.h"
 #include "pipeline/core/json.h"
 #include "pipeline/report/json_text.h"
@@ -37,6 +38,12 @@ Result<CalledOperation> call_for_model(const ggufmill_model& model, const char* 
                                        const char* options = nullptr, ggufmill_control* control = nullptr) {
   parameters["outtype"] = out_type_name(model.out_type);
   return call_former({model.context, Caller::kProgram}, operation, std::move(parameters), options, {}, control);
+}
+
+// Calls an operation for a function without a context.
+Result<CalledOperation> call_without_context(const char* operation, json::object parameters) {
+  BOOST_OUTCOME_TRY(Context made, create_context({}));
+  return call_former({std::make_shared<const Context>(std::move(made))}, operation, std::move(parameters));
 }
 
 }  // namespace
@@ -120,5 +127,51 @@ ggufmill_status ggufmill_types(const ggufmill_context* context, char** json, ggu
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"context", context}}));
     return store_part(call_former(*context, "types", {}), "types", json);
+  });
+}
+
+ggufmill_status ggufmill_model_name(const ggufmill_model* model, const char* options, char** name,
+                                    ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}}));
+    return store_part(call_for_model(*model, "name_of", {{"path", model->path}}, options), "name", name);
+  });
+}
+
+ggufmill_status ggufmill_parse_name(const char* name, char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"name", name}}));
+    return store_part(call_without_context("name", {{"name", name}}), nullptr, json);
+  });
+}
+
+ggufmill_status ggufmill_importance_describe(const ggufmill_context* context, const char* path, char** json,
+                                             ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}, {"path", path}}));
+    return store_part(call_former(*context, "imatrix_show", {{"path", path}}), nullptr, json);
+  });
+}
+
+ggufmill_status ggufmill_importance_merge(const ggufmill_context* context, const char* options, char** json,
+                                          ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}}));
+    return store(call_former(*context, "imatrix_merge", {}, options), json);
+  });
+}
+
+ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}}));
+    return store(call_former(*context, "kernels", {}), json);
+  });
+}
+
+ggufmill_status ggufmill_check_module(const ggufmill_context* context, const char* path, const char* options,
+                                      ggufmill_control* control, char** json, ggufmill_error** error) {
+  return guarded(control, error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}, {"path", path}}));
+    return store_part(call_former(*context, "check_module", {{"path", path}}, options, {}, control), nullptr, json);
   });
 }

@@ -172,19 +172,6 @@ ggufmill_status ggufmill_model_read_rows(const ggufmill_model* model, const char
   });
 }
 
-ggufmill_status ggufmill_model_name(const ggufmill_model* model, const char* options, char** name,
-                                    ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
-    BOOST_OUTCOME_TRY(require({{"model", model}, {"name", name}}));
-    std::string encoding;
-    Options given(options);
-    given.read("encoding", encoding);
-    BOOST_OUTCOME_TRY(given.finish());
-    *name = copy_of(conventional_name(model->model, encoding));
-    return ok();
-  });
-}
-
 ggufmill_status ggufmill_recipe_from(const ggufmill_model* model, char** yaml, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"model", model}, {"yaml", yaml}}));

@@ -150,11 +150,6 @@ GGUFMILL_API ggufmill_status ggufmill_context_create(const char* options, ggufmi
                                                      ggufmill_error** error);
 GGUFMILL_API void ggufmill_context_free(ggufmill_context* context);
 
-/* Describes the kernels, as `ggufmill kernels --json`: {modules: [{path, name, version, isa, loaded, refusal,
- * kernels}], types: [{type, decode, encode, encoders}], isa, warnings}, where `isa` is the forced ISA, or the best one
- * loaded. */
-GGUFMILL_API ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error);
-
 /* ---- operations ---- */
 
 /* Carries out an operation: verify, compare, hash, ... `ggufmill schema operations --reference` describes them: their
@@ -450,22 +445,7 @@ GGUFMILL_API ggufmill_status ggufmill_decode_rows(const ggufmill_context* contex
                                                   uint64_t bytes, uint64_t rows, uint64_t columns, float* into,
                                                   unsigned threads, ggufmill_control* control, ggufmill_error** error);
 
-/* ---- tools ---- */
-
-/* Checks the kernels of a module, each check in a process of its own, as `ggufmill kernels --check`:
- *   {module: {path, name, version, isa}, checks: [{type, operation, encoder, check, result, why}], passed, failed,
- *    skipped, times: [{type, operation, encoder, importance, bytes_per_second, reference_bytes_per_second}]}
- * Not an error, whatever the checks find; GGUFMILL_ERROR_KERNEL if the module is refused. Options: reference (path of
- * the module whose bytes the kernels must reproduce; the linked-in kernels if missing), types (only these, list of
- * strings), times (true: measure how fast the kernels are). */
-GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* context, const char* path,
-                                                   const char* options, ggufmill_control* control, char** json,
-                                                   ggufmill_error** error);
-
-/* Describes an importance file: {file, datasets, chunks, entries: [{name, columns, parts, tokens, unseen, mean, max,
- * top}]}. Entries of the legacy format have `chunks`, and null for `tokens`, which it does not count. */
-GGUFMILL_API ggufmill_status ggufmill_importance_describe(const ggufmill_context* context, const char* path,
-                                                          char** json, ggufmill_error** error);
+/* ---- importance files and built-in files ---- */
 
 /* An importance file that is open for reading. */
 typedef struct ggufmill_importance ggufmill_importance;
@@ -481,19 +461,6 @@ GGUFMILL_API ggufmill_status ggufmill_importance_list(const ggufmill_importance*
 /* Reads the weights of the entry with this number, from 0: `parts` times `columns`, which is `count`. */
 GGUFMILL_API ggufmill_status ggufmill_importance_weights(const ggufmill_importance* importance, size_t index,
                                                          float* into, uint64_t count, ggufmill_error** error);
-
-/* Adds up importance files, or converts one: {entries, bytes, warnings}. Options: inputs (list of strings, "FILE" or
- * "FILE=WEIGHT"), output (path; .dat selects the legacy format), chunk_size (number), overwrite (true or false). */
-GGUFMILL_API ggufmill_status ggufmill_importance_merge(const ggufmill_context* context, const char* options,
-                                                       char** json, ggufmill_error** error);
-
-/* Returns the file name for a model in GGUF's naming convention. Option: encoding (string). */
-GGUFMILL_API ggufmill_status ggufmill_model_name(const ggufmill_model* model, const char* options, char** name,
-                                                 ggufmill_error** error);
-
-/* Parses such a name: {name, sidecar, base_name, size_label, finetune, version, encoding, type, shard}, each a string
- * or null. GGUFMILL_ERROR_VERIFICATION if the name does not follow the convention. */
-GGUFMILL_API ggufmill_status ggufmill_parse_name(const char* name, char** json, ggufmill_error** error);
 
 /* Returns a JSON list of the built-in files of a kind. `kind` is "recipes" (name, aliases, file_type, type,
  * description), "objectives" (name, formula), "exclusions" (name, types), "architectures" (map, architecture,
@@ -548,6 +515,23 @@ GGUFMILL_API ggufmill_status ggufmill_model_statistics(const ggufmill_model* mod
 GGUFMILL_DEPRECATED("use ggufmill_call(context, \"models_page\", ...)")
 GGUFMILL_API ggufmill_status ggufmill_models_page(const ggufmill_model* const* models, size_t count, const char* path,
                                                   const char* options, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"name_of\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_model_name(const ggufmill_model* model, const char* options, char** name,
+                                                 ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"name\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_parse_name(const char* name, char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"imatrix_show\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_importance_describe(const ggufmill_context* context, const char* path,
+                                                          char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"imatrix_merge\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_importance_merge(const ggufmill_context* context, const char* options,
+                                                       char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"kernels\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"check_module\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* context, const char* path,
+                                                   const char* options, ggufmill_control* control, char** json,
+                                                   ggufmill_error** error);
 
 #ifdef __cplusplus
 }

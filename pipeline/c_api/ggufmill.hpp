@@ -330,7 +330,7 @@ class Model {
         },
         control);
   }
-  std::string file_name(const char* options = nullptr) const {
+  [[deprecated("use Context::call(\"name_of\", ...)")]] std::string file_name(const char* options = nullptr) const {
     return detail::text([&](auto text, auto error) { return ggufmill_model_name(get(), options, text, error); });
   }
   std::string recipe() const {
@@ -388,7 +388,7 @@ class Context {
   [[deprecated("use call(\"types\")")]] std::string types() const {
     return detail::text([&](auto text, auto error) { return ggufmill_types(get(), text, error); });
   }
-  std::string kernels() const {
+  [[deprecated("use call(\"kernels\")")]] std::string kernels() const {
     return detail::text([&](auto text, auto error) { return ggufmill_kernels(get(), text, error); });
   }
 
@@ -454,7 +454,9 @@ class Context {
     return values;
   }
 
-  std::string check_module(const std::string& path, const char* options = nullptr, Control* control = nullptr) const {
+  [[deprecated("use call(\"check_module\", ...)")]] std::string check_module(const std::string& path,
+                                                                             const char* options = nullptr,
+                                                                             Control* control = nullptr) const {
     return tool(ggufmill_check_module, path, options, control);
   }
   // Carries out an operation, such as "verify"; `request` is a JSON object with its options. See ggufmill_call().
@@ -486,11 +488,11 @@ class Context {
                                                              Control* control = nullptr) const {
     return tool(ggufmill_edit, path, options, control);
   }
-  std::string describe_importance(const std::string& path) const {
+  [[deprecated("use call(\"imatrix_show\", ...)")]] std::string describe_importance(const std::string& path) const {
     return detail::text(
         [&](auto text, auto error) { return ggufmill_importance_describe(get(), path.c_str(), text, error); });
   }
-  std::string merge_importance(const char* options) const {
+  [[deprecated("use call(\"imatrix_merge\", ...)")]] std::string merge_importance(const char* options) const {
     return detail::text([&](auto text, auto error) { return ggufmill_importance_merge(get(), options, text, error); });
   }
 
@@ -518,7 +520,7 @@ inline std::string catalog_text(const std::string& kind, const std::string& name
 inline std::string schema(const std::string& kind) {
   return detail::text([&](auto text, auto error) { return ggufmill_schema(kind.c_str(), text, error); });
 }
-inline std::string parse_name(const std::string& name) {
+[[deprecated("use Context::call(\"name\", ...)")]] inline std::string parse_name(const std::string& name) {
   return detail::text([&](auto text, auto error) { return ggufmill_parse_name(name.c_str(), text, error); });
 }
 

@@ -24,9 +24,6 @@ struct Verb {
 
 extern const Verb kMeasureVerb;
 extern const Verb kProbeVerb;
-extern const Verb kNameVerb;
-extern const Verb kImatrixVerb;
-extern const Verb kKernelsVerb;
 extern const Verb kQuantizeVerb;
 extern const Verb kRecipeVerb;
 extern const Verb kArchitecturesVerb;

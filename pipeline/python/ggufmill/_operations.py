@@ -785,6 +785,154 @@ class Operations(Operator):
             },
         )
 
+    def name(
+        self,
+        name: str,
+    ) -> dict[str, Any]:
+        """Parse a file name of GGUF's naming convention.
+
+        Parse a file name that follows GGUF's naming convention,
+        BaseName-SizeLabel-FineTune-Version-Encoding-Type-Shard.gguf, without opening the file. The convention requires
+        a base name, a size, and a version; `VerificationError`: the name does not follow it.
+
+        name  the file name
+
+        Returns a dictionary:
+        name        the name
+        sidecar     what the file is for, such as mmproj
+        base_name   name of the model
+        size_label  size of the model
+        finetune    what the model was tuned for
+        version     version of the model
+        encoding    types of the tensors
+        type        LoRA or vocab
+        shard       number of the shard, and of all shards
+        warnings    a list of strings
+        """
+        return self._operate(
+            "name",
+            {
+                "name": name,
+            },
+        )
+
+    def name_of(
+        self,
+        path: Path,
+        *,
+        encoding: str | None = None,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    ) -> str:
+        """Build the file name of a model by GGUF's naming convention.
+
+        Build the file name of a model from its metadata, by GGUF's naming convention.
+
+        path      print the file name for this model
+        encoding  encoding to use instead of general.file_type
+        outtype   read a checkpoint folder as `ggufmill convert --outtype` would write it
+
+        Returns the file name.
+        """
+        return self._operate(
+            "name_of",
+            {
+                "path": path,
+                "encoding": encoding,
+                "outtype": outtype,
+            },
+            is_alone=True,
+        )
+
+    def imatrix_show(
+        self,
+        path: Path,
+    ) -> dict[str, Any]:
+        """Show an importance matrix.
+
+        Show for each entry of an importance matrix of llama-imatrix, GGUF or legacy .dat, how many tokens it saw and
+        how its weights are distributed: entries where a few columns have most of the weight benefit most from a matrix.
+
+        path  the importance matrix
+
+        Returns a dictionary:
+        file      path of the file
+        datasets  names of the texts that were used
+        chunks    number of chunks of text
+        entries   the matrices; the legacy format has `chunks` of an entry, and null for `tokens`: [{name, columns,
+                  parts, tokens, unseen, mean, max, top, chunks}]
+        warnings  a list of strings
+        """
+        return self._operate(
+            "imatrix_show",
+            {
+                "path": path,
+            },
+        )
+
+    def imatrix_merge(
+        self,
+        inputs: Iterable[str],
+        *,
+        output: Path,
+        chunk_size: int | None = None,
+        overwrite: bool = False,
+    ) -> dict[str, Any]:
+        """Merge importance matrices.
+
+        Add importance matrices of llama-imatrix, as llama-imatrix --in-file does, each multiplied by its weight.
+
+        inputs      files to add, each as FILE or FILE=WEIGHT
+        output      file to write; if it ends in .dat, in the legacy format
+        chunk_size  tokens per chunk, which the legacy format does not store; default: that of the first file, or 512
+        overwrite   replace an existing file
+
+        Returns a dictionary:
+        entries   number of matrices
+        bytes     size of the file
+        warnings  a list of strings
+        """
+        return self._operate(
+            "imatrix_merge",
+            {
+                "inputs": inputs,
+                "output": output,
+                "chunk_size": chunk_size,
+                "overwrite": overwrite,
+            },
+        )
+
+    def imatrix_convert(
+        self,
+        path: Path,
+        *,
+        output: Path,
+        chunk_size: int | None = None,
+        overwrite: bool = False,
+    ) -> dict[str, Any]:
+        """Convert an importance matrix to the other format.
+
+        Convert an importance matrix of llama-imatrix to GGUF or to the legacy .dat format.
+
+        path        the importance matrix
+        output      file to write; if it ends in .dat, in the legacy format
+        chunk_size  tokens per chunk, which the legacy format does not store; default: that of the first file, or 512
+        overwrite   replace an existing file
+
+        Returns a dictionary:
+        entries   number of matrices
+        bytes     size of the file
+        warnings  a list of strings
+        """
+        return self._operate(
+            "imatrix_convert",
+            {
+                "path": path,
+                "output": output,
+                "chunk_size": chunk_size,
+                "overwrite": overwrite,
+            },
+        )
+
     def curve(
         self,
         job: Path | Mapping[str, Any],
@@ -847,6 +995,66 @@ class Operations(Operator):
             "types",
             {},
             is_alone=True,
+        )
+
+    def kernels(
+        self,
+    ) -> dict[str, Any]:
+        """List the kernel modules, loaded and refused.
+
+        List all kernel modules that were found, with the reason for each refused module, and the kernels chosen for
+        each type.
+
+        Returns a dictionary:
+        modules   the modules that were found: [{path, name, version, isa, loaded, refusal, kernels}]
+        types     the kernels in use, by type: [{type, decode, encode, encoders}]
+        isa       instruction set of the kernels: the forced one, or the best one loaded
+        warnings  a list of strings
+        """
+        return self._operate(
+            "kernels",
+            {},
+        )
+
+    def check_module(
+        self,
+        path: Path,
+        *,
+        reference: Path | None = None,
+        types: Iterable[str] | None = None,
+        times: bool = False,
+    ) -> dict[str, Any]:
+        """Check the kernels of a module.
+
+        Run the kernels of a module to see whether they follow the rules of the ABI, which plugins/README.md lists. Each
+        check runs in a process of its own, for at most a minute of computing, so that a defect is reported and does not
+        end the program. `KernelError`: the module is refused, or has none of the types.
+
+        A check that fails is no error: it is one of the results.
+
+        path       check the kernels of this module (a file)
+        reference  the module whose bytes the kernels must reproduce; default: ggufmill's own kernels
+        types      only this type
+        times      also measure how fast the kernels are, on one thread
+
+        Returns a dictionary:
+        module    the module: {path, name, version, isa}
+        checks    the checks: [{type, operation, encoder, check, result, why}]
+        passed    number of checks that passed
+        failed    number of checks that failed
+        skipped   number of checks that were skipped
+        times     how fast the kernels are; empty without `times=`: [{type, operation, encoder, importance,
+                  bytes_per_second, reference_bytes_per_second}]
+        warnings  a list of strings
+        """
+        return self._operate(
+            "check_module",
+            {
+                "path": path,
+                "reference": reference,
+                "types": types,
+                "times": times,
+            },
         )
 
     def status(
@@ -1503,6 +1711,65 @@ def edit(
     )
 
 
+def name(
+    name: str,
+) -> dict[str, Any]:
+    return default().name(
+        name,
+    )
+
+
+def name_of(
+    path: Path,
+    *,
+    encoding: str | None = None,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+) -> str:
+    return default().name_of(
+        path,
+        encoding=encoding,
+        outtype=outtype,
+    )
+
+
+def imatrix_show(
+    path: Path,
+) -> dict[str, Any]:
+    return default().imatrix_show(
+        path,
+    )
+
+
+def imatrix_merge(
+    inputs: Iterable[str],
+    *,
+    output: Path,
+    chunk_size: int | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    return default().imatrix_merge(
+        inputs,
+        output=output,
+        chunk_size=chunk_size,
+        overwrite=overwrite,
+    )
+
+
+def imatrix_convert(
+    path: Path,
+    *,
+    output: Path,
+    chunk_size: int | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    return default().imatrix_convert(
+        path,
+        output=output,
+        chunk_size=chunk_size,
+        overwrite=overwrite,
+    )
+
+
 def curve(
     job: Path | Mapping[str, Any],
     *,
@@ -1530,6 +1797,25 @@ def curve(
 
 def types() -> list[dict[str, Any]]:
     return default().types()
+
+
+def kernels() -> dict[str, Any]:
+    return default().kernels()
+
+
+def check_module(
+    path: Path,
+    *,
+    reference: Path | None = None,
+    types: Iterable[str] | None = None,
+    times: bool = False,
+) -> dict[str, Any]:
+    return default().check_module(
+        path,
+        reference=reference,
+        types=types,
+        times=times,
+    )
 
 
 def status(
@@ -1660,8 +1946,15 @@ hash.__doc__ = Operations.hash.__doc__
 split.__doc__ = Operations.split.__doc__
 merge.__doc__ = Operations.merge.__doc__
 edit.__doc__ = Operations.edit.__doc__
+name.__doc__ = Operations.name.__doc__
+name_of.__doc__ = Operations.name_of.__doc__
+imatrix_show.__doc__ = Operations.imatrix_show.__doc__
+imatrix_merge.__doc__ = Operations.imatrix_merge.__doc__
+imatrix_convert.__doc__ = Operations.imatrix_convert.__doc__
 curve.__doc__ = Operations.curve.__doc__
 types.__doc__ = Operations.types.__doc__
+kernels.__doc__ = Operations.kernels.__doc__
+check_module.__doc__ = Operations.check_module.__doc__
 status.__doc__ = Operations.status.__doc__
 submit.__doc__ = Operations.submit.__doc__
 resume.__doc__ = Operations.resume.__doc__
@@ -1669,4 +1962,4 @@ cancel.__doc__ = Operations.cancel.__doc__
 render.__doc__ = Operations.render.__doc__
 part.__doc__ = Operations.part.__doc__
 seal.__doc__ = Operations.seal.__doc__
-__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "curve", "types", "status", "submit", "resume", "cancel", "render", "part", "seal"]
+__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "types", "kernels", "check_module", "status", "submit", "resume", "cancel", "render", "part", "seal"]
