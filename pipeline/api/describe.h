@@ -12,24 +12,10 @@
 #include "pipeline/api/edit.h"
 #include "pipeline/api/hash.h"
 #include "pipeline/api/tensor_statistics.h"
-#include "pipeline/kernels/check/module_conformance.h"
 #include "pipeline/report/report.h"
 #include "stages/gguf/specification.h"
 
 namespace ggufmill {
-
-// Returns {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, decode, encode,
-// encoders}]}.
-boost::json::object describe_kernels(const Kernels& kernels);
-// Returns {module: {path, name, version, isa}, checks: [{type, operation, encoder, check, result, why}], passed,
-// failed, skipped, times: [{type, operation, encoder, importance, bytes_per_second, reference_bytes_per_second}]}.
-boost::json::object describe_conformance(const ModuleConformance& conformance);
-// "passed", "failed" or "skipped".
-std::string_view result_text(conformance::Finding::Kind kind);
-// Returns the encoders of a type besides the default one, each with its kernel.
-std::vector<std::pair<std::string, std::string>> other_encoders(const TypeInfo& type, const Kernels& kernels);
-// Returns the ISA and the name of a kernel's module: "x86-64-v3 (ggufmill)"; "-" for null.
-std::string kernel_text(const KernelChoice* choice);
 
 // Sums over the tensors of an output.
 struct OutputTotals {

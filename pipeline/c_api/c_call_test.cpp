@@ -214,6 +214,20 @@ TEST_CASE("importance matrices are shown and merged") {
   CHECK(Called("imatrix_merge", "{" + output + "}").what() == R"("inputs" is missing)");
 }
 
+TEST_CASE("kernels are listed, and those of a module checked") {
+  const Called listed("kernels", "");
+  REQUIRE(listed.status == GGUFMILL_SUCCESS);
+  CHECK(listed.result.at("modules").is_array());
+  CHECK(listed.result.at("types").at(0).at("type") == "F32");
+  CHECK_FALSE(listed.result.at("isa").as_string().empty());
+  const Called checked("check_module", request_for(GGUFMILL_TEST_MODULES "/mine/mine" GGUFMILL_MODULE_ENDING,
+                                                   R"("types": ["X4_MINE"])"));
+  REQUIRE(checked.status == GGUFMILL_SUCCESS);
+  CHECK(checked.result.at("checks").at(0).at("result") == "passed");
+  CHECK(checked.result.at("times").as_array().empty());
+  CHECK(Called("check_module", request_for("none.so")).status == GGUFMILL_ERROR_KERNEL);
+}
+
 #if defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #endif

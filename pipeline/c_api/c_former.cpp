@@ -160,3 +160,18 @@ ggufmill_status ggufmill_importance_merge(const ggufmill_context* context, const
     return store(call_former(*context, "imatrix_merge", {}, options), json);
   });
 }
+
+ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}}));
+    return store(call_former(*context, "kernels", {}), json);
+  });
+}
+
+ggufmill_status ggufmill_check_module(const ggufmill_context* context, const char* path, const char* options,
+                                      ggufmill_control* control, char** json, ggufmill_error** error) {
+  return guarded(control, error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}, {"path", path}}));
+    return store_part(call_former(*context, "check_module", {{"path", path}}, options, {}, control), nullptr, json);
+  });
+}

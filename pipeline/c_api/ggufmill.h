@@ -150,11 +150,6 @@ GGUFMILL_API ggufmill_status ggufmill_context_create(const char* options, ggufmi
                                                      ggufmill_error** error);
 GGUFMILL_API void ggufmill_context_free(ggufmill_context* context);
 
-/* Describes the kernels, as `ggufmill kernels --json`: {modules: [{path, name, version, isa, loaded, refusal,
- * kernels}], types: [{type, decode, encode, encoders}], isa, warnings}, where `isa` is the forced ISA, or the best one
- * loaded. */
-GGUFMILL_API ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error);
-
 /* ---- operations ---- */
 
 /* Carries out an operation: verify, compare, hash, ... `ggufmill schema operations --reference` describes them: their
@@ -450,17 +445,7 @@ GGUFMILL_API ggufmill_status ggufmill_decode_rows(const ggufmill_context* contex
                                                   uint64_t bytes, uint64_t rows, uint64_t columns, float* into,
                                                   unsigned threads, ggufmill_control* control, ggufmill_error** error);
 
-/* ---- tools ---- */
-
-/* Checks the kernels of a module, each check in a process of its own, as `ggufmill kernels --check`:
- *   {module: {path, name, version, isa}, checks: [{type, operation, encoder, check, result, why}], passed, failed,
- *    skipped, times: [{type, operation, encoder, importance, bytes_per_second, reference_bytes_per_second}]}
- * Not an error, whatever the checks find; GGUFMILL_ERROR_KERNEL if the module is refused. Options: reference (path of
- * the module whose bytes the kernels must reproduce; the linked-in kernels if missing), types (only these, list of
- * strings), times (true: measure how fast the kernels are). */
-GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* context, const char* path,
-                                                   const char* options, ggufmill_control* control, char** json,
-                                                   ggufmill_error** error);
+/* ---- importance files and built-in files ---- */
 
 /* An importance file that is open for reading. */
 typedef struct ggufmill_importance ggufmill_importance;
@@ -541,6 +526,12 @@ GGUFMILL_API ggufmill_status ggufmill_importance_describe(const ggufmill_context
 GGUFMILL_DEPRECATED("use ggufmill_call(context, \"imatrix_merge\", ...)")
 GGUFMILL_API ggufmill_status ggufmill_importance_merge(const ggufmill_context* context, const char* options,
                                                        char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"kernels\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"check_module\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* context, const char* path,
+                                                   const char* options, ggufmill_control* control, char** json,
+                                                   ggufmill_error** error);
 
 #ifdef __cplusplus
 }

@@ -388,7 +388,7 @@ class Context {
   [[deprecated("use call(\"types\")")]] std::string types() const {
     return detail::text([&](auto text, auto error) { return ggufmill_types(get(), text, error); });
   }
-  std::string kernels() const {
+  [[deprecated("use call(\"kernels\")")]] std::string kernels() const {
     return detail::text([&](auto text, auto error) { return ggufmill_kernels(get(), text, error); });
   }
 
@@ -454,7 +454,9 @@ class Context {
     return values;
   }
 
-  std::string check_module(const std::string& path, const char* options = nullptr, Control* control = nullptr) const {
+  [[deprecated("use call(\"check_module\", ...)")]] std::string check_module(const std::string& path,
+                                                                             const char* options = nullptr,
+                                                                             Control* control = nullptr) const {
     return tool(ggufmill_check_module, path, options, control);
   }
   // Carries out an operation, such as "verify"; `request` is a JSON object with its options. See ggufmill_call().

@@ -123,7 +123,7 @@ std::vector<Verb> all_verbs() {
       verb_of("merge"),   verb_of("edit"),   verb_of("name"),    verb_of("imatrix"),
       kMeasureVerb,       kProbeVerb,        kRecipeVerb,        kSubmitVerb,
       kResumeVerb,        kCancelVerb,       kRenderVerb,        kPartVerb,
-      kSealVerb,          verb_of("types"),  kKernelsVerb,       kArchitecturesVerb,
+      kSealVerb,          verb_of("types"),  verb_of("kernels"), kArchitecturesVerb,
       kSchemaVerb,        kManualVerb,       kCompletionVerb,
   };
   for (const OperationSpec& operation : operations()) {

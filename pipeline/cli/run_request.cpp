@@ -133,7 +133,6 @@ int run_request(const OperationSpec& operation, const Context& context, const Op
   const TextOutput text = print(answer.value().value, true);
   int code = answer.value().exit_code;
   if (const auto& failure = answer.value().failure) {
-    if (failure->what.empty()) return static_cast<int>(failure->code);
     code = print_failure(names.in_error(*failure), answer.value().is_partial);
     code = signal_exit_code().value_or(code);
     if (!answer.value().is_partial) return code;

@@ -31,7 +31,6 @@ extern const Verb kCancelVerb;
 extern const Verb kRenderVerb;
 extern const Verb kMeasureVerb;
 extern const Verb kProbeVerb;
-extern const Verb kKernelsVerb;
 extern const Verb kQuantizeVerb;
 extern const Verb kRecipeVerb;
 extern const Verb kArchitecturesVerb;

@@ -311,7 +311,6 @@ struct Answer {
   Value value;
   // Set if the result is not as the user required; callers get both. If `value` shows it, as a list of findings does,
   // only the command line fails.
-  // The command line prints nothing for a failure without a text.
   std::optional<Error> failure{};
   bool value_shows_failure = false;
   bool is_partial = false;  // the failure is that of some of several outputs

@@ -30,6 +30,8 @@ std::span<const OperationSpec> operations() {
       curve_operation(),
       // Reference
       types_operation(),
+      kernels_operation(),
+      check_module_operation(),
   };
   return kOperations;
 }

@@ -26,6 +26,8 @@ OperationSpec convert_lora_operation();
 OperationSpec inspect_operation();
 OperationSpec models_page_operation();
 OperationSpec types_operation();
+OperationSpec kernels_operation();
+OperationSpec check_module_operation();
 OperationSpec name_operation();
 OperationSpec name_of_operation();
 OperationSpec imatrix_show_operation();

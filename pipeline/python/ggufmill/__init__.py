@@ -103,11 +103,12 @@ class Context(Operations):
     @property
     def isa(self):
         """Instruction set of the kernels in use."""
-        return self._native.isa
+        return self.kernels()["isa"]
 
     def modules(self):
         """Return the kernel modules that were found, with the reason if one was refused, as dictionaries."""
-        return self._native.modules()
+        members = ("path", "name", "version", "isa", "loaded")
+        return [{**{name: each[name] for name in members}, "why": each["refusal"]} for each in self.kernels()["modules"]]
 
     def quantize(self, array, type, importance=None, *, out=None, threads=0):
         """Quantize rows of numbers, along the last axis, to rows of a type: uint8 of shape (..., bytes per row).

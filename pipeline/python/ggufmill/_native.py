@@ -18,14 +18,6 @@ class Context:
         self.handle = _library.Handle("context", "context_create", given)
         self._types = {}  # by name in lower case, once they are asked for
 
-    @property
-    def isa(self):
-        return json.loads(text("kernels", self.handle))["isa"]
-
-    def modules(self):
-        modules = json.loads(text("kernels", self.handle))["modules"]
-        return [{**{name: each[name] for name in ("path", "name", "version", "isa", "loaded")}, "why": each["refusal"]} for each in modules]
-
     def type_infos(self):
         """Return the types, as of the operation `types`, by name in lower case."""
         if not self._types:

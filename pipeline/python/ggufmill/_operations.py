@@ -997,6 +997,66 @@ class Operations(Operator):
             is_alone=True,
         )
 
+    def kernels(
+        self,
+    ) -> dict[str, Any]:
+        """List the kernel modules, loaded and refused.
+
+        List all kernel modules that were found, with the reason for each refused module, and the kernels chosen for
+        each type.
+
+        Returns a dictionary:
+        modules   the modules that were found: [{path, name, version, isa, loaded, refusal, kernels}]
+        types     the kernels in use, by type: [{type, decode, encode, encoders}]
+        isa       instruction set of the kernels: the forced one, or the best one loaded
+        warnings  a list of strings
+        """
+        return self._operate(
+            "kernels",
+            {},
+        )
+
+    def check_module(
+        self,
+        path: Path,
+        *,
+        reference: Path | None = None,
+        types: Iterable[str] | None = None,
+        times: bool = False,
+    ) -> dict[str, Any]:
+        """Check the kernels of a module.
+
+        Run the kernels of a module to see whether they follow the rules of the ABI, which plugins/README.md lists. Each
+        check runs in a process of its own, for at most a minute of computing, so that a defect is reported and does not
+        end the program. `KernelError`: the module is refused, or has none of the types.
+
+        A check that fails is no error: it is one of the results.
+
+        path       check the kernels of this module (a file)
+        reference  the module whose bytes the kernels must reproduce; default: ggufmill's own kernels
+        types      only this type
+        times      also measure how fast the kernels are, on one thread
+
+        Returns a dictionary:
+        module    the module: {path, name, version, isa}
+        checks    the checks: [{type, operation, encoder, check, result, why}]
+        passed    number of checks that passed
+        failed    number of checks that failed
+        skipped   number of checks that were skipped
+        times     how fast the kernels are; empty without `times=`: [{type, operation, encoder, importance,
+                  bytes_per_second, reference_bytes_per_second}]
+        warnings  a list of strings
+        """
+        return self._operate(
+            "check_module",
+            {
+                "path": path,
+                "reference": reference,
+                "types": types,
+                "times": times,
+            },
+        )
+
 
 def run(
     job: Path | Mapping[str, Any],
@@ -1475,6 +1535,25 @@ def types() -> list[dict[str, Any]]:
     return default().types()
 
 
+def kernels() -> dict[str, Any]:
+    return default().kernels()
+
+
+def check_module(
+    path: Path,
+    *,
+    reference: Path | None = None,
+    types: Iterable[str] | None = None,
+    times: bool = False,
+) -> dict[str, Any]:
+    return default().check_module(
+        path,
+        reference=reference,
+        types=types,
+        times=times,
+    )
+
+
 run.__doc__ = Operations.run.__doc__
 convert.__doc__ = Operations.convert.__doc__
 convert_lora.__doc__ = Operations.convert_lora.__doc__
@@ -1495,4 +1574,6 @@ imatrix_merge.__doc__ = Operations.imatrix_merge.__doc__
 imatrix_convert.__doc__ = Operations.imatrix_convert.__doc__
 curve.__doc__ = Operations.curve.__doc__
 types.__doc__ = Operations.types.__doc__
-__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "types"]
+kernels.__doc__ = Operations.kernels.__doc__
+check_module.__doc__ = Operations.check_module.__doc__
+__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "types", "kernels", "check_module"]
