@@ -121,7 +121,7 @@ std::vector<Verb> all_verbs() {
       verb_of("check"),   verb_of("plan"),   verb_of("status"),  verb_of("inspect"),
       verb_of("compare"), verb_of("verify"), verb_of("hash"),    verb_of("split"),
       verb_of("merge"),   verb_of("edit"),   verb_of("name"),    verb_of("imatrix"),
-      kMeasureVerb,       kProbeVerb,        kRecipeVerb,        verb_of("submit"),
+      verb_of("measure"), verb_of("probe"),  kRecipeVerb,        verb_of("submit"),
       verb_of("resume"),  verb_of("cancel"), verb_of("render"),  verb_of("part"),
       verb_of("seal"),    verb_of("types"),  verb_of("kernels"), kArchitecturesVerb,
       kSchemaVerb,        kManualVerb,       kCompletionVerb,

@@ -28,6 +28,8 @@ std::vector<OperationSpec> api_operations() {
       imatrix_convert_operation(),
       // Choose types by measurement
       curve_operation(),
+      measure_operation(),
+      probe_operation(),
       // Reference
       types_operation(),
       kernels_operation(),
