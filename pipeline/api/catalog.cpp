@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <map>
 
 #include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
@@ -16,7 +15,6 @@
 #include "stages/huggingface/model_id.h"
 #include "stages/quantize/exclusion.h"
 #include "stages/quantize/objective.h"
-#include "stages/quantize/rule_uses.h"
 
 namespace ggufmill {
 namespace {
@@ -160,31 +158,6 @@ Result<std::string> catalog_text(CatalogKind kind, const std::string& name, cons
   if (kind == CatalogKind::kExclusions) return text_in(built_in_exclusions(), name, "exclusions");
   if (kind == CatalogKind::kObjectives) return text_in(built_in_objectives(), name, "objectives");
   return usage_error("functions have no text", "`ggufmill architectures --functions` lists them");
-}
-
-Result<RecipeDifference> compare_recipes(const std::string& a, const std::string& b, const Model& model,
-                                         const RecipeCatalog& catalog) {
-  std::vector<Model> made;
-  for (const std::string& name : {a, b}) {
-    BOOST_OUTCOME_TRY(const Recipe recipe, catalog.find(name));
-    BOOST_OUTCOME_TRY(Model with, with_recipe(recipe, model, catalog));
-    made.push_back(std::move(with));
-  }
-  std::map<std::string_view, const Tensor*> of_b;
-  for (const Tensor& tensor : made[1].tensors) of_b.emplace(tensor.name, &tensor);
-  RecipeDifference difference;
-  difference.count = made[0].tensors.size();
-  for (const Tensor& tensor : made[0].tensors) {
-    const Tensor& other = *of_b.at(tensor.name);
-    BOOST_OUTCOME_TRY(const std::uint64_t bytes_a, bytes_of(*tensor.type, tensor.shape()));
-    BOOST_OUTCOME_TRY(const std::uint64_t bytes_b, bytes_of(*other.type, tensor.shape()));
-    difference.bytes_a += bytes_a;
-    difference.bytes_b += bytes_b;
-    if (tensor.type != other.type)
-      difference.tensors.push_back(
-          {{"tensor", tensor.name}, {"a", tensor.type->name}, {"b", other.type->name}, {"why", other.reason}});
-  }
-  return difference;
 }
 
 std::string conventional_name(const Model& model, std::string encoding) {

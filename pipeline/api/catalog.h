@@ -31,15 +31,6 @@ Result<boost::json::array> describe_catalog(CatalogKind kind, const RecipeCatalo
 // their aliases. Fails with exit code 2 if there is none with this name.
 Result<std::string> catalog_text(CatalogKind kind, const std::string& name, const std::vector<std::string>& maps = {});
 
-// The size of a model with two recipes, and the tensors to which they give different types: [{tensor, a, b, why}].
-struct RecipeDifference {
-  boost::json::array tensors;
-  std::uint64_t count = 0;  // number of all tensors
-  std::uint64_t bytes_a = 0, bytes_b = 0;
-};
-Result<RecipeDifference> compare_recipes(const std::string& a, const std::string& b, const Model& model,
-                                         const RecipeCatalog& catalog);
-
 // Returns the file name for a model in GGUF's naming convention. An empty `encoding` stands for that of
 // general.file_type.
 std::string conventional_name(const Model& model, std::string encoding);

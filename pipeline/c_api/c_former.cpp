@@ -175,3 +175,28 @@ ggufmill_status ggufmill_check_module(const ggufmill_context* context, const cha
     return store_part(call_former(*context, "check_module", {{"path", path}}, options, {}, control), nullptr, json);
   });
 }
+
+ggufmill_status ggufmill_recipe_from(const ggufmill_model* model, char** yaml, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}}));
+    return store_part(call_for_model(*model, "recipe_from", {{"model", model->path}}), "yaml", yaml);
+  });
+}
+
+ggufmill_status ggufmill_recipe_check(const ggufmill_model* model, const char* recipe, char** json,
+                                      ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"recipe", recipe}}));
+    return store_part(call_for_model(*model, "recipe_check", {{"model", model->path}, {"name", recipe}}), "rules",
+                      json);
+  });
+}
+
+ggufmill_status ggufmill_recipe_diff(const ggufmill_model* model, const char* a, const char* b, char** json,
+                                     ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"a", a}, {"b", b}}));
+    return store_part(call_for_model(*model, "recipe_diff", {{"model", model->path}, {"a", a}, {"b", b}}), nullptr,
+                      json);
+  });
+}

@@ -472,17 +472,6 @@ GGUFMILL_API ggufmill_status ggufmill_catalog(const char* kind, char** json, ggu
 GGUFMILL_API ggufmill_status ggufmill_catalog_text(const char* kind, const char* name, char** yaml,
                                                    ggufmill_error** error);
 
-/* Returns a recipe that gives other models of the same family the types of this model. */
-GGUFMILL_API ggufmill_status ggufmill_recipe_from(const ggufmill_model* model, char** yaml, ggufmill_error** error);
-
-/* Returns how many tensors of a model each rule of a recipe decides: [{rule, tensors}]. */
-GGUFMILL_API ggufmill_status ggufmill_recipe_check(const ggufmill_model* model, const char* recipe, char** json,
-                                                   ggufmill_error** error);
-
-/* Returns the tensors to which two recipes give different types: {tensors: [{tensor, a, b, why}], bytes_a, bytes_b}. */
-GGUFMILL_API ggufmill_status ggufmill_recipe_diff(const ggufmill_model* model, const char* a, const char* b,
-                                                  char** json, ggufmill_error** error);
-
 /* Returns the JSON Schema of "pipeline", "recipe" or "architecture" files. */
 GGUFMILL_API ggufmill_status ggufmill_schema(const char* kind, char** json, ggufmill_error** error);
 
@@ -532,6 +521,14 @@ GGUFMILL_DEPRECATED("use ggufmill_call(context, \"check_module\", ...)")
 GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* context, const char* path,
                                                    const char* options, ggufmill_control* control, char** json,
                                                    ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"recipe_from\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_recipe_from(const ggufmill_model* model, char** yaml, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"recipe_check\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_recipe_check(const ggufmill_model* model, const char* recipe, char** json,
+                                                   ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"recipe_diff\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_recipe_diff(const ggufmill_model* model, const char* a, const char* b,
+                                                  char** json, ggufmill_error** error);
 
 #ifdef __cplusplus
 }

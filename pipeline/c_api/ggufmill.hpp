@@ -333,14 +333,15 @@ class Model {
   [[deprecated("use Context::call(\"name_of\", ...)")]] std::string file_name(const char* options = nullptr) const {
     return detail::text([&](auto text, auto error) { return ggufmill_model_name(get(), options, text, error); });
   }
-  std::string recipe() const {
+  [[deprecated("use Context::call(\"recipe_from\", ...)")]] std::string recipe() const {
     return detail::text([&](auto text, auto error) { return ggufmill_recipe_from(get(), text, error); });
   }
-  std::string check_recipe(const std::string& recipe) const {
+  [[deprecated("use Context::call(\"recipe_check\", ...)")]] std::string check_recipe(const std::string& recipe) const {
     return detail::text(
         [&](auto text, auto error) { return ggufmill_recipe_check(get(), recipe.c_str(), text, error); });
   }
-  std::string compare_recipes(const std::string& a, const std::string& b) const {
+  [[deprecated("use Context::call(\"recipe_diff\", ...)")]] std::string compare_recipes(const std::string& a,
+                                                                                        const std::string& b) const {
     return detail::text(
         [&](auto text, auto error) { return ggufmill_recipe_diff(get(), a.c_str(), b.c_str(), text, error); });
   }

@@ -121,7 +121,7 @@ std::vector<Verb> all_verbs() {
       verb_of("check"),   verb_of("plan"),   kStatusVerb,        verb_of("inspect"),
       verb_of("compare"), verb_of("verify"), verb_of("hash"),    verb_of("split"),
       verb_of("merge"),   verb_of("edit"),   verb_of("name"),    verb_of("imatrix"),
-      kMeasureVerb,       kProbeVerb,        kRecipeVerb,        kSubmitVerb,
+      kMeasureVerb,       kProbeVerb,        verb_of("recipe"),  kSubmitVerb,
       kResumeVerb,        kCancelVerb,       kRenderVerb,        kPartVerb,
       kSealVerb,          verb_of("types"),  verb_of("kernels"), kArchitecturesVerb,
       kSchemaVerb,        kManualVerb,       kCompletionVerb,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "pipeline/api/catalog.h"
+#include "pipeline/api/operations/context_options.h"
 #include "pipeline/api/operations/operations.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/file_name.h"
@@ -143,8 +144,7 @@ OperationSpec name_of_operation() {
       .options =
           {option("path", &NameOfRequest::path, path(), "print the file name for this model").choice("of", "MODEL"),
            option("encoding", &NameOfRequest::encoding, text(), "encoding to use instead of general.file_type"),
-           option("outtype", &NameOfRequest::out_type, enumeration<OutType>(kOutTypeWords),
-                  "read a checkpoint folder as `ggufmill convert --outtype` would write it")},
+           option("outtype", &NameOfRequest::out_type, enumeration<OutType>(kOutTypeWords), kOutTypeHelp)},
       .result = {.members = {result("name", &BuiltName::name, "the file name")}, .is_alone = true},
       .context = ContextUse::kCheckpoints,
       .run = run_name_of,

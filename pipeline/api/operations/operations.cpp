@@ -28,6 +28,13 @@ std::span<const OperationSpec> operations() {
       imatrix_convert_operation(),
       // Choose types by measurement
       curve_operation(),
+      recipes_operation(),
+      recipe_operation(),
+      recipe_from_operation(),
+      recipe_check_operation(),
+      recipe_diff_operation(),
+      objectives_operation(),
+      exclusions_operation(),
       // Reference
       types_operation(),
       kernels_operation(),

@@ -30,7 +30,7 @@ __version__ = _native.version
 __all__ = [
     *("Context", "ImportanceMatrix", "Metadata", "Model", "Plan", "Progress", "ProgressBar", "Tensor"),
     *("Error", "FileError", "InputError", "KernelError", "TransientError", "UsageError", "VerificationError"),
-    *("dequantize", "imatrix", "measure", "open", "quantize", "recipes"),
+    *("dequantize", "imatrix", "measure", "open", "quantize"),
     *_operations,
 ]
 
@@ -176,10 +176,6 @@ class Context(Operations):
         paths = [os.fspath(each) for each in (output, html)]
         return json.loads(self._native.measure(job_text(job, set, parameters), *paths, overwrite, progress))
 
-    def recipes(self):
-        """Return the built-in recipes as dictionaries of name, aliases, file_type, type, and description."""
-        return self._native.recipes()
-
     def imatrix(self, path):
         """Open an importance matrix of llama-imatrix, GGUF or .dat: a mapping of tensor names to column weights."""
         return ImportanceMatrix(self._native.imatrix(os.fspath(path)))
@@ -208,13 +204,9 @@ def measure(job, *, output="", html="", overwrite=False, progress=None, set=None
     )
 
 
-def recipes():
-    return _default().recipes()
-
-
 def imatrix(path):
     return _default().imatrix(path)
 
 
-for _each in (quantize, dequantize, open, measure, recipes, imatrix):
+for _each in (quantize, dequantize, open, measure, imatrix):
     _each.__doc__ = getattr(Context, _each.__name__).__doc__

@@ -105,9 +105,6 @@ class Context:
 
         return interruptible(measure, progress)
 
-    def recipes(self):
-        return json.loads(text("catalog", b"recipes"))
-
 
 def _result(out, dtype, shape):
     """Return the array for the result: `out`, which the caller has checked, or a new array."""

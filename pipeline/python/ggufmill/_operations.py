@@ -978,6 +978,167 @@ class Operations(Operator):
             progress,
         )
 
+    def recipes(
+        self,
+    ) -> list[dict[str, Any]]:
+        """List the built-in recipes.
+
+        List the built-in recipes.
+
+        Returns the recipes: [{name, aliases, file_type, type, description}].
+        """
+        return self._operate(
+            "recipes",
+            {},
+            is_alone=True,
+        )
+
+    def recipe(
+        self,
+        name: str,
+    ) -> str:
+        """Print a built-in recipe.
+
+        Print a built-in recipe: a YAML file to copy, change, and name in `quantize:` by its path. Your own recipe can
+        set `extends: NAME` and add rules.
+
+        name  name or alias of the recipe
+
+        Returns the text of the recipe.
+        """
+        return self._operate(
+            "recipe",
+            {
+                "name": name,
+            },
+            is_alone=True,
+        )
+
+    def recipe_from(
+        self,
+        model: Path,
+        *,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    ) -> str:
+        """Derive a recipe from a model.
+
+        Derive a recipe that gives other models of the same family the types of a model file.
+
+        model    the model
+        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
+
+        Returns the text of the recipe.
+        """
+        return self._operate(
+            "recipe_from",
+            {
+                "model": model,
+                "outtype": outtype,
+            },
+            is_alone=True,
+        )
+
+    def recipe_check(
+        self,
+        name: str,
+        *,
+        model: Path,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    ) -> list[dict[str, Any]]:
+        """Count the tensors of a model that each rule of a recipe decides.
+
+        Count the tensors of a model that each rule of a recipe decides.
+
+        name     name or path of the recipe
+        model    any model of the architecture; only its headers are read
+        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
+
+        Returns the rules, in the order in which they are tried: [{rule, tensors}].
+        """
+        return self._operate(
+            "recipe_check",
+            {
+                "name": name,
+                "model": model,
+                "outtype": outtype,
+            },
+            is_alone=True,
+        )
+
+    def recipe_diff(
+        self,
+        a: str,
+        b: str,
+        *,
+        model: Path,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    ) -> dict[str, Any]:
+        """Compare two recipes for a model.
+
+        List the tensors of a model to which two recipes give different types.
+
+        a        name or path of a recipe
+        b        name or path of the other
+        model    any model of the architecture; only its headers are read
+        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
+
+        Returns a dictionary:
+        tensors   the tensors whose types differ: [{tensor, a, b, why}]
+        count     number of all tensors
+        bytes_a   bytes of all tensors with `a`
+        bytes_b   bytes of all tensors with `b`
+        warnings  a list of strings
+        """
+        return self._operate(
+            "recipe_diff",
+            {
+                "a": a,
+                "b": b,
+                "model": model,
+                "outtype": outtype,
+            },
+        )
+
+    def objectives(
+        self,
+        name: str | None = None,
+    ) -> list[dict[str, Any]] | str:
+        """List the built-in objectives, or print one.
+
+        List what a target can minimize, or print one of the built-in files: a YAML file to copy and change.
+
+        name  name of the objective to print
+
+        Returns the objectives: [{name, formula}]; or with `name`, the text of its file.
+        """
+        return self._operate(
+            "objectives",
+            {
+                "name": name,
+            },
+            is_alone=True,
+        )
+
+    def exclusions(
+        self,
+        name: str | None = None,
+    ) -> list[dict[str, Any]] | str:
+        """List the built-in exclusions of types, or print one.
+
+        List which types a target can exclude, or print one of the built-in files: a YAML file to copy and change.
+
+        name  name of the exclusion to print
+
+        Returns the exclusions: [{name, types, modules}]; or with `name`, the text of its file.
+        """
+        return self._operate(
+            "exclusions",
+            {
+                "name": name,
+            },
+            is_alone=True,
+        )
+
     def types(
         self,
     ) -> list[dict[str, Any]]:
@@ -1531,6 +1692,73 @@ def curve(
     )
 
 
+def recipes() -> list[dict[str, Any]]:
+    return default().recipes()
+
+
+def recipe(
+    name: str,
+) -> str:
+    return default().recipe(
+        name,
+    )
+
+
+def recipe_from(
+    model: Path,
+    *,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+) -> str:
+    return default().recipe_from(
+        model,
+        outtype=outtype,
+    )
+
+
+def recipe_check(
+    name: str,
+    *,
+    model: Path,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+) -> list[dict[str, Any]]:
+    return default().recipe_check(
+        name,
+        model=model,
+        outtype=outtype,
+    )
+
+
+def recipe_diff(
+    a: str,
+    b: str,
+    *,
+    model: Path,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+) -> dict[str, Any]:
+    return default().recipe_diff(
+        a,
+        b,
+        model=model,
+        outtype=outtype,
+    )
+
+
+def objectives(
+    name: str | None = None,
+) -> list[dict[str, Any]] | str:
+    return default().objectives(
+        name,
+    )
+
+
+def exclusions(
+    name: str | None = None,
+) -> list[dict[str, Any]] | str:
+    return default().exclusions(
+        name,
+    )
+
+
 def types() -> list[dict[str, Any]]:
     return default().types()
 
@@ -1573,7 +1801,14 @@ imatrix_show.__doc__ = Operations.imatrix_show.__doc__
 imatrix_merge.__doc__ = Operations.imatrix_merge.__doc__
 imatrix_convert.__doc__ = Operations.imatrix_convert.__doc__
 curve.__doc__ = Operations.curve.__doc__
+recipes.__doc__ = Operations.recipes.__doc__
+recipe.__doc__ = Operations.recipe.__doc__
+recipe_from.__doc__ = Operations.recipe_from.__doc__
+recipe_check.__doc__ = Operations.recipe_check.__doc__
+recipe_diff.__doc__ = Operations.recipe_diff.__doc__
+objectives.__doc__ = Operations.objectives.__doc__
+exclusions.__doc__ = Operations.exclusions.__doc__
 types.__doc__ = Operations.types.__doc__
 kernels.__doc__ = Operations.kernels.__doc__
 check_module.__doc__ = Operations.check_module.__doc__
-__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "types", "kernels", "check_module"]
+__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module"]
