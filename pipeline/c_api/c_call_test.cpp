@@ -248,6 +248,17 @@ TEST_CASE("recipes are listed, printed, derived, and compared") {
   CHECK(Called("exclusions", "").result.at("exclusions").at(0).at("types").is_array());
 }
 
+TEST_CASE("architecture maps and schemas are printed") {
+  CHECK(Called("architectures", "").result.at("architectures").at(0).at("classes").is_array());
+  CHECK(Called("architecture", R"({"name": "llama"})").result.at("yaml").is_string());
+  CHECK(Called("architecture", R"({"name": "lama"})").status == GGUFMILL_ERROR_USAGE);
+  CHECK(Called("architecture_functions", "").result.at("functions").at(0).at("least").is_number());
+  CHECK(Called("first_map", R"({"checkpoint": "nowhere"})").status == GGUFMILL_ERROR_BAD_INPUT);
+  CHECK(json::parse(Called("schema", R"({"what": "recipe"})").result.at("text").as_string()).is_object());
+  CHECK(Called("schema", R"({"what": "operations"})").help() == R"(give either "reference" or "python")");
+  CHECK(Called("schema", R"({"python": true})").what() == R"("python" prints operations only)");
+}
+
 #if defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #endif

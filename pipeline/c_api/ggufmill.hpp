@@ -511,14 +511,15 @@ class Context {
 };
 
 // See ggufmill_catalog() and the functions after it.
-inline std::string catalog(const std::string& kind) {
+[[deprecated("use Context::call(\"recipes\", ...)")]] inline std::string catalog(const std::string& kind) {
   return detail::text([&](auto text, auto error) { return ggufmill_catalog(kind.c_str(), text, error); });
 }
-inline std::string catalog_text(const std::string& kind, const std::string& name) {
+[[deprecated("use Context::call(\"recipe\", ...)")]] inline std::string catalog_text(const std::string& kind,
+                                                                                     const std::string& name) {
   return detail::text(
       [&](auto text, auto error) { return ggufmill_catalog_text(kind.c_str(), name.c_str(), text, error); });
 }
-inline std::string schema(const std::string& kind) {
+[[deprecated("use Context::call(\"schema\", ...)")]] inline std::string schema(const std::string& kind) {
   return detail::text([&](auto text, auto error) { return ggufmill_schema(kind.c_str(), text, error); });
 }
 [[deprecated("use Context::call(\"name\", ...)")]] inline std::string parse_name(const std::string& name) {

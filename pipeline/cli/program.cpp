@@ -123,8 +123,8 @@ std::vector<Verb> all_verbs() {
       verb_of("merge"),   verb_of("edit"),   verb_of("name"),    verb_of("imatrix"),
       kMeasureVerb,       kProbeVerb,        verb_of("recipe"),  kSubmitVerb,
       kResumeVerb,        kCancelVerb,       kRenderVerb,        kPartVerb,
-      kSealVerb,          verb_of("types"),  verb_of("kernels"), kArchitecturesVerb,
-      kSchemaVerb,        kManualVerb,       kCompletionVerb,
+      kSealVerb,          verb_of("types"),  verb_of("kernels"), verb_of("architectures"),
+      verb_of("schema"),  kManualVerb,       kCompletionVerb,
   };
   for (const OperationSpec& operation : operations()) {
     if (!operation.has_verb || std::ranges::count(all, operation.verb(), &Verb::name) != 0) continue;

@@ -32,8 +32,6 @@ extern const Verb kRenderVerb;
 extern const Verb kMeasureVerb;
 extern const Verb kProbeVerb;
 extern const Verb kQuantizeVerb;
-extern const Verb kArchitecturesVerb;
-extern const Verb kSchemaVerb;
 extern const Verb kManualVerb;
 extern const Verb kCompletionVerb;
 

@@ -359,6 +359,7 @@ struct TextOutput {
 // The options of the context that an operation uses, which its verb has too.
 enum class ContextUse {
   kNone,
+  kMaps,         // --architectures
   kTypes,        // --kernel-dir, for types that modules add
   kKernels,      // and --isa
   kCheckpoints,  // and --architectures
@@ -505,6 +506,9 @@ OperationSpec operation(OperationOf<Request, Value> from) {
   };
   return made;
 }
+
+// Splits a description into its paragraphs, each on one line.
+std::vector<std::string> paragraphs_of(const std::string& text);
 
 // Error of two options that exclude each other, with the reason why.
 Error cannot_be_together(std::string_view a, std::string_view b, std::string_view why = {});

@@ -39,6 +39,11 @@ std::span<const OperationSpec> operations() {
       types_operation(),
       kernels_operation(),
       check_module_operation(),
+      architectures_operation(),
+      architecture_operation(),
+      first_map_operation(),
+      architecture_functions_operation(),
+      schema_operation(),
   };
   return kOperations;
 }

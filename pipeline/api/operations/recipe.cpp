@@ -8,6 +8,7 @@
 
 #include "pipeline/api/operations/context_options.h"
 #include "pipeline/api/operations/operations.h"
+#include "pipeline/api/operations/yaml_text.h"
 #include "pipeline/core/text.h"
 #include "stages/quantize/exclusion.h"
 #include "stages/quantize/objective.h"
@@ -39,17 +40,6 @@ constexpr SharedVerb kRecipeVerb{
         "exclusions [NAME])"};
 
 struct NoOptions {};
-
-// The text of a built-in file.
-struct YamlText {
-  std::string yaml;
-};
-
-void print_yaml(const YamlText& text, TextOutput& to) { to.out = text.yaml; }
-
-ResultForm<YamlText> yaml_result(std::string_view doc) {
-  return {.members = {result("yaml", &YamlText::yaml, doc)}, .is_alone = true};
-}
 
 json::array texts_json(const auto& texts) {
   json::array list;

@@ -1218,6 +1218,118 @@ class Operations(Operator):
             },
         )
 
+    def architectures(
+        self,
+    ) -> list[dict[str, Any]]:
+        """List the supported checkpoint architectures.
+
+        List the architecture maps, which define how Hugging Face checkpoints are converted: the classes of config.json
+        that each map supports, and its tokenizers.
+
+        Returns the maps: [{map, architecture, description, classes, tokenizers, partial}].
+        """
+        return self._operate(
+            "architectures",
+            {},
+            is_alone=True,
+        )
+
+    def architecture(
+        self,
+        name: str,
+    ) -> str:
+        """Print an architecture map.
+
+        Print an architecture map: a YAML file to copy and change. Your own map can set `extends: NAME` and add rules.
+
+        name  name of the map
+
+        Returns the text of the map.
+        """
+        return self._operate(
+            "architecture",
+            {
+                "name": name,
+            },
+            is_alone=True,
+        )
+
+    def first_map(
+        self,
+        checkpoint: str,
+        *,
+        like: str | None = None,
+        output: Path | None = None,
+        overwrite: bool = False,
+    ) -> str:
+        """Start an architecture map for a checkpoint.
+
+        Write a first map of a checkpoint that no map supports, from the map of similar models: what matches, what does
+        not, and what is missing.
+
+        checkpoint  the checkpoint: a folder, or the address of one
+        like        the map of similar models, by name or path (default: the map of text models that fits best)
+        output      file to write; by default, the map is only printed or returned
+        overwrite   replace an existing file
+
+        Returns the text of the map.
+        """
+        return self._operate(
+            "first_map",
+            {
+                "checkpoint": checkpoint,
+                "like": like,
+                "output": output,
+                "overwrite": overwrite,
+            },
+            is_alone=True,
+        )
+
+    def architecture_functions(
+        self,
+    ) -> list[dict[str, Any]]:
+        """List what maps can call: functions of values, operations on tensors.
+
+        List what architecture maps can call: functions of values, operations on tensors, and functions that compute
+        tensors.
+
+        Returns the functions: [{name, kind, least, most, description}].
+        """
+        return self._operate(
+            "architecture_functions",
+            {},
+            is_alone=True,
+        )
+
+    def schema(
+        self,
+        what: Literal["pipeline", "recipe", "architecture", "operations"] = "pipeline",
+        *,
+        reference: bool = False,
+        python: bool = False,
+    ) -> str:
+        """Print the JSON Schema or the reference of pipeline files, recipes, and maps.
+
+        Print the JSON Schema of pipeline files, recipes, or architecture maps, for editors that complete and check as
+        you type. With `reference=`, print the same as a page to read. The operations are what the program, the C
+        interface and the Python module can do; they have a reference, and with `python=` the functions of the module.
+
+        what       what to describe
+        reference  print a reference page in Markdown
+        python     print the operations as functions of Python
+
+        Returns the schema, or the page.
+        """
+        return self._operate(
+            "schema",
+            {
+                "what": what,
+                "reference": reference,
+                "python": python,
+            },
+            is_alone=True,
+        )
+
 
 def run(
     job: Path | Mapping[str, Any],
@@ -1782,6 +1894,50 @@ def check_module(
     )
 
 
+def architectures() -> list[dict[str, Any]]:
+    return default().architectures()
+
+
+def architecture(
+    name: str,
+) -> str:
+    return default().architecture(
+        name,
+    )
+
+
+def first_map(
+    checkpoint: str,
+    *,
+    like: str | None = None,
+    output: Path | None = None,
+    overwrite: bool = False,
+) -> str:
+    return default().first_map(
+        checkpoint,
+        like=like,
+        output=output,
+        overwrite=overwrite,
+    )
+
+
+def architecture_functions() -> list[dict[str, Any]]:
+    return default().architecture_functions()
+
+
+def schema(
+    what: Literal["pipeline", "recipe", "architecture", "operations"] = "pipeline",
+    *,
+    reference: bool = False,
+    python: bool = False,
+) -> str:
+    return default().schema(
+        what,
+        reference=reference,
+        python=python,
+    )
+
+
 run.__doc__ = Operations.run.__doc__
 convert.__doc__ = Operations.convert.__doc__
 convert_lora.__doc__ = Operations.convert_lora.__doc__
@@ -1811,4 +1967,9 @@ exclusions.__doc__ = Operations.exclusions.__doc__
 types.__doc__ = Operations.types.__doc__
 kernels.__doc__ = Operations.kernels.__doc__
 check_module.__doc__ = Operations.check_module.__doc__
-__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module"]
+architectures.__doc__ = Operations.architectures.__doc__
+architecture.__doc__ = Operations.architecture.__doc__
+first_map.__doc__ = Operations.first_map.__doc__
+architecture_functions.__doc__ = Operations.architecture_functions.__doc__
+schema.__doc__ = Operations.schema.__doc__
+__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "schema"]
