@@ -87,9 +87,6 @@ class Context:
     def imatrix(self, path):
         return ImportanceFile(self, path)
 
-    def recipes(self):
-        return json.loads(text("catalog", b"recipes"))
-
 
 def _result(out, dtype, shape):
     """Return the array for the result: `out`, which the caller has checked, or a new array."""
