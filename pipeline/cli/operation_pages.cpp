@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "pipeline/api/operations/operations.h"
 #include "pipeline/api/operations/option_names.h"
+#include "pipeline/call/operations.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/core/text.h"
 
@@ -37,7 +37,7 @@ std::string command_line_of(const OperationSpec& operation) {
 
 // "--max-rmse", or several flags.
 std::string on_command_line(const OperationSpec& operation, const OperationOption& option, const OptionNames& names) {
-  if (!operation.has_verb) return "";
+  if (!operation.has_verb || option.programs_only) return "";
   std::string text;
   for (const OptionFlag& flag : option.flags) text += (text.empty() ? "--" : ", --") + flag.name;
   if (text.empty()) text = names.of(option.name());

@@ -2,8 +2,8 @@
 
 namespace ggufmill {
 
-std::span<const OperationSpec> operations() {
-  static const OperationSpec kOperations[] = {
+std::vector<OperationSpec> api_operations() {
+  return {
       // In the order of `ggufmill --help`.
       // Convert and quantize
       run_operation(),
@@ -28,12 +28,13 @@ std::span<const OperationSpec> operations() {
       imatrix_convert_operation(),
       // Choose types by measurement
       curve_operation(),
+      measure_operation(),
+      probe_operation(),
       // Reference
       types_operation(),
       kernels_operation(),
       check_module_operation(),
   };
-  return kOperations;
 }
 
 }  // namespace ggufmill
