@@ -18,7 +18,7 @@ import sys
 import archive
 
 UPLOAD = """# Uploading ggufmill {version}
-Run these commands in this folder, in this order. Each fails rather than replace what is already there.
+Run these commands in this folder, in this order. PyPI and the page of releases refuse to replace a file.
 
 1. The files are complete and unchanged:
    ```sh
