@@ -62,27 +62,6 @@ Result<std::string> run_plan_of(const ggufmill_plan& plan, const char* text, ggu
   return fmt::format("{{\"report\":{},\"unchanged\":[],\"warnings\":{}}}", written, to_json_text(json_texts(warnings)));
 }
 
-// Calls `work` for the plan of each job of a pipeline file.
-Status for_each_plan(const ggufmill_job& job, const std::function<Status(const BatchJob&, const Plan&)>& work) {
-  for (const BatchJob& each : job.batch.jobs) {
-    BOOST_OUTCOME_TRY(const Plan plan, job.context->plan(with_known_importance(*job.context, each.job)));
-    BOOST_OUTCOME_TRY(work(each, plan));
-  }
-  return ok();
-}
-
-Result<std::string> status_of(const ggufmill_job& job) {
-  json::array sources;
-  BOOST_OUTCOME_TRY(for_each_plan(job, [&](const BatchJob& each, const Plan& plan) -> Status {
-    json::object status = describe_status(*job.context, plan, has_steps(each.job) ? &each : nullptr);
-    if (job.batch.is_matrix) status["source"] = each.source;
-    sources.push_back(std::move(status));
-    return ok();
-  }));
-  return to_json_text(job.batch.is_matrix ? json::object{{"sources", std::move(sources)}}
-                                          : sources.front().as_object());
-}
-
 struct MeasureChoices {
   std::string output, html;
   bool overwrite = false, resume = true;
@@ -180,8 +159,9 @@ ggufmill_status ggufmill_plan_run(const ggufmill_plan* plan, const char* options
 ggufmill_status ggufmill_job_status(const ggufmill_job* job, char** json, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}, {"json", json}}));
-    BOOST_OUTCOME_TRY(const std::string text, status_of(*job));
-    *json = copy_of(text);
+    BOOST_OUTCOME_TRY(const CalledOperation called, call_on_job(*job, "status", boost::json::object{}));
+    if (called.failure) return *called.failure;
+    *json = copy_of(called.json);
     return ok();
   });
 }

@@ -130,7 +130,7 @@ std::vector<OperationOption> all_options(const OperationList& operations) {
 
 void add_options(std::vector<OperationOption> options, const OperationSpec& user, std::vector<VerbOption>& to) {
   for (OperationOption& each : options) {
-    if (each.is_word()) continue;
+    if (each.is_word() || each.programs_only) continue;
     const auto same =
         std::ranges::find_if(to, [&](const VerbOption& other) { return other.option.flag() == each.flag(); });
     if (same == to.end())
@@ -194,6 +194,7 @@ Strings positional_words(const CommandSpec& spec, const po::variables_map& value
 // Adds the values of options that have a flag.
 void add_given(const std::vector<OperationOption>& options, const po::variables_map& values, GivenOptions& given) {
   for (const OperationOption& option : options) {
+    if (option.programs_only) continue;
     for (const OptionFlag& flag : option.flags)
       if (values.count(flag.name)) given.add_flag(option, flag);
     const std::string name = option.flag();

@@ -9,7 +9,7 @@
 #include <exception>
 #include <optional>
 
-#include "pipeline/api/operations/operations.h"
+#include "pipeline/call/operations.h"
 #include "pipeline/cli/archive.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/verb.h"
@@ -118,12 +118,12 @@ namespace {
 std::vector<Verb> all_verbs() {
   std::vector<Verb> all{
       verb_of("run"),     kQuantizeVerb,     verb_of("convert"), verb_of("convert-lora"),
-      verb_of("check"),   verb_of("plan"),   kStatusVerb,        verb_of("inspect"),
+      verb_of("check"),   verb_of("plan"),   verb_of("status"),  verb_of("inspect"),
       verb_of("compare"), verb_of("verify"), verb_of("hash"),    verb_of("split"),
       verb_of("merge"),   verb_of("edit"),   verb_of("name"),    verb_of("imatrix"),
-      kMeasureVerb,       kProbeVerb,        verb_of("recipe"),  kSubmitVerb,
-      kResumeVerb,        kCancelVerb,       kRenderVerb,        kPartVerb,
-      kSealVerb,          verb_of("types"),  verb_of("kernels"), verb_of("architectures"),
+      kMeasureVerb,       kProbeVerb,        verb_of("recipe"),  verb_of("submit"),
+      verb_of("resume"),  verb_of("cancel"), verb_of("render"),  verb_of("part"),
+      verb_of("seal"),    verb_of("types"),  verb_of("kernels"), verb_of("architectures"),
       verb_of("schema"),  kManualVerb,       kCompletionVerb,
   };
   for (const OperationSpec& operation : operations()) {

@@ -78,6 +78,7 @@ struct OperationOption {
   std::vector<OptionFlag> flags{};  // instead of a flag with a value
   bool zero_is_none = false;        // in JSON, 0 is the same as no value
   std::string if_several{};         // help of the error if the verb is given several words; empty: allowed
+  bool programs_only = false;       // the verb has another way
   bool command_line_only = false;   // kept for scripts that call another program
   bool words_are_replaced = false;  // with it, the command line needs no words
 };
@@ -143,6 +144,10 @@ struct Option : OperationOption {
   }
   Self&& only_on_command_line() && {
     command_line_only = true;
+    return std::move(*this);
+  }
+  Self&& only_for_programs() && {
+    programs_only = true;
     return std::move(*this);
   }
   Self&& replaces_words() && {
@@ -353,7 +358,7 @@ struct TextOutput {
   std::optional<Table> table{};  // on stdout, before `out`
   std::string out{};             // on stdout, unless JSON is asked for
   std::vector<Message> notes{};  // on stderr, unless --quiet is given
-  std::string interim{};         // instead of `out`, for a result that a later one replaces, where lines stay
+  std::string interim{};         // instead of `out` where lines stay, for a result that a later one may replace
 };
 
 // The options of the context that an operation uses, which its verb has too.

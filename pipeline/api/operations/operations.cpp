@@ -2,8 +2,8 @@
 
 namespace ggufmill {
 
-std::span<const OperationSpec> operations() {
-  static const OperationSpec kOperations[] = {
+std::vector<OperationSpec> api_operations() {
+  return {
       // In the order of `ggufmill --help`.
       // Convert and quantize
       run_operation(),
@@ -43,9 +43,7 @@ std::span<const OperationSpec> operations() {
       architecture_operation(),
       first_map_operation(),
       architecture_functions_operation(),
-      schema_operation(),
   };
-  return kOperations;
 }
 
 }  // namespace ggufmill

@@ -1,14 +1,14 @@
 #pragma once
-// The table of operations.
+// The operations of this folder.
 
-#include <span>
+#include <vector>
 
 #include "pipeline/api/operations/operation.h"
 
 namespace ggufmill {
 
-// Returns all operations, in the order of `ggufmill --help`.
-std::span<const OperationSpec> operations();
+// Returns all of them, in the order of `ggufmill --help`.
+std::vector<OperationSpec> api_operations();
 
 // The declarations, each in a file of its own.
 OperationSpec check_operation();
@@ -37,7 +37,6 @@ OperationSpec architectures_operation();
 OperationSpec architecture_operation();
 OperationSpec first_map_operation();
 OperationSpec architecture_functions_operation();
-OperationSpec schema_operation();
 OperationSpec kernels_operation();
 OperationSpec check_module_operation();
 OperationSpec name_operation();

@@ -1301,6 +1301,270 @@ class Operations(Operator):
             is_alone=True,
         )
 
+    def status(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    ) -> dict[str, Any]:
+        """Show the progress of pipeline files and cluster jobs, and leftover files.
+
+        Show which outputs of a pipeline file exist, whether a run is writing them now and its progress, and the
+        leftover files of interrupted runs: `run` resumes from them, `run --discard` removes them. Gives the folder of a
+        cluster job that writes the same outputs. Reads only headers and changes nothing.
+
+        For the folder of a cluster job, show the progress of its parts.
+
+        `job` is a pipeline file or the folder of a cluster job, whose `state` is "sealed", "running" or "needs resume".
+
+        job         the pipeline file, or an object with its contents
+        set         override a value: outputs.0.gguf=out/a.gguf
+        parameters  set a declared parameter: NAME=value
+
+        Returns {running, can_resume, units, units_done, outputs: [{path, bytes, there, sent}], leftovers: [{path,
+        output, bytes, of_this_plan, in_use, other_since, cluster_job}], cluster_jobs, steps}, for a batch {sources:
+        [{source, running, ...}]}; for a cluster job {folder, state, done, part_done, seal, parts: [{state, units,
+        units_done, host, engine, error, lost}]}, for a matrix also {jobs}, and "warnings".
+        """
+        return self._operate(
+            "status",
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+            },
+        )
+
+    def submit(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+        folder: Path | None = None,
+        parts: int | None = None,
+        engine: Literal["slurm", "none"] | None = None,
+        overwrite: bool = False,
+        dry_run: bool = False,
+        threads: Literal["auto"] | int | None = None,
+        program: Path | None = None,
+        isa: str | None = None,
+        kernel_dirs: Iterable[Path] | None = None,
+    ) -> dict[str, Any]:
+        """Submit a pipeline file to a cluster, in parts.
+
+        Plan a pipeline file, divide the plan into parts, and submit them to the engine that `cluster:` in the file
+        names: Slurm, as an array of parts and a job that seals the outputs once all parts are done; or none, to start
+        `ggufmill part` yourself. The job is stored in a folder that all nodes must see; pass it to `status`, `resume`,
+        and `cancel`. The sources of a matrix share one array and one seal, which seals the finished sources.
+
+        job          the pipeline file, or an object with its contents
+        set          override a value: outputs.0.gguf=out/a.gguf
+        parameters   set a declared parameter: NAME=value
+        folder       folder for the job; overrides cluster.folder
+        parts        number of parts; overrides cluster.parts
+        engine       slurm or none; overrides cluster.engine
+        overwrite    replace existing outputs
+        dry_run      show what would be done without writing or submitting anything
+        threads      number of threads, or auto; overrides limits.threads
+        program      path of the program `ggufmill` on the nodes; default: this program, or `ggufmill`
+        isa          kernels for the parts; default: as those of the context
+        kernel_dirs  folders of kernel modules for the parts; default: as those of the context
+
+        Returns a dictionary:
+        folder     the folder of the job
+        plan       its plan, for `part` and `seal`
+        parts      the number of parts
+        submitted  Slurm's numbers: {parts, indices, seal}; null with the engine `none`, whose parts the user starts
+        skipped    of a batch, the outputs that are unchanged or cannot be made: [{source, output, state, error}]
+        warnings   a list of strings
+        """
+        return self._operate(
+            "submit",
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+                "folder": folder,
+                "parts": parts,
+                "engine": engine,
+                "overwrite": overwrite,
+                "dry_run": dry_run,
+                "threads": threads,
+                "program": program,
+                "isa": isa,
+                "kernel_dirs": kernel_dirs,
+            },
+        )
+
+    def resume(
+        self,
+        folder: Path,
+        *,
+        program: Path | None = None,
+    ) -> dict[str, Any]:
+        """Resume a cluster job that stopped.
+
+        Resume a cluster job that is not running: submit its unfinished parts, and a new seal, to its engine. Each part
+        continues from its last attempt.
+
+        folder   the folder of the job
+        program  path of the program `ggufmill` on the nodes; default: this program, or `ggufmill`
+
+        Returns a dictionary:
+        was_sealed  true if there was nothing to do
+        parts       the numbers of the parts that were started, or are to be started
+        submitted   Slurm's numbers: {parts, indices, seal}; null with the engine `none`, whose parts the user starts
+        warnings    a list of strings
+        """
+        return self._operate(
+            "resume",
+            {
+                "folder": folder,
+                "program": program,
+            },
+        )
+
+    def cancel(
+        self,
+        folder: Path,
+        *,
+        discard: bool = False,
+    ) -> dict[str, Any]:
+        """Cancel a cluster job.
+
+        Cancel a cluster job. Finished work is kept, and `ggufmill resume` continues from it; with `discard=`, the job
+        and its incomplete outputs are removed.
+
+        folder   the folder of the job
+        discard  remove the job and its incomplete outputs
+
+        Returns a dictionary:
+        was_sealed  true if the outputs were complete
+        warnings    a list of strings
+        """
+        return self._operate(
+            "cancel",
+            {
+                "folder": folder,
+                "discard": discard,
+            },
+        )
+
+    def render(
+        self,
+        folder: Path,
+        *,
+        engine: Literal["kubernetes"] = "kubernetes",
+        claim: str | None = None,
+        mount: str | None = None,
+        image: str = "ggufmill:latest",
+    ) -> dict[str, Any]:
+        """Print a cluster job as Kubernetes manifests.
+
+        Print a cluster job that `ggufmill submit --engine none` created in the format of another engine. For
+        Kubernetes: an Indexed Job for the parts and a Job for the seal, as JSON. The folder of the job, the models, and
+        the outputs must be on one volume that all pods can write to at the same time, mounted at the same path as here.
+        The path must not be one that the image uses, such as /usr or /tmp. Pods run the `ggufmill` of the image. Not
+        tested against a server.
+
+        folder  the folder of the job
+        engine  engine to print the job for: kubernetes
+        claim   PersistentVolumeClaim of the shared volume; required
+        mount   path where it is mounted, here and in the pods; default: the mount point of the job's file system
+        image   container image with the program
+
+        Returns a dictionary:
+        manifests  an object of the kind List with the manifests
+        warnings   a list of strings
+        """
+        return self._operate(
+            "render",
+            {
+                "folder": folder,
+                "engine": engine,
+                "claim": claim,
+                "mount": mount,
+                "image": image,
+            },
+        )
+
+    def part(
+        self,
+        *,
+        plan: Path | None = None,
+        part: str | int | None = None,
+        part_env: str | None = None,
+        threads: Literal["auto"] | int | None = None,
+        isa: str | None = None,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Run one part of a cluster job.
+
+        Run part K of the cluster job in DIR, which `ggufmill submit` created; engines start the parts of a job with
+        this command. Parts are numbered from 0. A part that is already done exits immediately; an interrupted one
+        resumes. Threads and memory are those that Slurm allocates, or else those of the pipeline file. Exit code 75
+        means that trying again may help.
+
+        plan      plan of the job, or its folder; required
+        part      number of the part
+        part_env  environment variable with the number of the part: SLURM_ARRAY_TASK_ID
+        threads   number of threads, or auto; overrides limits.threads
+        isa       use only kernels for this ISA
+        progress  a function that is called with a Progress; an exception in it ends the operation
+
+        Returns a dictionary:
+        was_done    true if another attempt had finished it
+        units       number of units of work
+        units_kept  those of earlier attempts
+        seconds     duration
+        warnings    a list of strings
+        """
+        return self._operate(
+            "part",
+            {
+                "plan": plan,
+                "part": part,
+                "part_env": part_env,
+                "threads": threads,
+                "isa": isa,
+            },
+            progress,
+        )
+
+    def seal(
+        self,
+        *,
+        plan: Path | None = None,
+        wait: str | None = None,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Finish a cluster job whose parts are done.
+
+        Finish the cluster job in DIR once all its parts are done: read its outputs from end to end, compare them with
+        what the parts wrote, and give them their names. Damaged parts are reset, so that `ggufmill resume` runs them
+        again. Exit code 75 means that parts are not done or were reset. Does nothing if the job is already sealed. For
+        a matrix, seal every source that is done, then report the state of the others; the exit code is that of the
+        first failure.
+
+        plan      plan of the job, or its folder; required
+        wait      time to wait for unfinished parts: 90s, 30m, 6h, or a number of seconds
+        progress  a function that is called with a Progress; an exception in it ends the operation
+
+        Returns a dictionary:
+        jobs      for each job {source, was_sealed, edges, seconds, warnings}, or null if it failed
+        warnings  a list of strings
+        """
+        return self._operate(
+            "seal",
+            {
+                "plan": plan,
+                "wait": wait,
+            },
+            progress,
+        )
+
     def schema(
         self,
         what: Literal["pipeline", "recipe", "architecture", "operations"] = "pipeline",
@@ -1925,6 +2189,121 @@ def architecture_functions() -> list[dict[str, Any]]:
     return default().architecture_functions()
 
 
+def status(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+) -> dict[str, Any]:
+    return default().status(
+        job,
+        set=set,
+        parameters=parameters,
+    )
+
+
+def submit(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    folder: Path | None = None,
+    parts: int | None = None,
+    engine: Literal["slurm", "none"] | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    threads: Literal["auto"] | int | None = None,
+    program: Path | None = None,
+    isa: str | None = None,
+    kernel_dirs: Iterable[Path] | None = None,
+) -> dict[str, Any]:
+    return default().submit(
+        job,
+        set=set,
+        parameters=parameters,
+        folder=folder,
+        parts=parts,
+        engine=engine,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        threads=threads,
+        program=program,
+        isa=isa,
+        kernel_dirs=kernel_dirs,
+    )
+
+
+def resume(
+    folder: Path,
+    *,
+    program: Path | None = None,
+) -> dict[str, Any]:
+    return default().resume(
+        folder,
+        program=program,
+    )
+
+
+def cancel(
+    folder: Path,
+    *,
+    discard: bool = False,
+) -> dict[str, Any]:
+    return default().cancel(
+        folder,
+        discard=discard,
+    )
+
+
+def render(
+    folder: Path,
+    *,
+    engine: Literal["kubernetes"] = "kubernetes",
+    claim: str | None = None,
+    mount: str | None = None,
+    image: str = "ggufmill:latest",
+) -> dict[str, Any]:
+    return default().render(
+        folder,
+        engine=engine,
+        claim=claim,
+        mount=mount,
+        image=image,
+    )
+
+
+def part(
+    *,
+    plan: Path | None = None,
+    part: str | int | None = None,
+    part_env: str | None = None,
+    threads: Literal["auto"] | int | None = None,
+    isa: str | None = None,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().part(
+        plan=plan,
+        part=part,
+        part_env=part_env,
+        threads=threads,
+        isa=isa,
+        progress=progress,
+    )
+
+
+def seal(
+    *,
+    plan: Path | None = None,
+    wait: str | None = None,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().seal(
+        plan=plan,
+        wait=wait,
+        progress=progress,
+    )
+
+
 def schema(
     what: Literal["pipeline", "recipe", "architecture", "operations"] = "pipeline",
     *,
@@ -1971,5 +2350,12 @@ architectures.__doc__ = Operations.architectures.__doc__
 architecture.__doc__ = Operations.architecture.__doc__
 first_map.__doc__ = Operations.first_map.__doc__
 architecture_functions.__doc__ = Operations.architecture_functions.__doc__
+status.__doc__ = Operations.status.__doc__
+submit.__doc__ = Operations.submit.__doc__
+resume.__doc__ = Operations.resume.__doc__
+cancel.__doc__ = Operations.cancel.__doc__
+render.__doc__ = Operations.render.__doc__
+part.__doc__ = Operations.part.__doc__
+seal.__doc__ = Operations.seal.__doc__
 schema.__doc__ = Operations.schema.__doc__
-__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "schema"]
+__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]

@@ -2,10 +2,10 @@
 // tables, and what is generated from the table of operations.
 
 #include "pipeline/config/schema.h"
-#include "pipeline/api/operations/operation_pages.h"
-#include "pipeline/api/operations/operations.h"
-#include "pipeline/api/operations/reference_page.h"
+#include "pipeline/api/operations/operation.h"
 #include "pipeline/api/registry.h"
+#include "pipeline/call/operation_pages.h"
+#include "pipeline/call/reference_page.h"
 #include "pipeline/config/job.h"
 #include "pipeline/core/option_reference.h"
 #include "stages/huggingface/map/architecture.h"
@@ -61,9 +61,12 @@ Result<Answer<SchemaText>> run_schema(const Context&, const SchemaRequest& reque
 
 }  // namespace
 
-OperationSpec schema_operation() {
+// The operations of this folder.
+std::vector<OperationSpec> call_operations();
+
+std::vector<OperationSpec> call_operations() {
   using Schema = SchemaRequest;
-  return operation(OperationOf<SchemaRequest, SchemaText>{
+  return {operation(OperationOf<SchemaRequest, SchemaText>{
       .name = "schema",
       .group = OperationGroup::kReference,
       .summary = "Print the JSON Schema or the reference of pipeline files, recipes, and maps",
@@ -84,7 +87,7 @@ OperationSpec schema_operation() {
       .context = ContextUse::kNone,
       .check = check_schema,
       .run = run_schema,
-      .print = [](const SchemaText& it, TextOutput& to) { to.out = it.text; }});
+      .print = [](const SchemaText& it, TextOutput& to) { to.out = it.text; }})};
 }
 
 }  // namespace ggufmill
