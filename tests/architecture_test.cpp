@@ -50,7 +50,7 @@ const std::vector<FolderRule> kFolderRules = {
     {"pipeline/cluster/",
      {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/", "pipeline/graph/",
       "pipeline/report/", "pipeline/journal/", "pipeline/manifest/", "pipeline/api/"}},
-    {"pipeline/call/", {"pipeline/core/", "pipeline/report/", "pipeline/api/"}},
+    {"pipeline/call/", {"pipeline/core/", "pipeline/config/", "pipeline/report/", "pipeline/api/", "stages/"}},
     {"pipeline/c_api/", {"pipeline/", "stages/"}},
     {"pipeline/cli/", {"pipeline/", "stages/", "plugins/"}},
     {"stages/huggingface/tokenizer/", {"pipeline/core/", "pipeline/io/"}},

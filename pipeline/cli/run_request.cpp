@@ -87,7 +87,8 @@ int print_failure(const Error& failure, bool is_partial) {
 
 void print_json(const OperationSpec& operation, const void* value, const TextOutput& text, bool is_last,
                 JsonList& list) {
-  if (operation.has_json_of_table) return list.add(table_json(text.table->columns, text.table->rows));
+  if (operation.has_json_of_table && (text.table || !operation.result_is_alone))
+    return list.add(text.table ? table_json(text.table->columns, text.table->rows) : "[]");
   if (is_last) list.begin_item();
   const TextSink sink = [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stdout); };
   if (operation.result_is_alone)

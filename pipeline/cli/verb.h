@@ -23,9 +23,6 @@ struct Verb {
 };
 
 extern const Verb kQuantizeVerb;
-extern const Verb kRecipeVerb;
-extern const Verb kArchitecturesVerb;
-extern const Verb kSchemaVerb;
 extern const Verb kManualVerb;
 extern const Verb kCompletionVerb;
 

@@ -228,22 +228,47 @@ requires std::is_invocable_v<Function, const Value&> ResultMember result(std::st
 // "{a, b: [{c}]}"
 std::string shape_of(const std::vector<ResultMember>& members);
 
+// The objects of a list.
+template <class Item>
+boost::json::array objects_of(const std::vector<Item>& items, const ResultForm<Item>& form) {
+  boost::json::array list;
+  for (const Item& item : items) {
+    boost::json::object object;
+    for (const ResultMember& each : form.members) each.write(&item, object);
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
 // A list of objects.
 template <class Value, class Item>
 ResultMember result(std::string_view name, std::vector<Item> Value::*member, ResultForm<Item> form,
                     std::string_view doc) {
   std::string shape = "[" + shape_of(form.members) + "]";
-  return {std::string(name), std::string(doc),
-          [name = std::string(name), member, form = std::move(form)](const void* value, boost::json::object& into) {
-            boost::json::array list;
-            for (const Item& item : static_cast<const Value*>(value)->*member) {
-              boost::json::object object;
-              for (const ResultMember& each : form.members) each.write(&item, object);
-              list.push_back(std::move(object));
-            }
-            into[name] = std::move(list);
-          },
-          std::move(shape)};
+  ResultMember made = result<Value>(
+      name,
+      [member, form = std::move(form)](const Value& value) -> std::optional<boost::json::value> {
+        return objects_of(value.*member, form);
+      },
+      doc);
+  made.shape = std::move(shape);
+  return made;
+}
+
+// A list of objects that only some results have.
+template <class Value, class Item>
+ResultMember result(std::string_view name, std::optional<std::vector<Item>> Value::*member, ResultForm<Item> form,
+                    std::string_view doc) {
+  std::string shape = "[" + shape_of(form.members) + "]";
+  ResultMember made = result<Value>(
+      name,
+      [member, form = std::move(form)](const Value& value) -> std::optional<boost::json::value> {
+        if (!(value.*member)) return {};
+        return objects_of(*(value.*member), form);
+      },
+      doc);
+  made.shape = std::move(shape);
+  return made;
 }
 
 // A member that only some results have.
@@ -339,6 +364,7 @@ struct TextOutput {
 // The options of the context that an operation uses, which its verb has too.
 enum class ContextUse {
   kNone,
+  kMaps,         // --architectures
   kTypes,        // --kernel-dir, for types that modules add
   kKernels,      // and --isa
   kCheckpoints,  // and --architectures
@@ -485,6 +511,9 @@ OperationSpec operation(OperationOf<Request, Value> from) {
   };
   return made;
 }
+
+// Splits a description into its paragraphs, each on one line.
+std::vector<std::string> paragraphs_of(const std::string& text);
 
 // Error of two options that exclude each other, with the reason why.
 Error cannot_be_together(std::string_view a, std::string_view b, std::string_view why = {});

@@ -30,10 +30,21 @@ std::vector<OperationSpec> api_operations() {
       curve_operation(),
       measure_operation(),
       probe_operation(),
+      recipes_operation(),
+      recipe_operation(),
+      recipe_from_operation(),
+      recipe_check_operation(),
+      recipe_diff_operation(),
+      objectives_operation(),
+      exclusions_operation(),
       // Reference
       types_operation(),
       kernels_operation(),
       check_module_operation(),
+      architectures_operation(),
+      architecture_operation(),
+      first_map_operation(),
+      architecture_functions_operation(),
   };
 }
 

@@ -28,7 +28,7 @@ __version__ = _native.version
 __all__ = [
     *("Context", "ImportanceMatrix", "Metadata", "Model", "Plan", "Progress", "ProgressBar", "Tensor"),
     *("Error", "FileError", "InputError", "KernelError", "TransientError", "UsageError", "VerificationError"),
-    *("dequantize", "imatrix", "open", "quantize", "recipes"),
+    *("dequantize", "imatrix", "open", "quantize"),
     *_operations,
 ]
 
@@ -159,9 +159,6 @@ class Context(Operations):
         """Open a GGUF file (or its first shard), a checkpoint folder, or a safetensors file. Reads headers only."""
         return Model(self._native.open(os.fspath(path)))
 
-    def recipes(self):
-        """Return the built-in recipes as dictionaries of name, aliases, file_type, type, and description."""
-        return self._native.recipes()
 
     def imatrix(self, path):
         """Open an importance matrix of llama-imatrix, GGUF or .dat: a mapping of tensor names to column weights."""
@@ -185,13 +182,11 @@ def open(path):
     return _default().open(path)
 
 
-def recipes():
-    return _default().recipes()
 
 
 def imatrix(path):
     return _default().imatrix(path)
 
 
-for _each in (quantize, dequantize, open, recipes, imatrix):
+for _each in (quantize, dequantize, open, imatrix):
     _each.__doc__ = getattr(Context, _each.__name__).__doc__

@@ -87,8 +87,6 @@ class Context:
     def imatrix(self, path):
         return ImportanceFile(self, path)
 
-    def recipes(self):
-        return json.loads(text("catalog", b"recipes"))
 
 
 def _result(out, dtype, shape):

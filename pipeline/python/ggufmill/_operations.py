@@ -1094,6 +1094,167 @@ class Operations(Operator):
             progress,
         )
 
+    def recipes(
+        self,
+    ) -> list[dict[str, Any]]:
+        """List the built-in recipes.
+
+        List the built-in recipes.
+
+        Returns the recipes: [{name, aliases, file_type, type, description}].
+        """
+        return self._operate(
+            "recipes",
+            {},
+            is_alone=True,
+        )
+
+    def recipe(
+        self,
+        name: str,
+    ) -> str:
+        """Print a built-in recipe.
+
+        Print a built-in recipe: a YAML file to copy, change, and name in `quantize:` by its path. Your own recipe can
+        set `extends: NAME` and add rules.
+
+        name  name or alias of the recipe
+
+        Returns the text of the recipe.
+        """
+        return self._operate(
+            "recipe",
+            {
+                "name": name,
+            },
+            is_alone=True,
+        )
+
+    def recipe_from(
+        self,
+        model: Path,
+        *,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    ) -> str:
+        """Derive a recipe from a model.
+
+        Derive a recipe that gives other models of the same family the types of a model file.
+
+        model    the model
+        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
+
+        Returns the text of the recipe.
+        """
+        return self._operate(
+            "recipe_from",
+            {
+                "model": model,
+                "outtype": outtype,
+            },
+            is_alone=True,
+        )
+
+    def recipe_check(
+        self,
+        name: str,
+        *,
+        model: Path,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    ) -> list[dict[str, Any]]:
+        """Count the tensors of a model that each rule of a recipe decides.
+
+        Count the tensors of a model that each rule of a recipe decides.
+
+        name     name or path of the recipe
+        model    any model of the architecture; only its headers are read
+        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
+
+        Returns the rules, in the order in which they are tried: [{rule, tensors}].
+        """
+        return self._operate(
+            "recipe_check",
+            {
+                "name": name,
+                "model": model,
+                "outtype": outtype,
+            },
+            is_alone=True,
+        )
+
+    def recipe_diff(
+        self,
+        a: str,
+        b: str,
+        *,
+        model: Path,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    ) -> dict[str, Any]:
+        """Compare two recipes for a model.
+
+        List the tensors of a model to which two recipes give different types.
+
+        a        name or path of a recipe
+        b        name or path of the other
+        model    any model of the architecture; only its headers are read
+        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
+
+        Returns a dictionary:
+        tensors   the tensors whose types differ: [{tensor, a, b, why}]
+        count     number of all tensors
+        bytes_a   bytes of all tensors with `a`
+        bytes_b   bytes of all tensors with `b`
+        warnings  a list of strings
+        """
+        return self._operate(
+            "recipe_diff",
+            {
+                "a": a,
+                "b": b,
+                "model": model,
+                "outtype": outtype,
+            },
+        )
+
+    def objectives(
+        self,
+        name: str | None = None,
+    ) -> list[dict[str, Any]] | str:
+        """List the built-in objectives, or print one.
+
+        List what a target can minimize, or print one of the built-in files: a YAML file to copy and change.
+
+        name  name of the objective to print
+
+        Returns the objectives: [{name, formula}]; or with `name`, the text of its file.
+        """
+        return self._operate(
+            "objectives",
+            {
+                "name": name,
+            },
+            is_alone=True,
+        )
+
+    def exclusions(
+        self,
+        name: str | None = None,
+    ) -> list[dict[str, Any]] | str:
+        """List the built-in exclusions of types, or print one.
+
+        List which types a target can exclude, or print one of the built-in files: a YAML file to copy and change.
+
+        name  name of the exclusion to print
+
+        Returns the exclusions: [{name, types, modules}]; or with `name`, the text of its file.
+        """
+        return self._operate(
+            "exclusions",
+            {
+                "name": name,
+            },
+            is_alone=True,
+        )
+
     def types(
         self,
     ) -> list[dict[str, Any]]:
@@ -1171,6 +1332,89 @@ class Operations(Operator):
                 "types": types,
                 "times": times,
             },
+        )
+
+    def architectures(
+        self,
+    ) -> list[dict[str, Any]]:
+        """List the supported checkpoint architectures.
+
+        List the architecture maps, which define how Hugging Face checkpoints are converted: the classes of config.json
+        that each map supports, and its tokenizers.
+
+        Returns the maps: [{map, architecture, description, classes, tokenizers, partial}].
+        """
+        return self._operate(
+            "architectures",
+            {},
+            is_alone=True,
+        )
+
+    def architecture(
+        self,
+        name: str,
+    ) -> str:
+        """Print an architecture map.
+
+        Print an architecture map: a YAML file to copy and change. Your own map can set `extends: NAME` and add rules.
+
+        name  name of the map
+
+        Returns the text of the map.
+        """
+        return self._operate(
+            "architecture",
+            {
+                "name": name,
+            },
+            is_alone=True,
+        )
+
+    def first_map(
+        self,
+        checkpoint: str,
+        *,
+        like: str | None = None,
+        output: Path | None = None,
+        overwrite: bool = False,
+    ) -> str:
+        """Start an architecture map for a checkpoint.
+
+        Write a first map of a checkpoint that no map supports, from the map of similar models: what matches, what does
+        not, and what is missing.
+
+        checkpoint  the checkpoint: a folder, or the address of one
+        like        the map of similar models, by name or path (default: the map of text models that fits best)
+        output      file to write; by default, the map is only printed or returned
+        overwrite   replace an existing file
+
+        Returns the text of the map.
+        """
+        return self._operate(
+            "first_map",
+            {
+                "checkpoint": checkpoint,
+                "like": like,
+                "output": output,
+                "overwrite": overwrite,
+            },
+            is_alone=True,
+        )
+
+    def architecture_functions(
+        self,
+    ) -> list[dict[str, Any]]:
+        """List what maps can call: functions of values, operations on tensors.
+
+        List what architecture maps can call: functions of values, operations on tensors, and functions that compute
+        tensors.
+
+        Returns the functions: [{name, kind, least, most, description}].
+        """
+        return self._operate(
+            "architecture_functions",
+            {},
+            is_alone=True,
         )
 
     def status(
@@ -1435,6 +1679,35 @@ class Operations(Operator):
                 "wait": wait,
             },
             progress,
+        )
+
+    def schema(
+        self,
+        what: Literal["pipeline", "recipe", "architecture", "operations"] = "pipeline",
+        *,
+        reference: bool = False,
+        python: bool = False,
+    ) -> str:
+        """Print the JSON Schema or the reference of pipeline files, recipes, and maps.
+
+        Print the JSON Schema of pipeline files, recipes, or architecture maps, for editors that complete and check as
+        you type. With `reference=`, print the same as a page to read. The operations are what the program, the C
+        interface and the Python module can do; they have a reference, and with `python=` the functions of the module.
+
+        what       what to describe
+        reference  print a reference page in Markdown
+        python     print the operations as functions of Python
+
+        Returns the schema, or the page.
+        """
+        return self._operate(
+            "schema",
+            {
+                "what": what,
+                "reference": reference,
+                "python": python,
+            },
+            is_alone=True,
         )
 
 
@@ -1971,6 +2244,73 @@ def probe(
     )
 
 
+def recipes() -> list[dict[str, Any]]:
+    return default().recipes()
+
+
+def recipe(
+    name: str,
+) -> str:
+    return default().recipe(
+        name,
+    )
+
+
+def recipe_from(
+    model: Path,
+    *,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+) -> str:
+    return default().recipe_from(
+        model,
+        outtype=outtype,
+    )
+
+
+def recipe_check(
+    name: str,
+    *,
+    model: Path,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+) -> list[dict[str, Any]]:
+    return default().recipe_check(
+        name,
+        model=model,
+        outtype=outtype,
+    )
+
+
+def recipe_diff(
+    a: str,
+    b: str,
+    *,
+    model: Path,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+) -> dict[str, Any]:
+    return default().recipe_diff(
+        a,
+        b,
+        model=model,
+        outtype=outtype,
+    )
+
+
+def objectives(
+    name: str | None = None,
+) -> list[dict[str, Any]] | str:
+    return default().objectives(
+        name,
+    )
+
+
+def exclusions(
+    name: str | None = None,
+) -> list[dict[str, Any]] | str:
+    return default().exclusions(
+        name,
+    )
+
+
 def types() -> list[dict[str, Any]]:
     return default().types()
 
@@ -1992,6 +2332,37 @@ def check_module(
         types=types,
         times=times,
     )
+
+
+def architectures() -> list[dict[str, Any]]:
+    return default().architectures()
+
+
+def architecture(
+    name: str,
+) -> str:
+    return default().architecture(
+        name,
+    )
+
+
+def first_map(
+    checkpoint: str,
+    *,
+    like: str | None = None,
+    output: Path | None = None,
+    overwrite: bool = False,
+) -> str:
+    return default().first_map(
+        checkpoint,
+        like=like,
+        output=output,
+        overwrite=overwrite,
+    )
+
+
+def architecture_functions() -> list[dict[str, Any]]:
+    return default().architecture_functions()
 
 
 def status(
@@ -2109,6 +2480,19 @@ def seal(
     )
 
 
+def schema(
+    what: Literal["pipeline", "recipe", "architecture", "operations"] = "pipeline",
+    *,
+    reference: bool = False,
+    python: bool = False,
+) -> str:
+    return default().schema(
+        what,
+        reference=reference,
+        python=python,
+    )
+
+
 run.__doc__ = Operations.run.__doc__
 convert.__doc__ = Operations.convert.__doc__
 convert_lora.__doc__ = Operations.convert_lora.__doc__
@@ -2130,9 +2514,20 @@ imatrix_convert.__doc__ = Operations.imatrix_convert.__doc__
 curve.__doc__ = Operations.curve.__doc__
 measure.__doc__ = Operations.measure.__doc__
 probe.__doc__ = Operations.probe.__doc__
+recipes.__doc__ = Operations.recipes.__doc__
+recipe.__doc__ = Operations.recipe.__doc__
+recipe_from.__doc__ = Operations.recipe_from.__doc__
+recipe_check.__doc__ = Operations.recipe_check.__doc__
+recipe_diff.__doc__ = Operations.recipe_diff.__doc__
+objectives.__doc__ = Operations.objectives.__doc__
+exclusions.__doc__ = Operations.exclusions.__doc__
 types.__doc__ = Operations.types.__doc__
 kernels.__doc__ = Operations.kernels.__doc__
 check_module.__doc__ = Operations.check_module.__doc__
+architectures.__doc__ = Operations.architectures.__doc__
+architecture.__doc__ = Operations.architecture.__doc__
+first_map.__doc__ = Operations.first_map.__doc__
+architecture_functions.__doc__ = Operations.architecture_functions.__doc__
 status.__doc__ = Operations.status.__doc__
 submit.__doc__ = Operations.submit.__doc__
 resume.__doc__ = Operations.resume.__doc__
@@ -2140,4 +2535,5 @@ cancel.__doc__ = Operations.cancel.__doc__
 render.__doc__ = Operations.render.__doc__
 part.__doc__ = Operations.part.__doc__
 seal.__doc__ = Operations.seal.__doc__
-__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "measure", "probe", "types", "kernels", "check_module", "status", "submit", "resume", "cancel", "render", "part", "seal"]
+schema.__doc__ = Operations.schema.__doc__
+__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "measure", "probe", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]

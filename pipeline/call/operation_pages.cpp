@@ -1,4 +1,4 @@
-#include "pipeline/cli/operation_pages.h"
+#include "pipeline/call/operation_pages.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,6 @@
 
 #include "pipeline/api/operations/option_names.h"
 #include "pipeline/call/operations.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
