@@ -182,7 +182,8 @@ class SlowModel {
   const std::string path_;
 };
 
-constexpr const char* kSlowOutput = "  - {{gguf: {folder}/out.gguf, quantize: {{type: IQ2_S, encoder: {{search: {{effort: 1}}}}}}}}\n";
+constexpr const char* kSlowOutput =
+    "  - {{gguf: {folder}/out.gguf, quantize: {{type: IQ2_S, encoder: {{search: {{effort: 1}}}}}}}}\n";
 const std::vector<std::string> kSlowly{"--isa", "reference"};
 
 // Returns the number of outputs that a job has begun to write. Beside each is a file (.job) that names the job.
