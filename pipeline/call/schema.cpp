@@ -2,10 +2,10 @@
 // tables, and what is generated from the table of operations.
 
 #include "pipeline/config/schema.h"
-#include "pipeline/api/operations/reference_page.h"
+#include "pipeline/api/operations/operation.h"
 #include "pipeline/api/registry.h"
 #include "pipeline/call/operation_pages.h"
-#include "pipeline/call/operations.h"
+#include "pipeline/call/reference_page.h"
 #include "pipeline/config/job.h"
 #include "pipeline/core/option_reference.h"
 #include "stages/huggingface/map/architecture.h"
@@ -60,6 +60,9 @@ Result<Answer<SchemaText>> run_schema(const Context&, const SchemaRequest& reque
 }
 
 }  // namespace
+
+// The operations of this folder.
+std::vector<OperationSpec> call_operations();
 
 std::vector<OperationSpec> call_operations() {
   using Schema = SchemaRequest;

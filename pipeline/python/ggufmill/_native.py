@@ -88,6 +88,7 @@ class Context:
         return ImportanceFile(self, path)
 
 
+
 def _result(out, dtype, shape):
     """Return the array for the result: `out`, which the caller has checked, or a new array."""
     if out is None:
