@@ -46,12 +46,6 @@ ConfigNode value_for(const FieldSpec& spec, const std::string& path, const Sourc
 
 }  // namespace
 
-Result<OutType> parse_out_type(const std::string& text, const std::string& option) {
-  if (const auto type = out_type_named(text)) return *type;
-  return usage_error(fmt::format("unknown {} {}", option, quoted_name(text)),
-                     fmt::format("{} must be one of: {}", option, fmt::join(kOutTypeWords, ", ")));
-}
-
 Result<Model> open_model(const std::string& path, SourceSettings settings, const Registry& registry, FileForm form,
                          Incomplete incomplete) {
   settings.emplace_back("allow_missing", incomplete == Incomplete::kWarn ? "true" : "false");

@@ -16,8 +16,8 @@ enum class LogFormat { kText, kJson };
 void set_log_format(LogFormat format);
 LogFormat log_format();
 
-// From now on, errors have the help for a user of options: Error::help_with_options, or, if the help names keys, where
-// to write them; and no place in that file. Call it in a verb that translates its options into a pipeline file and has
+// From now on, errors have the help for a user of options: it names them, or, if it names keys, where to write them;
+// and no place in that file. Call it in a verb that translates its options into a pipeline file and has
 // --emit-pipeline.
 void name_options();
 

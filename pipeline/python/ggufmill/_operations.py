@@ -95,7 +95,6 @@ class Operations(Operator):
         self,
         folder: str,
         *,
-        outfile: Path | None = None,
         outtype: str = "auto",
         vocab_only: bool = False,
         model_name: str | None = None,
@@ -103,7 +102,6 @@ class Operations(Operator):
         split_max_size: str = "0",
         split_max_tensors: int = 0,
         no_tensor_first_split: bool = False,
-        bigendian: bool = False,
         mmproj: bool = False,
         mtp: bool = False,
         no_mtp: bool = False,
@@ -114,8 +112,10 @@ class Operations(Operator):
         fp8_as_q8: bool = False,
         allow_missing: bool = False,
         sentence_transformers_dense_modules: bool = False,
-        architectures: Iterable[Path] | None = None,
         mistral_format: bool = False,
+        outfile: Path | None = None,
+        bigendian: bool = False,
+        architectures: Iterable[Path] | None = None,
         overwrite: bool = False,
         dry_run: bool = False,
         emit_pipeline: bool = False,
@@ -135,7 +135,6 @@ class Operations(Operator):
         convert_hf_to_gguf.py uses. `emit_pipeline=` gives the equivalent pipeline file instead.
 
         folder                               checkpoint: a folder, or the address of one
-        outfile                              file to write, or a folder; {ftype} in it is replaced by the type
         outtype                              f32, f16, bf16, q8_0, tq1_0, tq2_0, or auto
         vocab_only                           write the metadata and the vocabulary, but no tensors
         model_name                           name of the model; overrides the name in the checkpoint
@@ -143,7 +142,6 @@ class Operations(Operator):
         split_max_size                       maximum bytes of tensors per file: 20G
         split_max_tensors                    maximum number of tensors per file
         no_tensor_first_split                write the metadata into a first file without tensors
-        bigendian                            write for big-endian machines
         mmproj                               write the projector with the encoders of images and sound instead of the
                                              text model
         mtp                                  write only the multi-token prediction head
@@ -156,8 +154,10 @@ class Operations(Operator):
         allow_missing                        accept a checkpoint that lacks files or tensors of the model, with a
                                              warning
         sentence_transformers_dense_modules  include the Dense modules of an embedding model
-        architectures                        folder of architecture maps, or one map file, to add to the built-in ones
         mistral_format                       read params.json and consolidated.safetensors, Mistral's own format
+        outfile                              file to write, or a folder; {ftype} in it is replaced by the type
+        bigendian                            write for big-endian machines
+        architectures                        folder of architecture maps, or one map file, to add to the built-in ones
         overwrite                            replace existing outputs
         dry_run                              list the files without writing anything
         emit_pipeline                        give the equivalent pipeline file instead of running it
@@ -182,7 +182,6 @@ class Operations(Operator):
             "convert",
             {
                 "folder": folder,
-                "outfile": outfile,
                 "outtype": outtype,
                 "vocab_only": vocab_only,
                 "model_name": model_name,
@@ -190,7 +189,6 @@ class Operations(Operator):
                 "split_max_size": split_max_size,
                 "split_max_tensors": split_max_tensors,
                 "no_tensor_first_split": no_tensor_first_split,
-                "bigendian": bigendian,
                 "mmproj": mmproj,
                 "mtp": mtp,
                 "no_mtp": no_mtp,
@@ -201,8 +199,10 @@ class Operations(Operator):
                 "fp8_as_q8": fp8_as_q8,
                 "allow_missing": allow_missing,
                 "sentence_transformers_dense_modules": sentence_transformers_dense_modules,
-                "architectures": architectures,
                 "mistral_format": mistral_format,
+                "outfile": outfile,
+                "bigendian": bigendian,
+                "architectures": architectures,
                 "overwrite": overwrite,
                 "dry_run": dry_run,
                 "emit_pipeline": emit_pipeline,
@@ -221,9 +221,9 @@ class Operations(Operator):
         self,
         adapter: str,
         *,
-        outfile: Path | None = None,
         outtype: str = "f32",
         base: str | None = None,
+        outfile: Path | None = None,
         bigendian: bool = False,
         architectures: Iterable[Path] | None = None,
         overwrite: bool = False,
@@ -246,9 +246,9 @@ class Operations(Operator):
         uses. `emit_pipeline=` gives the equivalent pipeline file instead.
 
         adapter        folder with adapter_config.json
-        outfile        file to write, or a folder; {ftype} in it is replaced by the type
         outtype        f32, f16, bf16, q8_0, or auto (like the adapter)
         base           folder or address of the base model's config.json
+        outfile        file to write, or a folder; {ftype} in it is replaced by the type
         bigendian      write for big-endian machines
         architectures  folder of architecture maps, or one map file, to add to the built-in ones
         overwrite      replace existing outputs
@@ -273,9 +273,9 @@ class Operations(Operator):
             "convert_lora",
             {
                 "adapter": adapter,
-                "outfile": outfile,
                 "outtype": outtype,
                 "base": base,
+                "outfile": outfile,
                 "bigendian": bigendian,
                 "architectures": architectures,
                 "overwrite": overwrite,
@@ -1639,7 +1639,6 @@ def run(
 def convert(
     folder: str,
     *,
-    outfile: Path | None = None,
     outtype: str = "auto",
     vocab_only: bool = False,
     model_name: str | None = None,
@@ -1647,7 +1646,6 @@ def convert(
     split_max_size: str = "0",
     split_max_tensors: int = 0,
     no_tensor_first_split: bool = False,
-    bigendian: bool = False,
     mmproj: bool = False,
     mtp: bool = False,
     no_mtp: bool = False,
@@ -1658,8 +1656,10 @@ def convert(
     fp8_as_q8: bool = False,
     allow_missing: bool = False,
     sentence_transformers_dense_modules: bool = False,
-    architectures: Iterable[Path] | None = None,
     mistral_format: bool = False,
+    outfile: Path | None = None,
+    bigendian: bool = False,
+    architectures: Iterable[Path] | None = None,
     overwrite: bool = False,
     dry_run: bool = False,
     emit_pipeline: bool = False,
@@ -1674,7 +1674,6 @@ def convert(
 ) -> dict[str, Any]:
     return default().convert(
         folder,
-        outfile=outfile,
         outtype=outtype,
         vocab_only=vocab_only,
         model_name=model_name,
@@ -1682,7 +1681,6 @@ def convert(
         split_max_size=split_max_size,
         split_max_tensors=split_max_tensors,
         no_tensor_first_split=no_tensor_first_split,
-        bigendian=bigendian,
         mmproj=mmproj,
         mtp=mtp,
         no_mtp=no_mtp,
@@ -1693,8 +1691,10 @@ def convert(
         fp8_as_q8=fp8_as_q8,
         allow_missing=allow_missing,
         sentence_transformers_dense_modules=sentence_transformers_dense_modules,
-        architectures=architectures,
         mistral_format=mistral_format,
+        outfile=outfile,
+        bigendian=bigendian,
+        architectures=architectures,
         overwrite=overwrite,
         dry_run=dry_run,
         emit_pipeline=emit_pipeline,
@@ -1712,9 +1712,9 @@ def convert(
 def convert_lora(
     adapter: str,
     *,
-    outfile: Path | None = None,
     outtype: str = "f32",
     base: str | None = None,
+    outfile: Path | None = None,
     bigendian: bool = False,
     architectures: Iterable[Path] | None = None,
     overwrite: bool = False,
@@ -1731,9 +1731,9 @@ def convert_lora(
 ) -> dict[str, Any]:
     return default().convert_lora(
         adapter,
-        outfile=outfile,
         outtype=outtype,
         base=base,
+        outfile=outfile,
         bigendian=bigendian,
         architectures=architectures,
         overwrite=overwrite,
