@@ -1,7 +1,6 @@
 #include "pipeline/api/open_model.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -28,6 +28,8 @@ std::vector<OperationSpec> api_operations() {
       imatrix_convert_operation(),
       // Choose types by measurement
       curve_operation(),
+      measure_operation(),
+      probe_operation(),
       recipes_operation(),
       recipe_operation(),
       recipe_from_operation(),

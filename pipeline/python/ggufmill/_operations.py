@@ -978,6 +978,122 @@ class Operations(Operator):
             progress,
         )
 
+    def measure(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+        output: Path | None = None,
+        html: Path | None = None,
+        overwrite: bool = False,
+        both_encoders: bool = False,
+        part: int | None = None,
+        parts: int | None = None,
+        resume: bool = True,
+        threads: Literal["auto"] | int | None = None,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Measure what each type costs each tensor, for a target.
+
+        For the targets of a pipeline file (quantize: {target: ...}): read a sample of each tensor's rows and measure
+        what each candidate type costs the tensor, with and without importance, and how precisely that is known.
+        `sample` in the pipeline file determines how many rows are read; the default is one of 16. Writes no part of the
+        model. The results are kept in a cache, $GGUFMILL_CACHE/measurements, by default ~/.cache/ggufmill/measurements:
+        plan, check, and run use them for every pipeline file with the same values, importance, encoders and sample, and
+        only what is missing is measured. run measures automatically. An interrupted measurement resumes from the
+        tensors already measured. Machines that share the cache can measure one part each: a call without `part=` then
+        uses their results and measures what is missing.
+
+        job            the pipeline file, or an object with its contents
+        set            override a value: outputs.0.gguf=out/a.gguf
+        parameters     set a declared parameter: NAME=value
+        output         also write the measurement to this file, for `measured` in a pipeline file
+        html           also write an HTML page: a sortable table of what each type loses in each tensor
+        overwrite      replace an existing measurement or page
+        both_encoders  also measure with searches if the targets use the reference's encoders, or the other way round,
+                       so that `plan --curve` compares the two
+        part           measure only this part of `parts=`; parts are numbered from 0
+        parts          number of parts
+        resume         use what the cache contains
+        threads        number of threads, or auto; overrides limits.threads
+        progress       a function that is called with a Progress; an exception in it ends the operation
+
+        Returns the measurement, a dictionary in the format of its files.
+        """
+        return self._measure(
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+                "output": output,
+                "html": html,
+                "overwrite": overwrite,
+                "both_encoders": both_encoders,
+                "part": part,
+                "parts": parts,
+                "resume": resume,
+                "threads": threads,
+            },
+            progress,
+        )
+
+    def probe(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+        perplexity: Path | None = None,
+        text: Path | None = None,
+        type: str = "Q2_K",
+        chunks: int = 0,
+        context: int = 256,
+        threads: Literal["auto"] | int | None = None,
+        output: Path | None = None,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Measure how much each tensor matters, with llama-perplexity.
+
+        For the targets of a pipeline file: make, tensor by tensor, a copy of the model in which only that tensor has a
+        coarse type, and measure with llama.cpp's llama-perplexity how far its output is from that of the original
+        model. The resulting sensitivities are the input of the objective `probe`. Only one such copy exists at a time;
+        if interrupted, the same command resumes.
+
+        job         the pipeline file, or an object with its contents
+        set         override a value: outputs.0.gguf=out/a.gguf
+        parameters  set a declared parameter: NAME=value
+        perplexity  path of the llama-perplexity program; required
+        text        text file to evaluate; required
+        type        coarse type
+        chunks      number of chunks of the text to evaluate; 0: all
+        context     tokens per chunk
+        threads     number of threads, or auto; overrides limits.threads
+        output      file to write; default: FILE.sensitivities.json for FILE.yaml
+        progress    a function that is called with a Progress; an exception in it ends the operation
+
+        Returns a dictionary:
+        output    the file that was written
+        tensors   number of tensors in it
+        warnings  a list of strings
+        """
+        return self._operate(
+            "probe",
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+                "perplexity": perplexity,
+                "text": text,
+                "type": type,
+                "chunks": chunks,
+                "context": context,
+                "threads": threads,
+                "output": output,
+            },
+            progress,
+        )
+
     def recipes(
         self,
     ) -> list[dict[str, Any]]:
@@ -2068,6 +2184,66 @@ def curve(
     )
 
 
+def measure(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    output: Path | None = None,
+    html: Path | None = None,
+    overwrite: bool = False,
+    both_encoders: bool = False,
+    part: int | None = None,
+    parts: int | None = None,
+    resume: bool = True,
+    threads: Literal["auto"] | int | None = None,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().measure(
+        job,
+        set=set,
+        parameters=parameters,
+        output=output,
+        html=html,
+        overwrite=overwrite,
+        both_encoders=both_encoders,
+        part=part,
+        parts=parts,
+        resume=resume,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def probe(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    perplexity: Path | None = None,
+    text: Path | None = None,
+    type: str = "Q2_K",
+    chunks: int = 0,
+    context: int = 256,
+    threads: Literal["auto"] | int | None = None,
+    output: Path | None = None,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().probe(
+        job,
+        set=set,
+        parameters=parameters,
+        perplexity=perplexity,
+        text=text,
+        type=type,
+        chunks=chunks,
+        context=context,
+        threads=threads,
+        output=output,
+        progress=progress,
+    )
+
+
 def recipes() -> list[dict[str, Any]]:
     return default().recipes()
 
@@ -2336,6 +2512,8 @@ imatrix_show.__doc__ = Operations.imatrix_show.__doc__
 imatrix_merge.__doc__ = Operations.imatrix_merge.__doc__
 imatrix_convert.__doc__ = Operations.imatrix_convert.__doc__
 curve.__doc__ = Operations.curve.__doc__
+measure.__doc__ = Operations.measure.__doc__
+probe.__doc__ = Operations.probe.__doc__
 recipes.__doc__ = Operations.recipes.__doc__
 recipe.__doc__ = Operations.recipe.__doc__
 recipe_from.__doc__ = Operations.recipe_from.__doc__
@@ -2358,4 +2536,4 @@ render.__doc__ = Operations.render.__doc__
 part.__doc__ = Operations.part.__doc__
 seal.__doc__ = Operations.seal.__doc__
 schema.__doc__ = Operations.schema.__doc__
-__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]
+__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "measure", "probe", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]
