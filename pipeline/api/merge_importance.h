@@ -36,9 +36,12 @@ Result<Merged> merge_importance(const std::vector<WeightedFile>& parts, const Me
 
 // Does the same for files given as text, "FILE" or "FILE=WEIGHT"; if a file with that exact name exists, the text is a
 // file name. An output ending in .dat is in the legacy format. Without a chunk size, that of the first file which
-// states it is used. `open` opens GGUF files.
+// states it is used. `open` opens GGUF files. Covariance files give a covariance file, unless `covariances` or the
+// format of the output say that only the importance is wanted; they cannot be added to files that are none.
+enum class Covariances : std::uint8_t { kMerge, kOmit };
 Result<Merged> merge_importance(const std::vector<std::string>& inputs, const std::string& output,
-                                std::optional<std::uint32_t> chunk_size, bool overwrite, const ModelOpener& open);
+                                std::optional<std::uint32_t> chunk_size, bool overwrite, const ModelOpener& open,
+                                Covariances covariances = Covariances::kMerge);
 
 // Returns {file, datasets, chunks, entries: [{name, columns, parts, tokens, unseen, mean, max, top}]}. `unseen` is the
 // number of parts without any tokens; `mean`, `max` and `top`, the share of the sum held by the largest 1 % of the
