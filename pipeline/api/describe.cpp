@@ -6,29 +6,12 @@
 #include <boost/json.hpp>
 
 #include "pipeline/report/json_text.h"
-#include "stages/gguf/file_name.h"
 
 namespace ggufmill {
 
 namespace json = boost::json;
 
 namespace {
-
-std::string importance_text(const TypeInfo& type, const KernelChoice* encode,
-                            const std::vector<const TypeInfo*>& wanting) {
-  if (!encode) return "";
-  if (encode->kernel->flags & GGUFMILL_NEEDS_IMPORTANCE) return "needed";
-  if (std::ranges::count(wanting, &type) != 0) return "needed by recipes";
-  return encode->kernel->flags & GGUFMILL_ACCEPTS_IMPORTANCE ? "used" : "not used";
-}
-
-// Returns the names of the encoders that are available for a type.
-json::array encoders_of(const TypeInfo& type, const Kernels& kernels) {
-  json::array names;
-  for (const EncoderMethod* method : kernels.types().encoders())
-    if (kernels.encode(type.id, *method)) names.emplace_back(method->name);
-  return names;
-}
 
 json::object tensor_json(const PlannedTensor& tensor) {
   json::array shape;
@@ -64,91 +47,6 @@ json::object output_json(const PlannedOutput& output) {
 }
 
 }  // namespace
-
-Result<json::array> describe_types(const Context& context) {
-  const Kernels& kernels = context.kernels();
-  BOOST_OUTCOME_TRY(const std::vector<const TypeInfo*> wanting, types_wanting_importance(context.recipes()));
-  json::array types;
-  for (const TypeInfo* type : kernels.types().all())
-    types.push_back({{"name", type->name},
-                     {"id", type->id},
-                     {"bits_per_weight", type->bits_per_weight()},
-                     {"block_elements", type->block_elements},
-                     {"block_bytes", type->block_bytes},
-                     {"row_header_bytes", type->row_header_bytes},
-                     {"read", kernels.decode(type->id) != nullptr},
-                     {"write", kernels.encode(type->id) != nullptr},
-                     {"encoders", encoders_of(*type, kernels)},
-                     {"importance", importance_text(*type, kernels.encode(type->id), wanting)},
-                     {"times", type->facts.partner}});
-  return types;
-}
-
-std::string kernel_text(const KernelChoice* choice) {
-  return choice ? fmt::format("{} ({})", choice->module->isa, choice->module->name) : "-";
-}
-
-std::vector<std::pair<std::string, std::string>> other_encoders(const TypeInfo& type, const Kernels& kernels) {
-  std::vector<std::pair<std::string, std::string>> encoders;
-  for (const EncoderMethod* method : kernels.types().encoders())
-    if (const KernelChoice* choice = kernels.encode(type.id, *method); choice && method != &reference_method())
-      encoders.emplace_back(method->name, kernel_text(choice));
-  return encoders;
-}
-
-json::object describe_kernels(const Kernels& kernels) {
-  json::array modules;
-  for (const ModuleReport& report : kernels.reports())
-    modules.push_back({{"path", report.path},
-                       {"name", report.name},
-                       {"version", report.version},
-                       {"isa", report.isa},
-                       {"loaded", report.loaded},
-                       {"refusal", report.refusal},
-                       {"kernels", report.kernels}});
-  json::array types;
-  for (const TypeInfo* type : kernels.types().all()) {
-    json::object encoders;
-    for (const auto& [name, kernel] : other_encoders(*type, kernels)) encoders[name] = kernel;
-    types.push_back({{"type", type->name},
-                     {"decode", kernel_text(kernels.decode(type->id))},
-                     {"encode", kernel_text(kernels.encode(type->id))},
-                     {"encoders", std::move(encoders)}});
-  }
-  return {{"modules", modules}, {"types", types}};
-}
-
-std::string_view result_text(conformance::Finding::Kind kind) {
-  using Kind = conformance::Finding::Kind;
-  return kind == Kind::kPassed ? "passed" : kind == Kind::kFailed ? "failed" : "skipped";
-}
-
-json::object describe_conformance(const ModuleConformance& conformance) {
-  using Kind = conformance::Finding::Kind;
-  json::array checks;
-  for (const conformance::ConformanceResult& result : conformance.results)
-    checks.push_back({{"type", result.type},
-                      {"operation", result.operation},
-                      {"encoder", result.encoder},
-                      {"check", result.check},
-                      {"result", result_text(result.finding.kind)},
-                      {"why", result.finding.detail}});
-  json::array times;
-  for (const conformance::KernelTime& time : conformance.times)
-    times.push_back({{"type", time.type},
-                     {"operation", time.operation},
-                     {"encoder", time.encoder},
-                     {"importance", time.weighted},
-                     {"bytes_per_second", time.rate},
-                     {"reference_bytes_per_second", time.reference}});
-  const ModuleReport& module = conformance.module;
-  return {{"module", {{"path", module.path}, {"name", module.name}, {"version", module.version}, {"isa", module.isa}}},
-          {"checks", std::move(checks)},
-          {"passed", conformance.count(Kind::kPassed)},
-          {"failed", conformance.count(Kind::kFailed)},
-          {"skipped", conformance.count(Kind::kSkipped)},
-          {"times", std::move(times)}};
-}
 
 double OutputTotals::bits_per_weight() const {
   return weights ? 8.0 * static_cast<double>(bytes) / static_cast<double>(weights) : 0;
@@ -250,49 +148,6 @@ json::object describe_hashes(const std::string& path, const std::vector<Hash>& h
   for (const Hash& hash : hashes)
     all.push_back(json::object{{"kind", name_of(hash.kind)}, {"hash", hash.digits}, {"of", hash.of}});
   return {{"model", path}, {"hashes", std::move(all)}};
-}
-
-namespace {
-
-Error name_error(const std::string& name) {
-  const gguf::NameFaults explained = gguf::explain_file_name(name);
-  std::string faults, parts;
-  for (const std::string& fault : explained.faults) faults += (faults.empty() ? "" : "; ") + fault;
-  const auto add = [&](const char* what, const std::optional<std::string>& part) {
-    if (part && !part->empty())
-      parts += fmt::format("{}{} {}", parts.empty() ? "found " : ", ", what, quoted_name(*part));
-  };
-  const gguf::FileName& found = explained.found;
-  add("sidecar", found.sidecar);
-  add("base name", found.base_name);
-  add("size", found.size_label);
-  add("finetune", found.finetune);
-  add("version", found.version);
-  add("encoding", found.encoding);
-  add("type", found.type);
-  add("shard", found.shard);
-  return {ExitCode::kVerification, name, "does not follow the GGUF naming convention: " + faults, parts,
-          explained.better.empty()
-              ? "a name needs at least BaseName-SizeLabel-Version.gguf, for example Mine-7B-v1.0-Q8_0.gguf"
-              : fmt::format("for example {}", explained.better)};
-}
-
-}  // namespace
-
-Result<json::object> describe_name(const std::string& name) {
-  const auto parsed = gguf::parse_file_name(name);
-  if (!parsed) return name_error(name);
-  const gguf::FileName& parts = *parsed;
-  const auto text = [](const std::optional<std::string>& part) { return part ? json::value(*part) : json::value(); };
-  return json::object{{"name", name},
-                      {"sidecar", text(parts.sidecar)},
-                      {"base_name", parts.base_name},
-                      {"size_label", text(parts.size_label)},
-                      {"finetune", text(parts.finetune)},
-                      {"version", text(parts.version)},
-                      {"encoding", text(parts.encoding)},
-                      {"type", text(parts.type)},
-                      {"shard", text(parts.shard)}};
 }
 
 }  // namespace ggufmill

@@ -12,27 +12,10 @@
 #include "pipeline/api/edit.h"
 #include "pipeline/api/hash.h"
 #include "pipeline/api/tensor_statistics.h"
-#include "pipeline/kernels/check/module_conformance.h"
 #include "pipeline/report/report.h"
 #include "stages/gguf/specification.h"
 
 namespace ggufmill {
-
-// Returns [{name, id, bits_per_weight, block_elements, block_bytes, row_header_bytes, read, write, encoders,
-// importance, times}], one for each type.
-Result<boost::json::array> describe_types(const Context& context);
-// Returns {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, decode, encode,
-// encoders}]}.
-boost::json::object describe_kernels(const Kernels& kernels);
-// Returns {module: {path, name, version, isa}, checks: [{type, operation, encoder, check, result, why}], passed,
-// failed, skipped, times: [{type, operation, encoder, importance, bytes_per_second, reference_bytes_per_second}]}.
-boost::json::object describe_conformance(const ModuleConformance& conformance);
-// "passed", "failed" or "skipped".
-std::string_view result_text(conformance::Finding::Kind kind);
-// Returns the encoders of a type besides the default one, each with its kernel.
-std::vector<std::pair<std::string, std::string>> other_encoders(const TypeInfo& type, const Kernels& kernels);
-// Returns the ISA and the name of a kernel's module: "x86-64-v3 (ggufmill)"; "-" for null.
-std::string kernel_text(const KernelChoice* choice);
 
 // Sums over the tensors of an output.
 struct OutputTotals {
@@ -66,8 +49,4 @@ boost::json::object describe_verification(const Verification& verification);
 boost::json::object describe_findings(const std::string& path, const std::vector<gguf::Finding>& findings);
 // Returns {model, hashes: [{kind, hash, of}]}.
 boost::json::object describe_hashes(const std::string& path, const std::vector<Hash>& hashes);
-// Parses a file name that follows GGUF's naming convention. Returns {name, sidecar, base_name, size_label, finetune,
-// version, encoding, type, shard}: strings, or null. Fails with exit code 3 if the name does not follow the convention.
-Result<boost::json::object> describe_name(const std::string& name);
-
 }  // namespace ggufmill

@@ -1,33 +1,25 @@
-// The description of an importance file as JSON.
+// The description of an importance file.
 
 #include <algorithm>
-#include <boost/json.hpp>
 #include <functional>
 
 #include "pipeline/api/merge_importance.h"
-#include "pipeline/report/json_text.h"
 
 namespace ggufmill {
 namespace {
 
-namespace json = boost::json;
-
-// The values shown for an entry, computed from its weights.
-struct Shown {
-  std::uint64_t columns = 0, parts = 0, unseen = 0;  // unseen: parts without any tokens
-  double tokens = 0;                                 // of all parts; 0 in the legacy format, which counts chunks
-  double mean = 0, max = 0;
-  double top = 0;  // share of the sum held by the largest 1 % of the columns
-};
-
-Result<Shown> look_at(const ImportanceEntry& entry) {
-  Shown shown;
+Result<DescribedEntry> look_at(const ImportanceEntry& entry) {
+  DescribedEntry shown;
+  shown.name = entry.name;
+  shown.chunks = static_cast<std::uint64_t>(std::max(0, entry.calls));
   shown.parts = std::max<std::uint64_t>(1, entry.counts.count);
   shown.columns = entry.size() / shown.parts;
   if (entry.counts.count != 0) {
     std::vector<float> counts(entry.counts.count);
     BOOST_OUTCOME_TRY(entry.counts.read(0, counts));
-    for (const float count : counts) shown.tokens += count;
+    double tokens = 0;
+    for (const float count : counts) tokens += count;
+    shown.tokens = tokens;
     shown.unseen = static_cast<std::uint64_t>(std::ranges::count(counts, 0.0f));
   }
   // Computing the share needs all weights of a part in memory. Parts are rows of one matrix, which every user of the
@@ -49,26 +41,14 @@ Result<Shown> look_at(const ImportanceEntry& entry) {
 
 }  // namespace
 
-Result<json::object> describe_importance(const std::string& path, const ModelOpener& open) {
+Result<DescribedImportance> describe_importance(const std::string& path, const ModelOpener& open) {
   BOOST_OUTCOME_TRY(const ImportanceFile file, open_importance(path, open));
-  json::array entries;
+  DescribedImportance described{path, file.datasets, file.chunks, {}};
   for (const ImportanceEntry& entry : file.entries) {
-    BOOST_OUTCOME_TRY(const Shown shown, look_at(entry));
-    const bool counts_tokens = entry.counts.count != 0;
-    entries.push_back(json::object{{"name", entry.name},
-                                   {"columns", shown.columns},
-                                   {"parts", shown.parts},
-                                   {"tokens", counts_tokens ? json::value(shown.tokens) : json::value()},
-                                   {"unseen", shown.unseen},
-                                   {"mean", json_number(shown.mean)},
-                                   {"max", json_number(shown.max)},
-                                   {"top", json_number(shown.top)}});
-    if (!counts_tokens) entries.back().as_object()["chunks"] = entry.calls;
+    BOOST_OUTCOME_TRY(DescribedEntry shown, look_at(entry));
+    described.entries.push_back(std::move(shown));
   }
-  return json::object{{"file", path},
-                      {"datasets", json::array(file.datasets.begin(), file.datasets.end())},
-                      {"chunks", file.chunks},
-                      {"entries", std::move(entries)}};
+  return described;
 }
 
 }  // namespace ggufmill

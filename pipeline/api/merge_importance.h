@@ -1,7 +1,6 @@
 #pragma once
 // Describes importance files, adds them up, and writes the result in either format.
 
-#include <boost/json/object.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,9 +42,25 @@ Result<Merged> merge_importance(const std::vector<std::string>& inputs, const st
                                 std::optional<std::uint32_t> chunk_size, bool overwrite, const ModelOpener& open,
                                 Covariances covariances = Covariances::kMerge);
 
-// Returns {file, datasets, chunks, entries: [{name, columns, parts, tokens, unseen, mean, max, top}]}. `unseen` is the
-// number of parts without any tokens; `mean`, `max` and `top`, the share of the sum held by the largest 1 % of the
-// columns, describe the weights. Reads all weights, one part at a time.
-Result<boost::json::object> describe_importance(const std::string& path, const ModelOpener& open);
+// An entry of an importance file, with a description of its weights.
+struct DescribedEntry {
+  std::string name;
+  std::uint64_t columns = 0, parts = 0;
+  std::uint64_t unseen = 0;        // parts without any tokens
+  std::optional<double> tokens{};  // of all parts; none in the legacy format, which counts chunks
+  std::uint64_t chunks = 0;
+  double mean = 0, max = 0;
+  double top = 0;  // share of the sum held by the largest 1 % of the columns
+};
+
+struct DescribedImportance {
+  std::string file;
+  std::vector<std::string> datasets;
+  std::uint64_t chunks = 0;
+  std::vector<DescribedEntry> entries;
+};
+
+// Reads all weights, one part at a time.
+Result<DescribedImportance> describe_importance(const std::string& path, const ModelOpener& open);
 
 }  // namespace ggufmill

@@ -157,18 +157,21 @@ std::string with_commas(std::uint64_t number) {
   return digits;
 }
 
-void print_table(const std::vector<Column>& columns, const std::vector<Row>& rows, bool as_json) {
-  if (!as_json) {
-    std::fputs(render_table(columns, rows).c_str(), stdout);
-    return;
-  }
+std::string table_json(const std::vector<Column>& columns, const std::vector<Row>& rows) {
   boost::json::array array;
   for (const Row& row : rows) {
     boost::json::object object;
     for (std::size_t i = 0; i < row.size(); ++i) object[columns[i].title] = row[i];
     array.push_back(std::move(object));
   }
-  std::puts(to_json_text(array).c_str());
+  return to_json_text(array);
+}
+
+void print_table(const std::vector<Column>& columns, const std::vector<Row>& rows, bool as_json) {
+  if (as_json)
+    std::puts(table_json(columns, rows).c_str());
+  else
+    std::fputs(render_table(columns, rows).c_str(), stdout);
 }
 
 }  // namespace ggufmill

@@ -54,7 +54,9 @@ std::string render_table(const std::vector<Column>& columns, const std::vector<R
 // Formats a number with commas, for example "1,234,567".
 std::string with_commas(std::uint64_t number);
 
-// Prints a table, or a JSON array with one object per row that maps column titles to cell texts.
+// Returns a JSON array with one object per row that maps column titles to cell texts.
+std::string table_json(const std::vector<Column>& columns, const std::vector<Row>& rows);
+// Prints a table, or that array.
 void print_table(const std::vector<Column>& columns, const std::vector<Row>& rows, bool as_json);
 
 }  // namespace ggufmill

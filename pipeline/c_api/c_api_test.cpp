@@ -13,6 +13,10 @@
 namespace {
 
 namespace json = boost::json;
+#if defined(__GNUC__)  // functions that ggufmill_call() replaces
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#endif
+
 using namespace ggufmill;
 using namespace ggufmill::c;
 

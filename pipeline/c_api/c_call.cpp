@@ -3,10 +3,8 @@
 
 #include <boost/json.hpp>
 
-#include "pipeline/api/operations/json_call.h"
 #include "pipeline/c_api/c_support.h"
 #include "pipeline/core/json.h"
-#include "pipeline/report/json_text.h"
 
 namespace ggufmill::c {
 namespace {
@@ -15,34 +13,36 @@ namespace json = boost::json;
 
 // `request`: text, or the members of the object.
 template <class Request>
-Result<CalledOperation> call(const ggufmill_context& context, const char* operation, const Request& request,
-                             ggufmill_control* control) {
+Result<CalledOperation> call(const Context& context, Caller caller, const char* operation, const Request& request,
+                             ggufmill_control* control, const Batch* jobs = nullptr) {
   Call how{stop_of(control), ProgressCaller(control).of_reading()};
+  how.jobs = jobs;
   PlanProgress progress(control);
-  if (progress.is_wanted()) how.run_progress = [&](const Plan& plan, const Progress& now) { progress.show(plan, now); };
-  return call_operation(*context.context, operation, request, context.caller, how);
+  if (progress.is_wanted()) {
+    how.run_progress = [&](const Plan& plan, const Progress& now) { progress.show(plan, now); };
+    how.step_progress = [read = how.progress](const std::string&, std::uint64_t done, std::uint64_t total) {
+      read(done, total);
+    };
+  }
+  return call_operation(context, operation, request, caller, how);
 }
 
-// A key of a function that ggufmill_call() replaces, and the option of the operation.
-struct Renamed {
-  const char* key;
-  const char* option;
-};
+template <class Request>
+Result<CalledOperation> call(const ggufmill_context& context, const char* operation, const Request& request,
+                             ggufmill_control* control) {
+  return call(*context.context, context.caller, operation, request, control);
+}
 
-// Calls an operation for a function that ggufmill_call() replaces: `words` are its parameters, and `options` its JSON.
-Result<CalledOperation> call_former(const ggufmill_context* context, const char* operation,
-                                    std::initializer_list<std::pair<const char*, const char*>> words,
+}  // namespace
+
+Result<CalledOperation> call_former(const ggufmill_context& context, const char* operation, json::object parameters,
                                     const char* options, std::initializer_list<Renamed> renamed,
                                     ggufmill_control* control) {
-  BOOST_OUTCOME_TRY(require({{"context", context}}));
-  for (const auto& [name, word] : words) {
-    BOOST_OUTCOME_TRY(require({{name, word}}));
-  }
   json::value request = json::object{};
   if (options) {
     auto parsed = parse_json("options", options);
     if (!parsed || !parsed.value().is_object())
-      return call(*context, operation, std::string_view(options), control);  // refuses it
+      return call(context, operation, std::string_view(options), control);  // refuses it
     request = std::move(parsed).value();
   }
   json::object& members = request.as_object();
@@ -55,23 +55,27 @@ Result<CalledOperation> call_former(const ggufmill_context* context, const char*
       members.erase(each.key);
       members[each.option] = std::move(copy);
     }
-  for (const auto& [name, word] : words) {
-    if (members.contains(name)) return usage_error(fmt::format("unknown option '{}'", name), "omit it");
-    members[name] = word;
+  for (auto& [name, value] : parameters) {
+    if (members.contains(name))
+      return usage_error(fmt::format("unknown option '{}'", std::string_view(name)), "omit it");
+    members[name] = std::move(value);
   }
-  return call(*context, operation, members, control);
+  return call(context, operation, members, control);
 }
 
-// Stores the result of a former function; a failure stores nothing.
-Status store(const Result<CalledOperation>& called, char** into) {
-  BOOST_OUTCOME_TRY(require({{"json", into}}));
-  if (!called) return called.error();
-  if (called.value().failure) return *called.value().failure;
-  *into = copy_of(called.value().json);
-  return ok();
+Result<CalledOperation> call_on_job(const ggufmill_job& job, const char* operation, json::object options,
+                                    ggufmill_control* control) {
+  for (const char* const name : {"job", "set", "parameters"})
+    if (options.contains(name)) return usage_error(fmt::format("unknown option '{}'", name), "omit it");
+  options["job"] = job.batch.jobs.front().job.file;
+  return call(*job.context, job.caller, operation, options, control, &job.batch);
 }
 
-}  // namespace
+Result<CalledOperation> call_on_job(const ggufmill_job& job, const char* operation, const char* options,
+                                    ggufmill_control* control) {
+  BOOST_OUTCOME_TRY(json::object members, request_of(options ? options : ""));
+  return call_on_job(job, operation, std::move(members), control);
+}
 
 Result<std::string> pipeline_of_operation(const ggufmill_context& context, const char* operation,
                                           json::object options) {
@@ -101,41 +105,5 @@ ggufmill_status exported_call(const ggufmill_context* context, const char* opera
                       call(*context, operation, std::string_view(request ? request : ""), control));
     *result = copy_of(called.json);
     return called.failure ? Status(*called.failure) : ok();
-  });
-}
-
-ggufmill_status ggufmill_verify(const ggufmill_context* context, const char* path, const char* options,
-                                ggufmill_control* control, char** json, ggufmill_error** error) {
-  return guarded(control, error, [&]() -> Status {
-    return store(call_former(context, "verify", {{"path", path}}, options, {}, control), json);
-  });
-}
-
-ggufmill_status ggufmill_compare(const ggufmill_context* context, const char* a, const char* b, const char* options,
-                                 ggufmill_control* control, char** json, ggufmill_error** error) {
-  return guarded(control, error, [&]() -> Status {
-    auto called = call_former(context, "compare", {{"a", a}, {"b", b}}, options, {{"imatrix", "importance"}}, control);
-    if (called) {  // the report was a member of its own
-      BOOST_OUTCOME_TRY(boost::json::value report, parse_json("report", called.value().json));
-      boost::json::value warnings = report.as_object()["warnings"];
-      report.as_object().erase("warnings");
-      called.value().json = to_json_text({{"report", std::move(report)}, {"warnings", std::move(warnings)}});
-    }
-    return store(called, json);
-  });
-}
-
-ggufmill_status ggufmill_hash(const ggufmill_context* context, const char* path, const char* options,
-                              ggufmill_control* control, char** json, ggufmill_error** error) {
-  return guarded(control, error, [&]() -> Status {
-    return store(call_former(context, "hash", {{"path", path}}, options, {}, control), json);
-  });
-}
-
-// The member `values` has become `set`, which was a list of texts.
-ggufmill_status ggufmill_edit(const ggufmill_context* context, const char* path, const char* options,
-                              ggufmill_control* control, char** json, ggufmill_error** error) {
-  return guarded(control, error, [&]() -> Status {
-    return store(call_former(context, "edit", {{"path", path}}, options, {{"values", "set"}}, control), json);
   });
 }

@@ -6,6 +6,7 @@
 #include "pipeline/c_api/c_api_test.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
+#include "tests/support/importance_files.h"
 
 using namespace ggufmill;
 using namespace ggufmill::c;
@@ -155,6 +156,76 @@ TEST_CASE("texts from outside are not taken for options") {
       "4\x03";
   const std::string set = R"("set": {"\u0001threads\u00024\u0003": NaN})";
   CHECK(Called("edit", request_for(folder.path("model.gguf"), set)).what() == key + ": nan is not a finite number");
+}
+
+TEST_CASE("a model is inspected, or one of its tensors") {
+  const ModelFolder folder;
+  const std::string path = folder.path("model.gguf");
+  const Called model("inspect", request_for(path));
+  REQUIRE(model.status == GGUFMILL_SUCCESS);
+  CHECK(model.result.at("tensors").is_array());
+  const std::string tensor = R"("tensor": "token_embd.weight")";
+  CHECK(Called("inspect", request_for(path, tensor + R"(, "bins": 3)")).result.at("histogram").as_array().size() == 3);
+  const Called values("inspect", request_for(path, tensor + R"(, "values": true, "rows": "1:2")"));
+  CHECK(values.result.at("first") == 1);
+  CHECK(values.result.at("values").as_array().size() == 2);
+  CHECK(Called("inspect", request_for(path, R"("values": true)")).what() == R"("values" requires "tensor")");
+  CHECK(Called("inspect", request_for(path, tensor + R"(, "values": true, "rows": "1")")).help() ==
+        R"(for example "rows": "0:4")");
+}
+
+TEST_CASE("a page shows several models") {
+  const ModelFolder folder;
+  const std::string request =
+      fmt::format(R"("models": ["{0}", "{0}"], "html": "{1}")", folder.path("model.gguf"), folder.path("page.html"));
+  CHECK(Called("models_page", "{" + request + "}").status == GGUFMILL_SUCCESS);
+  CHECK(read_text(folder.path("page.html")).find("<html") != std::string::npos);
+  CHECK(Called("models_page", "{" + request + "}").help() ==
+        R"(give "overwrite": true to replace it, or choose another output)");
+}
+
+TEST_CASE("a result that is a list is a member of the JSON object") {
+  CHECK(Called("types", "").result.at("types").at(0).at("name") == "F32");
+}
+
+TEST_CASE("file names are parsed and built") {
+  const ModelFolder folder;
+  const Called parsed("name", R"({"name": "Mine-7B-Chat-v1.0-LoRA.gguf"})");
+  REQUIRE(parsed.status == GGUFMILL_SUCCESS);
+  CHECK(parsed.result.at("size_label") == "7B");
+  CHECK(parsed.result.at("encoding").is_null());
+  CHECK(Called("name", R"({"name": "mine.gguf"})").status == GGUFMILL_ERROR_VERIFICATION);
+  const Called built("name_of", request_for(folder.path("model.gguf"), R"("encoding": "Q2_K")"));
+  CHECK(std::string(built.result.at("name").as_string()).ends_with("-Q2_K.gguf"));
+}
+
+TEST_CASE("importance matrices are shown and merged") {
+  const ModelFolder folder;
+  const std::string path = folder.path("a.dat");
+  write_text(path, legacy_importance({legacy_entry("a.weight", 1, {1, 2, 3, 4})}, legacy_tail(1, "text")));
+  const std::string output = fmt::format(R"("output": "{}")", folder.path("b.gguf"));
+  const Called merged("imatrix_merge", fmt::format(R"({{"inputs": ["{0}=2", "{0}"], {1}}})", path, output));
+  REQUIRE(merged.status == GGUFMILL_SUCCESS);
+  CHECK(merged.result.at("entries") == 1);
+  CHECK(merged.result.at("warnings").as_array().size() == 1);
+  const Called shown("imatrix_show", request_for(folder.path("b.gguf")));
+  CHECK(shown.result.at("entries").at(0).at("tokens") == 1536.0);
+  CHECK(Called("imatrix_convert", request_for(path)).what() == R"("output" is missing)");
+  CHECK(Called("imatrix_merge", "{" + output + "}").what() == R"("inputs" is missing)");
+}
+
+TEST_CASE("kernels are listed, and those of a module checked") {
+  const Called listed("kernels", "");
+  REQUIRE(listed.status == GGUFMILL_SUCCESS);
+  CHECK(listed.result.at("modules").is_array());
+  CHECK(listed.result.at("types").at(0).at("type") == "F32");
+  CHECK_FALSE(listed.result.at("isa").as_string().empty());
+  const Called checked("check_module", request_for(GGUFMILL_TEST_MODULES "/mine/mine" GGUFMILL_MODULE_ENDING,
+                                                   R"("types": ["X4_MINE"])"));
+  REQUIRE(checked.status == GGUFMILL_SUCCESS);
+  CHECK(checked.result.at("checks").at(0).at("result") == "passed");
+  CHECK(checked.result.at("times").as_array().empty());
+  CHECK(Called("check_module", request_for("none.so")).status == GGUFMILL_ERROR_KERNEL);
 }
 
 #if defined(__GNUC__)

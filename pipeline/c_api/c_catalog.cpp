@@ -46,15 +46,6 @@ ggufmill_status ggufmill_catalog_text(const char* kind, const char* name, char**
   });
 }
 
-ggufmill_status ggufmill_parse_name(const char* name, char** json, ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
-    BOOST_OUTCOME_TRY(require({{"name", name}, {"json", json}}));
-    BOOST_OUTCOME_TRY(const boost::json::object described, describe_name(name));
-    *json = copy_of(to_json_text(described));
-    return ok();
-  });
-}
-
 ggufmill_status ggufmill_schema(const char* kind, char** json, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"kind", kind}, {"json", json}}));

@@ -1,11 +1,7 @@
-// Contexts, types and kernels of the C interface.
-#include <boost/json.hpp>
-
-#include "pipeline/api/describe.h"
+// Contexts of the C interface.
 #include "pipeline/api/operations/context_options.h"
 #include "pipeline/c_api/c_options.h"
 #include "pipeline/c_api/c_support.h"
-#include "pipeline/report/json_text.h"
 
 using namespace ggufmill;
 using namespace ggufmill::c;
@@ -29,24 +25,3 @@ ggufmill_status ggufmill_context_create(const char* options, ggufmill_context** 
 }
 
 void ggufmill_context_free(ggufmill_context* context) { delete context; }
-
-ggufmill_status ggufmill_types(const ggufmill_context* context, char** json, ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
-    BOOST_OUTCOME_TRY(require({{"context", context}, {"json", json}}));
-    BOOST_OUTCOME_TRY(const boost::json::array types, describe_types(*context->context));
-    *json = copy_of(to_json_text(types));
-    return ok();
-  });
-}
-
-ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
-    BOOST_OUTCOME_TRY(require({{"context", context}, {"json", json}}));
-    const Kernels& kernels = context->context->kernels();
-    boost::json::object described = describe_kernels(kernels);
-    described["isa"] = kernels.isa();
-    described["warnings"] = json_texts(kernels.warnings());
-    *json = copy_of(to_json_text(described));
-    return ok();
-  });
-}

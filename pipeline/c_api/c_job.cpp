@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "pipeline/api/describe.h"
-#include "pipeline/api/pages.h"
 #include "pipeline/api/publish/publish.h"
 #include "pipeline/c_api/c_options.h"
 #include "pipeline/c_api/c_support.h"
@@ -78,57 +77,24 @@ Status open_job(const ggufmill_context& context, const char* text, ggufmill_job*
   return ok();
 }
 
-Status check(const ggufmill_job& job, bool overwrite) {
-  Diagnostics errors;
-  for (const BatchJob& each : job.batch.jobs) {
-    const std::vector<Error> of_job = check_job(*job.context, each, overwrite);
-    for (Error& error : of_source(of_job, job.batch.is_matrix ? each.source : "")) errors.add(std::move(error));
-  }
-  if (errors.empty()) return ok();
-  return errors.together();
-}
-
 json::object described(const Plan& plan) {
   json::object object = describe_plan(plan);
   object["warnings"] = json_texts(plan.warnings);
   return object;
 }
 
-Result<json::object> plan_one(const ggufmill_job& job, const BatchJob& each) {
-  BOOST_OUTCOME_TRY(const Plan plan, job.context->plan(with_known_importance(*job.context, each.job)));
-  return described(plan);
-}
-
-Result<std::string> plan_text(const ggufmill_job& job, bool written) {
-  if (!job.batch.is_matrix) {
-    const BatchJob& only = job.batch.jobs.front();
-    if (!written) {
-      BOOST_OUTCOME_TRY(const json::object described, plan_one(job, only));
-      return to_json_text(described);
-    }
-    BOOST_OUTCOME_TRY(const Plan plan, job.context->plan(only.job));
-    return write_plan(plan);
-  }
-  if (written) return usage_error("a batch has no canonical plan", "plan each source with its own pipeline file");
-  json::array sources;
-  for (const BatchJob& each : job.batch.jobs) {
-    auto described = plan_one(job, each);
-    if (!described) return of_source({described.error()}, each.source).front();
-    sources.push_back(std::move(described).value());
-  }
-  return to_json_text(json::object{{"sources", std::move(sources)}});
-}
-
-// Writes a page with a picture of each output.
-Status write_plan_page(const ggufmill_job& job, const std::string& page, bool overwrite) {
-  std::vector<PicturedModel> pictures;
-  Strings read;
-  for (const BatchJob& each : job.batch.jobs) {
-    BOOST_OUTCOME_TRY(const Plan plan, job.context->plan(each.job));
-    for (const std::string& path : plan.input_paths()) read.push_back(path);
-    for (const PlannedOutput& output : plan.outputs) pictures.push_back(pictured(output));
-  }
-  return write_page(*job.context, page, models_html(pictures), std::move(read), overwrite);
+// Returns the plans of a job: with problems, too, but not if a source of a batch cannot be planned.
+Result<std::string> plan_text(const ggufmill_job& job, const char* text) {
+  BOOST_OUTCOME_TRY(json::object options, request_of(text ? text : ""));
+  const bool is_written = options.contains("written") && options["written"] == true;
+  if (job.batch.is_matrix && is_written)
+    return usage_error("a batch has no canonical plan", "plan each source with its own pipeline file");
+  BOOST_OUTCOME_TRY(const CalledOperation called, call_on_job(job, "plan", std::move(options)));
+  if (!job.batch.is_matrix && !is_written) return called.json;
+  BOOST_OUTCOME_TRY(const json::value result, parse_json("result", called.json));
+  if (is_written) return std::string(result.at("written").as_string());
+  if (result.at("sources").as_array().size() != job.batch.jobs.size()) return *called.failure;
+  return called.json;
 }
 
 struct Translated {
@@ -231,28 +197,15 @@ ggufmill_status ggufmill_pipeline_of(const ggufmill_context* context, const char
 ggufmill_status ggufmill_job_check(const ggufmill_job* job, const char* options, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}}));
-    bool overwrite = false;
-    Options given(options);
-    given.read("overwrite", overwrite);
-    BOOST_OUTCOME_TRY(given.finish());
-    return with_job(*job, [&] { return check(*job, overwrite); });
+    BOOST_OUTCOME_TRY(const CalledOperation called, call_on_job(*job, "check", options));
+    return called.failure ? Status(*called.failure) : ok();
   });
 }
 
 ggufmill_status ggufmill_job_plan(const ggufmill_job* job, const char* options, char** json, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}, {"json", json}}));
-    bool written = false, overwrite = false;
-    std::string page;
-    Options given(options);
-    given.read("written", written);
-    given.read("html", page);
-    given.read("overwrite", overwrite);
-    BOOST_OUTCOME_TRY(given.finish());
-    if (!page.empty()) {
-      BOOST_OUTCOME_TRY(write_plan_page(*job, page, overwrite));
-    }
-    BOOST_OUTCOME_TRY(const std::string text, plan_text(*job, written));
+    BOOST_OUTCOME_TRY(const std::string text, plan_text(*job, options));
     *json = copy_of(text);
     return ok();
   });

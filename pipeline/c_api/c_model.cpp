@@ -5,12 +5,9 @@
 #include <boost/json.hpp>
 #include <cstddef>
 #include <cstring>
-#include <span>
 
 #include "pipeline/api/catalog.h"
-#include "pipeline/api/describe.h"
 #include "pipeline/api/open_model.h"
-#include "pipeline/api/pages.h"
 #include "pipeline/c_api/c_options.h"
 #include "pipeline/c_api/c_support.h"
 #include "pipeline/core/text.h"
@@ -72,13 +69,12 @@ Status describe(const Model& model, const Tensor& from, ggufmill_tensor& into) {
   return store("ggufmill_tensor", offsetof(ggufmill_tensor, row_bytes) + sizeof known.row_bytes, known, into);
 }
 
-Result<Model> open(const Context& context, const char* path, const char* text) {
+Result<OutType> read_out_type(const char* text) {
   std::string out_type = "auto";
   Options options(text);
   options.read("outtype", out_type);
   BOOST_OUTCOME_TRY(options.finish());
-  BOOST_OUTCOME_TRY(const OutType type, parse_out_type(out_type, "outtype"));
-  return context.inspect(path, type);
+  return parse_out_type(out_type, "outtype");
 }
 
 Status read(const ggufmill_model& model, const char* name, const char* type, RowsOfTensor rows, RowsOptions options) {
@@ -88,19 +84,6 @@ Status read(const ggufmill_model& model, const char* name, const char* type, Row
     return usage_error(fmt::format("rows of {} cannot be read as {}", quoted_name(name), quoted_name(type)),
                        fmt::format("the type is F32 or {}", rows.tensor->source_type().name));
   return model.context->read_rows(rows, options);
-}
-
-Result<std::string> statistics(const ggufmill_model& model, const char* name, const char* text,
-                               ggufmill_control* control) {
-  std::uint64_t bins = 24;
-  Options options(text);
-  options.read("bins", bins, 1'000'000);
-  BOOST_OUTCOME_TRY(options.finish());
-  if (bins == 0) return usage_error("'bins' must be at least 1");
-  BOOST_OUTCOME_TRY(const Tensor* const tensor, find_tensor(model.model, name));
-  BOOST_OUTCOME_TRY(const TensorStatistics statistics,
-                    tensor_statistics(*model.context, *tensor, bins, stop_of(control)));
-  return to_json_text(describe_statistics(*tensor, statistics));
 }
 
 }  // namespace
@@ -113,50 +96,20 @@ ggufmill_status ggufmill_model_open(const ggufmill_context* context, const char*
                                     ggufmill_model** model, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"context", context}, {"path", path}, {"model", model}}));
-    BOOST_OUTCOME_TRY(Model opened, open(*context->context, path, options));
-    *model = new ggufmill_model{context->context, path, std::move(opened)};
+    BOOST_OUTCOME_TRY(const OutType out_type, read_out_type(options));
+    BOOST_OUTCOME_TRY(Model opened, context->context->inspect(path, out_type));
+    *model = new ggufmill_model{context->context, path, out_type, std::move(opened)};
     return ok();
   });
 }
 
 void ggufmill_model_free(ggufmill_model* model) { delete model; }
 
-ggufmill_status ggufmill_model_describe(const ggufmill_model* model, char** json, ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
-    BOOST_OUTCOME_TRY(require({{"model", model}, {"json", json}}));
-    std::string text;
-    describe_model(model->model, [&](std::string_view piece) { text += piece; },
-                   {{"warnings", json_texts(model->model.warnings)}});
-    *json = copy_of(text);
-    return ok();
-  });
-}
-
 ggufmill_status ggufmill_model_warnings(const ggufmill_model* model, char** json, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"model", model}, {"json", json}}));
     *json = copy_of(to_json_text(json_texts(model->model.warnings)));
     return ok();
-  });
-}
-
-ggufmill_status ggufmill_models_page(const ggufmill_model* const* models, size_t count, const char* path,
-                                     const char* options, ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
-    BOOST_OUTCOME_TRY(require({{"models", models}, {"path", path}}));
-    if (count == 0) return usage_error("no models given");
-    bool overwrite = false;
-    Options given(options);
-    given.read("overwrite", overwrite);
-    BOOST_OUTCOME_TRY(given.finish());
-    std::vector<PicturedModel> pictures;
-    Strings read;
-    for (const ggufmill_model* model : std::span(models, count)) {
-      BOOST_OUTCOME_TRY(require({{"models", model}}));
-      pictures.push_back(pictured(model->path, model->model));
-      for (std::string& file : model->model.paths()) read.push_back(std::move(file));
-    }
-    return write_page(*models[0]->context, path, models_html(pictures), std::move(read), overwrite);
   });
 }
 
@@ -216,29 +169,6 @@ ggufmill_status ggufmill_model_read_rows(const ggufmill_model* model, const char
     BOOST_OUTCOME_TRY(require({{"model", model}, {"tensor", tensor}, {"into", into}}));
     return read(*model, tensor, type, {.first = first, .rows = rows, .into = {static_cast<std::byte*>(into), bytes}},
                 {threads, stop_of(control)});
-  });
-}
-
-ggufmill_status ggufmill_model_statistics(const ggufmill_model* model, const char* tensor, const char* options,
-                                          ggufmill_control* control, char** json, ggufmill_error** error) {
-  return guarded(control, error, [&]() -> Status {
-    BOOST_OUTCOME_TRY(require({{"model", model}, {"tensor", tensor}, {"json", json}}));
-    BOOST_OUTCOME_TRY(const std::string text, statistics(*model, tensor, options, control));
-    *json = copy_of(text);
-    return ok();
-  });
-}
-
-ggufmill_status ggufmill_model_name(const ggufmill_model* model, const char* options, char** name,
-                                    ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
-    BOOST_OUTCOME_TRY(require({{"model", model}, {"name", name}}));
-    std::string encoding;
-    Options given(options);
-    given.read("encoding", encoding);
-    BOOST_OUTCOME_TRY(given.finish());
-    *name = copy_of(conventional_name(model->model, encoding));
-    return ok();
   });
 }
 

@@ -15,7 +15,7 @@ Result<const TypeInfo*> find_type(const Context& context, const std::string& nam
   for (const TypeInfo* type : context.kernels().types().all()) names.emplace_back(type->name);
   const std::string meant = did_you_mean(name, names);
   return usage_error("unknown type " + quoted_name(name),
-                     meant.empty() ? "ggufmill_types() lists all types" : fmt::format("did you mean '{}'?", meant));
+                     meant.empty() ? "the operation `types` lists them" : fmt::format("did you mean '{}'?", meant));
 }
 
 Result<std::uint64_t> checked_row_bytes(const TypeInfo& type, std::uint64_t columns) {

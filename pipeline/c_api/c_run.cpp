@@ -4,14 +4,13 @@
 #include <boost/json.hpp>
 #include <optional>
 
-#include "pipeline/api/curve_page.h"
 #include "pipeline/api/describe.h"
 #include "pipeline/api/measurement_file.h"
-#include "pipeline/api/pages.h"
+#include "pipeline/api/operations/given_options.h"
+#include "pipeline/api/operations/run_pipeline.h"
 #include "pipeline/api/publish/publish.h"
 #include "pipeline/c_api/c_options.h"
 #include "pipeline/c_api/c_support.h"
-#include "pipeline/io/output_store.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill::c {
@@ -25,109 +24,42 @@ Result<Job> single_job(const ggufmill_job& job, const char* operation) {
   return usage_error(fmt::format("{} is not supported for a batch", operation), "use a pipeline file for each source");
 }
 
-struct RunChoices {
-  RunOptions run;
-  bool skip_unchanged = false, fail_fast = false;
-};
-
-Result<RunChoices> read_run_choices(const char* text, ggufmill_control* control) {
-  RunChoices choices;
-  std::size_t engine = 0, io = 0;
-  Options options(text);
-  options.read("overwrite", choices.run.overwrite);
-  options.read("resume", choices.run.resume);
-  options.read("skip_unchanged", choices.skip_unchanged);
-  options.read("fail_fast", choices.fail_fast);
-  options.read("engine", engine, Strings{"graph", "simple"});
-  options.read("io_engine", io, Strings{"auto", "io_uring", "threads"});
-  BOOST_OUTCOME_TRY(options.finish());
-  choices.run.engine = engine == 0 ? EngineKind::kGraph : EngineKind::kSimple;
-  choices.run.io = io == 0 ? IoKind::kAuto : io == 1 ? IoKind::kUring : IoKind::kThreads;
-  choices.run.stop = stop_of(control);
-  return choices;
+// Returns the result of `run` in the former shape: {report, unchanged, warnings}, where `report` is null if nothing had
+// to be written. The members of the report come before `unchanged`.
+std::string run_result(const std::string& result) {
+  const std::size_t end = result.rfind("\"unchanged\":");
+  const std::string report = end <= 1 ? "null" : result.substr(0, end - 1) + "}";
+  return fmt::format("{{\"report\":{},{}", report, result.substr(end));
 }
 
-MeasureOptions measure_options(ggufmill_control* control) {
-  MeasureOptions options;
-  options.run.stop = stop_of(control);
-  options.progress = ProgressCaller(control).of_reading();
-  return options;
+Status run_job(const ggufmill_job& job, const char* options, ggufmill_control* control, char** into) {
+  BOOST_OUTCOME_TRY(const CalledOperation called, call_on_job(job, "run", options, control));
+  if (into && (!called.failure || job.batch.is_matrix)) *into = copy_of(run_result(called.json));
+  return called.failure ? Status(*called.failure) : ok();
 }
 
-std::string run_result(std::string_view report, const Strings& unchanged, const Strings& warnings) {
-  return fmt::format("{{\"report\":{},\"unchanged\":{},\"warnings\":{}}}", report, to_json_text(json_texts(unchanged)),
-                     to_json_text(json_texts(warnings)));
-}
-
-std::string text_of(const Report& report) {
-  std::string text;
-  report_json(report, [&](std::string_view piece) { text += piece; });
-  return text;
-}
-
-Result<std::string> run_planned(const Context& context, const Plan& plan, RunChoices choices, const Strings& unchanged,
-                                ggufmill_control* control) {
+Result<std::string> run_plan_of(const ggufmill_plan& plan, const char* text, ggufmill_control* control) {
+  std::vector<OperationOption> rows{Option<RunRequest>(option("overwrite", &RunRequest::overwrite, ""))};
+  for (Option<RunRequest>& each : engine_rows())
+    if (each.name() == "resume" || each.name() == "engine" || each.name() == "io_engine") rows.push_back(each);
+  BOOST_OUTCOME_TRY(const json::object members, request_of(text ? text : ""));
+  for (const char* const name : {"skip_unchanged", "fail_fast"})
+    if (members.contains(name))
+      return usage_error("a plan is run as it is", "run its job with 'skip_unchanged' or 'fail_fast'");
+  GivenOptions given(OptionNames(Caller::kProgram, rows));
+  BOOST_OUTCOME_TRY(add_members(members, rows, given));
+  RunRequest request;
+  BOOST_OUTCOME_TRY(given.read(rows, plan.context->kernels().types(), &request));
+  Call call{stop_of(control)};
   PlanProgress progress(control);
-  if (progress.is_wanted()) choices.run.progress = [&](const Progress& now) { progress.show(plan, now); };
-  BOOST_OUTCOME_TRY(const RunReport done, context.run(plan, choices.run));
-  Strings warnings = plan.warnings;
-  warnings.insert(warnings.end(), done.warnings.begin(), done.warnings.end());
-  return run_result(text_of(context.report_of(plan, done)), unchanged, warnings);
-}
-
-Result<std::string> run_single(const Context& context, Job job, const RunChoices& choices, ggufmill_control* control) {
-  BOOST_OUTCOME_TRY(
-      measure_if_needed(context, job, choices.run.overwrite || choices.skip_unchanged, measure_options(control)));
-  BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
-  Strings unchanged;
-  if (choices.skip_unchanged) {
-    BOOST_OUTCOME_TRY(unchanged, drop_unchanged(context, plan, job, choices.run.stop));
-    if (job.outputs.empty()) return run_result("null", unchanged, plan.warnings);
-    if (!unchanged.empty()) {
-      BOOST_OUTCOME_TRY(plan, context.plan(job));
-    }
-  }
-  return run_planned(context, plan, choices, unchanged, control);
-}
-
-// Runs a batch. `failures` receives the errors of its outputs.
-std::string run_all(const Context& context, const Batch& batch, const RunChoices& choices, ggufmill_control* control,
-                    Diagnostics& failures) {
-  PlanProgress progress(control);
-  BatchOptions options;
-  options.run = choices.run;
-  options.fail_fast = choices.fail_fast;
-  options.adjust = [&](const std::string&, Job& job) {
-    return measure_if_needed(context, job, true, measure_options(control));
-  };
-  options.begun = [&](const std::string&, std::size_t, std::size_t) { progress.begin(); };
-  if (progress.is_wanted()) options.progress = [&](const Plan& plan, const Progress& now) { progress.show(plan, now); };
-  const BatchReport done = run_batch(context, batch, options);
-  for (const Error& error : failures_of(done.cells)) failures.add(error);
-  if (done.unreported) failures.add(*done.unreported);
-  if (failures.empty() && control && control->stop && done.count(CellState::kNotRun) != 0) failures.add(interrupted());
-  return run_result(batch_json(done), {}, done.warnings);
-}
-
-// Runs the jobs of a pipeline file with steps, up to the first that fails.
-Result<std::string> run_steps(const Context& context, const Batch& batch, const RunChoices& choices,
-                              ggufmill_control* control) {
-  PlanProgress progress(control);
-  PublishOptions options;
-  options.batch.run = choices.run;
-  options.batch.adjust = [&](const std::string&, Job& job) {
-    return measure_if_needed(context, job, true, measure_options(control));
-  };
-  options.batch.begun = [&](const std::string&, std::size_t, std::size_t) { progress.begin(); };
   if (progress.is_wanted())
-    options.batch.progress = [&](const Plan& plan, const Progress& now) { progress.show(plan, now); };
-  BatchReport all;
-  for (const BatchJob& each : batch.jobs) {
-    BOOST_OUTCOME_TRY(const PublishReport done, publish(context, each, options));
-    all.cells.insert(all.cells.end(), done.cells.begin(), done.cells.end());
-    all.warnings.insert(all.warnings.end(), done.warnings.begin(), done.warnings.end());
-  }
-  return run_result(batch_json(all), {}, all.warnings);
+    call.run_progress = [&](const Plan& shown, const Progress& now) { progress.show(shown, now); };
+  std::vector<std::string> warnings = plan.plan.warnings;
+  call.warn = [&](const std::string& warning) { warnings.push_back(warning); };
+  BOOST_OUTCOME_TRY(const Report report, run_plan(*plan.context, request, plan.plan, call));
+  std::string written;
+  report_json(report, [&](std::string_view piece) { written += piece; });
+  return fmt::format("{{\"report\":{},\"unchanged\":[],\"warnings\":{}}}", written, to_json_text(json_texts(warnings)));
 }
 
 // Calls `work` for the plan of each job of a pipeline file.
@@ -202,33 +134,6 @@ Result<std::string> measure_job(const Context& context, const Job& job, const ch
   return write_measurement(measured);
 }
 
-Result<std::string> curve_of_job(const ggufmill_job& job, const char* text, ggufmill_control* control) {
-  BOOST_OUTCOME_TRY(Job single, single_job(job, "a curve"));
-  std::uint64_t output = 0, points = 25;
-  std::string page;
-  bool overwrite = false, measures = false;
-  Options options(text);
-  options.read("output", output);
-  options.read("points", points, 10'000);
-  options.read("measure", measures);
-  options.read("html", page);
-  options.read("overwrite", overwrite);
-  BOOST_OUTCOME_TRY(options.finish());
-  if (output >= single.outputs.size())
-    return usage_error(fmt::format("output {} does not exist", output),
-                       fmt::format("the job has {}, numbered from 0", single.outputs.size()));
-  if (measures) {
-    BOOST_OUTCOME_TRY(measure_if_needed(*job.context, single, true, measure_options(control)));
-  }
-  BOOST_OUTCOME_TRY(const Curve curve, job.context->curve(single, output, points));
-  if (!page.empty()) {
-    BOOST_OUTCOME_TRY(Strings read, job.context->inputs(single));
-    const std::string title = fmt::format("{}, output {}", single.file, output);
-    BOOST_OUTCOME_TRY(write_page(*job.context, page, curve_html({{title, curve}}), std::move(read), overwrite));
-  }
-  return to_json_text(describe_curve(curve));
-}
-
 Status probe_job(const Context& context, const Job& job, const char* text, ggufmill_control* control) {
   ProbeOptions it;
   Options options(text);
@@ -248,25 +153,6 @@ Status probe_job(const Context& context, const Job& job, const char* text, ggufm
   return ok();
 }
 
-// Runs a job and stores its report, also if some of its jobs failed.
-Status run_job(const ggufmill_job* job, const RunChoices& choices, ggufmill_control* control, char** json) {
-  if (has_steps(job->batch)) {
-    BOOST_OUTCOME_TRY(const std::string report, run_steps(*job->context, job->batch, choices, control));
-    if (json) *json = copy_of(report);
-    return ok();
-  }
-  if (job->batch.is_matrix) {
-    Diagnostics failures;
-    const std::string report = run_all(*job->context, job->batch, choices, control, failures);
-    if (json) *json = copy_of(report);
-    if (!failures.empty()) return failures.together();
-    return ok();
-  }
-  BOOST_OUTCOME_TRY(const std::string report, run_single(*job->context, job->batch.jobs.front().job, choices, control));
-  if (json) *json = copy_of(report);
-  return ok();
-}
-
 }  // namespace
 }  // namespace ggufmill::c
 
@@ -277,8 +163,7 @@ ggufmill_status ggufmill_job_run(const ggufmill_job* job, const char* options, g
                                  ggufmill_error** error) {
   return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}}));
-    BOOST_OUTCOME_TRY(const RunChoices choices, read_run_choices(options, control));
-    return with_job(*job, [&] { return run_job(job, choices, control, json); });
+    return run_job(*job, options, control, json);
   });
 }
 
@@ -286,10 +171,7 @@ ggufmill_status ggufmill_plan_run(const ggufmill_plan* plan, const char* options
                                   char** json, ggufmill_error** error) {
   return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"plan", plan}}));
-    BOOST_OUTCOME_TRY(const RunChoices choices, read_run_choices(options, control));
-    if (choices.skip_unchanged || choices.fail_fast)
-      return usage_error("a plan is run as it is", "run its job with 'skip_unchanged' or 'fail_fast'");
-    BOOST_OUTCOME_TRY(const std::string report, run_planned(*plan->context, plan->plan, choices, {}, control));
+    BOOST_OUTCOME_TRY(const std::string report, run_plan_of(*plan, options, control));
     if (json) *json = copy_of(report);
     return ok();
   });
@@ -307,8 +189,8 @@ ggufmill_status ggufmill_job_status(const ggufmill_job* job, char** json, ggufmi
 ggufmill_status ggufmill_job_discard(const ggufmill_job* job, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}}));
-    return for_each_plan(
-        *job, [&](const BatchJob&, const Plan& plan) { return job->context->discard(job->context->leftovers(plan)); });
+    BOOST_OUTCOME_TRY(const CalledOperation called, call_on_job(*job, "run", boost::json::object{{"discard", true}}));
+    return called.failure ? Status(*called.failure) : ok();
   });
 }
 
@@ -327,8 +209,10 @@ ggufmill_status ggufmill_job_curve(const ggufmill_job* job, const char* options,
                                    ggufmill_error** error) {
   return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}, {"json", json}}));
-    BOOST_OUTCOME_TRY(const std::string curve, curve_of_job(*job, options, control));
-    *json = copy_of(curve);
+    BOOST_OUTCOME_TRY(boost::json::object members, request_of(options ? options : ""));
+    members.emplace("measure", false);
+    BOOST_OUTCOME_TRY(const CalledOperation called, call_on_job(*job, "curve", std::move(members), control));
+    *json = copy_of(called.json);
     return ok();
   });
 }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "pipeline/api/context.h"
-#include "pipeline/api/operations/option_names.h"
+#include "pipeline/api/operations/json_call.h"
 #include "pipeline/c_api/ggufmill.h"
 
 struct ggufmill_error {
@@ -48,7 +48,8 @@ struct ggufmill_plan {
 
 struct ggufmill_model {
   std::shared_ptr<const ggufmill::Context> context;
-  std::string path;  // that it was opened with
+  std::string path;  // that it was opened with, as the output type
+  ggufmill::OutType out_type;
   ggufmill::Model model;
 };
 
@@ -75,13 +76,6 @@ ggufmill_status guarded(ggufmill_control* control, ggufmill_error** error, const
     const Status done = function();
     return control && control->has_thrown ? Status(progress_has_thrown()) : done;
   });
-}
-
-// Does something with a job. Its errors name options as the caller writes them.
-template <class Function>
-Status with_job(const ggufmill_job& job, const Function& function) {
-  const Status done = function();
-  return done ? done : Status(ggufmill::OptionNames(job.caller, {}).in_error(done.error()));
 }
 
 // A parameter that must not be null.
@@ -116,6 +110,23 @@ class ProgressCaller {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+// Calls an operation whose request names a pipeline file with a job that has been read.
+Result<CalledOperation> call_on_job(const ggufmill_job& job, const char* operation, boost::json::object options,
+                                    ggufmill_control* control = nullptr);
+Result<CalledOperation> call_on_job(const ggufmill_job& job, const char* operation, const char* options,
+                                    ggufmill_control* control = nullptr);
+// A key of a function that ggufmill_call() replaces, and the option of the operation.
+struct Renamed {
+  const char* key;
+  const char* option;
+};
+
+// Calls an operation for a function that ggufmill_call() replaces: `parameters` are options that the function has as
+// parameters, and `options`, which may be null, is its JSON.
+Result<CalledOperation> call_former(const ggufmill_context& context, const char* operation,
+                                    boost::json::object parameters, const char* options = nullptr,
+                                    std::initializer_list<Renamed> renamed = {}, ggufmill_control* control = nullptr);
+
 // Returns the pipeline file that an operation makes of its options.
 Result<std::string> pipeline_of_operation(const ggufmill_context& context, const char* operation,
                                           boost::json::object options);
@@ -125,31 +136,19 @@ class PlanProgress {
  public:
   explicit PlanProgress(ggufmill_control* control) : caller_(control) {}
   bool is_wanted() const { return caller_.is_wanted(); }
-  // Must be called before the first progress of each plan.
-  void begin() { is_counted_ = false; }
   void show(const Plan& plan, const Progress& now) {
-    if (!is_counted_) count(plan);
     ggufmill_progress progress{};
     progress.bytes_read = now.bytes_read;
-    progress.bytes_to_read = to_read_;
+    progress.bytes_to_read = plan.bytes_read();
     progress.bytes_written = now.bytes_written;
-    progress.bytes_to_write = to_write_;
+    for (const PlannedOutput& output : plan.outputs)
+      for (const PlannedTensor& tensor : output.tensors) progress.bytes_to_write += tensor.bytes;
     progress.tensor = now.tensor ? now.tensor->c_str() : "";
     caller_(progress);
   }
 
  private:
-  void count(const Plan& plan) {
-    is_counted_ = true;
-    to_read_ = plan.bytes_read();
-    to_write_ = 0;
-    for (const PlannedOutput& output : plan.outputs)
-      for (const PlannedTensor& tensor : output.tensors) to_write_ += tensor.bytes;
-  }
-
   ProgressCaller caller_;
-  bool is_counted_ = false;
-  std::uint64_t to_read_ = 0, to_write_ = 0;
 };
 
 }  // namespace ggufmill::c

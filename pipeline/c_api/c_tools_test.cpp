@@ -7,9 +7,14 @@
 #include "pipeline/c_api/c_api_test.h"
 #include "tests/support/files.h"
 
+#if defined(__GNUC__)  // functions that ggufmill_call() replaces
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#endif
+
 namespace {
 
 namespace json = boost::json;
+
 using namespace ggufmill;
 using namespace ggufmill::c;
 

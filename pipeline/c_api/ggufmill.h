@@ -150,14 +150,6 @@ GGUFMILL_API ggufmill_status ggufmill_context_create(const char* options, ggufmi
                                                      ggufmill_error** error);
 GGUFMILL_API void ggufmill_context_free(ggufmill_context* context);
 
-/* Describe the tensor types and the kernels, as `ggufmill types --json` and `ggufmill kernels --json`:
- *   [{name, id, bits_per_weight, block_elements, block_bytes, row_header_bytes, read, write, encoders, importance,
- *     times}]
- *   {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, decode, encode, encoders}], isa,
- *    warnings}, where `isa` is the forced ISA, or the best one loaded */
-GGUFMILL_API ggufmill_status ggufmill_types(const ggufmill_context* context, char** json, ggufmill_error** error);
-GGUFMILL_API ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error);
-
 /* ---- operations ---- */
 
 /* Carries out an operation: verify, compare, hash, ... `ggufmill schema operations --reference` describes them: their
@@ -371,16 +363,8 @@ GGUFMILL_API ggufmill_status ggufmill_model_open(const ggufmill_context* context
                                                  ggufmill_model** model, ggufmill_error** error);
 GGUFMILL_API void ggufmill_model_free(ggufmill_model* model);
 
-/* Describes a model: {files: [{path, bytes}], metadata: [{key, type, value}], tensors: [{name, shape, type, bytes,
- * ...}]}. Warnings about the files are in {warnings}. */
-GGUFMILL_API ggufmill_status ggufmill_model_describe(const ggufmill_model* model, char** json, ggufmill_error** error);
-
-/* Returns the warnings alone: a list of strings. */
+/* Returns the warnings about the files of a model: a list of strings. */
 GGUFMILL_API ggufmill_status ggufmill_model_warnings(const ggufmill_model* model, char** json, ggufmill_error** error);
-
-/* Writes an HTML page with pictures of one or several models. Option: overwrite (true or false). */
-GGUFMILL_API ggufmill_status ggufmill_models_page(const ggufmill_model* const* models, size_t count, const char* path,
-                                                  const char* options, ggufmill_error** error);
 
 /* A file of a model. */
 typedef struct ggufmill_file {
@@ -438,12 +422,6 @@ GGUFMILL_API ggufmill_status ggufmill_model_read_rows(const ggufmill_model* mode
                                                       unsigned threads, ggufmill_control* control,
                                                       ggufmill_error** error);
 
-/* Returns statistics of a tensor's values: {tensor, type, count, zeros, not_finite, least, largest, mean, deviation,
- * histogram}. Option: bins (number; default 24). */
-GGUFMILL_API ggufmill_status ggufmill_model_statistics(const ggufmill_model* model, const char* tensor,
-                                                       const char* options, ggufmill_control* control, char** json,
-                                                       ggufmill_error** error);
-
 /* ---- rows in memory ---- */
 
 /* Returns the size of a row of `columns` values in a type. GGUFMILL_ERROR_USAGE if that is no whole number of blocks.
@@ -467,39 +445,7 @@ GGUFMILL_API ggufmill_status ggufmill_decode_rows(const ggufmill_context* contex
                                                   uint64_t bytes, uint64_t rows, uint64_t columns, float* into,
                                                   unsigned threads, ggufmill_control* control, ggufmill_error** error);
 
-/* ---- tools ---- */
-
-/* Checks the kernels of a module, each check in a process of its own, as `ggufmill kernels --check`:
- *   {module: {path, name, version, isa}, checks: [{type, operation, encoder, check, result, why}], passed, failed,
- *    skipped, times: [{type, operation, encoder, importance, bytes_per_second, reference_bytes_per_second}]}
- * Not an error, whatever the checks find; GGUFMILL_ERROR_KERNEL if the module is refused. Options: reference (path of
- * the module whose bytes the kernels must reproduce; the linked-in kernels if missing), types (only these, list of
- * strings), times (true: measure how fast the kernels are). */
-GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* context, const char* path,
-                                                   const char* options, ggufmill_control* control, char** json,
-                                                   ggufmill_error** error);
-
-/* Former names of the operations verify, compare, hash and edit. `options` has the members of their requests but for
- * the models. The result of ggufmill_compare() is {report, warnings}, and a failure stores no result. ggufmill_edit()
- * also takes `values` for `set`. */
-GGUFMILL_DEPRECATED("use ggufmill_call(context, \"verify\", ...)")
-GGUFMILL_API ggufmill_status ggufmill_verify(const ggufmill_context* context, const char* path, const char* options,
-                                             ggufmill_control* control, char** json, ggufmill_error** error);
-GGUFMILL_DEPRECATED("use ggufmill_call(context, \"compare\", ...)")
-GGUFMILL_API ggufmill_status ggufmill_compare(const ggufmill_context* context, const char* a, const char* b,
-                                              const char* options, ggufmill_control* control, char** json,
-                                              ggufmill_error** error);
-GGUFMILL_DEPRECATED("use ggufmill_call(context, \"hash\", ...)")
-GGUFMILL_API ggufmill_status ggufmill_hash(const ggufmill_context* context, const char* path, const char* options,
-                                           ggufmill_control* control, char** json, ggufmill_error** error);
-GGUFMILL_DEPRECATED("use ggufmill_call(context, \"edit\", ...)")
-GGUFMILL_API ggufmill_status ggufmill_edit(const ggufmill_context* context, const char* path, const char* options,
-                                           ggufmill_control* control, char** json, ggufmill_error** error);
-
-/* Describes an importance file: {file, datasets, chunks, entries: [{name, columns, parts, tokens, unseen, mean, max,
- * top}]}. Entries of the legacy format have `chunks`, and null for `tokens`, which it does not count. */
-GGUFMILL_API ggufmill_status ggufmill_importance_describe(const ggufmill_context* context, const char* path,
-                                                          char** json, ggufmill_error** error);
+/* ---- importance files and built-in files ---- */
 
 /* An importance file that is open for reading. */
 typedef struct ggufmill_importance ggufmill_importance;
@@ -515,19 +461,6 @@ GGUFMILL_API ggufmill_status ggufmill_importance_list(const ggufmill_importance*
 /* Reads the weights of the entry with this number, from 0: `parts` times `columns`, which is `count`. */
 GGUFMILL_API ggufmill_status ggufmill_importance_weights(const ggufmill_importance* importance, size_t index,
                                                          float* into, uint64_t count, ggufmill_error** error);
-
-/* Adds up importance files, or converts one: {entries, bytes, warnings}. Options: inputs (list of strings, "FILE" or
- * "FILE=WEIGHT"), output (path; .dat selects the legacy format), chunk_size (number), overwrite (true or false). */
-GGUFMILL_API ggufmill_status ggufmill_importance_merge(const ggufmill_context* context, const char* options,
-                                                       char** json, ggufmill_error** error);
-
-/* Returns the file name for a model in GGUF's naming convention. Option: encoding (string). */
-GGUFMILL_API ggufmill_status ggufmill_model_name(const ggufmill_model* model, const char* options, char** name,
-                                                 ggufmill_error** error);
-
-/* Parses such a name: {name, sidecar, base_name, size_label, finetune, version, encoding, type, shard}, each a string
- * or null. GGUFMILL_ERROR_VERIFICATION if the name does not follow the convention. */
-GGUFMILL_API ggufmill_status ggufmill_parse_name(const char* name, char** json, ggufmill_error** error);
 
 /* Returns a JSON list of the built-in files of a kind. `kind` is "recipes" (name, aliases, file_type, type,
  * description), "objectives" (name, formula), "exclusions" (name, types), "architectures" (map, architecture,
@@ -552,6 +485,53 @@ GGUFMILL_API ggufmill_status ggufmill_recipe_diff(const ggufmill_model* model, c
 
 /* Returns the JSON Schema of "pipeline", "recipe" or "architecture" files. */
 GGUFMILL_API ggufmill_status ggufmill_schema(const char* kind, char** json, ggufmill_error** error);
+
+/* ---- former names of operations ---- */
+
+/* `options` has the options of the operation but for the function's parameters. A failure stores no result.
+ * ggufmill_compare() returns {report, warnings}, and takes `imatrix` for `importance`; ggufmill_edit() takes `values`
+ * for `set`. Functions of open models call the operation with the path that the model was opened with. */
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"verify\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_verify(const ggufmill_context* context, const char* path, const char* options,
+                                             ggufmill_control* control, char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"compare\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_compare(const ggufmill_context* context, const char* a, const char* b,
+                                              const char* options, ggufmill_control* control, char** json,
+                                              ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"hash\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_hash(const ggufmill_context* context, const char* path, const char* options,
+                                           ggufmill_control* control, char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"edit\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_edit(const ggufmill_context* context, const char* path, const char* options,
+                                           ggufmill_control* control, char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"types\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_types(const ggufmill_context* context, char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"inspect\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_model_describe(const ggufmill_model* model, char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"inspect\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_model_statistics(const ggufmill_model* model, const char* tensor,
+                                                       const char* options, ggufmill_control* control, char** json,
+                                                       ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"models_page\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_models_page(const ggufmill_model* const* models, size_t count, const char* path,
+                                                  const char* options, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"name_of\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_model_name(const ggufmill_model* model, const char* options, char** name,
+                                                 ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"name\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_parse_name(const char* name, char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"imatrix_show\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_importance_describe(const ggufmill_context* context, const char* path,
+                                                          char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"imatrix_merge\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_importance_merge(const ggufmill_context* context, const char* options,
+                                                       char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"kernels\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"check_module\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* context, const char* path,
+                                                   const char* options, ggufmill_control* control, char** json,
+                                                   ggufmill_error** error);
 
 #ifdef __cplusplus
 }

@@ -20,6 +20,11 @@
 
 #include "ggufmill.h"
 
+#ifdef __GNUC__  // functions that are deprecated call those of ggufmill.h
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#endif
+
 namespace ggufmill {
 
 // One of the problems that a call found; see ggufmill_error_where() and the functions after it.
@@ -269,7 +274,7 @@ class Model {
   explicit Model(ggufmill_model* model) : model_(model) {}
   ggufmill_model* get() const noexcept { return model_.get(); }
 
-  std::string describe() const {
+  [[deprecated("use Context::call(\"inspect\", ...)")]] std::string describe() const {
     return detail::text([&](auto text, auto error) { return ggufmill_model_describe(get(), text, error); });
   }
   std::string warnings() const {
@@ -316,14 +321,16 @@ class Model {
     read(name, first, rows, nullptr, bytes.data(), bytes.size(), threads, control);
     return bytes;
   }
-  std::string statistics(const std::string& name, const char* options = nullptr, Control* control = nullptr) const {
+  [[deprecated("use Context::call(\"inspect\", ...)")]] std::string statistics(const std::string& name,
+                                                                               const char* options = nullptr,
+                                                                               Control* control = nullptr) const {
     return detail::text(
         [&](auto text, auto error) {
           return ggufmill_model_statistics(get(), name.c_str(), options, detail::get(control), text, error);
         },
         control);
   }
-  std::string file_name(const char* options = nullptr) const {
+  [[deprecated("use Context::call(\"name_of\", ...)")]] std::string file_name(const char* options = nullptr) const {
     return detail::text([&](auto text, auto error) { return ggufmill_model_name(get(), options, text, error); });
   }
   std::string recipe() const {
@@ -360,8 +367,8 @@ class Model {
 };
 
 // Writes a page with pictures of models.
-inline void write_models_page(const std::vector<const Model*>& models, const std::string& path,
-                              const char* options = nullptr) {
+[[deprecated("use Context::call(\"models_page\", ...)")]] inline void write_models_page(
+    const std::vector<const Model*>& models, const std::string& path, const char* options = nullptr) {
   std::vector<const ggufmill_model*> handles;
   for (const Model* model : models) handles.push_back(model->get());
   detail::call(
@@ -378,10 +385,10 @@ class Context {
   }
   ggufmill_context* get() const noexcept { return context_.get(); }
 
-  std::string types() const {
+  [[deprecated("use call(\"types\")")]] std::string types() const {
     return detail::text([&](auto text, auto error) { return ggufmill_types(get(), text, error); });
   }
-  std::string kernels() const {
+  [[deprecated("use call(\"kernels\")")]] std::string kernels() const {
     return detail::text([&](auto text, auto error) { return ggufmill_kernels(get(), text, error); });
   }
 
@@ -447,7 +454,9 @@ class Context {
     return values;
   }
 
-  std::string check_module(const std::string& path, const char* options = nullptr, Control* control = nullptr) const {
+  [[deprecated("use call(\"check_module\", ...)")]] std::string check_module(const std::string& path,
+                                                                             const char* options = nullptr,
+                                                                             Control* control = nullptr) const {
     return tool(ggufmill_check_module, path, options, control);
   }
   // Carries out an operation, such as "verify"; `request` is a JSON object with its options. See ggufmill_call().
@@ -458,10 +467,6 @@ class Context {
         },
         control);
   }
-#ifdef __GNUC__  // they call functions that are deprecated as well
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-#endif
   [[deprecated("use call(\"verify\", ...)")]] std::string verify(const std::string& path, const char* options = nullptr,
                                                                  Control* control = nullptr) const {
     return tool(ggufmill_verify, path, options, control);
@@ -483,14 +488,11 @@ class Context {
                                                              Control* control = nullptr) const {
     return tool(ggufmill_edit, path, options, control);
   }
-#ifdef __GNUC__
-#pragma GCC diagnostic pop
-#endif
-  std::string describe_importance(const std::string& path) const {
+  [[deprecated("use call(\"imatrix_show\", ...)")]] std::string describe_importance(const std::string& path) const {
     return detail::text(
         [&](auto text, auto error) { return ggufmill_importance_describe(get(), path.c_str(), text, error); });
   }
-  std::string merge_importance(const char* options) const {
+  [[deprecated("use call(\"imatrix_merge\", ...)")]] std::string merge_importance(const char* options) const {
     return detail::text([&](auto text, auto error) { return ggufmill_importance_merge(get(), options, text, error); });
   }
 
@@ -518,10 +520,14 @@ inline std::string catalog_text(const std::string& kind, const std::string& name
 inline std::string schema(const std::string& kind) {
   return detail::text([&](auto text, auto error) { return ggufmill_schema(kind.c_str(), text, error); });
 }
-inline std::string parse_name(const std::string& name) {
+[[deprecated("use Context::call(\"name\", ...)")]] inline std::string parse_name(const std::string& name) {
   return detail::text([&](auto text, auto error) { return ggufmill_parse_name(name.c_str(), text, error); });
 }
 
 }  // namespace ggufmill
+
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
 
 #endif

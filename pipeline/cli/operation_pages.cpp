@@ -22,13 +22,27 @@ std::string cell(std::string text) {
   return text;
 }
 
+// The command line of an operation, without what is optional: "ggufmill kernels --check MODULE".
+std::string command_line_of(const OperationSpec& operation) {
+  const bool is_chosen_by_flag = operation.choice.starts_with("--");
+  std::string text = fmt::format("ggufmill {}", is_chosen_by_flag ? operation.verb() : operation.command());
+  for (const OperationOption& option : operation.options)
+    if (option.is_word() && option.field.spec.required)
+      text += fmt::format(" {}{}", option.shown_word, option.is_list() ? "..." : "");
+  if (is_chosen_by_flag) text += fmt::format(" {}", operation.choice);
+  for (const OperationOption& option : operation.options)
+    if (option.place == OperationOption::Place::kChoice) text += " " + option.shown_word;
+  return text;
+}
+
 // "--max-rmse", or several flags.
-std::string on_command_line(const OperationOption& option, const OptionNames& names) {
+std::string on_command_line(const OperationSpec& operation, const OperationOption& option, const OptionNames& names) {
+  if (!operation.has_verb) return "";
   std::string text;
   for (const OptionFlag& flag : option.flags) text += (text.empty() ? "--" : ", --") + flag.name;
   if (text.empty()) text = names.of(option.name());
   if (option.letter != '\0') text = fmt::format("-{}, {}", option.letter, text);
-  return text;
+  return "`" + text + "`";
 }
 
 std::string text_for_programs(const OperationSpec& operation) {
@@ -47,17 +61,20 @@ std::string reference_of(const OperationSpec& operation) {
   std::string page = fmt::format("\n## {}\n{}.\n", operation.name, operation.summary);
   for (const std::string& paragraph : paragraphs_of(program.in_text(text_for_programs(operation))))
     page += "\n" + paragraph + "\n";
-  page += "\n| Option | Command line | Value | Default | Description |\n|---|---|---|---|---|\n";
+  if (operation.shared) page += fmt::format("\nOn the command line: `{}`.\n", command_line_of(operation));
+  if (!operation.options.empty())
+    page += "\n| Option | Command line | Value | Default | Description |\n|---|---|---|---|---|\n";
   for (const OperationOption& option : operation.options) {
     if (option.command_line_only) continue;
     const FieldSpec& spec = option.field.spec;
     const std::string value =
         spec.kind == FieldKind::kList ? "a list, each " + describe_value(spec.item.front()) : describe_value(spec);
     page +=
-        fmt::format("| `{}` | `{}` | {} | {} | {} |\n", option.name(), on_command_line(option, command_line),
+        fmt::format("| `{}` | {} | {} | {} | {} |\n", option.name(), on_command_line(operation, option, command_line),
                     cell(value), spec.required ? "required" : cell(spec.default_text), cell(program.in_text(spec.doc)));
   }
   page += "\nResult: ";
+  if (operation.result_is_alone) page += "one member; in Python, its value.";
   if (!operation.result_doc.empty()) return page + operation.result_doc + ", and `warnings`.\n";
   page += "\n\n| Member | Description |\n|---|---|\n";
   for (const ResultMember& member : results_of_programs(operation))
@@ -133,20 +150,38 @@ std::string python_parameter(const OperationOption& option) {
   return fmt::format("{}: {} = {}", spec.name, type, value);
 }
 
+std::string_view python_name(const OperationSpec& operation) {
+  return operation.in_python.name.empty() ? operation.name : operation.in_python.name;
+}
+
+// The type of a result: a dictionary, or if it is alone, that of its members.
+std::string python_result(const OperationSpec& operation) {
+  if (!operation.in_python.type.empty()) return std::string(operation.in_python.type);
+  if (!operation.result_is_alone) return "dict[str, Any]";
+  std::vector<std::string> types;
+  for (const ResultMember& each : operation.result)
+    types.emplace_back(each.shape.empty() ? "str" : "list[dict[str, Any]]");
+  return fmt::format("{}", fmt::join(types, " | "));
+}
+
 // A definition: "def name(a, b) -> dict[str, Any]:", in lines.
 std::string definition(const OperationSpec& operation, bool is_method) {
   std::vector<std::string> parameters;
   if (is_method) parameters.emplace_back("self");
   for (const OperationOption& option : options_of_programs(operation))
-    if (option.is_word()) parameters.push_back(python_parameter(option));
-  parameters.emplace_back("*");
+    if (option.is_positional()) parameters.push_back(python_parameter(option));
+  const std::size_t positional = parameters.size();
   for (const OperationOption& option : options_of_programs(operation))
-    if (!option.is_word()) parameters.push_back(python_parameter(option));
+    if (!option.is_positional()) parameters.push_back(python_parameter(option));
   if (operation.progress) parameters.emplace_back("progress: ProgressFunction | None = None");
+  if (parameters.size() > positional)
+    parameters.insert(parameters.begin() + static_cast<std::ptrdiff_t>(positional), "*");
   const std::string indent(is_method ? 4 : 0, ' ');
-  std::string text = fmt::format("{}def {}(\n", indent, operation.name);
+  if (parameters.empty())
+    return fmt::format("{}def {}() -> {}:\n", indent, python_name(operation), python_result(operation));
+  std::string text = fmt::format("{}def {}(\n", indent, python_name(operation));
   for (const std::string& parameter : parameters) text += fmt::format("{}    {},\n", indent, parameter);
-  return text + indent + ") -> dict[str, Any]:\n";
+  return text + fmt::format("{}) -> {}:\n", indent, python_result(operation));
 }
 
 // A list of names with their descriptions, in two columns.
@@ -169,9 +204,23 @@ std::string docstring(const OperationSpec& operation) {
     list.emplace_back(option.name(), names.in_text(option.field.spec.doc));
   if (operation.progress)
     list.emplace_back("progress", "a function that is called with a Progress; an exception in it ends the operation");
-  text += "\n" + described(list);
+  if (!list.empty()) text += "\n" + described(list);
+  if (!operation.in_python.returns.empty())
+    return text + "\n" + wrapped_at(fmt::format("Returns {}.", operation.in_python.returns), "        ", "        ") +
+           "        \"\"\"\n";
+  if (operation.result_is_alone) {
+    std::string returned;
+    for (const ResultMember& each : operation.result)
+      returned += fmt::format("{} {}{}{}", returned.empty() ? "Returns" : "; or", each.doc,
+                              each.when.empty() ? "" : " " + each.when, each.shape.empty() ? "" : ": " + each.shape);
+    text += "\n" + wrapped_at(names.in_text(returned + "."), "        ", "        ");
+    return text + "        \"\"\"\n";
+  }
   if (!operation.result_doc.empty())
-    return text + fmt::format("\n        Returns {}, and \"warnings\".\n        \"\"\"\n", operation.result_doc);
+    return text + "\n" +
+           wrapped_at(names.in_text(fmt::format("Returns {}, and \"warnings\".", operation.result_doc)), "        ",
+                      "        ") +
+           "        \"\"\"\n";
   list.clear();
   for (const ResultMember& member : results_of_programs(operation))
     list.emplace_back(member.name, names.in_text(member.doc + (member.when.empty() ? "" : "; " + member.when)) +
@@ -186,28 +235,35 @@ std::string method(const OperationSpec& operation) {
     members.push_back(fmt::format("\"{0}\": {0}", option.name()));
   for (const ResultMember& member : results_of_programs(operation))
     if (member.none_if_empty) empty.push_back(fmt::format("\"{}\"", member.name));
-  std::string call = fmt::format(
-      "        return self._operate(\n            \"{}\",\n            {{\n                {},\n            }},\n",
-      operation.name, fmt::join(members, ",\n                "));
+  const std::string request = members.empty() ? "{}"
+                                              : fmt::format("{{\n                {},\n            }}",
+                                                            fmt::join(members, ",\n                "));
+  const bool is_made = !operation.in_python.type.empty();
+  std::string call = is_made ? fmt::format("        return self._{}(\n", operation.name)
+                             : fmt::format("        return self._operate(\n            \"{}\",\n", operation.name);
+  call += fmt::format("            {},\n", request);
   if (operation.progress) call += "            progress,\n";
   if (!empty.empty()) call += fmt::format("            none_if_empty=({},),\n", fmt::join(empty, ", "));
+  if (operation.result_is_alone) call += "            is_alone=True,\n";
   return "\n" + definition(operation, true) + docstring(operation) + call + "        )\n";
 }
 
 std::string function(const OperationSpec& operation) {
   std::vector<std::string> words;
   for (const OperationOption& option : options_of_programs(operation))
-    words.push_back(option.is_word() ? option.name() : fmt::format("{0}={0}", option.name()));
+    words.push_back(option.is_positional() ? option.name() : fmt::format("{0}={0}", option.name()));
   if (operation.progress) words.emplace_back("progress=progress");
+  const std::string given = words.empty() ? "" : fmt::format("\n        {},\n    ", fmt::join(words, ",\n        "));
   return "\n\n" + definition(operation, false) +
-         fmt::format("    return default().{}(\n        {},\n    )\n", operation.name, fmt::join(words, ",\n        "));
+         fmt::format("    return default().{}({})\n", python_name(operation), given);
 }
 
 }  // namespace
 
 std::string operations_reference() {
   std::string page =
-      "# Operations\nPrinted by `ggufmill schema operations --reference`. Each operation is a verb of the program, a "
+      "# Operations\nPrinted by `ggufmill schema operations --reference`. Each operation is a verb of the program, or "
+      "a part of one, a "
       "name for `ggufmill_call()` of the C interface, whose request is a JSON object of options, and a function of the "
       "Python module. `\"name\"` stands for an option: a key in JSON, and a parameter in Python.\n";
   for (const OperationSpec& operation : operations()) page += reference_of(operation);
@@ -221,8 +277,10 @@ std::string operations_in_python() {
       "from collections.abc import Callable, Iterable, Mapping  # noqa: F401\n"
       "from os import PathLike\n"
       "from typing import Any, Literal, Union\n\n"
+      "from ._error import Error\n"
       "from ._library import Progress\n"
-      "from ._operate import Operator, default\n\n"
+      "from ._operate import Operator, default\n"
+      "from ._plan import Plan\n\n"
       "Path = Union[str, \"PathLike[str]\"]\n"
       "ProgressFunction = Callable[[Progress], object]\n\n\n"
       "class Operations(Operator):\n"
@@ -232,8 +290,8 @@ std::string operations_in_python() {
   text += "\n\n";
   std::vector<std::string_view> names;
   for (const OperationSpec& operation : operations()) {
-    names.push_back(operation.name);
-    text += fmt::format("{0}.__doc__ = Operations.{0}.__doc__\n", operation.name);
+    names.push_back(python_name(operation));
+    text += fmt::format("{0}.__doc__ = Operations.{0}.__doc__\n", names.back());
   }
   return text + fmt::format("__all__ = [\"{}\"]\n", fmt::join(names, "\", \""));
 }

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstdio>
 
-#include "pipeline/api/open_model.h"
 #include "pipeline/api/operations/option_names.h"
 #include "pipeline/api/operations/run_pipeline.h"
 #include "pipeline/cli/command_line.h"
@@ -37,10 +36,6 @@ void add_kernel_options(po::options_description& options) {
                         "use only kernels for this ISA; `ggufmill kernels` lists them");
 }
 
-void add_type_modules_option(po::options_description& options) {
-  options.add_options()("kernel-dir", po::value<Strings>()->composing(), "folder with kernel modules that add types");
-}
-
 Result<Context> open_context(const po::variables_map& values) {
   auto context =
       Context::create({value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})},
@@ -51,16 +46,6 @@ Result<Context> open_context(const po::variables_map& values) {
 
 void add_architectures_option(po::options_description& options) {
   options.add_options()("architectures", po::value<Strings>()->composing(), kArchitecturesHelp);
-}
-
-void add_out_type_option(po::options_description& options) {
-  options.add_options()("outtype", po::value<std::string>()->default_value("auto"),
-                        "read a checkpoint folder as `ggufmill convert --outtype` would write it");
-  add_architectures_option(options);
-}
-
-Result<OutType> read_out_type(const po::variables_map& values) {
-  return parse_out_type(values["outtype"].as<std::string>(), "--outtype");
 }
 
 void add_job_options(po::options_description& options) {

@@ -15,16 +15,8 @@ namespace ggufmill {
 // Adds --kernel-dir and --isa; open_context() opens the library with them.
 void add_kernel_options(boost::program_options::options_description& options);
 Result<Context> open_context(const boost::program_options::variables_map& values);
-// Adds only --kernel-dir, for verbs that read types but run no kernels.
-void add_type_modules_option(boost::program_options::options_description& options);
-
 // Adds --architectures, whose maps open_context() adds to the built-in ones.
 void add_architectures_option(boost::program_options::options_description& options);
-
-// Adds --outtype and --architectures, for verbs that read models including checkpoint folders. read_out_type() fails
-// with exit code 2 for an unknown type.
-void add_out_type_option(boost::program_options::options_description& options);
-Result<OutType> read_out_type(const boost::program_options::variables_map& values);
 
 // Adds --set, --param, --architectures, --kernel-dir and --isa.
 void add_job_options(boost::program_options::options_description& options);

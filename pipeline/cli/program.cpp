@@ -12,7 +12,6 @@
 #include "pipeline/api/operations/operations.h"
 #include "pipeline/cli/archive.h"
 #include "pipeline/cli/messages.h"
-#include "pipeline/cli/operation_verb.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/cli/version.h"
 #include "pipeline/core/text.h"
@@ -28,8 +27,12 @@ constexpr std::string_view kGroupTitles[] = {"Convert and quantize",        "Loo
                                              "Choose types by measurement", "Cluster jobs",   "Reference"};
 
 Verb verb_of(std::string_view name) {
-  const auto operation = std::ranges::find(operations(), name, &OperationSpec::name);
-  return {operation->verb(), operation->group, operation->summary, nullptr, nullptr, &*operation};
+  OperationList list;
+  for (const OperationSpec& each : operations())
+    if (each.verb() == name) list.push_back(&each);
+  const OperationSpec& first = *list.front();
+  const std::string_view summary = first.shared ? first.shared->summary : first.summary;
+  return {std::string(name), first.group, summary, nullptr, nullptr, std::move(list)};
 }
 
 void print_help() {
@@ -114,20 +117,20 @@ namespace {
 // Returns all verbs. An operation that the list does not name follows the others of its group.
 std::vector<Verb> all_verbs() {
   std::vector<Verb> all{
-      kRunVerb,           kQuantizeVerb,     verb_of("convert"), verb_of("convert_lora"),
-      kCheckVerb,         kPlanVerb,         kStatusVerb,        kInspectVerb,
+      verb_of("run"),     kQuantizeVerb,     verb_of("convert"), verb_of("convert-lora"),
+      verb_of("check"),   verb_of("plan"),   kStatusVerb,        verb_of("inspect"),
       verb_of("compare"), verb_of("verify"), verb_of("hash"),    verb_of("split"),
-      verb_of("merge"),   verb_of("edit"),   kNameVerb,          kImatrixVerb,
+      verb_of("merge"),   verb_of("edit"),   verb_of("name"),    verb_of("imatrix"),
       kMeasureVerb,       kProbeVerb,        kRecipeVerb,        kSubmitVerb,
       kResumeVerb,        kCancelVerb,       kRenderVerb,        kPartVerb,
-      kSealVerb,          kTypesVerb,        kKernelsVerb,       kArchitecturesVerb,
+      kSealVerb,          verb_of("types"),  verb_of("kernels"), kArchitecturesVerb,
       kSchemaVerb,        kManualVerb,       kCompletionVerb,
   };
   for (const OperationSpec& operation : operations()) {
-    if (std::ranges::count(all, operation.verb(), &Verb::name) != 0) continue;
+    if (!operation.has_verb || std::ranges::count(all, operation.verb(), &Verb::name) != 0) continue;
     const auto last =
         std::find_if(all.rbegin(), all.rend(), [&](const Verb& each) { return each.group == operation.group; });
-    all.insert(last.base(), verb_of(operation.name));
+    all.insert(last.base(), verb_of(operation.verb()));
   }
   return all;
 }
@@ -140,11 +143,11 @@ std::span<const Verb> verbs() {
 }
 
 CommandSpec command_of(const Verb& verb) {
-  return verb.operation ? operation_command(*verb.operation) : verb.command();
+  return verb.operations.empty() ? verb.command() : operation_command(verb.operations);
 }
 
 int run_verb(const Verb& verb, const Parsed& parsed) {
-  return verb.operation ? run_operation(*verb.operation, parsed) : verb.run(parsed);
+  return verb.operations.empty() ? verb.run(parsed) : run_operation(verb.operations, parsed);
 }
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include "pipeline/api/operations/operation.h"
 #include "pipeline/cli/command_line.h"
+#include "pipeline/cli/operation_verb.h"
 
 namespace ggufmill {
 
@@ -15,15 +16,12 @@ inline constexpr std::string_view kProgramSummary = "converts and quantizes mode
 struct Verb {
   std::string name;
   OperationGroup group;
-  std::string_view summary;                  // one line for `ggufmill --help`, starting with a verb
-  CommandSpec (*command)();                  // returns its arguments
-  int (*run)(const Parsed& parsed);          // returns the exit code
-  const OperationSpec* operation = nullptr;  // what the verb is made from; `command` and `run` are then null
+  std::string_view summary;          // one line for `ggufmill --help`, starting with a verb
+  CommandSpec (*command)();          // returns its arguments
+  int (*run)(const Parsed& parsed);  // returns the exit code
+  OperationList operations{};        // what the verb is made from; `command` and `run` are then null
 };
 
-extern const Verb kRunVerb;
-extern const Verb kCheckVerb;
-extern const Verb kPlanVerb;
 extern const Verb kStatusVerb;
 extern const Verb kSubmitVerb;
 extern const Verb kPartVerb;
@@ -33,11 +31,6 @@ extern const Verb kCancelVerb;
 extern const Verb kRenderVerb;
 extern const Verb kMeasureVerb;
 extern const Verb kProbeVerb;
-extern const Verb kInspectVerb;
-extern const Verb kNameVerb;
-extern const Verb kImatrixVerb;
-extern const Verb kTypesVerb;
-extern const Verb kKernelsVerb;
 extern const Verb kQuantizeVerb;
 extern const Verb kRecipeVerb;
 extern const Verb kArchitecturesVerb;

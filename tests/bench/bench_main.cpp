@@ -33,7 +33,7 @@ po::options_description options() {
   auto add = all.add_options();
   add("help,h", "this");
   add("only", po::value<std::string>()->default_value("all"),
-      "kernels, files, or speeds: the table of pipeline/cluster/kernel_speeds.tsv");
+      "kernels, files, or speeds: the table of pipeline/plan/kernel_speeds.tsv");
   add("filter", po::value<std::string>()->default_value(""),
       "a regular expression for kernels: what it finds in \"Q4_K encode, importance L2\", \"Q4_K decode memory\", "
       "\"Q4_K search 2 L2\"");

@@ -83,6 +83,7 @@ const Mask kMasks[] = {
     {std::regex("ggufmill [0-9]+\\.[0-9]+\\.[0-9]+"), "ggufmill VERSION"},
     {std::regex("ggufmill-[0-9a-f]{32}\\.[a-z0-9]{6}\\b"), "ggufmill-IDENTITY.JOB"},
     {std::regex("ggufmill-[0-9a-f]{32}"), "ggufmill-IDENTITY"},
+    {std::regex("\"identity\":\"[0-9a-f]+\""), "\"identity\":\"IDENTITY\""},
     {std::regex("(JOB\\.job.* )[0-9]+ B"), "$1BYTES"},  // a claim contains the path of DIR
     {std::regex("(JOB\\.job\",\"output\":\"[^\"]*\",\"bytes\":)[0-9]+"), "$1BYTES"},
     {std::regex("in [0-9.]+ s \\([0-9]+ MB/s\\), [0-9.]+ [KMGi]*B of buffers at most, [a-z]+ I/O by [a-z_]+"),

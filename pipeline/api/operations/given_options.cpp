@@ -152,8 +152,9 @@ Status GivenOptions::read(const std::vector<OperationOption>& options, const Typ
     const Given* const given = find(option.name());
     if (!given) {
       if (option.field.spec.required && !replaces_words())
-        errors.add(usage_error(fmt::format("{} is missing", names_.of(option.name())),
-                               fmt::format("it is {}", describe_value(option.field.spec))));
+        errors.add(usage_error(
+            fmt::format("{} is missing", names_.of(option.name())),
+            fmt::format("it is {}: {}", describe_value(option.field.spec), names_.in_text(option.field.spec.doc))));
       continue;
     }
     Diagnostics found;

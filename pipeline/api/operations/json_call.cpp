@@ -44,7 +44,9 @@ void restore_bytes(json::value& value) {
   }
 }
 
-Result<json::object> members_of(std::string_view request) {
+}  // namespace
+
+Result<json::object> request_of(std::string_view request) {
   if (request.empty()) return json::object{};
   auto parsed = parse_checkpoint_json("options", request);
   if (!parsed) {
@@ -58,11 +60,9 @@ Result<json::object> members_of(std::string_view request) {
   return std::move(parsed).value().as_object();
 }
 
-}  // namespace
-
 Result<CalledOperation> call_operation(const Context& context, std::string_view name, std::string_view request,
                                        Caller caller, const Call& call) {
-  BOOST_OUTCOME_TRY(const json::object members, members_of(request));
+  BOOST_OUTCOME_TRY(const json::object members, request_of(request));
   return call_operation(context, name, members, caller, call);
 }
 

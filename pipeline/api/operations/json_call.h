@@ -20,7 +20,9 @@ struct CalledOperation {
 // Thread-safe. Fails with exit code 2 for an unknown operation, and for unknown or wrong options.
 Result<CalledOperation> call_operation(const Context& context, std::string_view name, std::string_view request,
                                        Caller caller, const Call& call);
-// The same for the members of the object.
+// Parses the text of a request.
+Result<boost::json::object> request_of(std::string_view text);
+// Calls an operation with the members of the object.
 Result<CalledOperation> call_operation(const Context& context, std::string_view name,
                                        const boost::json::object& request, Caller caller, const Call& call);
 

@@ -22,10 +22,12 @@ bool OperationOption::is_list() const {
 }
 
 std::string OperationSpec::verb() const {
-  std::string verb(name);
+  std::string verb(shared ? shared->name : name);
   std::ranges::replace(verb, '_', '-');
   return verb;
 }
+
+std::string OperationSpec::command() const { return choice.empty() ? verb() : fmt::format("{} {}", verb(), choice); }
 
 std::string shape_of(const std::vector<ResultMember>& members) {
   std::string text;
@@ -39,10 +41,22 @@ std::vector<ResultMember> operator+(std::vector<ResultMember> members, std::vect
   return members;
 }
 
-void write_members(const std::vector<ResultMember>& members, const void* value, const TextSink& sink) {
+namespace {
+
+boost::json::object members_of(const std::vector<ResultMember>& members, const void* value) {
   boost::json::object object;
   for (const ResultMember& each : members) each.write(value, object);
-  sink(to_json_text(object));
+  return object;
+}
+
+}  // namespace
+
+void write_alone(const std::vector<ResultMember>& members, const void* value, const TextSink& sink) {
+  sink(to_json_text(members_of(members, value).begin()->value()));
+}
+
+void write_members(const std::vector<ResultMember>& members, const void* value, const TextSink& sink) {
+  sink(to_json_text(members_of(members, value)));
 }
 
 Error cannot_be_together(std::string_view a, std::string_view b, std::string_view why) {

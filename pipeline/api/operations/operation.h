@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "pipeline/api/context.h"
+#include "pipeline/api/table.h"
 #include "pipeline/config/bound_fields.h"
 #include "pipeline/report/report.h"
 
@@ -55,16 +56,19 @@ struct OptionFlag {
 struct OperationOption {
   enum class Place {
     kNamed,
-    kWord,      // a word of the command line without a flag, and a positional parameter in Python
+    kWord,      // a word of the command line without a flag, or if it is a list, all further words; a positional
+                // parameter in Python
     kEachWord,  // the same; the verb accepts several words and carries the operation out for each
+    kChoice,    // the flag that chooses the operation (see SharedVerb), and a positional parameter in Python
   };
 
   explicit OperationOption(AnyForm form) : field(std::move(form)) {}
 
   const std::string& name() const { return field.spec.name; }
   std::string flag() const;  // "max-rmse", without the hyphens before it
-  bool is_word() const { return place != Place::kNamed; }
-  bool is_list() const;  // it may be given several times
+  bool is_word() const { return place == Place::kWord || place == Place::kEachWord; }
+  bool is_positional() const { return place != Place::kNamed; }  // in Python
+  bool is_list() const;                                          // it may be given several times
 
   AnyForm field;
   Place place = Place::kNamed;
@@ -108,6 +112,15 @@ struct Option : OperationOption {
     return std::move(*this);
   }
   Self&& each_word(std::string_view shown) && { return std::move(*this).place_at(Place::kEachWord, shown); }
+  // The value of the flag that chooses the operation, required. `shown` is the value's name in the usage.
+  Self&& choice(std::string_view flag_name, std::string_view shown) && {
+    other_flag = flag_name;
+    return std::move(*this).place_at(Place::kChoice, shown);
+  }
+  Self&& required() && {
+    field.require();
+    return std::move(*this);
+  }
   Self&& short_flag(char name) && {
     letter = name;
     return std::move(*this);
@@ -182,6 +195,10 @@ struct ResultForm {
   std::vector<ResultMember> members{};
   void (*write)(const Value& value, const TextSink& sink) = nullptr;
   std::string doc{};  // instead of the members
+  // Each result has one member, which on the command line and in Python is the result itself.
+  bool is_alone = false;
+  // On the command line, the JSON is that of the table in the text, as it was before there were operations.
+  bool has_json_of_table = false;
 };
 
 template <class Value, class Member>
@@ -224,6 +241,18 @@ ResultMember result(std::string_view name, std::vector<Item> Value::*member, Res
           std::move(shape)};
 }
 
+// A member that only some results have.
+template <class Value, class Member>
+ResultMember result(std::string_view name, std::optional<Member> Value::*member, std::string_view doc) {
+  return result<Value>(
+      name,
+      [member](const Value& value) -> std::optional<boost::json::value> {
+        if (!(value.*member)) return {};
+        return boost::json::value_from(*(value.*member));
+      },
+      doc);
+}
+
 // The members of a part of the result, which has them if the part is there.
 template <class Value, class Part>
 std::vector<ResultMember> results_within(std::optional<Part> Value::*part, std::vector<ResultMember> members,
@@ -247,16 +276,29 @@ struct Message {
   std::string table{};
 };
 
-// What a caller gives an operation besides its request. The functions are called from one thread at a time; `progress`
-// and `run_progress` may be empty.
+// What a caller gives an operation besides its request. The functions are called from one thread at a time; those of
+// progress, and `interim`, may be empty.
 struct Call {
   const std::atomic<bool>* stop = nullptr;  // when set, the operation ends with kInterrupted
   // Receives the bytes done and their total.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
   // Receives the progress of a run.
   std::function<void(const Plan& plan, const Progress& now)> run_progress{};
+  // Receives the bytes done and their total of a step that has its own name.
+  std::function<void(const std::string& step, std::uint64_t done, std::uint64_t total)> step_progress{};
+  // Receives the path of the model on which the program of a step runs, the number of chunks that it has done, and
+  // their total, 0 while it is unknown.
+  std::function<void(std::string_view step, const std::string& model, std::uint64_t done, std::uint64_t total)>
+      chunk_progress{};
+  // Receives a result that a later one replaces, of the type of the operation's result.
+  std::function<void(std::shared_ptr<const void> value)> interim{};
   std::function<void(const std::string& warning)> warn = [](const std::string&) {};
   std::function<void(const Message& note)> note = [](const Message&) {};
+  bool shows_notes = false;  // false: notes that are costly to make may be omitted
+  // The process carries out only this operation, with a context made for it: the operation may change the working
+  // folder, its options of the context must have an effect, and other machines can start the same program.
+  bool is_program = false;
+  const Batch* jobs = nullptr;  // read already: replaces the options of a request that name a pipeline file
 
   void warn_all(const std::vector<std::string>& warnings) const {
     for (const std::string& each : warnings) warn(each);
@@ -271,12 +313,22 @@ struct Answer {
   // only the command line fails.
   std::optional<Error> failure{};
   bool value_shows_failure = false;
+  bool is_partial = false;  // the failure is that of some of several outputs
+  int exit_code = 0;        // of the command line, if nothing failed
+};
+
+// A table of texts; see render_table().
+struct Table {
+  std::vector<Column> columns;
+  std::vector<Row> rows;
 };
 
 // What the command line prints for a result.
 struct TextOutput {
-  std::string out;             // on stdout, unless JSON is asked for
-  std::vector<Message> notes;  // on stderr, unless --quiet is given
+  std::optional<Table> table{};  // on stdout, before `out`
+  std::string out{};             // on stdout, unless JSON is asked for
+  std::vector<Message> notes{};  // on stderr, unless --quiet is given
+  std::string interim{};         // instead of `out`, for a result that a later one replaces, where lines stay
 };
 
 // The options of the context that an operation uses, which its verb has too.
@@ -287,6 +339,21 @@ enum class ContextUse {
   kCheckpoints,  // and --architectures
 };
 
+// The function of the Python module, where it differs from that of other operations.
+struct InPython {
+  std::string_view name{};  // empty: that of the operation
+  // The type of its result and what that is, if it is not the dictionary with the members of the result. The method
+  // `_NAME` of the module's class Operator makes it.
+  std::string_view type{}, returns{};
+};
+
+// A verb that several operations share, in whose help its texts replace theirs. What follows it on the command line
+// chooses one of them: `recipe show` or `kernels --check`.
+struct SharedVerb {
+  std::string_view name, summary, description, examples;  // as those of an operation
+  std::string_view usage;                                 // what follows the name: "(show NAME | list)"
+};
+
 // A declaration. All texts are as in OperationSpec.
 template <class Request, class Value>
 struct OperationOf {
@@ -295,9 +362,15 @@ struct OperationOf {
   std::string_view summary;
   std::string_view description;
   std::string_view for_command_line{}, for_programs{};
-  std::string_view examples;
+  std::string_view examples{};
   std::string_view expected_words{}, counted_word{}, usage_words{};
-  bool options_first = false, words_are_numbers = false;
+  bool options_first = false, words_are_numbers = false, has_headings = false, has_json_lines = false,
+       prints_data = false;
+  const SharedVerb* shared = nullptr;
+  std::string_view choice{};
+  bool is_usual_choice = false;
+  bool has_verb = true;
+  InPython in_python{};
   std::vector<Option<Request>> options{};
   ResultForm<Value> result{};
   ContextUse context = ContextUse::kKernels;
@@ -309,7 +382,10 @@ struct OperationOf {
 
 // The same without its types. Immutable; can be shared between threads.
 struct OperationSpec {
-  std::string verb() const;  // the name on the command line
+  std::string verb() const;     // the name on the command line
+  std::string command() const;  // the verb, with what chooses the operation: "kernels --check"
+  // Returns true if the operation is that of a verb without a choice.
+  bool is_usual() const { return choice.empty() || is_usual_choice; }
 
   std::string_view name;  // "convert_lora"
   OperationGroup group{};
@@ -323,9 +399,18 @@ struct OperationSpec {
   std::string_view usage_words;     // "FILE [KEY VALUE]"; empty: the words of the options
   bool options_first = false;       // in the usage, as that of a program whose arguments the operation has
   bool words_are_numbers = false;   // a word such as -1 is no flag
+  bool has_headings = false;        // the texts of several words have their words as headings
+  bool has_json_lines = false;      // JSON of several words is one object per line instead of a list
+  bool prints_data = false;         // what is printed is data, such as a YAML file: there is no --json
+  const SharedVerb* shared = nullptr;
+  std::string_view choice{};     // with a shared verb, what chooses the operation: "show" or "--check"
+  bool is_usual_choice = false;  // it is also chosen if there is nothing that chooses one
+  bool has_verb = true;          // false: a flag of another verb does the same
+  InPython in_python{};
   std::vector<OperationOption> options{};
   std::vector<ResultMember> result{};
   std::string result_doc{};
+  bool result_is_alone = false, has_json_of_table = false;
   ContextUse context{};
   // What the line of progress begins with; empty: the word that the operation is carried out for; none: no progress.
   std::optional<std::string_view> progress{};
@@ -339,7 +424,8 @@ struct OperationSpec {
   std::function<void(const void* value, TextOutput& to)> print{};
 };
 
-// Writes the members of a result as a JSON object.
+// Writes the members of a result as a JSON object, or the only member that it has.
+void write_alone(const std::vector<ResultMember>& members, const void* value, const TextSink& sink);
 void write_members(const std::vector<ResultMember>& members, const void* value, const TextSink& sink);
 
 template <class Request, class Value>
@@ -355,10 +441,20 @@ OperationSpec operation(OperationOf<Request, Value> from) {
                      from.counted_word,
                      from.usage_words,
                      from.options_first,
-                     from.words_are_numbers};
+                     from.words_are_numbers,
+                     from.has_headings,
+                     from.has_json_lines,
+                     from.prints_data,
+                     from.shared,
+                     from.choice,
+                     from.is_usual_choice,
+                     from.has_verb,
+                     from.in_python};
   for (Option<Request>& each : from.options) made.options.push_back(std::move(each));
   made.result = std::move(from.result.members);
   made.result_doc = std::move(from.result.doc);
+  made.result_is_alone = from.result.is_alone;
+  made.has_json_of_table = from.result.has_json_of_table;
   made.context = from.context;
   made.progress = from.progress;
   made.make_request = []() -> std::shared_ptr<void> { return std::make_shared<Request>(); };
@@ -368,7 +464,8 @@ OperationSpec operation(OperationOf<Request, Value> from) {
                               const Call& call) -> Result<Answer<std::shared_ptr<const void>>> {
     BOOST_OUTCOME_TRY(Answer<Value> answer, run(context, *static_cast<const Request*>(request), call));
     return Answer<std::shared_ptr<const void>>{std::make_shared<const Value>(std::move(answer.value)),
-                                               std::move(answer.failure), answer.value_shows_failure};
+                                               std::move(answer.failure), answer.value_shows_failure, answer.is_partial,
+                                               answer.exit_code};
   };
   if (from.result.write)
     made.write = [write = from.result.write](const void* value, const TextSink& sink) {

@@ -66,7 +66,7 @@ std::string OptionNames::of(std::string_view name, std::string_view value) const
       option && !value.empty() && is_text(option->field.spec) ? fmt::format("\"{}\"", value) : std::string(value);
   if (caller_ == Caller::kProgram) return fmt::format("\"{}\"{}{}", name, value.empty() ? "" : ": ", quoted);
   if (caller_ == Caller::kPython) {
-    if (value.empty() && option && option->is_word()) return std::string(name);
+    if (value.empty() && option && option->is_positional()) return std::string(name);
     return fmt::format("{}={}", name, value == "true" ? "True" : value == "false" ? "False" : quoted);
   }
   if (option && option->is_word()) return value.empty() ? option->shown_word : std::string(value);

@@ -173,6 +173,19 @@ Result<Plan> planned(const Context& context, const RunRequest& request, const st
   return context.plan(with_known_importance(context, job));
 }
 
+}  // namespace
+
+RunOptions engine_options(const RunRequest& request, const Call& call) {
+  RunOptions options;
+  options.engine = request.engine;
+  options.io = request.io_engine;
+  options.overwrite = request.overwrite;
+  options.resume = request.resume;
+  options.stop = call.stop;
+  options.starts_over = call.warn;
+  return options;
+}
+
 Status discard_leftovers(const Context& context, const Plan& plan, const Call& call) {
   const Leftovers left = context.leftovers(plan);
   BOOST_OUTCOME_TRY(context.discard(left));
@@ -185,30 +198,24 @@ Status discard_leftovers(const Context& context, const Plan& plan, const Call& c
   return ok();
 }
 
-Status run_plan(const Context& context, const RunRequest& request, const Plan& plan, const Call& call,
-                PipelineRun& into) {
+Result<Report> run_plan(const Context& context, const RunRequest& request, const Plan& plan, const Call& call) {
   for (const Message& note : foreign_notes(context.leftovers(plan))) call.note(note);
-  RunOptions options;
-  options.engine = request.engine;
-  options.io = request.io_engine;
-  options.overwrite = request.overwrite;
-  options.resume = request.resume;
-  options.stop = call.stop;
-  options.starts_over = call.warn;
+  RunOptions options = engine_options(request, call);
   if (call.run_progress) options.progress = [&](const Progress& now) { call.run_progress(plan, now); };
   std::optional<Profile> profile;
   if (!plan.trace.empty()) options.profile = &profile.emplace();
   BOOST_OUTCOME_TRY(const RunReport done, context.run(plan, options));
   call.warn_all(done.warnings);
-  into.report = context.report_of(plan, done);
   for (const Message& note : run_notes(plan, done)) call.note(note);
   if (profile)
     for (const Message& note : profile_notes(*profile, done)) call.note(note);
   if (!plan.trace.empty()) call.note({"wrote " + plan.trace + "  trace; open it at https://ui.perfetto.dev"});
   for (const std::string& path : {plan.report.json, plan.report.html})
     if (!path.empty()) call.note({"wrote " + path + "  report"});
-  return ok();
+  return context.report_of(plan, done);
 }
+
+namespace {
 
 Result<Answer<PipelineRun>> run_made_pipeline(const Context& context, const RunRequest& request,
                                               const std::string& pipeline, const Call& call,
@@ -235,7 +242,7 @@ Result<Answer<PipelineRun>> run_made_pipeline(const Context& context, const RunR
       for (const Error& problem : output.problems) call.warn(problem.what);
     return answer;
   }
-  BOOST_OUTCOME_TRY(run_plan(context, request, plan, call, made));
+  BOOST_OUTCOME_TRY(made.report, run_plan(context, request, plan, call));
   if (hooks.done) {
     BOOST_OUTCOME_TRY(hooks.done(plan));
   }
@@ -253,10 +260,16 @@ boost::json::value json_of_report(const Report& report) {
 
 std::vector<Option<RunRequest>> run_options() {
   using Run = RunRequest;
+  return std::vector<Option<RunRequest>>{
+             option("overwrite", &Run::overwrite, "replace existing outputs"),
+             option("dry_run", &Run::dry_run, "list the files without writing anything"),
+             option("emit_pipeline", &Run::emit_pipeline, "give the equivalent pipeline file instead of running it")} +
+         engine_rows();
+}
+
+std::vector<Option<RunRequest>> engine_rows() {
+  using Run = RunRequest;
   return {
-      option("overwrite", &Run::overwrite, "replace existing outputs"),
-      option("dry_run", &Run::dry_run, "list the files without writing anything"),
-      option("emit_pipeline", &Run::emit_pipeline, "give the equivalent pipeline file instead of running it"),
       option("engine", &Run::engine, enumeration<EngineKind>(kEngineWords),
              "graph, or simple (processes one slab at a time)"),
       option("io_engine", &Run::io_engine, enumeration<IoKind>(kIoEngineWords), "auto, io_uring, or threads"),

@@ -21,6 +21,7 @@ struct RunRequest {
   bool errors = false;
 };
 std::vector<Option<RunRequest>> run_options();
+std::vector<Option<RunRequest>> engine_rows();  // those without overwrite, dry_run and emit_pipeline
 // Fails with exit code 2 for options that exclude each other.
 Status check_run(const RunRequest& request);
 
@@ -50,6 +51,13 @@ struct PipelineHooks {
 // Plans and runs a pipeline file, or does what the request asks for instead.
 Result<Answer<PipelineRun>> run_pipeline(const Context& context, const RunRequest& request, const std::string& pipeline,
                                          const Call& call, const PipelineHooks& hooks = {});
+
+// Returns the options of a run that do not depend on its plan.
+RunOptions engine_options(const RunRequest& request, const Call& call);
+// Runs a plan, with progress and notes.
+Result<Report> run_plan(const Context& context, const RunRequest& request, const Plan& plan, const Call& call);
+// Removes the leftover files of runs of the plan's outputs.
+Status discard_leftovers(const Context& context, const Plan& plan, const Call& call);
 
 // Prints the pipeline file, or for a dry run each file: its path, and with `details` what it contains.
 void print_run(const PipelineRun& run, bool details, TextOutput& to);

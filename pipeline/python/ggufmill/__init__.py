@@ -19,18 +19,18 @@ from ._files import ImportanceMatrix
 from ._job import job_text
 from ._library import Progress
 from ._model import Metadata, Model, Tensor
-from ._native import Plan
 from ._numpy import np
 from ._operations import *  # noqa: F403
 from ._operations import Operations
 from ._operations import __all__ as _operations
+from ._plan import Plan
 from ._progress import ProgressBar
 
 __version__ = _native.version
 __all__ = [
     *("Context", "ImportanceMatrix", "Metadata", "Model", "Plan", "Progress", "ProgressBar", "Tensor"),
     *("Error", "FileError", "InputError", "KernelError", "TransientError", "UsageError", "VerificationError"),
-    *("check", "curve", "dequantize", "imatrix", "measure", "open", "plan", "quantize", "recipes", "run", "types"),
+    *("dequantize", "imatrix", "measure", "open", "quantize", "recipes"),
     *_operations,
 ]
 
@@ -103,15 +103,12 @@ class Context(Operations):
     @property
     def isa(self):
         """Instruction set of the kernels in use."""
-        return self._native.isa
+        return self.kernels()["isa"]
 
     def modules(self):
         """Return the kernel modules that were found, with the reason if one was refused, as dictionaries."""
-        return self._native.modules()
-
-    def types(self):
-        """Return the tensor types, as printed by `ggufmill types --json`."""
-        return self._native.types()
+        members = ("path", "name", "version", "isa", "loaded")
+        return [{**{name: each[name] for name in members}, "why": each["refusal"]} for each in self.kernels()["modules"]]
 
     def quantize(self, array, type, importance=None, *, out=None, threads=0):
         """Quantize rows of numbers, along the last axis, to rows of a type: uint8 of shape (..., bytes per row).
@@ -148,7 +145,7 @@ class Context(Operations):
         return self._native.dequantize(buffer, type, shape, _checked_out(out, buffer), threads)
 
     def _value_shape(self, rows, type):
-        info = next((each for each in self.types() if each["name"].lower() == type.lower()), None)
+        info = self._native.type_infos().get(type.lower())
         if info is None or rows.ndim == 0:
             return rows.shape
         row_bytes = rows.shape[-1] * rows.itemsize
@@ -163,38 +160,6 @@ class Context(Operations):
     def open(self, path):
         """Open a GGUF file (or its first shard), a checkpoint folder, or a safetensors file. Reads headers only."""
         return Model(self._native.open(os.fspath(path)))
-
-    def plan(self, job, *, set=None, parameters=None):
-        """Return what a job does to every tensor: reads headers, writes nothing.
-
-        job         path of a pipeline file, or a dictionary with its contents
-        set         changes to the job: {"outputs.0.gguf": "out/a.gguf"}
-        parameters  values of the parameters that the job declares
-        """
-        return self._native.plan(job_text(job, set, parameters))
-
-    def check(self, job, *, overwrite=False, set=None, parameters=None):
-        """Return every known problem that would prevent a run now: a list of errors, empty if there are none."""
-        return self._native.check(job_text(job, set, parameters), overwrite)
-
-    def run(self, job, *, overwrite=False, resume=True, progress=None, set=None, parameters=None):
-        """Run a job or a plan: either all outputs become visible together, or none.
-
-        overwrite   replace existing outputs
-        resume      resume an earlier, unfinished run of the same job
-        progress    a function that is called with a Progress several times per second; an exception in it ends the run
-        set, parameters
-                    as for plan()
-
-        Returns the report as a dictionary in the format of `ggufmill run --report`, with "warnings" added. For a batch,
-        it is the report of the batch; failed outputs raise an error once the others are done. Ctrl-C ends a run,
-        and the same call resumes it.
-        """
-        if isinstance(job, Plan):
-            if set or parameters:
-                raise usage_error("a plan cannot be changed when it is run", "pass `set` and `parameters` to plan()")
-            return job._run(overwrite, resume, progress)
-        return self._native.run(job_text(job, set, parameters), overwrite, resume, progress)
 
     def measure(self, job, *, output="", html="", overwrite=False, progress=None, set=None, parameters=None):
         """Measure the loss of each tensor for each candidate type of a job's targets; reads the source once.
@@ -211,14 +176,6 @@ class Context(Operations):
         paths = [os.fspath(each) for each in (output, html)]
         return json.loads(self._native.measure(job_text(job, set, parameters), *paths, overwrite, progress))
 
-    def curve(self, job, *, output=0, points=25, progress=None, set=None, parameters=None):
-        """Return the loss of the best choice of types at each size, for an output of a job with a target.
-
-        Returns dictionaries: `bytes` of all tensors, `loss`, `recipe` (None: the best choice of that size), and
-        `target`, true for the job's own target. Missing measurements are taken first.
-        """
-        return self._native.curve(job_text(job, set, parameters), output, points, progress)
-
     def recipes(self):
         """Return the built-in recipes as dictionaries of name, aliases, file_type, type, and description."""
         return self._native.recipes()
@@ -233,10 +190,6 @@ def _default():
     return Context()
 
 
-def types():
-    return _default().types()
-
-
 def quantize(array, type, importance=None, *, out=None, threads=0):
     return _default().quantize(array, type, importance, out=out, threads=threads)
 
@@ -249,28 +202,10 @@ def open(path):
     return _default().open(path)
 
 
-def plan(job, *, set=None, parameters=None):
-    return _default().plan(job, set=set, parameters=parameters)
-
-
-def check(job, *, overwrite=False, set=None, parameters=None):
-    return _default().check(job, overwrite=overwrite, set=set, parameters=parameters)
-
-
-def run(job, *, overwrite=False, resume=True, progress=None, set=None, parameters=None):
-    return _default().run(
-        job, overwrite=overwrite, resume=resume, progress=progress, set=set, parameters=parameters
-    )
-
-
 def measure(job, *, output="", html="", overwrite=False, progress=None, set=None, parameters=None):
     return _default().measure(
         job, output=output, html=html, overwrite=overwrite, progress=progress, set=set, parameters=parameters
     )
-
-
-def curve(job, *, output=0, points=25, progress=None, set=None, parameters=None):
-    return _default().curve(job, output=output, points=points, progress=progress, set=set, parameters=parameters)
 
 
 def recipes():
@@ -281,8 +216,5 @@ def imatrix(path):
     return _default().imatrix(path)
 
 
-for _each in (
-    *(types, quantize, dequantize, open, plan, check, run),
-    *(measure, curve, recipes, imatrix),
-):
+for _each in (quantize, dequantize, open, measure, recipes, imatrix):
     _each.__doc__ = getattr(Context, _each.__name__).__doc__

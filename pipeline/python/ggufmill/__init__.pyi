@@ -124,7 +124,6 @@ class Context(Operations):
     @property
     def isa(self) -> str: ...
     def modules(self) -> list[dict[str, Any]]: ...
-    def types(self) -> list[dict[str, Any]]: ...
     def quantize(
         self, array: ArrayLike, type: str, importance: ArrayLike | None = None, *, out: _Out = None, threads: int = 0
     ) -> NDArray[np.uint8]: ...
@@ -132,19 +131,6 @@ class Context(Operations):
         self, buffer: _Buffer, type: str, shape: _Shape | None = None, *, out: _Out = None, threads: int = 0
     ) -> NDArray[np.float32]: ...
     def open(self, path: _Path) -> Model: ...
-    def plan(self, job: _Job, *, set: _Changes = None, parameters: _Changes = None) -> Plan: ...
-    def check(
-        self, job: _Job, *, overwrite: bool = False, set: _Changes = None, parameters: _Changes = None
-    ) -> list[Error]: ...
-    def run(
-        self, job: Union[_Job, Plan],
-        *,
-        overwrite: bool = False,
-        resume: bool = True,
-        progress: _Progress = None,
-        set: _Changes = None,
-        parameters: _Changes = None,
-    ) -> dict[str, Any]: ...
     def measure(
         self,
         job: _Job,
@@ -156,20 +142,9 @@ class Context(Operations):
         set: _Changes = None,
         parameters: _Changes = None,
     ) -> dict[str, Any]: ...
-    def curve(
-        self,
-        job: _Job,
-        *,
-        output: int = 0,
-        points: int = 25,
-        progress: _Progress = None,
-        set: _Changes = None,
-        parameters: _Changes = None,
-    ) -> list[dict[str, Any]]: ...
     def recipes(self) -> list[dict[str, Any]]: ...
     def imatrix(self, path: _Path) -> ImportanceMatrix: ...
 
-def types() -> list[dict[str, Any]]: ...
 def quantize(
     array: ArrayLike, type: str, importance: ArrayLike | None = None, *, out: _Out = None, threads: int = 0
 ) -> NDArray[np.uint8]: ...
@@ -177,19 +152,6 @@ def dequantize(
     buffer: _Buffer, type: str, shape: _Shape | None = None, *, out: _Out = None, threads: int = 0
 ) -> NDArray[np.float32]: ...
 def open(path: _Path) -> Model: ...
-def plan(job: _Job, *, set: _Changes = None, parameters: _Changes = None) -> Plan: ...
-def check(
-    job: _Job, *, overwrite: bool = False, set: _Changes = None, parameters: _Changes = None
-) -> list[Error]: ...
-def run(
-    job: Union[_Job, Plan],
-    *,
-    overwrite: bool = False,
-    resume: bool = True,
-    progress: _Progress = None,
-    set: _Changes = None,
-    parameters: _Changes = None,
-) -> dict[str, Any]: ...
 def measure(
     job: _Job,
     *,
@@ -200,14 +162,5 @@ def measure(
     set: _Changes = None,
     parameters: _Changes = None,
 ) -> dict[str, Any]: ...
-def curve(
-    job: _Job,
-    *,
-    output: int = 0,
-    points: int = 25,
-    progress: _Progress = None,
-    set: _Changes = None,
-    parameters: _Changes = None,
-) -> list[dict[str, Any]]: ...
 def recipes() -> list[dict[str, Any]]: ...
 def imatrix(path: _Path) -> ImportanceMatrix: ...

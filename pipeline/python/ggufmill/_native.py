@@ -18,26 +18,17 @@ class Context:
         self.handle = _library.Handle("context", "context_create", given)
         self._types = {}  # by name in lower case, once they are asked for
 
-    @property
-    def isa(self):
-        return json.loads(text("kernels", self.handle))["isa"]
-
-    def modules(self):
-        modules = json.loads(text("kernels", self.handle))["modules"]
-        return [{**{name: each[name] for name in ("path", "name", "version", "isa", "loaded")}, "why": each["refusal"]} for each in modules]
-
-    def _type_infos(self):
+    def type_infos(self):
+        """Return the types, as of the operation `types`, by name in lower case."""
         if not self._types:
-            self._types = {each["name"].lower(): each for each in json.loads(text("types", self.handle))}
+            listed = json.loads(_library.call_with_result(self.handle, b"types", b"{}", None))["types"]
+            self._types = {each["name"].lower(): each for each in listed}
         return self._types
-
-    def types(self):
-        return [dict(each) for each in self._type_infos().values()]
 
     def _row_bytes(self, type, columns, rule):
         """Return the bytes of a row and the type. `rule` is what the number of columns has to be."""
         made = ctypes.c_uint64()
-        info = self._type_infos().get(type.lower())
+        info = self.type_infos().get(type.lower())
         if info and columns % info["block_elements"]:
             name, elements = info["name"], info["block_elements"]
             raise usage_error(
@@ -97,29 +88,11 @@ class Context:
     def imatrix(self, path):
         return ImportanceFile(self, path)
 
-    def plan(self, job):
-        return Plan(self, job)
-
     def _job(self, job):
         given = options(set=job.set, parameters=job.parameters)
         if job.text is None:
             return _library.Handle("job", "job_open", self.handle, encoded(job.path), given)
         return _library.Handle("job", "job_parse", self.handle, encoded(job.text), encoded(job.path), given)
-
-    def check(self, job, overwrite):
-        def found(_):
-            try:
-                opened = self._job(job)
-            except _library.Error as error:
-                also, error.also = error.also, []
-                return [error, *also]
-            return _library.problems("job_check", opened, options(overwrite=overwrite))
-
-        return interruptible(found)
-
-    def run(self, job, overwrite, resume, progress):
-        given = options(overwrite=overwrite, resume=resume)
-        return _report(interruptible(lambda control: text("job_run", self._job(job), given, control), progress))
 
     def measure(self, job, output, html, overwrite, progress):
         def measure(control):
@@ -131,10 +104,6 @@ class Context:
             return text("job_measure", opened, options(output=output, html=html, overwrite=overwrite), control)
 
         return interruptible(measure, progress)
-
-    def curve(self, job, output, points, progress):
-        given = options(output=output, points=points, measure=True)
-        return json.loads(interruptible(lambda control: text("job_curve", self._job(job), given, control), progress))["points"]
 
     def recipes(self):
         return json.loads(text("catalog", b"recipes"))
@@ -149,52 +118,11 @@ def _result(out, dtype, shape):
     return out
 
 
-def _report(result):
-    """Return a report, with the warnings added."""
-    made = json.loads(result)
-    return {**made["report"], "warnings": made["warnings"]}
-
-
 class JobText:
     """A pipeline file, or the text of one; `path` then replaces the path in messages."""
 
     def __init__(self, path, text, set, parameters):
         self.path, self.text, self.set, self.parameters = path, text, set, parameters
-
-
-class Plan:
-    """The plan of a job: see Context.plan."""
-
-    __module__ = "ggufmill"
-    __slots__ = ("file", "source", "outputs", "warnings", "least_memory", "bytes_read", "bytes_written", "_handle")
-
-    def __init__(self, context, job):
-        self.file = job.path
-        self._handle = interruptible(lambda _: _library.Handle("plan", "plan_create", context._job(job)))
-        plan = json.loads(text("plan_describe", self._handle, None))
-        self.source, self.outputs = plan["source"], plan["outputs"]
-        self.warnings, self.least_memory = plan["warnings"], plan["least_memory"]
-        self.bytes_read, self.bytes_written = plan["bytes_read"], plan["bytes_written"]
-        for output in self.outputs:
-            for tensor in output["tensors"]:
-                tensor["shape"] = tuple(reversed(tensor["shape"]))
-
-    @property
-    def problems(self):
-        return _library.problems("plan_check", self._handle)
-
-    def written(self):
-        """The plan in its serialized form, JSON: the same on every machine."""
-        return text("plan_describe", self._handle, options(written=True))
-
-    def _run(self, overwrite, resume, progress):
-        given = options(overwrite=overwrite, resume=resume)
-        return _report(interruptible(lambda control: text("plan_run", self._handle, given, control), progress))
-
-    def __repr__(self):
-        count = len(self.outputs)
-        read, written = _library.human(self.bytes_read), _library.human(self.bytes_written)
-        return f"<ggufmill.Plan of {self.file!r}: {count} output{'' if count == 1 else 's'}, {read} to read, {written} to write>"
 
 
 class ImportanceFile:

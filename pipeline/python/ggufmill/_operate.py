@@ -4,8 +4,9 @@ import json
 import os
 from collections.abc import Mapping
 
-from ._error import usage_error
+from ._error import Error, usage_error
 from ._library import call_with_result, encoded, interruptible
+from ._plan import Plan
 
 
 def default():
@@ -34,9 +35,42 @@ def _plain(value):
 class Operator:
     """Calls operations of the library. `_native` is the context to call them with."""
 
-    def _operate(self, name, options, progress=None, *, none_if_empty=()):
+    def _operate(self, name, options, progress=None, *, none_if_empty=(), is_alone=False):
         given = {option: value for option, value in options.items() if value is not None}
         request = encoded(json.dumps(given, default=_plain))
         work = lambda control: call_with_result(self._native.handle, encoded(name), request, control)
         result = json.loads(interruptible(work, progress))
+        if is_alone:  # there is one member besides the warnings
+            return next(value for member, value in result.items() if member != "warnings")
         return {member: None if member in none_if_empty and value == "" else value for member, value in result.items()}
+
+    # Operations whose results are not dictionaries of their members.
+
+    def _check(self, options):
+        try:
+            self._operate("check", options)
+        except Error as error:
+            also, error.also = error.also, []
+            return [error, *also]
+        return []
+
+    def _described_plan(self, options):
+        """Return the description of a plan, and its problems."""
+        try:
+            return self._operate("plan", options), []
+        except Error as error:
+            if error.result is None:
+                raise
+            also, error.also = error.also, []
+            return {"warnings": [], **error.result}, [error, *also]
+
+    def _plan(self, options):
+        options = json.loads(json.dumps(options, default=_plain))  # a plan keeps its own
+        return Plan(self, options, *self._described_plan(options))
+
+    def _curve(self, options, progress):
+        return self._operate("curve", options, progress)["points"]
+
+    def _run(self, options, progress):
+        job = options["job"]
+        return self._operate("run", job._request(options) if isinstance(job, Plan) else options, progress)

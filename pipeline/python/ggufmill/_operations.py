@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping  # noqa: F401
 from os import PathLike
 from typing import Any, Literal, Union
 
+from ._error import Error
 from ._library import Progress
 from ._operate import Operator, default
+from ._plan import Plan
 
 Path = Union[str, "PathLike[str]"]
 ProgressFunction = Callable[[Progress], object]
@@ -15,6 +17,79 @@ ProgressFunction = Callable[[Progress], object]
 
 class Operations(Operator):
     """The operations as methods: a base of Context."""
+
+    def run(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+        overwrite: bool = False,
+        skip_unchanged: bool = False,
+        fail_fast: bool = False,
+        identity: str | None = None,
+        threads: Literal["auto"] | int | None = None,
+        io: Literal["cached", "streaming", "direct"] | None = None,
+        engine: Literal["graph", "simple"] = "graph",
+        io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+        profile: Path | None = None,
+        resume: bool = True,
+        discard: bool = False,
+        report: Iterable[Path] | None = None,
+        errors: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Run a pipeline file.
+
+        Run a pipeline file: read the source once and write all outputs. For a batch (`matrix`), process the sources in
+        order, skipping outputs that already exist with unchanged inputs and options. An output appears under its name
+        only once it is complete. For a job with steps (importance that is computed, `quality`, `card`, `after`), run
+        those that are not done.
+
+        A run that is ended resumes with the same call. If outputs of a batch fail, the others are written before the
+        failure is reported. In Python, `job` can also be a Plan, which is run as it is.
+
+        job             the pipeline file, or an object with its contents
+        set             override a value: outputs.0.gguf=out/a.gguf
+        parameters      set a declared parameter: NAME=value
+        overwrite       replace existing outputs
+        skip_unchanged  skip outputs whose manifests show that this run would not change them
+        fail_fast       for a batch: start no further outputs after one fails
+        identity        run only the plan with this identity, which `ggufmill plan --json` shows, without other steps
+        threads         number of threads, or auto; overrides limits.threads
+        io              I/O mode: cached, streaming, or direct; overrides limits.io
+        engine          graph, or simple (processes one slab at a time)
+        io_engine       auto, io_uring, or threads
+        profile         FILE.json: print where the time went and write a trace for Perfetto
+        resume          resume an earlier, unfinished run, and keep what is done if interrupted
+        discard         remove the leftover files of interrupted runs, and do nothing else
+        report          FILE.html or FILE.json: write a report of the run; may be given once for each format
+        errors          measure the error of each tensor, for the report (report.error)
+        progress        a function that is called with a Progress; an exception in it ends the operation
+
+        Returns the report, a dictionary in the format of report files, with "unchanged" and "warnings".
+        """
+        return self._run(
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+                "overwrite": overwrite,
+                "skip_unchanged": skip_unchanged,
+                "fail_fast": fail_fast,
+                "identity": identity,
+                "threads": threads,
+                "io": io,
+                "engine": engine,
+                "io_engine": io_engine,
+                "profile": profile,
+                "resume": resume,
+                "discard": discard,
+                "report": report,
+                "errors": errors,
+            },
+            progress,
+        )
 
     def convert(
         self,
@@ -215,6 +290,145 @@ class Operations(Operator):
                 "errors": errors,
             },
             progress,
+        )
+
+    def check(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+        overwrite: bool = False,
+    ) -> list[Error]:
+        """Check a pipeline file, its inputs, disk space, and memory without writing anything.
+
+        Check a pipeline file, the headers of the source, all rules, the paths of the outputs, disk space, and memory.
+        Reads only headers and writes nothing.
+
+        Success means that `run` can start; a failure has all problems.
+
+        job         the pipeline file, or an object with its contents
+        set         override a value: outputs.0.gguf=out/a.gguf
+        parameters  set a declared parameter: NAME=value
+        overwrite   do not report existing outputs as errors
+
+        Returns the problems, a list of errors: empty if `run` can start.
+        """
+        return self._check(
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+                "overwrite": overwrite,
+            },
+        )
+
+    def plan(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+        written: bool = False,
+        html: Path | None = None,
+        overwrite: bool = False,
+    ) -> Plan:
+        """Show what a pipeline file does to each tensor without writing anything.
+
+        Show every tensor of every output: shape, type before and after, bytes, and the rule that decided; then the
+        totals. Reads only headers and writes nothing.
+
+        For a plan with problems that prevent a run, the failure is `UsageError`, which has the plan as its result.
+
+        job         the pipeline file, or an object with its contents
+        set         override a value: outputs.0.gguf=out/a.gguf
+        parameters  set a declared parameter: NAME=value
+        written     give the plan in its canonical JSON form, which is the same on every machine
+        html        write an HTML page with a picture of every output to this file
+        overwrite   replace an existing page
+
+        Returns a Plan, which run() accepts instead of a job.
+        """
+        return self._plan(
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+                "written": written,
+                "html": html,
+                "overwrite": overwrite,
+            },
+        )
+
+    def inspect(
+        self,
+        path: Path,
+        *,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+        tensor: str | None = None,
+        values: bool = False,
+        rows: str | None = None,
+        bins: int = 24,
+    ) -> dict[str, Any]:
+        """Show the metadata and tensors of a model.
+
+        Show the metadata and tensors of a GGUF file (the first shard of a sharded model), a checkpoint folder (as
+        `ggufmill convert` would write them), or a safetensors file (unchanged). Tensors without an offset are assembled
+        from several places or have their values changed. With `tensor=`, give statistics of the tensor's values, or
+        with `values=`, the values of some rows.
+
+        path     the model
+        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
+        tensor   show statistics of the values of this tensor
+        values   with `tensor=`: show its first values instead of statistics
+        rows     with `values=`: the rows to show, as FIRST:COUNT; default: the first four
+        bins     with `tensor=`: number of bins of the histogram
+
+        Returns {files, metadata: [{key, type, value}], tensors: [{name, shape, type, bytes, ..}], parts}; for a tensor
+        {tensor, type, count, zeros, not_finite, least, largest, mean, deviation, histogram} or {tensor, first, values},
+        and "warnings".
+        """
+        return self._operate(
+            "inspect",
+            {
+                "path": path,
+                "outtype": outtype,
+                "tensor": tensor,
+                "values": values,
+                "rows": rows,
+                "bins": bins,
+            },
+        )
+
+    def models_page(
+        self,
+        models: Iterable[Path],
+        html: Path,
+        *,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+        overwrite: bool = False,
+    ) -> dict[str, Any]:
+        """Write an HTML page with pictures of models.
+
+        Write an HTML page with pictures of one or several models, of every kind that `inspect` reads.
+
+        models     the models
+        html       write an HTML page with pictures of the models to this file
+        outtype    read a checkpoint folder as `ggufmill convert --outtype` would write it
+        overwrite  replace an existing page
+
+        Returns a dictionary:
+        html      path of the page
+        warnings  a list of strings
+        """
+        return self._operate(
+            "models_page",
+            {
+                "models": models,
+                "html": html,
+                "outtype": outtype,
+                "overwrite": overwrite,
+            },
         )
 
     def compare(
@@ -571,6 +785,319 @@ class Operations(Operator):
             },
         )
 
+    def name(
+        self,
+        name: str,
+    ) -> dict[str, Any]:
+        """Parse a file name of GGUF's naming convention.
+
+        Parse a file name that follows GGUF's naming convention,
+        BaseName-SizeLabel-FineTune-Version-Encoding-Type-Shard.gguf, without opening the file. The convention requires
+        a base name, a size, and a version; `VerificationError`: the name does not follow it.
+
+        name  the file name
+
+        Returns a dictionary:
+        name        the name
+        sidecar     what the file is for, such as mmproj
+        base_name   name of the model
+        size_label  size of the model
+        finetune    what the model was tuned for
+        version     version of the model
+        encoding    types of the tensors
+        type        LoRA or vocab
+        shard       number of the shard, and of all shards
+        warnings    a list of strings
+        """
+        return self._operate(
+            "name",
+            {
+                "name": name,
+            },
+        )
+
+    def name_of(
+        self,
+        path: Path,
+        *,
+        encoding: str | None = None,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    ) -> str:
+        """Build the file name of a model by GGUF's naming convention.
+
+        Build the file name of a model from its metadata, by GGUF's naming convention.
+
+        path      print the file name for this model
+        encoding  encoding to use instead of general.file_type
+        outtype   read a checkpoint folder as `ggufmill convert --outtype` would write it
+
+        Returns the file name.
+        """
+        return self._operate(
+            "name_of",
+            {
+                "path": path,
+                "encoding": encoding,
+                "outtype": outtype,
+            },
+            is_alone=True,
+        )
+
+    def imatrix_show(
+        self,
+        path: Path,
+    ) -> dict[str, Any]:
+        """Show an importance matrix.
+
+        Show for each entry of an importance matrix of llama-imatrix, GGUF or legacy .dat, how many tokens it saw and
+        how its weights are distributed: entries where a few columns have most of the weight benefit most from a matrix.
+
+        path  the importance matrix
+
+        Returns a dictionary:
+        file      path of the file
+        datasets  names of the texts that were used
+        chunks    number of chunks of text
+        entries   the matrices; the legacy format has `chunks` of an entry, and null for `tokens`: [{name, columns,
+                  parts, tokens, unseen, mean, max, top, chunks}]
+        warnings  a list of strings
+        """
+        return self._operate(
+            "imatrix_show",
+            {
+                "path": path,
+            },
+        )
+
+    def imatrix_merge(
+        self,
+        inputs: Iterable[str],
+        *,
+        output: Path,
+        chunk_size: int | None = None,
+        overwrite: bool = False,
+    ) -> dict[str, Any]:
+        """Merge importance matrices.
+
+        Add importance matrices of llama-imatrix, as llama-imatrix --in-file does, each multiplied by its weight.
+
+        inputs      files to add, each as FILE or FILE=WEIGHT
+        output      file to write; if it ends in .dat, in the legacy format
+        chunk_size  tokens per chunk, which the legacy format does not store; default: that of the first file, or 512
+        overwrite   replace an existing file
+
+        Returns a dictionary:
+        entries   number of matrices
+        bytes     size of the file
+        warnings  a list of strings
+        """
+        return self._operate(
+            "imatrix_merge",
+            {
+                "inputs": inputs,
+                "output": output,
+                "chunk_size": chunk_size,
+                "overwrite": overwrite,
+            },
+        )
+
+    def imatrix_convert(
+        self,
+        path: Path,
+        *,
+        output: Path,
+        chunk_size: int | None = None,
+        overwrite: bool = False,
+    ) -> dict[str, Any]:
+        """Convert an importance matrix to the other format.
+
+        Convert an importance matrix of llama-imatrix to GGUF or to the legacy .dat format.
+
+        path        the importance matrix
+        output      file to write; if it ends in .dat, in the legacy format
+        chunk_size  tokens per chunk, which the legacy format does not store; default: that of the first file, or 512
+        overwrite   replace an existing file
+
+        Returns a dictionary:
+        entries   number of matrices
+        bytes     size of the file
+        warnings  a list of strings
+        """
+        return self._operate(
+            "imatrix_convert",
+            {
+                "path": path,
+                "output": output,
+                "chunk_size": chunk_size,
+                "overwrite": overwrite,
+            },
+        )
+
+    def curve(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+        output: int = 0,
+        points: int = 25,
+        measure: bool = True,
+        html: Path | None = None,
+        overwrite: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return the loss of the best choice of types at each size.
+
+        Return the loss of the best choice of types at each size, for an output of a job with a target, and those of the
+        built-in recipes. On the command line, `ggufmill plan --curve` prints it.
+
+        job         the pipeline file, or an object with its contents
+        set         override a value: outputs.0.gguf=out/a.gguf
+        parameters  set a declared parameter: NAME=value
+        output      number of the output, from 0
+        points      number of sizes
+        measure     first measure what is not in the cache
+        html        also write an HTML page to this file
+        overwrite   replace an existing page
+        progress    a function that is called with a Progress; an exception in it ends the operation
+
+        Returns dictionaries: `bytes` of all tensors, `loss`, `recipe` (None: the best choice of that size), and
+        `target`, true for the job's own target.
+        """
+        return self._curve(
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+                "output": output,
+                "points": points,
+                "measure": measure,
+                "html": html,
+                "overwrite": overwrite,
+            },
+            progress,
+        )
+
+    def types(
+        self,
+    ) -> list[dict[str, Any]]:
+        """List the tensor types and what each supports.
+
+        List the tensor types: bits per weight, block, whether they can be read (decoded) and written (encoded), and the
+        type to which llama.cpp converts activations that it multiplies with them (`times`). Importance is `needed` if a
+        type cannot be written without it, `needed by recipes` if only `type: NAME` can write the type without it, and
+        otherwise `used` or `not used`.
+
+        Returns the types: [{name, id, bits_per_weight, block_elements, block_bytes, row_header_bytes, read, write,
+        encoders, importance, times}].
+        """
+        return self._operate(
+            "types",
+            {},
+            is_alone=True,
+        )
+
+    def kernels(
+        self,
+    ) -> dict[str, Any]:
+        """List the kernel modules, loaded and refused.
+
+        List all kernel modules that were found, with the reason for each refused module, and the kernels chosen for
+        each type.
+
+        Returns a dictionary:
+        modules   the modules that were found: [{path, name, version, isa, loaded, refusal, kernels}]
+        types     the kernels in use, by type: [{type, decode, encode, encoders}]
+        isa       instruction set of the kernels: the forced one, or the best one loaded
+        warnings  a list of strings
+        """
+        return self._operate(
+            "kernels",
+            {},
+        )
+
+    def check_module(
+        self,
+        path: Path,
+        *,
+        reference: Path | None = None,
+        types: Iterable[str] | None = None,
+        times: bool = False,
+    ) -> dict[str, Any]:
+        """Check the kernels of a module.
+
+        Run the kernels of a module to see whether they follow the rules of the ABI, which plugins/README.md lists. Each
+        check runs in a process of its own, for at most a minute of computing, so that a defect is reported and does not
+        end the program. `KernelError`: the module is refused, or has none of the types.
+
+        A check that fails is no error: it is one of the results.
+
+        path       check the kernels of this module (a file)
+        reference  the module whose bytes the kernels must reproduce; default: ggufmill's own kernels
+        types      only this type
+        times      also measure how fast the kernels are, on one thread
+
+        Returns a dictionary:
+        module    the module: {path, name, version, isa}
+        checks    the checks: [{type, operation, encoder, check, result, why}]
+        passed    number of checks that passed
+        failed    number of checks that failed
+        skipped   number of checks that were skipped
+        times     how fast the kernels are; empty without `times=`: [{type, operation, encoder, importance,
+                  bytes_per_second, reference_bytes_per_second}]
+        warnings  a list of strings
+        """
+        return self._operate(
+            "check_module",
+            {
+                "path": path,
+                "reference": reference,
+                "types": types,
+                "times": times,
+            },
+        )
+
+
+def run(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    overwrite: bool = False,
+    skip_unchanged: bool = False,
+    fail_fast: bool = False,
+    identity: str | None = None,
+    threads: Literal["auto"] | int | None = None,
+    io: Literal["cached", "streaming", "direct"] | None = None,
+    engine: Literal["graph", "simple"] = "graph",
+    io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+    profile: Path | None = None,
+    resume: bool = True,
+    discard: bool = False,
+    report: Iterable[Path] | None = None,
+    errors: bool = False,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().run(
+        job,
+        set=set,
+        parameters=parameters,
+        overwrite=overwrite,
+        skip_unchanged=skip_unchanged,
+        fail_fast=fail_fast,
+        identity=identity,
+        threads=threads,
+        io=io,
+        engine=engine,
+        io_engine=io_engine,
+        profile=profile,
+        resume=resume,
+        discard=discard,
+        report=report,
+        errors=errors,
+        progress=progress,
+    )
+
 
 def convert(
     folder: str,
@@ -683,6 +1210,74 @@ def convert_lora(
         report=report,
         errors=errors,
         progress=progress,
+    )
+
+
+def check(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    overwrite: bool = False,
+) -> list[Error]:
+    return default().check(
+        job,
+        set=set,
+        parameters=parameters,
+        overwrite=overwrite,
+    )
+
+
+def plan(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    written: bool = False,
+    html: Path | None = None,
+    overwrite: bool = False,
+) -> Plan:
+    return default().plan(
+        job,
+        set=set,
+        parameters=parameters,
+        written=written,
+        html=html,
+        overwrite=overwrite,
+    )
+
+
+def inspect(
+    path: Path,
+    *,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    tensor: str | None = None,
+    values: bool = False,
+    rows: str | None = None,
+    bins: int = 24,
+) -> dict[str, Any]:
+    return default().inspect(
+        path,
+        outtype=outtype,
+        tensor=tensor,
+        values=values,
+        rows=rows,
+        bins=bins,
+    )
+
+
+def models_page(
+    models: Iterable[Path],
+    html: Path,
+    *,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    return default().models_page(
+        models,
+        html,
+        outtype=outtype,
+        overwrite=overwrite,
     )
 
 
@@ -852,12 +1447,133 @@ def edit(
     )
 
 
+def name(
+    name: str,
+) -> dict[str, Any]:
+    return default().name(
+        name,
+    )
+
+
+def name_of(
+    path: Path,
+    *,
+    encoding: str | None = None,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+) -> str:
+    return default().name_of(
+        path,
+        encoding=encoding,
+        outtype=outtype,
+    )
+
+
+def imatrix_show(
+    path: Path,
+) -> dict[str, Any]:
+    return default().imatrix_show(
+        path,
+    )
+
+
+def imatrix_merge(
+    inputs: Iterable[str],
+    *,
+    output: Path,
+    chunk_size: int | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    return default().imatrix_merge(
+        inputs,
+        output=output,
+        chunk_size=chunk_size,
+        overwrite=overwrite,
+    )
+
+
+def imatrix_convert(
+    path: Path,
+    *,
+    output: Path,
+    chunk_size: int | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    return default().imatrix_convert(
+        path,
+        output=output,
+        chunk_size=chunk_size,
+        overwrite=overwrite,
+    )
+
+
+def curve(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    output: int = 0,
+    points: int = 25,
+    measure: bool = True,
+    html: Path | None = None,
+    overwrite: bool = False,
+    progress: ProgressFunction | None = None,
+) -> list[dict[str, Any]]:
+    return default().curve(
+        job,
+        set=set,
+        parameters=parameters,
+        output=output,
+        points=points,
+        measure=measure,
+        html=html,
+        overwrite=overwrite,
+        progress=progress,
+    )
+
+
+def types() -> list[dict[str, Any]]:
+    return default().types()
+
+
+def kernels() -> dict[str, Any]:
+    return default().kernels()
+
+
+def check_module(
+    path: Path,
+    *,
+    reference: Path | None = None,
+    types: Iterable[str] | None = None,
+    times: bool = False,
+) -> dict[str, Any]:
+    return default().check_module(
+        path,
+        reference=reference,
+        types=types,
+        times=times,
+    )
+
+
+run.__doc__ = Operations.run.__doc__
 convert.__doc__ = Operations.convert.__doc__
 convert_lora.__doc__ = Operations.convert_lora.__doc__
+check.__doc__ = Operations.check.__doc__
+plan.__doc__ = Operations.plan.__doc__
+inspect.__doc__ = Operations.inspect.__doc__
+models_page.__doc__ = Operations.models_page.__doc__
 compare.__doc__ = Operations.compare.__doc__
 verify.__doc__ = Operations.verify.__doc__
 hash.__doc__ = Operations.hash.__doc__
 split.__doc__ = Operations.split.__doc__
 merge.__doc__ = Operations.merge.__doc__
 edit.__doc__ = Operations.edit.__doc__
-__all__ = ["convert", "convert_lora", "compare", "verify", "hash", "split", "merge", "edit"]
+name.__doc__ = Operations.name.__doc__
+name_of.__doc__ = Operations.name_of.__doc__
+imatrix_show.__doc__ = Operations.imatrix_show.__doc__
+imatrix_merge.__doc__ = Operations.imatrix_merge.__doc__
+imatrix_convert.__doc__ = Operations.imatrix_convert.__doc__
+curve.__doc__ = Operations.curve.__doc__
+types.__doc__ = Operations.types.__doc__
+kernels.__doc__ = Operations.kernels.__doc__
+check_module.__doc__ = Operations.check_module.__doc__
+__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "types", "kernels", "check_module"]

@@ -124,6 +124,27 @@ class Verified(Folder):
             ggufmill.verify(self.model, thread=1)
 
 
+class Inspected(Folder):
+    def test_a_model_and_a_tensor(self):
+        self.assertEqual(ggufmill.inspect(self.model)["files"][0]["path"], str(self.model))
+        name = ggufmill.inspect(self.model)["tensors"][0]["name"]
+        self.assertEqual(len(ggufmill.inspect(self.model, tensor=name, bins=5)["histogram"]), 5)
+        values = ggufmill.inspect(self.model, tensor=name, values=True, rows="0:1")["values"]
+        with ggufmill.open(self.model) as model:
+            np.testing.assert_array_equal(np.array(values, np.float32), model.tensors[name][:1])
+
+    def test_a_page(self):
+        page = self.folder / "page.html"
+        self.assertEqual(ggufmill.models_page([self.model, self.model], page)["html"], str(page))
+        with self.assertRaises(ggufmill.UsageError) as caught:
+            ggufmill.models_page([self.model], page)
+        self.assertIn("overwrite=True", caught.exception.help)
+
+    def test_types_are_a_list(self):
+        lines = subprocess.run([PROGRAM, "types", "--json"], capture_output=True, check=True, text=True).stdout
+        self.assertEqual(ggufmill.types(), json.loads(lines))
+
+
 class Hashed(Folder):
     def test_kinds(self):
         found = ggufmill.hash(self.model, kinds=("sha256", "uuid"), tensors=False)

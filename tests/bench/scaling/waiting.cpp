@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "pipeline/cluster/cut.h"
+#include "pipeline/plan/costs.h"
 #include "tests/bench/scaling/waiting_kernels.h"
 
 namespace ggufmill::bench {

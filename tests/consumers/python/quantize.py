@@ -104,7 +104,7 @@ def main(path, model, folder):
     output = os.path.join(folder, "python.gguf")
     report = quantize(library, context, model, output)
     assert report["outputs"][0]["files"][0]["bytes"] == os.path.getsize(output)
-    types = json.loads(text(library, "ggufmill_types", context))
+    types = json.loads(text(library, "ggufmill_call", context, b"types", None, None))["types"]
     assert any(each["name"] == "Q4_K" for each in types)
     library.ggufmill_context_free(context)
 
