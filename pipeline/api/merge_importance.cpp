@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/output_target.h"
@@ -310,7 +311,9 @@ Result<Merged> merge_importance(const std::vector<std::string>& inputs, const st
   if (covariances == Covariances::kMerge && options.format == ImportanceFormat::kGguf) {
     BOOST_OUTCOME_TRY(const bool has_covariance, have_covariance(paths, open));
     if (has_covariance && chunk_size)
-      return usage_error("a chunk size is given, but covariance files state their own", "omit it");
+      return usage_error(
+          fmt::format("{} has no effect on covariance files, which state it", option_reference("chunk_size")),
+          "omit it");
     if (has_covariance) return merge_with_covariance(paths, output, overwrite, open);
   }
   std::vector<WeightedFile> parts;

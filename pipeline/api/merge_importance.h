@@ -53,14 +53,29 @@ struct DescribedEntry {
   double top = 0;  // share of the sum held by the largest 1 % of the columns
 };
 
+// An input of a covariance file, with a description of its correlations.
+struct DescribedInput {
+  std::string name;                  // the tensor that it is named after
+  std::vector<std::string> tensors;  // all that have it
+  std::uint64_t columns = 0, experts = 0;
+  bool is_pooled = false;  // the experts have common correlations
+  double rms = 0;          // root of the mean square of the correlations
+};
+
+struct DescribedCovariance {
+  std::uint32_t block = 0;  // columns of the diagonal blocks; 0: one block of all columns
+  std::vector<DescribedInput> inputs;
+};
+
 struct DescribedImportance {
   std::string file;
   std::vector<std::string> datasets;
   std::uint64_t chunks = 0;
   std::vector<DescribedEntry> entries;
+  std::optional<DescribedCovariance> covariance{};  // of a covariance file
 };
 
-// Reads all weights, one part at a time.
+// Reads all weights, one part at a time, and all correlations, some at a time.
 Result<DescribedImportance> describe_importance(const std::string& path, const ModelOpener& open);
 
 }  // namespace ggufmill

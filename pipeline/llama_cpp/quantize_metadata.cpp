@@ -8,6 +8,7 @@
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/gguf.h"
+#include "stages/importance/covariance_file.h"
 #include "stages/importance/importance_file.h"
 #include "stages/quantize/facts.h"
 
@@ -104,6 +105,9 @@ Status put_importance(const QuantizeOptions& options, bool is_signed, std::vecto
     for (const std::string& word : regex_literals(*words)) {
       BOOST_OUTCOME_TRY(patterns->emplace_back(), Pattern::compile(word));
     }
+  if (!options.covariance.empty()) {
+    BOOST_OUTCOME_TRY(open_covariance(options.covariance, gguf_opener()));
+  }
   BOOST_OUTCOME_TRY(const auto summary, summarize_importance(options.importance_file(), selection, gguf_opener()));
   for (const MetadataEntry& entry : metadata_of(summary)) {
     const auto words = as_string(entry.value);

@@ -20,7 +20,7 @@ namespace ggufmill {
 inline constexpr std::uint64_t kTileBytes = 256 << 10;
 
 // Number of rows whose levels are chosen together, if there are as many: kernels have them in the lanes of vectors.
-inline constexpr std::uint64_t kRowsChosenTogether = 32;
+inline constexpr std::uint64_t kRowsChosenTogether = 64;
 
 // A buffer occupies whole pages. This is the smallest page size in use, because the cost must not depend on the
 // machine.

@@ -135,35 +135,46 @@ class RowGroup {
     set_error(i, v);
   }
 
+  // Requests a tile that is used next. They come from memory, in no order that the CPU would recognise.
+  static void prefetch(const float* tile) {
+    constexpr int kLine = 16;
+    for (int i = 0; i < kTile * kTile; i += kLine) __builtin_prefetch(tile + i);
+  }
+
   // Adds, for each column k of a tile, the sum over columns i < `rows` of e_i M_ik, where M_ik is at
   // tile[k * kByColumn + i * kByRow]. `sums` and `errors` are those of the first columns.
   template <int kByColumn, int kByRow>
   static void add_products(const float* tile, const Lanes* errors, std::uint64_t rows, Lanes* sums,
                            std::uint64_t columns) {
-    std::uint64_t k = 0;
-    for (; k + kAtOnce <= columns; k += kAtOnce) {
-      Lanes of[kAtOnce][kVectors];
-      for (int q = 0; q < kAtOnce; ++q)
-        for (int v = 0; v < kVectors; ++v)
-          of[q][v] = sums[(k + static_cast<std::uint64_t>(q)) * kVectors + static_cast<std::uint64_t>(v)];
-      const float* m = tile + k * kByColumn;
-      const Lanes* e = errors;
-      for (std::uint64_t i = 0; i < rows; ++i, m += kByRow, e += kVectors)
+    constexpr int kTogether = kVectors < 2 ? 1 : 2;  // vectors whose sums are in registers
+    for (int first = 0; first < kVectors; first += kTogether) {
+      std::uint64_t k = 0;
+      for (; k + kAtOnce <= columns; k += kAtOnce) {
+        Lanes of[kAtOnce][kTogether];
+        Lanes* const to = sums + k * kVectors + first;
         for (int q = 0; q < kAtOnce; ++q)
-          for (int v = 0; v < kVectors; ++v) of[q][v] += e[v] * m[q * kByColumn];
-      for (int q = 0; q < kAtOnce; ++q)
-        for (int v = 0; v < kVectors; ++v)
-          sums[(k + static_cast<std::uint64_t>(q)) * kVectors + static_cast<std::uint64_t>(v)] = of[q][v];
+          for (int v = 0; v < kTogether; ++v) of[q][v] = to[q * kVectors + v];
+        const float* m = tile + k * kByColumn;
+        const Lanes* e = errors + first;
+        for (std::uint64_t i = 0; i < rows; ++i, m += kByRow, e += kVectors)
+          for (int q = 0; q < kAtOnce; ++q)
+            for (int v = 0; v < kTogether; ++v) of[q][v] += e[v] * m[q * kByColumn];
+        for (int q = 0; q < kAtOnce; ++q)
+          for (int v = 0; v < kTogether; ++v) to[q * kVectors + v] = of[q][v];
+      }
+      for (; k < columns; ++k)
+        for (std::uint64_t i = 0; i < rows; ++i)
+          for (std::uint64_t v = static_cast<std::uint64_t>(first); v < static_cast<std::uint64_t>(first + kTogether);
+               ++v)
+            sums[k * kVectors + v] += errors[i * kVectors + v] * tile[k * kByColumn + i * kByRow];
     }
-    for (; k < columns; ++k)
-      for (std::uint64_t i = 0; i < rows; ++i)
-        for (int v = 0; v < kVectors; ++v)
-          sums[k * kVectors + static_cast<std::uint64_t>(v)] +=
-              errors[i * kVectors + static_cast<std::uint64_t>(v)] * tile[k * kByColumn + i * kByRow];
   }
 
   static const float* tile_at(const float* tiles, std::uint64_t row, std::uint64_t column) {
     return tiles + (column * (column + 1) / 2 + row) * kTile * kTile;
+  }
+  static const float* tile_between(const float* tiles, std::uint64_t a, std::uint64_t b) {
+    return a < b ? tile_at(tiles, a, b) : tile_at(tiles, b, a);
   }
   std::uint64_t columns_in(std::uint64_t tile) const {
     return columns_ - tile * kTile < kTile ? columns_ - tile * kTile : kTile;
@@ -183,8 +194,10 @@ class RowGroup {
     for (std::uint64_t tile = 0; tile < count_; ++tile) {
       const std::uint64_t columns = columns_in(tile);
       Lanes* const sums = columns_of(g_, tile);
-      for (std::uint64_t before = 0; before < tile; ++before)
+      for (std::uint64_t before = 0; before < tile; ++before) {
+        prefetch(tile_at(tiles, before + 1, tile));
         add_products<kTile, 1>(tile_at(tiles, before, tile), columns_of(e_, before), kTile, sums, columns);
+      }
       const float* const own = tile_at(tiles, tile, tile);
       for (std::uint64_t i = 0; i < columns; ++i) {
         const std::uint64_t column = first_ + tile * kTile + i;
@@ -203,8 +216,16 @@ class RowGroup {
     if (call_.sweeps == 0) return;
     clear_sums();
     for (std::uint64_t tile = 0; tile < count_; ++tile)
-      for (std::uint64_t other = 0; other < count_; ++other)
-        add_errors(tiles, other, columns_of(e_, other), columns_in(other), tile);
+      for (std::uint64_t other = 0; other < count_; ++other) {
+        if (other + 1 < count_) prefetch(tile_between(tiles, tile, other + 1));
+        Lanes* const sums = columns_of(g_, tile);
+        if (other <= tile)
+          add_products<kTile, 1>(tile_between(tiles, tile, other), columns_of(e_, other), columns_in(other), sums,
+                                 columns_in(tile));
+        else
+          add_products<1, kTile>(tile_between(tiles, tile, other), columns_of(e_, other), columns_in(other), sums,
+                                 columns_in(tile));
+      }
     for (std::uint32_t sweep = 0; sweep < call_.sweeps; ++sweep) {
       bool is_changed = false;
       for (std::uint64_t tile = 0; tile < count_; ++tile) is_changed |= reconsider(tiles, tile);
@@ -212,46 +233,68 @@ class RowGroup {
     }
   }
 
-  // Adds to the sums of the columns of tile `to` what errors of the columns of tile `from` contribute.
-  void add_errors(const float* tiles, std::uint64_t from, const Lanes* errors, std::uint64_t count, std::uint64_t to) {
-    if (from <= to)
-      add_products<kTile, 1>(tile_at(tiles, from, to), errors, count, columns_of(g_, to), columns_in(to));
-    else
-      add_products<1, kTile>(tile_at(tiles, to, from), errors, count, columns_of(g_, to), columns_in(to));
+  // Changes of the errors of one vector of rows, in some columns of a tile.
+  struct Changes {
+    Lanes of[kTile];
+    std::uint8_t columns[kTile];
+    std::uint64_t count = 0;
+  };
+
+  // As add_products(), for the columns that have changed, and sums that are `kVectors` apart.
+  template <int kByColumn, int kByRow>
+  static void add_changes(const float* tile, const Changes& changes, Lanes* sums, std::uint64_t columns) {
+    constexpr int kMany = 8;
+    std::uint64_t k = 0;
+    for (; k + kMany <= columns; k += kMany) {
+      Lanes of[kMany];
+      for (int q = 0; q < kMany; ++q) of[q] = sums[(k + static_cast<std::uint64_t>(q)) * kVectors];
+      for (std::uint64_t i = 0; i < changes.count; ++i) {
+        const float* const m = tile + k * kByColumn + changes.columns[i] * kByRow;
+        for (int q = 0; q < kMany; ++q) of[q] += changes.of[i] * m[q * kByColumn];
+      }
+      for (int q = 0; q < kMany; ++q) sums[(k + static_cast<std::uint64_t>(q)) * kVectors] = of[q];
+    }
+    for (; k < columns; ++k)
+      for (std::uint64_t i = 0; i < changes.count; ++i)
+        sums[k * kVectors] += changes.of[i] * tile[k * kByColumn + changes.columns[i] * kByRow];
   }
 
   // Reconsiders the levels of the columns of a tile. Returns true if any has changed.
   bool reconsider(const float* tiles, std::uint64_t tile) {
     const float* const own = tile_at(tiles, tile, tile);
     const std::uint64_t columns = columns_in(tile);
-    Lanes* const sums = columns_of(g_, tile);
-    Lanes changes[kTile * kVectors];
-    bool is_changed = false;
+    Changes changes[kVectors];
     for (std::uint64_t i = 0; i < columns; ++i) {
       const std::uint64_t column = first_ + tile * kTile + i;
-      Mask differs{};
       for (int v = 0; v < kVectors; ++v) {
-        const std::uint64_t line = line_of(column) + static_cast<std::uint64_t>(v),
-                            at = column * kVectors + static_cast<std::uint64_t>(v);
+        const std::uint64_t line = line_of(column) + static_cast<std::uint64_t>(v);
+        const std::uint64_t at = column * kVectors + static_cast<std::uint64_t>(v);
         const Lanes error = e_[at], point = points_[at];
         const Lanes value = scales_[line] * point + offsets_[line];
         choose_point(column, v, value + g_[at] * metric_.inverse_h[column]);
-        changes[i * kVectors + static_cast<std::uint64_t>(v)] = e_[at] - error;
-        differs |= points_[at] != point;
+        if (!any(points_[at] != point)) continue;
+        const Lanes change = e_[at] - error;
+        changes[v].of[changes[v].count] = change;
+        changes[v].columns[changes[v].count++] = static_cast<std::uint8_t>(i);
+        Lanes* const sums = columns_of(g_, tile) + v;
+        for (std::uint64_t k = 0; k < columns; ++k) sums[k * kVectors] += change * own[k * kTile + i];
       }
-      if (!any(differs)) {
-        for (int v = 0; v < kVectors; ++v) changes[i * kVectors + static_cast<std::uint64_t>(v)] = Lanes{};
-        continue;
-      }
-      is_changed = true;
-      for (std::uint64_t k = 0; k < columns; ++k)
-        for (int v = 0; v < kVectors; ++v)
-          sums[k * kVectors + static_cast<std::uint64_t>(v)] +=
-              changes[i * kVectors + static_cast<std::uint64_t>(v)] * own[k * kTile + i];
     }
+    bool is_changed = false;
+    for (const Changes& each : changes) is_changed |= each.count != 0;
     if (!is_changed) return false;
-    for (std::uint64_t other = 0; other < count_; ++other)
-      if (other != tile) add_errors(tiles, tile, changes, columns, other);
+    for (std::uint64_t other = 0; other < count_; ++other) {
+      if (other == tile) continue;
+      if (other + 1 < count_) prefetch(tile_between(tiles, tile, other + 1));
+      const float* const between = tile_between(tiles, tile, other);
+      for (int v = 0; v < kVectors; ++v) {
+        Lanes* const sums = columns_of(g_, other) + v;
+        if (other > tile)
+          add_changes<kTile, 1>(between, changes[v], sums, columns_in(other));
+        else
+          add_changes<1, kTile>(between, changes[v], sums, columns_in(other));
+      }
+    }
     return true;
   }
 
@@ -268,16 +311,25 @@ class RowGroup {
   std::uint64_t first_ = 0, columns_ = 0, count_ = 0;  // of the block of columns: the first, their number, and tiles
 };
 
+template <int kVectors>
+std::uint64_t choose_rows_with(const LevelAccess& type, const ggufmill_level_call& call, std::uint64_t row) {
+  const std::uint64_t left = call.rows - row,
+                      rows = left < RowGroup<kVectors>::kRows ? left : RowGroup<kVectors>::kRows;
+  RowGroup<kVectors>(type, call).choose(row, static_cast<int>(rows));
+  return rows;
+}
+
+// Returns the number of rows that were done. Vectors without any row would need more memory than there is.
+std::uint64_t choose_rows(const LevelAccess& type, const ggufmill_level_call& call, std::uint64_t row) {
+  const std::uint64_t left = call.rows - row;
+  if (left > 3 * kLanes) return choose_rows_with<4>(type, call, row);
+  return left > kLanes ? choose_rows_with<2>(type, call, row) : choose_rows_with<1>(type, call, row);
+}
+
 std::int32_t choose_levels(const ggufmill_level_call* call) {
   const LevelAccess* const type = find_levels(call->type_id);
   if (!type) return 1;
-  std::uint64_t row = 0;
-  for (; call->rows - row > kLanes; row += 2 * kLanes) {
-    const std::uint64_t left = call->rows - row;
-    RowGroup<2>(*type, *call).choose(row, left < 2 * kLanes ? static_cast<int>(left) : 2 * kLanes);
-    if (left < 2 * kLanes) return 0;
-  }
-  if (row < call->rows) RowGroup<1>(*type, *call).choose(row, static_cast<int>(call->rows - row));
+  for (std::uint64_t row = 0; row < call->rows;) row += choose_rows(*type, *call, row);
   return 0;
 }
 

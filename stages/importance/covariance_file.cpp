@@ -20,6 +20,13 @@ constexpr std::string_view kInputsKey = "covariance.inputs";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kNumbersAtOnce = 1 << 16;
 
+// Adds to the help of an error that the file can be used as an importance matrix.
+Error for_importance(Error error, const std::string& help) {
+  const std::string use = help + "; or use the file as an importance matrix only: ";
+  error.help = use + "importance: {file: ..}";
+  return with_options(error, use + option_reference("imatrix", shell_word(error.where)));
+}
+
 class CovarianceReader {
  public:
   CovarianceReader(const std::string& path, const Model& model) : path_(path), model_(model) {}
@@ -28,9 +35,10 @@ class CovarianceReader {
     CovarianceFile out;
     BOOST_OUTCOME_TRY(const std::uint64_t version, number(kVersionKey));
     if (version != kVersion)
-      return input_error(
-          path_, fmt::format("its covariances have version {}; this program reads version {}", version, kVersion),
-          "use a newer ggufmill, or the file as an importance matrix only: importance: {file: ..}");
+      return for_importance(
+          input_error(path_,
+                      fmt::format("its covariances have version {}; this program reads version {}", version, kVersion)),
+          "use a newer ggufmill");
     BOOST_OUTCOME_TRY(const std::uint64_t block, number(kBlockKey));
     out.block = static_cast<std::uint32_t>(block);
     BOOST_OUTCOME_TRY(out.importance, find_gguf_entries(path_, model_));
@@ -184,15 +192,14 @@ Result<bool> is_covariance_file(const std::string& path, const ModelOpener& open
 Result<CovarianceFile> open_covariance(const std::string& path, const ModelOpener& open) {
   BOOST_OUTCOME_TRY(const std::shared_ptr<const ByteSource> file, open_source(path));
   BOOST_OUTCOME_TRY(const bool is_gguf, is_gguf_importance(*file));
+  bool is_importance = !is_gguf;
   if (is_gguf) {
     BOOST_OUTCOME_TRY(const Model model, open(path));
     if (has_covariance(model)) return CovarianceReader(path, model).read();
+    is_importance = model.metadata.find("imatrix.chunk_count") != nullptr;
   }
-  return with_options(
-      input_error(path, "it has no covariances",
-                  "use it as an importance matrix: importance: {file: ..}; ggufmill-calibrate collects covariances"),
-      fmt::format("use it as an importance matrix: {}; ggufmill-calibrate collects covariances",
-                  option_reference("imatrix", shell_word(path))));
+  Error error = input_error(path, "it has no covariances", "ggufmill-calibrate collects them");
+  return is_importance ? for_importance(error, error.help) : error;
 }
 
 Status check_numbers(const CovarianceFile& file) {
