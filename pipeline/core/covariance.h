@@ -73,6 +73,9 @@ struct Covariance {
 
 // Covariances are kept in memory as square tiles of so many columns.
 inline constexpr std::uint64_t kMetricTile = 64;
+// While levels are chosen, rows need memory for a multiple of this number of rows, and so many bytes per column of
+// each.
+inline constexpr std::uint64_t kLevelRows = 16, kLevelBytesPerColumn = 17;
 
 // Decodes correlations, in the host's byte order. Returns the index of the first that is NaN or greater than 1 in
 // magnitude; their number if all are valid.

@@ -16,7 +16,8 @@
 namespace ggufmill {
 namespace {
 
-static_assert(kMetricTile == GGUFMILL_METRIC_TILE);
+static_assert(kMetricTile == GGUFMILL_METRIC_TILE && kLevelRows == GGUFMILL_LEVEL_ROWS &&
+              kLevelBytesPerColumn == GGUFMILL_LEVEL_BYTES_PER_COLUMN);
 constexpr std::uint64_t kTileNumbers = kMetricTile * kMetricTile;
 
 std::uint64_t tile_index(std::uint64_t row, std::uint64_t column) { return column * (column + 1) / 2 + row; }

@@ -9,7 +9,6 @@
 #include "pipeline/core/importance.h"
 #include "pipeline/core/rows.h"
 #include "pipeline/core/text.h"
-#include "plugins/abi/ggufmill_covariance.h"
 
 namespace ggufmill {
 namespace {
@@ -18,9 +17,7 @@ std::uint64_t f32_row_bytes(const Step& step) {
   return capped_product(step.expression->shape.columns(), sizeof(float));
 }
 
-std::uint64_t chosen_row_bytes(std::uint64_t columns) {
-  return capped_product(columns, GGUFMILL_LEVEL_BYTES_PER_COLUMN);
-}
+std::uint64_t chosen_row_bytes(std::uint64_t columns) { return capped_product(columns, kLevelBytesPerColumn); }
 
 // Returns the memory limit that a step needs.
 std::uint64_t least_of(const StepLayout& layout) { return capped_sum(layout.least(), layout.metric_bytes()); }
@@ -113,7 +110,7 @@ void StepLayout::add_buffers() {
     buffers_.push_back({BufferLayout::kMeasuredRows, 0, f32_row});
   if (!metrics_.empty())
     buffers_.push_back(
-        {BufferLayout::kChosenRows, 0, chosen_row_bytes(step_->expression->shape.columns()), GGUFMILL_LEVEL_ROWS});
+        {BufferLayout::kChosenRows, 0, chosen_row_bytes(step_->expression->shape.columns()), kLevelRows});
   for (std::size_t i = 0; i < encodings_.size(); ++i) {
     const EncodingLayout& encoding = encodings_[i];
     if (encoding.work != Work::kCopy) buffers_.push_back({BufferLayout::kEncoded, i, encoding.row_bytes});
