@@ -125,6 +125,7 @@ class Package:
         self.name = name.split(":")[0]
         self.files = []  # in the archive, relative to its folder
         self.copyright = system.path(f"/usr/share/doc/{self.name}/copyright")
+        self.license = ""  # the file with its license in the archive
 
 
 class Packages:
@@ -277,26 +278,37 @@ def distribution():
     return system.get("PRETTY_NAME", "an unknown distribution")
 
 
-def copy_licenses(folder, packages):
+def copy_licenses(folder, packages, with_links=True):
+    """Copy the license of each package. Without links, files whose text is there already are named in README alone."""
     os.makedirs(os.path.join(folder, "common"))
     common, first = set(), {}
-    for package in packages:
-        with open(package.copyright, encoding="utf-8", errors="replace") as file:
+
+    def put(source, name):
+        with open(source, encoding="utf-8", errors="replace") as file:
             text = file.read()
+        same = first.setdefault((os.path.dirname(name), text), name)
+        if same == name:
+            shutil.copyfile(source, os.path.join(folder, name))
+        elif with_links:
+            os.symlink(os.path.basename(same), os.path.join(folder, name))
+        else:
+            return same, text
+        return name, text
+
+    lines = []
+    for package in packages:
+        package.license, text = put(package.copyright, package.name + ".txt")
         common.update(name.rstrip(".") for name in re.findall(COMMON_LICENSES + r"/([A-Za-z0-9.-]+)", text))
-        target = os.path.join(folder, package.name + ".txt")
-        if text in first:  # packages from one source
-            os.symlink(first[text], target)
-            continue
-        first[text] = package.name + ".txt"
-        shutil.copyfile(package.copyright, target)
-    for name in sorted(common):
-        if os.path.isfile(os.path.join(COMMON_LICENSES, name)):
-            shutil.copyfile(os.path.join(COMMON_LICENSES, name), os.path.join(folder, "common", name))
+        lines.append(f"{package.name} {package.version}: {package.source} {package.source_version}")
+        if package.license != package.name + ".txt":
+            lines[-1] += f", in {package.license}"
+    names = sorted(name for name in common if os.path.isfile(os.path.join(COMMON_LICENSES, name)))
+    for name in sorted(names, key=lambda name: (os.path.islink(os.path.join(COMMON_LICENSES, name)), name)):
+        same, _ = put(os.path.join(COMMON_LICENSES, name), f"common/{name}")
+        if same != f"common/{name}":
+            lines.append(f"common/{name}: the text of {same}")
     with open(os.path.join(folder, "README"), "w") as file:
-        file.write(LICENSES_README.format(distribution=distribution()))
-        for package in packages:
-            file.write(f"{package.name} {package.version}: {package.source} {package.source_version}\n")
+        file.write(LICENSES_README.format(distribution=distribution()) + "\n".join(lines) + "\n")
 
 
 def list_packages(file, packages):
@@ -358,7 +370,7 @@ def write_bill(bill, root, name, version, packages, archive, licenses, when):
             **({"homepage": package.homepage} if package.homepage else {}), "filesAnalyzed": False,
             "sourceInfo": f"from the source package {package.source} {package.source_version} of {distribution()}",
             "licenseConcluded": "NOASSERTION", "licenseDeclared": "NOASSERTION", "copyrightText": "NOASSERTION",
-            "licenseComments": f"{licenses}/{package.name}.txt",
+            "licenseComments": f"{licenses}/{package.license}",
             "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
                               "referenceLocator": f"pkg:deb/debian/{package.name}@{package.version.replace('+', '%2B').replace(':', '%3A')}"
                                                   f"?arch={package.architecture}"}],

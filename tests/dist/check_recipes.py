@@ -1,7 +1,7 @@
-"""check_recipes.py BUILD_FOLDER: carries out what the recipes in BUILD_FOLDER/recipes say, without Spack, EasyBuild and conda.
+"""check_recipes.py BUILD_FOLDER: carries out what the recipes in BUILD_FOLDER/recipes say, without Spack and EasyBuild.
 
-It shows that the recipes are of the languages of these tools (Python and YAML), name the archive and its checksum, and
-install what they check for. It cannot show that the tools accept them.
+It shows that the recipes are of the language of these tools (Python), name the archive and its checksum, and install what
+they check for. It cannot show that the tools accept them. The package of conda is built and tested with rattler-build.
 """
 
 import glob
@@ -71,23 +71,17 @@ def spack(build, unpacked, work):
     check_program(recipe.prefix, work)
 
 
-def conda(build, unpacked, work):
+def conda(build, work):
+    """Build the package of conda, and test it, with rattler-build."""
     try:
-        import yaml
+        import rattler_build
     except ImportError:
-        print("no python3-yaml: the conda recipe is not read")
+        print("no rattler-build: the recipe for conda is not built")
         return
-    with open(f"{build}/recipes/conda/meta.yaml", encoding="utf-8") as file:
-        recipe = yaml.safe_load(file)
-    archive = os.path.join(build, "recipes/conda", recipe["source"]["url"])
-    assert recipe["source"]["sha256"] == digest(archive)
-    assert os.path.isfile(os.path.join(unpacked, recipe["about"]["license_file"]))
-    environment = {**os.environ, "PREFIX": os.path.join(work, "conda")}
-    for line in recipe["build"]["script"]:
-        subprocess.run(line, shell=True, check=True, cwd=unpacked, env=environment)
-    environment["PATH"] = environment["PREFIX"] + "/bin"
-    for line in recipe["test"]["commands"]:
-        subprocess.run(line.split(), check=True, env=environment, stdout=subprocess.DEVNULL)
+    output = os.path.join(work, "conda")
+    rattler_build.build_recipes([f"{build}/recipes/conda/recipe.yaml"], output_dir=output, test="native", channel=[])
+    (package,) = glob.glob(f"{output}/*/ggufmill-*.conda")
+    print(f"rattler-build: {os.path.basename(package)}, {os.path.getsize(package) / 1e6:.0f} MB, tested")
 
 
 def apptainer(build, unpacked):
@@ -104,7 +98,7 @@ def main(build):
         unpacked = easybuild(build, work)
         apptainer(build, unpacked)
         spack(build, unpacked, work)
-        conda(build, unpacked, work)
+        conda(build, work)
 
 
 main(sys.argv[1])

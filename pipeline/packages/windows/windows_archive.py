@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Pack what the preset `windows` built into one archive; called by `./dev dist windows`.
+"""Pack what the preset `windows` built into one archive; called by `./dev dist --windows`.
 
-usage: archive.py BUILD_FOLDER VERSION
+usage: windows_archive.py BUILD_FOLDER VERSION
 
 Writes into BUILD_FOLDER:
   ggufmill-VERSION-windows-x86_64.zip        the program, the library and its headers, kernel modules, licenses
   ggufmill-VERSION-windows-x86_64.spdx.json  a software bill of materials (SPDX 2.3)
-  SHA256SUMS                                 of both, for `sha256sum -c`
 
 The same commit and the same sources of the libraries give the same bytes: SOURCE_DATE_EPOCH is the time of everything.
 """
@@ -20,11 +19,12 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
-from archive import distribution, files_below, list_packages, sha, write_bill  # noqa: E402
+from archive import distribution, files_below, list_packages, write_bill  # noqa: E402
 
 STRIP = "x86_64-w64-mingw32-strip"
 DLLTOOL = "x86_64-w64-mingw32-dlltool"
-# Libraries of the compiler, which are linked into every program.
+# All libraries are linked into the programs: those that `dependencies` has built in this folder, and the compiler's.
+LIBRARIES = os.path.join(HERE, "../../../build/windows-libraries")
 COMPILER_PACKAGES = ["gcc-mingw-w64-x86-64-posix-runtime", "mingw-w64-x86-64-dev"]
 
 README = """ggufmill {version} for Windows 10 and later, x86-64
@@ -52,7 +52,7 @@ class Library:
     def __init__(self, name, source, version):
         self.name, self.source = name, source
         self.version = self.source_version = version
-        self.architecture, self.homepage, self.files = "source", "", []
+        self.architecture, self.homepage, self.files, self.license = "source", "", [], name + ".txt"
 
 
 def fail(message):
@@ -75,8 +75,7 @@ def libraries_of(folder):
 LICENSES = "share/doc/ggufmill/licenses"
 
 
-def copy_licenses(root, libraries, folder):
-    target = os.path.join(root, LICENSES)
+def copy_licenses(target, libraries, folder):
     os.makedirs(target)
     for library in libraries:
         own = os.path.join(folder, "licenses", library.name + ".txt")
@@ -88,14 +87,18 @@ def copy_licenses(root, libraries, folder):
             file.write(f"{library.name}: {library.source} {library.version}\n")
 
 
+def strip(root):
+    for name in files_below(root):
+        if name.endswith((".dll", ".exe")):
+            subprocess.run([STRIP, "--strip-unneeded", os.path.join(root, name)], check=True)
+
+
 def stage(build, root):
     for component in ("program", "development", "ik"):
         subprocess.run(["cmake", "--install", build, "--prefix", root, "--component", component], check=True,
                        stdout=subprocess.DEVNULL)
     shutil.rmtree(os.path.join(root, "lib/pkgconfig"), ignore_errors=True)  # names paths of this machine
-    for name in files_below(root):
-        if name.endswith((".dll", ".exe")):
-            subprocess.run([STRIP, "--strip-unneeded", os.path.join(root, name)], check=True)
+    strip(root)
     definitions = os.path.join(build, "pipeline/c_api/exports.def")
     subprocess.run([DLLTOOL, "-d", definitions, "-D", "libggufmill.dll", "-l", os.path.join(root, "lib/ggufmill.lib")],
                    check=True)
@@ -116,13 +119,12 @@ def pack(top, archive, when):
 
 def main(build, version):
     when = int(os.environ["SOURCE_DATE_EPOCH"])
-    folder = "build/windows-libraries"
     name = f"ggufmill-{version}-windows-x86_64"
     root = os.path.join(build, "stage", name)
     shutil.rmtree(os.path.dirname(root), ignore_errors=True)
     stage(build, root)
-    libraries = libraries_of(folder)
-    copy_licenses(root, libraries, folder)
+    libraries = libraries_of(LIBRARIES)
+    copy_licenses(os.path.join(root, LICENSES), libraries, LIBRARIES)
     list_packages(os.path.join(root, "lib/ggufmill/packages.tsv"), libraries)
     with open(os.path.join(root, "README.txt"), "w", newline="\r\n") as file:
         file.write(README.format(version=version))
@@ -130,11 +132,7 @@ def main(build, version):
     bill = os.path.join(build, name + ".spdx.json")
     pack(os.path.dirname(root), archive, when)
     write_bill(bill, root, name, version, libraries, archive, LICENSES, when)
-    with open(os.path.join(build, "SHA256SUMS"), "w") as file:
-        for path in (archive, bill):
-            file.write(f"{sha('sha256', path)}  {os.path.basename(path)}\n")
     print(f"{archive}: {os.path.getsize(archive) / 1e6:.1f} MB, {len(libraries)} libraries of {distribution()}")
-    print(sha("sha256", archive))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Gather what a maintainer uploads for a version; called by `./dev dist`.
+
+usage: release.py VERSION COMMIT RELEASE_FOLDER BUILD_FOLDER...
+
+Copies what each SHA256SUMS of the BUILD_FOLDERs lists into RELEASE_FOLDER, and writes there
+  pypi/        the wheels and the sources alone, as `twine upload` wants them
+  NOTES.md     what CHANGELOG.md says about the version: its section, or "Unreleased"
+  SHA256SUMS   of all files
+  UPLOAD.md    the commands
+"""
+
+import os
+import re
+import shutil
+import sys
+
+import archive
+
+UPLOAD = """# Uploading ggufmill {version}
+Run these commands in this folder, in this order. PyPI and the page of releases refuse to replace a file.
+
+1. The files are complete and unchanged:
+   ```sh
+   sha256sum --check SHA256SUMS
+   twine check --strict pypi/*
+   ```
+2. PyPI, first the index for trials (`pip install --index-url https://test.pypi.org/simple/ ggufmill=={version}`), then the real one:
+   ```sh
+   twine upload --repository testpypi pypi/*
+   twine upload pypi/*
+   ```
+3. The tag, and the release with notes and all other files:
+   ```sh
+   git tag --annotate v{version} --message "ggufmill {version}" {commit}
+   git push origin v{version}
+   gh release create v{version} --title "ggufmill {version}" --notes-file NOTES.md SHA256SUMS files/*
+   ```
+{container}
+Afterwards, in an empty folder:
+```sh
+uvx ggufmill@{version} --version
+```
+"""
+
+CONTAINER = """4. The container image; REGISTRY is yours:
+   ```sh
+{commands}
+   ```
+"""
+
+
+def notes_of(changelog, version):
+    """Return the section of a version, or of what is unreleased."""
+    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL))
+    for title in (*(title for title in sections if re.match(rf"{re.escape(version)}\b", title)), "Unreleased"):
+        if title in sections:
+            return sections[title].strip() + "\n"
+    return archive.fail(f"CHANGELOG.md has no section {version} and none that is called Unreleased")
+
+
+def listed_in(build):
+    with open(os.path.join(build, "SHA256SUMS"), encoding="utf-8") as file:
+        return [line.split()[1] for line in file]
+
+
+def main(version, commit, release, *builds):
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+    shutil.rmtree(release, ignore_errors=True)
+    for folder in ("files", "pypi"):
+        os.makedirs(os.path.join(release, folder))
+    for build in builds:
+        for name in listed_in(build):
+            folder = "pypi" if name.endswith((".whl", ".tar.gz")) else "files"
+            shutil.copy2(os.path.join(build, name), os.path.join(release, folder, name))
+    with open(os.path.join(source, "CHANGELOG.md"), encoding="utf-8") as file:
+        notes = notes_of(file.read(), version)
+    with open(os.path.join(release, "NOTES.md"), "w", encoding="utf-8") as file:
+        file.write(notes)
+    images = [name for name in sorted(os.listdir(os.path.join(release, "files"))) if "-oci-" in name]
+    commands = "\n".join(f"   skopeo copy oci-archive:files/{name} docker://REGISTRY/ggufmill:{version}" for name in images)
+    with open(os.path.join(release, "UPLOAD.md"), "w", encoding="utf-8") as file:
+        file.write(UPLOAD.format(version=version, commit=commit, container=CONTAINER.format(commands=commands) if images else ""))
+    names = [name for name in archive.files_below(release) if os.path.dirname(name)]
+    with open(os.path.join(release, "SHA256SUMS"), "w", encoding="utf-8") as file:
+        file.writelines(f"{archive.sha('sha256', os.path.join(release, name))}  {name}\n" for name in names)
+    megabytes = sum(os.path.getsize(os.path.join(release, name)) for name in names) / 1e6
+    print(f"{release}: {len(names)} files, {megabytes:.1f} MB, notes of {len(notes.splitlines())} lines")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
