@@ -57,7 +57,8 @@ void check_memory(const Plan& plan, Diagnostics& errors) {
   errors.add({ExitCode::kUsage, plan.file,
               fmt::format("limits.memory is {}, but the longest rows that are encoded together need {}",
                           human_bytes(memory_budget(plan.limits)), human_bytes(plan.least_memory)),
-              "", fmt::format("set limits.memory to {}MiB or more", (plan.least_memory >> 20) + 1)});
+              why_least_budget(layouts_of(plan)),
+              fmt::format("set limits.memory to {}MiB or more", (plan.least_memory >> 20) + 1)});
 }
 
 std::string describe_modules(const std::vector<TypeModule>& modules, const TypeModule& wanted) {

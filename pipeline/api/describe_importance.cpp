@@ -1,9 +1,11 @@
 // The description of an importance file.
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "pipeline/api/merge_importance.h"
+#include "stages/importance/covariance_file.h"
 
 namespace ggufmill {
 namespace {
@@ -39,6 +41,22 @@ Result<DescribedEntry> look_at(const ImportanceEntry& entry) {
   return shown;
 }
 
+Result<DescribedInput> look_at(const CovarianceInput& input) {
+  constexpr std::uint64_t kAtOnce = 1 << 16;
+  DescribedInput shown{input.owner, input.tensors, input.columns(), input.experts(), input.covariance.is_pooled};
+  const std::uint64_t length = *input.covariance.packing().length();
+  std::vector<float> piece;
+  double squares = 0;
+  for (std::uint64_t set = 0; set < input.sets(); ++set)
+    for (std::uint64_t first = 0; first < length; first += piece.size()) {
+      piece.resize(std::min(kAtOnce, length - first));
+      BOOST_OUTCOME_TRY(input.read(set, first, piece));
+      for (const float correlation : piece) squares += double{correlation} * double{correlation};
+    }
+  if (length != 0) shown.rms = std::sqrt(squares / static_cast<double>(length) / static_cast<double>(input.sets()));
+  return shown;
+}
+
 }  // namespace
 
 Result<DescribedImportance> describe_importance(const std::string& path, const ModelOpener& open) {
@@ -47,6 +65,15 @@ Result<DescribedImportance> describe_importance(const std::string& path, const M
   for (const ImportanceEntry& entry : file.entries) {
     BOOST_OUTCOME_TRY(DescribedEntry shown, look_at(entry));
     described.entries.push_back(std::move(shown));
+  }
+  BOOST_OUTCOME_TRY(const bool has_covariance, is_covariance_file(path, open));
+  if (has_covariance) {
+    BOOST_OUTCOME_TRY(const CovarianceFile covariance, open_covariance(path, open));
+    described.covariance.emplace().block = covariance.block;
+    for (const CovarianceInput& input : covariance.inputs) {
+      BOOST_OUTCOME_TRY(DescribedInput shown, look_at(input));
+      described.covariance->inputs.push_back(std::move(shown));
+    }
   }
   return described;
 }

@@ -1,5 +1,7 @@
 #include "pipeline/api/merge_importance.h"
 
+#include "pipeline/api/merge_covariance.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/output_target.h"
@@ -252,8 +255,13 @@ Result<Merged> merge_importance(const std::vector<WeightedFile>& parts, const Me
 
 namespace {
 
+struct WeightedPath {
+  std::string path;
+  double weight = 1;
+};
+
 // Parses "FILE" or "FILE=WEIGHT". If a file with that exact name exists, the word is a file name.
-Result<WeightedFile> part_of(const std::string& word, const ModelOpener& open) {
+Result<WeightedPath> part_of(const std::string& word) {
   const std::size_t at = word.rfind('=');
   double weight = 1;
   std::string path = word;
@@ -263,21 +271,56 @@ Result<WeightedFile> part_of(const std::string& word, const ModelOpener& open) {
       return usage_error(fmt::format("{} has no weight above 0 after '='", quoted_name(word)), "for example a.gguf=2");
     path = word.substr(0, at);
   }
-  BOOST_OUTCOME_TRY(ImportanceFile file, open_importance(path, open));
-  return WeightedFile{std::move(file), weight};
+  return WeightedPath{std::move(path), weight};
+}
+
+// Returns true if the files have covariances, and false if none of them has. Fails if only some have.
+Result<bool> have_covariance(const std::vector<WeightedPath>& parts, const ModelOpener& open) {
+  std::string with, without;
+  for (const WeightedPath& part : parts) {
+    BOOST_OUTCOME_TRY(const bool has_it, is_covariance_file(part.path, open));
+    (has_it ? with : without) = part.path;
+  }
+  if (with.empty() || without.empty()) return without.empty();
+  return input_error(without, fmt::format("it has no covariances, but {} has", with),
+                     "merge the importance matrices alone: convert the files with covariances first, with "
+                     "`ggufmill imatrix convert`");
+}
+
+Result<Merged> merge_with_covariance(const std::vector<WeightedPath>& parts, const std::string& output, bool overwrite,
+                                     const ModelOpener& open) {
+  std::vector<WeightedCovariance> files;
+  for (const WeightedPath& part : parts) {
+    BOOST_OUTCOME_TRY(CovarianceFile file, open_covariance(part.path, open));
+    files.push_back({std::move(file), part.weight});
+  }
+  return merge_covariance(files, output, overwrite);
 }
 
 }  // namespace
 
 Result<Merged> merge_importance(const std::vector<std::string>& inputs, const std::string& output,
-                                std::optional<std::uint32_t> chunk_size, bool overwrite, const ModelOpener& open) {
-  std::vector<WeightedFile> parts;
+                                std::optional<std::uint32_t> chunk_size, bool overwrite, const ModelOpener& open,
+                                Covariances covariances) {
+  std::vector<WeightedPath> paths;
   for (const std::string& input : inputs) {
-    BOOST_OUTCOME_TRY(WeightedFile part, part_of(input, open));
-    parts.push_back(std::move(part));
+    BOOST_OUTCOME_TRY(paths.emplace_back(), part_of(input));
   }
   MergeOptions options{.output = output, .overwrite = overwrite};
   if (output.ends_with(".dat")) options.format = ImportanceFormat::kLegacy;
+  if (covariances == Covariances::kMerge && options.format == ImportanceFormat::kGguf) {
+    BOOST_OUTCOME_TRY(const bool has_covariance, have_covariance(paths, open));
+    if (has_covariance && chunk_size)
+      return usage_error(
+          fmt::format("{} has no effect on covariance files, which state it", option_reference("chunk_size")),
+          "omit it");
+    if (has_covariance) return merge_with_covariance(paths, output, overwrite, open);
+  }
+  std::vector<WeightedFile> parts;
+  for (const WeightedPath& path : paths) {
+    BOOST_OUTCOME_TRY(ImportanceFile file, open_importance(path.path, open));
+    parts.push_back({std::move(file), path.weight});
+  }
   options.chunk_size = chunk_size.value_or(chunk_size_of(parts));
   BOOST_OUTCOME_TRY(Merged merged, merge_importance(parts, options));
   const bool is_stated =

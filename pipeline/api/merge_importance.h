@@ -35,9 +35,12 @@ Result<Merged> merge_importance(const std::vector<WeightedFile>& parts, const Me
 
 // Does the same for files given as text, "FILE" or "FILE=WEIGHT"; if a file with that exact name exists, the text is a
 // file name. An output ending in .dat is in the legacy format. Without a chunk size, that of the first file which
-// states it is used. `open` opens GGUF files.
+// states it is used. `open` opens GGUF files. Covariance files give a covariance file, unless `covariances` or the
+// format of the output say that only the importance is wanted; they cannot be added to files that are none.
+enum class Covariances : std::uint8_t { kMerge, kOmit };
 Result<Merged> merge_importance(const std::vector<std::string>& inputs, const std::string& output,
-                                std::optional<std::uint32_t> chunk_size, bool overwrite, const ModelOpener& open);
+                                std::optional<std::uint32_t> chunk_size, bool overwrite, const ModelOpener& open,
+                                Covariances covariances = Covariances::kMerge);
 
 // An entry of an importance file, with a description of its weights.
 struct DescribedEntry {
@@ -50,14 +53,29 @@ struct DescribedEntry {
   double top = 0;  // share of the sum held by the largest 1 % of the columns
 };
 
+// An input of a covariance file, with a description of its correlations.
+struct DescribedInput {
+  std::string name;                  // the tensor that it is named after
+  std::vector<std::string> tensors;  // all that have it
+  std::uint64_t columns = 0, experts = 0;
+  bool is_pooled = false;  // the experts have common correlations
+  double rms = 0;          // root of the mean square of the correlations
+};
+
+struct DescribedCovariance {
+  std::uint32_t block = 0;  // columns of the diagonal blocks; 0: one block of all columns
+  std::vector<DescribedInput> inputs;
+};
+
 struct DescribedImportance {
   std::string file;
   std::vector<std::string> datasets;
   std::uint64_t chunks = 0;
   std::vector<DescribedEntry> entries;
+  std::optional<DescribedCovariance> covariance{};  // of a covariance file
 };
 
-// Reads all weights, one part at a time.
+// Reads all weights, one part at a time, and all correlations, some at a time.
 Result<DescribedImportance> describe_importance(const std::string& path, const ModelOpener& open);
 
 }  // namespace ggufmill

@@ -191,7 +191,7 @@ GGUFMILL_API void ggufmill_job_free(ggufmill_job* job);
  *   "llama-quantize"
  *       words: list of INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]
  *       allow-requantize, leave-output-tensor, pure, keep-split, hide-imatrix, repack, allow-missing: true or false
- *       imatrix, encoder, output-tensor-type, token-embedding-type, prune-layers, max-buffer-size: string
+ *       imatrix, covariance, encoder, output-tensor-type, token-embedding-type, prune-layers, max-buffer-size: string
  *       include-weights, exclude-weights, tensor-type, tensor-type-file, override-kv, custom-q,
  *       repack-pattern, architectures: list of strings
  *   "convert_hf_to_gguf.py"

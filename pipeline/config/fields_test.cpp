@@ -109,7 +109,8 @@ TEST_CASE("each kind of scalar has its message") {
        "`ggufmill types` lists what is available\n"},
       {of(FieldKind::kEncoderName), scalar("search"), ""},
       {of(FieldKind::kEncoderName), scalar("serch"),
-       "unknown encoder 'serch' | did you mean 'search'? encoders here: reference, search; kernel modules can add "
+       "unknown encoder 'serch' | did you mean 'search'? encoders here: reference, search, covariance; kernel modules "
+       "can add "
        "others\n"},
       {of(FieldKind::kTypeName), scalar("half"), "unknown quantization type 'half' | `ggufmill types` lists them\n"},
       {type_or_keep, scalar("keep"), ""},

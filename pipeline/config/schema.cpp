@@ -113,8 +113,8 @@ json::object tensor_type() {
 // Lists the names for completion; any other text may be an encoder of a kernel module.
 json::object encoder_name() {
   json::array names;
-  for (const std::string_view name :
-       {std::string_view(reference_method().name), std::string_view(search_method().name), kIkEncoder})
+  for (const std::string_view name : {std::string_view(reference_method().name), std::string_view(search_method().name),
+                                      std::string_view(covariance_method().name), kIkEncoder})
     names.emplace_back(json::string_view(name.data(), name.size()));
   json::object out;
   out["anyOf"] = json::array{json::object{{"enum", std::move(names)}}, json::object{{"type", "string"}}};

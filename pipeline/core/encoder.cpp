@@ -23,13 +23,24 @@ Encoder reference_encoder() { return {}; }
 
 Encoder search_encoder() { return {&search_method(), Encoder::kMostEffort, {}, Lattice::kAuto}; }
 
+// The shrinkage and the damping with which the loss of models was least on text that had not been used to collect the
+// covariance.
+Encoder covariance_encoder() { return {&covariance_method(), Encoder::kMostEffort, {}, Lattice::kAuto, 0.7, 0.01, 2}; }
+
+Encoder start_of(const Encoder& covariance) {
+  return {&search_method(), covariance.effort, covariance.weights, covariance.lattice};
+}
+
 bool has_method(const EncoderMethod& method, const TypeInfo& type) {
   if (&method == &reference_method()) return true;
   if (&method == &search_method()) return has_search(type);
+  if (&method == &covariance_method()) return has_covariance(type);
   return std::ranges::count(method.types, &plain_type(type)) != 0;
 }
 
 bool has_search(const TypeInfo& type) { return plain_type(type).facts.search; }
+
+bool has_covariance(const TypeInfo& type) { return plain_type(type).facts.covariance; }
 
 bool has_lattice(const TypeInfo& type) { return plain_type(type).facts.lattice; }
 
@@ -39,6 +50,7 @@ std::string noun_of(const EncoderMethod& method) {
 
 std::string types_with(const EncoderMethod& method) {
   if (&method == &search_method()) return names_of(has_search);
+  if (&method == &covariance_method()) return names_of(has_covariance);
   std::string names;
   for (const TypeInfo* type : method.types) names += fmt::format("{}{}", names.empty() ? "" : ", ", type->name);
   return names;
@@ -57,10 +69,10 @@ std::string unknown_encoder_help(std::string_view name, const Types& types) {
 
 std::string types_with_lattice() { return names_of(has_lattice); }
 
-Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance) {
-  if (!has_method(*wanted.method, type)) return reference_encoder();
-  Encoder encoder = wanted;
-  if (wanted.is_search() && !encoder.weights)
+Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance, bool covariance) {
+  Encoder encoder = wanted.is_covariance() && !(covariance && has_covariance(type)) ? start_of(wanted) : wanted;
+  if (!has_method(*encoder.method, type)) return reference_encoder();
+  if (encoder.searches() && !encoder.weights)
     encoder.weights = importance ? SearchWeights::kQuarter : SearchWeights::kPlain;
   if (!has_lattice(type)) encoder.lattice = Lattice::kOff;
   return encoder;
@@ -69,9 +81,14 @@ Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance
 std::string describe(const Encoder& encoder) {
   std::string options;
   const auto add = [&](const std::string& option) { options += (options.empty() ? "" : ", ") + option; };
-  if (encoder.is_search()) add(fmt::format("effort {}", encoder.effort));
+  if (encoder.searches()) add(fmt::format("effort {}", encoder.effort));
   if (encoder.weights) add(fmt::format("{} weights", kSearchWeightWords[static_cast<std::size_t>(*encoder.weights)]));
   if (encoder.lattice == Lattice::kAuto) add("lattice");
+  if (encoder.is_covariance()) {
+    add(fmt::format("shrink {}", encoder.shrink));
+    add(fmt::format("damp {}", encoder.damp));
+    add(counted(encoder.sweeps, "sweep"));
+  }
   const std::string& name = encoder.method->name;
   if (options.empty()) return name;
   return encoder.is_default() ? fmt::format("{} with {}", name, options) : fmt::format("{} ({})", name, options);

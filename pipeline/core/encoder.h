@@ -30,16 +30,24 @@ enum class Lattice : std::uint8_t {
 inline constexpr std::string_view kLatticeWords[] = {"off", "auto"};
 
 struct Encoder {
-  static constexpr std::uint32_t kLeastEffort = 1, kMostEffort = 3;
+  static constexpr std::uint32_t kLeastEffort = 1, kMostEffort = 3, kMostSweeps = 100;
 
   const EncoderMethod* method = &reference_method();  // never null
-  std::uint32_t effort = 0;                           // of a search: kLeastEffort to kMostEffort; else 0
-  std::optional<SearchWeights> weights{};             // of a search; none: depends on the importance, see encoder_for()
+  // Of a search, also that from which `covariance` starts: kLeastEffort to kMostEffort; else 0.
+  std::uint32_t effort = 0;
+  std::optional<SearchWeights> weights{};  // of a search; none: depends on the importance, see encoder_for()
   Lattice lattice = Lattice::kOff;
+  // Of `covariance`, else 0: the factor of all correlations; what is added to the variances, in means of them; and how
+  // often each level is reconsidered.
+  double shrink = 0, damp = 0;
+  std::uint32_t sweeps = 0;
 
   // Encoded by the type's default encoder.
   bool is_default() const { return method == &reference_method(); }
   bool is_search() const { return method == &search_method(); }
+  // A search, followed by a choice of levels with the covariance of the inputs.
+  bool is_covariance() const { return method == &covariance_method(); }
+  bool searches() const { return is_search() || is_covariance(); }
   // True if nothing else than the default encoder contributes to the bytes.
   bool is_reference() const { return is_default() && lattice == Lattice::kOff; }
   bool operator==(const Encoder&) const = default;
@@ -47,10 +55,13 @@ struct Encoder {
 
 using EncodersByType = std::map<const TypeInfo*, Encoder>;
 
-// Returns the encoders that their names stand for: the default, and a search of the greatest effort with
-// lattice.
+// Returns the encoders that their names stand for: the default, a search of the greatest effort with lattice, and such
+// a search followed by a choice of levels.
 Encoder reference_encoder();
 Encoder search_encoder();
+Encoder covariance_encoder();
+// Returns the search from which an encoder `covariance` starts.
+Encoder start_of(const Encoder& covariance);
 
 // Returns true if the type has such an encoder.
 bool has_method(const EncoderMethod& method, const TypeInfo& type);
@@ -61,16 +72,19 @@ std::string types_with(const EncoderMethod& method);
 // Returns help for the name of an encoder that is unknown here: the module and package that have it, or a similar name.
 std::string unknown_encoder_help(std::string_view name, const Types& types);
 
-// Return true for types that have a search, and types whose lattice is recognised.
+// Return true for types that have a search, types whose levels can be chosen with a covariance, and types whose lattice
+// is recognised.
 bool has_search(const TypeInfo& type);
+bool has_covariance(const TypeInfo& type);
 bool has_lattice(const TypeInfo& type);
 // Returns the names of the types whose lattice is recognised, separated by commas, for messages.
 std::string types_with_lattice();
 
 // Returns the encoder that a tensor of a type gets if `wanted` was asked for: that encoder, with its weights decided
 // (quarter with importance, plain without it), as far as the type has it. A type without that method gets the
-// reference.
-Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance);
+// reference; but of `covariance`, the search remains for a type that does not have it, and for a tensor without a
+// covariance.
+Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance, bool covariance = false);
 
 // Returns "reference", "reference with lattice", "search (effort 3, quarter weights, lattice)", "ik".
 std::string describe(const Encoder& encoder);

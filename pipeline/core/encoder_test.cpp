@@ -30,3 +30,22 @@ TEST_CASE("an encoder is described with the options that it has") {
   CHECK(describe(search_encoder()) == "search (effort 3, lattice)");
   CHECK(describe({&search_method(), 2, SearchWeights::kPlain, Lattice::kOff}) == "search (effort 2, plain weights)");
 }
+
+TEST_CASE("a tensor or type without a covariance is encoded by the search that would have come before") {
+  const Encoder wanted = covariance_encoder();
+  const Encoder used = encoder_for(wanted, type_named("Q4_K"), true, true);
+  CHECK(used.is_covariance());
+  CHECK(used.weights == SearchWeights::kQuarter);
+  CHECK(start_of(used) == encoder_for(search_encoder(), type_named("Q4_K"), true));
+  CHECK(encoder_for(wanted, type_named("Q4_K"), true, false) == start_of(used));
+  CHECK(encoder_for(wanted, type_named("IQ3_S"), true, true) ==
+        encoder_for(search_encoder(), type_named("IQ3_S"), true));
+  CHECK(encoder_for(wanted, type_named("TQ2_0"), true, true) == reference_encoder());
+  CHECK(encoder_for(used, type_named("Q4_K"), true, true) == used);
+}
+
+TEST_CASE("the text of the encoder 'covariance' has its options") {
+  CHECK(describe(covariance_encoder()) == "covariance (effort 3, lattice, shrink 0.7, damp 0.01, 2 sweeps)");
+  CHECK(types_with(covariance_method()) ==
+        "Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS");
+}

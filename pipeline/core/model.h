@@ -17,6 +17,7 @@
 
 namespace ggufmill {
 
+struct Covariance;
 struct Importance;
 
 struct Tensor {
@@ -32,7 +33,9 @@ struct Tensor {
   // a problem of the model once the tensor is converted, and does not matter if the tensor is kept.
   std::shared_ptr<const Error> importance_fault;
   bool importance_is_missing = false;  // the importance that the user gave should have data for it, but has none
-  Encoder encoder{};                   // asked for; what the type has of it is used: see encoder_for()
+  // The covariance of its inputs, for the encoder `covariance`; null if there is none.
+  std::shared_ptr<const Covariance> covariance{};
+  Encoder encoder{};  // asked for; what the type has of it is used: see encoder_for()
 
   const Shape& shape() const { return expression->shape; }
   const TypeInfo& source_type() const { return *expression->type; }

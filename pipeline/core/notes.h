@@ -23,6 +23,8 @@ namespace notes {
 inline constexpr Note<std::uint64_t> kPrunedLayers{"pruned_layers"};
 // Set if an importance matrix was given, even if it does not cover every tensor.
 inline constexpr Note<bool> kImportanceGiven{"importance_given"};
+// Set if covariances of inputs were given, so that levels are chosen with them unless an encoder is named.
+inline constexpr Note<bool> kCovarianceGiven{"covariance_given"};
 // Name of the recipe that quantized the model, used for `{recipe}` in output paths.
 inline constexpr Note<std::string> kRecipe{"recipe"};
 // Bytes of the output files other than tensors and the zero padding after them. A stage that targets a total size has

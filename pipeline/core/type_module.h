@@ -22,7 +22,8 @@ struct ForeignUse {
 // Returns true if modules alone specify the bytes of this encoder of the type.
 inline bool is_foreign(const EncoderMethod& method, const TypeInfo& type) {
   if (&method == &reference_method()) return false;
-  return &method != &search_method() || type.type_class == TypeClass::kForeign;
+  const bool is_own = &method == &search_method() || &method == &covariance_method();
+  return !is_own || type.type_class == TypeClass::kForeign;
 }
 
 // One entry per use and module that serves it. Two builds with the same name and version differ in the hash.

@@ -22,27 +22,27 @@ constexpr TypeInfo kBuiltIn[] = {
     {1, "F16", TypeClass::kFloat, 1, 2, {{kF16, 0, 1}}, 0,
      {.file_type = 1, .partner = "F16"}},
     {2, "Q4_0", TypeClass::kQuantized, 32, 18, {{kF16, 0, 1}}, 0,
-     {.file_type = 2, .partner = "Q8_0", .candidate = kNarrowRows, .search = true, .lattice = true}},
+     {.file_type = 2, .partner = "Q8_0", .candidate = kNarrowRows, .search = true, .lattice = true, .covariance = true}},
     {3, "Q4_1", TypeClass::kQuantized, 32, 20, {{kF16, 0, 2}}, 0,
-     {.file_type = 3, .partner = "Q8_1", .candidate = kNarrowRows, .search = true, .lattice = true}},
+     {.file_type = 3, .partner = "Q8_1", .candidate = kNarrowRows, .search = true, .lattice = true, .covariance = true}},
     {6, "Q5_0", TypeClass::kQuantized, 32, 22, {{kF16, 0, 1}}, 0,
-     {.file_type = 8, .partner = "Q8_0", .candidate = kNarrowRows, .search = true, .lattice = true}},
+     {.file_type = 8, .partner = "Q8_0", .candidate = kNarrowRows, .search = true, .lattice = true, .covariance = true}},
     {7, "Q5_1", TypeClass::kQuantized, 32, 24, {{kF16, 0, 2}}, 0,
-     {.file_type = 9, .partner = "Q8_1", .candidate = kNarrowRows, .search = true, .lattice = true}},
+     {.file_type = 9, .partner = "Q8_1", .candidate = kNarrowRows, .search = true, .lattice = true, .covariance = true}},
     {8, "Q8_0", TypeClass::kQuantized, 32, 34, {{kF16, 0, 1}}, 0,
-     {.file_type = 7, .partner = "Q8_0", .candidate = kAllRows, .search = true, .lattice = true}},
+     {.file_type = 7, .partner = "Q8_0", .candidate = kAllRows, .search = true, .lattice = true, .covariance = true}},
     {9, "Q8_1", TypeClass::kQuantized, 32, 36, {{kF16, 0, 2}}, 0,
      {.partner = "Q8_1", .of_activations = true}},
     {10, "Q2_K", TypeClass::kQuantized, 256, 84, {{kF16, 80, 2}}, 0,
-     {.file_type = 10, .partner = "Q8_K", .candidate = kWideRows, .search = true}},
+     {.file_type = 10, .partner = "Q8_K", .candidate = kWideRows, .search = true, .covariance = true}},
     {11, "Q3_K", TypeClass::kQuantized, 256, 110, {{kF16, 108, 1}}, 0,
-     {.file_type = 12, .partner = "Q8_K", .candidate = kWideRows, .search = true}},
+     {.file_type = 12, .partner = "Q8_K", .candidate = kWideRows, .search = true, .covariance = true}},
     {12, "Q4_K", TypeClass::kQuantized, 256, 144, {{kF16, 0, 2}}, 0,
-     {.file_type = 15, .partner = "Q8_K", .candidate = kWideRows, .search = true, .lattice = true}},
+     {.file_type = 15, .partner = "Q8_K", .candidate = kWideRows, .search = true, .lattice = true, .covariance = true}},
     {13, "Q5_K", TypeClass::kQuantized, 256, 176, {{kF16, 0, 2}}, 0,
-     {.file_type = 17, .partner = "Q8_K", .candidate = kWideRows, .search = true, .lattice = true}},
+     {.file_type = 17, .partner = "Q8_K", .candidate = kWideRows, .search = true, .lattice = true, .covariance = true}},
     {14, "Q6_K", TypeClass::kQuantized, 256, 210, {{kF16, 208, 1}}, 0,
-     {.file_type = 18, .partner = "Q8_K", .candidate = kWideRows, .search = true}},
+     {.file_type = 18, .partner = "Q8_K", .candidate = kWideRows, .search = true, .covariance = true}},
     {15, "Q8_K", TypeClass::kQuantized, 256, 292, {{kF32, 0, 1}, {kWord16, 260, 16}}, 0,
      {.of_activations = true}},
     {16, "IQ2_XXS", TypeClass::kQuantized, 256, 66, {{kF16, 0, 1}, {kWord16, 2, 32}}, 0,
@@ -54,13 +54,13 @@ constexpr TypeInfo kBuiltIn[] = {
     {19, "IQ1_S", TypeClass::kQuantized, 256, 50, {{kF16, 0, 1}, {kWord16, 34, 8}}, 0,
      {.file_type = 24, .partner = "Q8_K", .search = true}},
     {20, "IQ4_NL", TypeClass::kQuantized, 32, 18, {{kF16, 0, 1}}, 0,
-     {.file_type = 25, .partner = "Q8_0", .candidate = kNarrowRows, .search = true, .lattice = true}},
+     {.file_type = 25, .partner = "Q8_0", .candidate = kNarrowRows, .search = true, .lattice = true, .covariance = true}},
     {21, "IQ3_S", TypeClass::kQuantized, 256, 110, {{kF16, 0, 1}}, 0,
      {.file_type = 26, .partner = "Q8_K", .candidate = kWideRows, .search = true}},
     {22, "IQ2_S", TypeClass::kQuantized, 256, 82, {{kF16, 0, 1}}, 0,
      {.file_type = 28, .partner = "Q8_K", .candidate = kWideRows, .search = true}},
     {23, "IQ4_XS", TypeClass::kQuantized, 256, 136, {{kF16, 0, 1}, {kWord16, 2, 1}}, 0,
-     {.file_type = 30, .partner = "Q8_K", .candidate = kWideRows, .search = true}},
+     {.file_type = 30, .partner = "Q8_K", .candidate = kWideRows, .search = true, .covariance = true}},
     {24, "I8", TypeClass::kInteger, 1, 1, {}},
     {25, "I16", TypeClass::kInteger, 1, 2, {{kWord16, 0, 1}}},
     {26, "I32", TypeClass::kInteger, 1, 4, {{kWord32, 0, 1}}},
@@ -255,8 +255,13 @@ const EncoderMethod& search_method() {
   return method;
 }
 
+const EncoderMethod& covariance_method() {
+  static const EncoderMethod method{"covariance"};
+  return method;
+}
+
 std::vector<const EncoderMethod*> Types::encoders() const {
-  std::vector<const EncoderMethod*> all{&reference_method(), &search_method()};
+  std::vector<const EncoderMethod*> all{&reference_method(), &search_method(), &covariance_method()};
   if (added_)
     for (const EncoderMethod& method : added_->encoders) all.push_back(&method);
   return all;
@@ -329,7 +334,7 @@ Status Types::add(const TypeInfo& type, const std::string& module) {
 
 void Types::add_encoder(std::string_view name, TypeId id) {
   const TypeInfo* const type = find(id);
-  if (!type || name == reference_method().name) return;
+  if (!type || name == reference_method().name || name == covariance_method().name) return;
   if (name == search_method().name) {
     if (added_)
       for (Foreign& foreign : added_->types)

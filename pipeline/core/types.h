@@ -72,6 +72,7 @@ struct TypeFacts {
   CandidateFor candidate = CandidateFor::kNone;
   bool search = false;          // there is a search for this type: a kernel of the program, or of its module
   bool lattice = false;         // rows that already are values of this type are recognised
+  bool covariance = false;      // levels can be chosen with the covariance of the inputs
   bool of_activations = false;  // programs convert activations to it while they compute; files do not have it
 };
 
@@ -143,15 +144,16 @@ inline constexpr std::string_view kIkModule = "ik";
 inline constexpr std::string_view kIkHelp =
     "the kernel module ik (package ggufmill-ik) adds types of ik_llama.cpp; `ggufmill types` lists what is available";
 
-// A way to encode values, by the name that users give it: `reference`, `search`, or one that kernel modules add to
-// types that exist.
+// A way to encode values, by the name that users give it: `reference`, `search`, `covariance`, or one that kernel
+// modules add to types that exist.
 struct EncoderMethod {
   std::string name;
-  std::vector<const TypeInfo*> types{};  // by id; empty for `reference` and `search`, see has_method()
+  std::vector<const TypeInfo*> types{};  // by id; empty for the methods of every program, see has_method()
 };
 // The methods of every program. They are constants, so pointers to them are the same everywhere.
 const EncoderMethod& reference_method();
 const EncoderMethod& search_method();
+const EncoderMethod& covariance_method();
 
 // Returns help for a missing kernel module: its package and the option.
 std::string module_help(std::string_view module);
@@ -177,7 +179,7 @@ class Types {
   std::vector<std::string> modules() const;
   bool have_module(std::string_view module) const;
 
-  // Returns all ways to encode: `reference`, `search`, then those of modules in the order added.
+  // Returns all ways to encode: `reference`, `search`, `covariance`, then those of modules in the order added.
   std::vector<const EncoderMethod*> encoders() const;
   // Returns null if there is no such encoder.
   const EncoderMethod* find_encoder(std::string_view name) const;
@@ -186,7 +188,8 @@ class Types {
   // same type again is allowed; adding a different type under a known id or name is an error with exit code 5 that
   // names the modules. Ignores the class and the encoders of `type`.
   Status add(const TypeInfo& type, const std::string& module = {});
-  // Adds an encoder to a known type; must be called before copies exist. A built-in type gets no `search`.
+  // Adds an encoder to a known type; must be called before copies exist. A built-in type gets no `search`, and no type
+  // gets `covariance`.
   void add_encoder(std::string_view name, TypeId type);
 
  private:

@@ -24,6 +24,7 @@ struct BoundEncoding {
   KernelChoice encode;                               // the kernel of its encoder; set if its work is kEncode
   const ggufmill_lattice_kernel* lattice = nullptr;  // null if lattices are not recognised
   std::optional<std::size_t> importance;             // index into BoundStep::importances; none: unweighted
+  std::optional<std::size_t> metric;                 // index into StepLayout::metrics(), if it chooses levels
   KernelChoice decode;                               // set if it is measured or recognises lattices
   std::optional<std::size_t> weights;                // index for weighted errors, even if the kernel ignores it
   TargetMeasure* measure = nullptr;                  // set if a report is wanted; owned by the run

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <tbb/enumerable_thread_specific.h>
+#include <tbb/parallel_for.h>
 #include <tbb/task_group.h>
 
 #include <algorithm>
@@ -295,9 +296,27 @@ class TileConversion {
     const KernelCall call{values.data(), into.data(), tile_.rows, tile_.columns(), weights(encoding.importance)};
     if (const Status made = encode_rows(encoding, call, weights(encoding.weights)); !made)
       return failed(made.error(), type);
+    choose_levels(encoding, values, into);
     BOOST_OUTCOME_TRY(check_scales(encoding, values, into));
     if (encoding.encoding->type->plain) interleave(index);
     return ok();
+  }
+
+  // Replaces the levels of encoded rows, if the encoding has a metric that can be used.
+  void choose_levels(const BoundEncoding& encoding, std::span<const float> values, std::span<std::byte> rows) const {
+    if (!encoding.metric) return;
+    const std::shared_ptr<Metric>& metric = tile_.slab.metrics[*encoding.metric];
+    if (!metric || !metric->is_usable) return;
+    const std::uint64_t bytes = tile_.columns() * GGUFMILL_LEVEL_BYTES_PER_COLUMN;
+    const ggufmill_level_call call{encoding.rows_type().id,
+                                   encoding.encoding->encoder.sweeps,
+                                   tile_.rows,
+                                   tile_.columns(),
+                                   values.data(),
+                                   rows.data(),
+                                   &metric->values,
+                                   tile_.part.chosen_rows.subspan(tile_.first * bytes).data()};
+    tile_.kernels.covariance().choose_levels(&call);
   }
 
   // Fails if values were too large for the scales of their blocks.
@@ -448,7 +467,13 @@ class PlainConverter final : public Converter {
     done();
   }
 
+  void run(std::function<void()> work) noexcept override { work(); }
+  const ForEach& for_each() const override { return for_each_; }
+
  private:
+  const ForEach for_each_ = [](std::uint64_t count, const std::function<void(std::uint64_t)>& each) {
+    for (std::uint64_t i = 0; i < count; ++i) each(i);
+  };
   const Kernels& kernels_;
   RunState& state_;
   const Buffer scratch_;
@@ -479,7 +504,18 @@ class ParallelConverter final : public Converter {
     }
   }
 
+  void run(std::function<void()> work) noexcept override {
+    if (state_.guard(0, RunState::kTiles, [&] { tasks_->run(work); })) return;
+    lacked_memory_ = true;
+    work();
+  }
+  const ForEach& for_each() const override { return for_each_; }
+
  private:
+  const ForEach for_each_ = [](std::uint64_t count, const std::function<void(std::uint64_t)>& each) {
+    tbb::parallel_for(std::uint64_t{0}, count, each);
+  };
+
   void convert(Slab& slab, std::uint32_t tile) noexcept {
     if (!state_.skips(slab.ordinal))
       state_.guard(slab.ordinal, RunState::kTiles + tile,

@@ -32,6 +32,10 @@ class Converter {
   // Converts all of a slab whose reads are done and calls `done` once, possibly on another thread and possibly before
   // submit() returns. Errors are reported to the run's state.
   virtual void submit(Slab& slab, std::function<void()> done) noexcept = 0;
+  // Runs other work of the run, possibly on another thread and possibly before it returns. `work` must not throw.
+  virtual void run(std::function<void()> work) noexcept = 0;
+  // Runs parts of such work, possibly in parallel.
+  virtual const ForEach& for_each() const = 0;
 };
 
 // Returns a converter that processes the tiles in order on the calling thread.

@@ -11,7 +11,7 @@ namespace {
 
 Status encode_plainly(const BoundEncoding& encoding, KernelCall call) {
   const Encoder& encoder = encoding.encoding->encoder;
-  if (encoder.is_search()) {
+  if (encoder.searches()) {
     call.effort = encoder.effort;
     call.weights = static_cast<std::uint32_t>(encoder.weights.value());
   }

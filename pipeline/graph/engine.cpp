@@ -25,11 +25,14 @@ IoMode io_mode(const Plan& plan) {
   return fits ? IoMode::kCached : IoMode::kStreaming;
 }
 
-Status check_memory(const Plan& plan, std::uint64_t least) {
-  const std::uint64_t given = memory_budget(plan.limits);
+Status check_memory(const Plan& plan, std::span<const StepLayout> layouts) {
+  const std::uint64_t given = memory_budget(plan.limits), least = least_budget(layouts);
   if (given >= least) return ok();
-  return usage_error(fmt::format("a memory limit of {} bytes is too small for this job", given),
-                     fmt::format("its longest rows need {} bytes: set limits.memory to that or more", least));
+  Error error = usage_error(fmt::format("a memory limit of {} bytes is too small for this job", given),
+                            fmt::format("its longest rows need {} bytes: set limits.memory to that or more", least));
+  error.detail = why_least_budget(layouts);
+  if (!error.detail.empty()) error.help = fmt::format("set limits.memory to {} bytes or more", least);
+  return error;
 }
 
 // Chooses the slab size so that a quarter of the budget gives every thread a slab, while as many slabs again are being
@@ -197,8 +200,7 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const En
                                           plan.limits.threads, threads, usable_cpus()));
   report.io_mode = io_mode(plan);
   const std::vector<StepLayout> layouts = layouts_of(plan);
-  const std::uint64_t least = least_budget(layouts);
-  BOOST_OUTCOME_TRY(check_memory(plan, least));
+  BOOST_OUTCOME_TRY(check_memory(plan, layouts));
   BOOST_OUTCOME_TRY(auto steps, bind_kernels(plan, layouts, kernels));
   const Measures measures(plan, steps, options.units.has_value());
   const NonfiniteCounts nonfinite(plan, steps);
@@ -224,12 +226,15 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const En
         if (done[unit]) report.steps_kept[plan.units[unit].step] = true;
     }
     Budget budget(memory_budget(plan.limits) - store.memory());
+    Metrics metrics(budget);
+    const std::uint64_t least = least_slab(layouts);
     Feed feed(plan, layouts, slab_bytes(plan, *sources, threads, least, budget.bytes(), options.slab_bytes),
-              options.shuffle_seed, [&](std::size_t unit) { return wanted[unit]; });
+              budget.bytes(), options.shuffle_seed, [&](std::size_t unit) { return wanted[unit]; });
     RunState state(plan, options, ledger, done);
-    Run run{plan, steps, kernels, *sources, store, feed, budget, state, threads, options.profile};
+    Run run{plan, steps, kernels, *sources, store, feed, budget, metrics, state, threads, options.profile};
     BOOST_OUTCOME_TRY(report.io, run_slabs(run, options, report.io_mode));
     BOOST_OUTCOME_TRY(state.status());
+    for (std::string& fault : metrics.faults()) report.warnings.push_back(std::move(fault));
     BOOST_OUTCOME_TRY(check_complete(state, wanted));
     BOOST_OUTCOME_TRY(sources->check_unchanged());
     report.steps = measures.results();

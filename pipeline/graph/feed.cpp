@@ -6,11 +6,12 @@
 
 namespace ggufmill {
 
-Feed::Feed(const Plan& plan, std::span<const StepLayout> layouts, std::uint64_t slab_bytes, std::uint64_t shuffle_seed,
-           std::function<bool(std::size_t)> wanted)
+Feed::Feed(const Plan& plan, std::span<const StepLayout> layouts, std::uint64_t slab_bytes, std::uint64_t budget,
+           std::uint64_t shuffle_seed, std::function<bool(std::size_t)> wanted)
     : plan_(plan),
+      layouts_(layouts),
       slab_bytes_(slab_bytes),
-      cutter_(plan, layouts, slab_bytes),
+      cutter_(plan, layouts, slab_bytes, budget),
       wanted_(std::move(wanted)),
       shuffled_(shuffle_seed != 0) {
   if (!shuffled_) return;
@@ -23,7 +24,7 @@ std::optional<SlabBatch> Feed::next() {
   if (!first) return std::nullopt;
   SlabBatch batch{{*first}, first->cost};
   if (is_small_tensor(*first)) add_company(batch);
-  batch.cost = std::max(batch.cost, slab_bytes_);
+  if (layouts_[first->step].metrics().empty()) batch.cost = std::max(batch.cost, slab_bytes_);
   return batch;
 }
 
@@ -53,8 +54,8 @@ std::optional<SlabRows> Feed::take() {
 
 bool Feed::is_small_tensor(const SlabRows& rows) const {
   const Step& step = plan_.steps[rows.step];
-  return !step.compared && step.expression->as_extent() && rows.bytes == step.expression->bytes() &&
-         rows.bytes <= kSmallTensorBytes;
+  return !step.compared && step.expression->as_extent() && layouts_[rows.step].metrics().empty() &&
+         rows.bytes == step.expression->bytes() && rows.bytes <= kSmallTensorBytes;
 }
 
 // The gap between the two tensors is read as well. It must fit into the page rounding of the preceding tensor, so that

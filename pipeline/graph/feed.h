@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "pipeline/core/lifetime.h"
@@ -14,8 +15,8 @@ namespace ggufmill {
 // The rows read together: rows of one step, or small whole tensors that are adjacent in a file.
 struct SlabBatch {
   std::vector<SlabRows> rows;  // at least one, in the order of the file
-  // Total cost, at least the size of a slab: batches that are not larger all have the same cost, so that one can reuse
-  // the memory of another.
+  // Total cost, at least the size of a slab unless metrics are needed beside it: batches that are not larger all have
+  // the same cost, so that one can reuse the memory of another.
   std::uint64_t cost = 0;
 };
 
@@ -24,9 +25,14 @@ struct SlabBatch {
 class Feed {
  public:
   // A batch costs at most `slab_bytes`, unless a single row costs more. Units for which `wanted` returns false are
-  // skipped. The plan and the layouts of its steps must outlive the feed.
+  // skipped. `budget`: what batches and metrics may take together. The plan and the layouts of its steps must outlive
+  // the feed.
   Feed(GGUFMILL_OUTLIVES_RESULT const Plan& plan, GGUFMILL_OUTLIVES_RESULT std::span<const StepLayout> layouts,
-       std::uint64_t slab_bytes, std::uint64_t shuffle_seed, std::function<bool(std::size_t)> wanted);
+       std::uint64_t slab_bytes, std::uint64_t budget, std::uint64_t shuffle_seed,
+       std::function<bool(std::size_t)> wanted);
+  Feed(GGUFMILL_OUTLIVES_RESULT const Plan& plan, GGUFMILL_OUTLIVES_RESULT std::span<const StepLayout> layouts,
+       std::uint64_t slab_bytes, std::uint64_t shuffle_seed, std::function<bool(std::size_t)> wanted)
+      : Feed(plan, layouts, slab_bytes, memory_budget(plan.limits), shuffle_seed, std::move(wanted)) {}
 
   std::optional<SlabBatch> next();
 
@@ -41,6 +47,7 @@ class Feed {
   bool is_small_tensor(const SlabRows& rows) const;
 
   const Plan& plan_;
+  const std::span<const StepLayout> layouts_;
   const std::uint64_t slab_bytes_;
   SlabCutter cutter_;
   std::function<bool(std::size_t)> wanted_;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "pipeline/graph/convert.h"
@@ -54,6 +55,8 @@ class FlowEngine {
   void read(Slab* slab);
   void read_done(Slab* slab, const Status& status);
   void convert(Slab* slab);
+  void convert_ready(Slab* slab);
+  void make(Metric& metric);
   void write(Slab* slab);
   void write_place(Slab* slab, const SlabPart& part, std::size_t encoding, const Place& place);
   void write_done(Slab* slab, const Status& status);
@@ -108,25 +111,31 @@ void FlowEngine::feed(Slab* done, Feed::output_ports_type& ports) {
 
 void FlowEngine::release(Slab* slab) {
   const std::uint64_t cost = slab->cost, ordinal = slab->ordinal;
+  const Metrics::Used metrics = std::move(slab->metrics);
   alone(ProfileStep::kRecord, ordinal, RunState::kWrite, [&] { run_.state.finished(*slab); });
   alone(ProfileStep::kFree, ordinal, RunState::kWrite, [&] {  // before the budget is released
     std::erase_if(under_way_, [&](const auto& other) { return other.get() == slab; });
   });
-  run_.budget.release(cost);
+  run_.metrics.release(cost, metrics);
 }
 
 // Returns the next slab with its memory; null if none is left or the budget does not allow it now.
 Slab* FlowEngine::next_slab() {
   if (run_.state.feeds_no_more() || under_way_.size() >= most_under_way(run_.threads)) return nullptr;
   if (!next_ && !alone(ProfileStep::kCut, ordinal_, RunState::kRead, [&] { next_ = run_.feed.next(); })) return nullptr;
-  if (!next_ || !run_.budget.try_acquire(next_->cost)) return nullptr;
+  Metrics::Used metrics;
+  if (!next_) return nullptr;
+  bool is_acquired = false;
+  const auto acquired = [&] { is_acquired = acquire(run_, *next_, ordinal_, metrics); };
+  if (!run_.state.guard(ordinal_, RunState::kRead, acquired) || !is_acquired) return nullptr;
   const bool made = alone(ProfileStep::kMake, ordinal_, RunState::kRead, [&]() -> Status {
     BOOST_OUTCOME_TRY(auto slab, make_slab(*next_, ordinal_, run_.steps, weights_, is_direct(run_.plan)));
     slab->profile = run_.profile;
+    slab->metrics = metrics;
     under_way_.push_back(std::move(slab));
     return ok();
   });
-  if (!made) run_.budget.release(next_->cost);
+  if (!made) run_.metrics.release(next_->cost, metrics);
   next_.reset();
   ++ordinal_;
   return made ? under_way_.back().get() : nullptr;
@@ -173,7 +182,25 @@ void FlowEngine::convert(Slab* slab) {
     run_.state.guard(slab->ordinal, RunState::kTiles, [&] { return weights_.finish_reads(*slab); });
   for (Slab *ready = weights_.ready_slabs(*slab), *next = nullptr; ready; ready = next) {
     next = ready->next;  // the slab may be destroyed once it is converted
-    converter_->submit(*ready, [this, ready] { put_back(ready, convert_); });
+    convert_ready(ready);
+  }
+}
+
+// A slab may have to wait for metrics, too. The first one that needs a metric has it made.
+void FlowEngine::convert_ready(Slab* slab) {
+  bool must_make = false;
+  if (Metric* const metric = run_.metrics.wait_for(*slab, must_make)) {
+    if (must_make) converter_->run([this, metric] { make(*metric); });
+    return;
+  }
+  converter_->submit(*slab, [this, slab] { put_back(slab, convert_); });
+}
+
+void FlowEngine::make(Metric& metric) {
+  make_metric(run_, converter_->for_each(), metric);
+  for (Slab *waiting = run_.metrics.made(metric), *next = nullptr; waiting; waiting = next) {
+    next = waiting->next;
+    convert_ready(waiting);
   }
 }
 

@@ -10,22 +10,29 @@ class PlainEngine {
   void run() {
     while (const std::optional<SlabBatch> batch = run_.feed.next()) {
       if (run_.state.feeds_no_more()) return;
-      run_.budget.try_acquire(batch->cost);  // always succeeds: the whole budget is free and no batch costs more
-      process(*batch);
-      run_.budget.release(batch->cost);
+      Metrics::Used metrics;
+      acquire(run_, *batch, ordinal_, metrics);  // always succeeds: all is free that no slab uses, and that suffices
+      process(*batch, metrics);
+      run_.metrics.release(batch->cost, metrics);
       ++ordinal_;
     }
   }
 
  private:
-  void process(const SlabBatch& batch) {
+  void process(const SlabBatch& batch, const Metrics::Used& metrics) {
     std::unique_ptr<Slab> slab;
     const bool read = run_.state.guard(ordinal_, RunState::kRead, [&]() -> Status {
       BOOST_OUTCOME_TRY(slab, make_slab(batch, ordinal_, run_.steps, weights_, is_direct(run_.plan)));
       slab->profile = run_.profile;
+      slab->metrics = metrics;
       return read_all(*slab);
     });
     if (!read) return;
+    bool must_make = false;
+    while (Metric* metric = run_.metrics.wait_for(*slab, must_make)) {
+      make_metric(run_, converter_->for_each(), *metric);
+      run_.metrics.made(*metric);
+    }
     converter_->submit(*slab, [] {});
     if (run_.state.spoiled(ordinal_)) return;
     run_.state.sum_up(*slab);

@@ -1,5 +1,6 @@
 #include "pipeline/graph/run.h"
 
+#include "pipeline/core/covariance.h"
 #include "pipeline/plan/slabs.h"
 
 namespace ggufmill {
@@ -112,6 +113,26 @@ Result<std::unique_ptr<RunSources>> RunSources::open(const Plan& plan, IoMode mo
     }
   }
   return opened;
+}
+
+bool acquire(Run& run, const SlabBatch& batch, std::uint64_t ordinal, Metrics::Used& metrics) {
+  const SlabRows& rows = batch.rows.front();
+  const StepLayout& layout = *run.steps[rows.step].layout;
+  const std::uint64_t matrix_rows = layout.step().expression->shape.dims[1];
+  const std::uint64_t matrix = rows.first_row / std::max<std::uint64_t>(matrix_rows, 1);
+  return run.metrics.acquire(batch.cost, layout.metrics(), matrix, ordinal, metrics);
+}
+
+void make_metric(Run& run, const ForEach& for_each, Metric& metric) noexcept {
+  run.state.guard(metric.ordinal, RunState::kTiles, [&]() -> Status {
+    if (run.state.skips(metric.ordinal)) return ok();
+    const Covariance& covariance = *metric.use.covariance;
+    const auto stopped = [&] { return run.state.skips(metric.ordinal); };
+    BOOST_OUTCOME_TRY(make_metric(run.kernels.covariance(), run.sources.cached(*covariance.sums.source),
+                                  run.sources.cached(*covariance.correlations.source), for_each, stopped, metric));
+    if (!metric.is_usable && !stopped()) run.metrics.failed(metric);
+    return ok();
+  });
 }
 
 Status RunSources::check_unchanged() const {

@@ -120,6 +120,10 @@ class RunSources {
   const ByteSource& of(const SlabRead& read) const {
     return read.owns_pages || cached_.empty() ? of(*read.source) : *cached_.at(read.source);
   }
+  // Returns the source for reads that do not own whole pages.
+  const ByteSource& cached(const SourceFile& source) const {
+    return cached_.empty() ? of(source) : *cached_.at(&source);
+  }
   // Fails with exit code 4 if a source was modified.
   Status check_unchanged() const;
 
@@ -138,10 +142,16 @@ struct Run {
   OutputStore& store;
   Feed& feed;
   Budget& budget;
+  Metrics& metrics;
   RunState& state;
   unsigned threads;
   Profile* profile;  // null: not wanted
 };
+
+// Acquires budget for a batch, and the metrics that its rows use. Returns false if there is not enough now.
+bool acquire(Run& run, const SlabBatch& batch, std::uint64_t ordinal, Metrics::Used& metrics);
+// Makes a metric; an error becomes that of the run.
+void make_metric(Run& run, const ForEach& for_each, Metric& metric) noexcept;
 
 // Both engines read, convert and write every slab of the feed, report errors to run.state, and return when no slab is
 // in flight.

@@ -83,7 +83,7 @@ class SlabMaker {
   }
 
   void take(SlabPart& part, const BufferLayout& buffer) {
-    const std::uint64_t bytes = part.rows.rows * buffer.row_bytes;
+    const std::uint64_t bytes = buffer.bytes(part.rows.rows);
     switch (buffer.use) {
       case BufferLayout::kValues:
         if (part.values.bytes.empty()) read_values(part, part.values);
@@ -105,6 +105,9 @@ class SlabMaker {
       }
       case BufferLayout::kPlainRows:
         part.plain[buffer.encoding] = pieces_.take(bytes, 0);
+        break;
+      case BufferLayout::kChosenRows:
+        part.chosen_rows = pieces_.take(bytes, 0);
     }
   }
 

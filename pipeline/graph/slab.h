@@ -12,6 +12,7 @@
 #include "pipeline/graph/bind.h"
 #include "pipeline/graph/feed.h"
 #include "pipeline/graph/importance_weights.h"
+#include "pipeline/graph/metrics.h"
 #include "pipeline/graph/profile.h"
 #include "pipeline/io/io.h"
 
@@ -37,6 +38,7 @@ struct SlabPart {
   std::span<std::byte> long_rows;             // F32 rows, if a row does not fit into a worker's scratch
   std::span<std::byte> measured_rows;         // the same for a second set of rows, to measure errors
   std::vector<std::shared_ptr<MatrixWeights>> importance;  // one for each of the step's importances
+  std::span<std::byte> chosen_rows;                        // memory in which levels are chosen, if the step has metrics
 
   std::uint32_t first_tile = 0;  // index among the slab's tiles
   std::uint32_t tiles = 0;       // 0: nothing to check
@@ -69,6 +71,7 @@ struct Slab {
   std::vector<SlabPart> parts;
   std::vector<SlabRead> reads;
   std::vector<std::shared_ptr<MatrixWeights>> weights_read;  // importance read with this slab
+  Metrics::Used metrics;  // one for each of the layout's metrics; such a slab has one part
   Buffer memory;
 
   std::uint32_t tiles = 0;

@@ -13,6 +13,7 @@
 // The linked-in reference kernels (plugins/reference). The host knows nothing of them but these symbols.
 extern "C" const ggufmill_module ggufmill_reference_module;
 extern "C" const ggufmill_lattice_table ggufmill_reference_lattices;
+extern "C" const ggufmill_covariance_table ggufmill_reference_covariances;
 
 namespace ggufmill {
 
@@ -152,6 +153,17 @@ const ggufmill_lattice_kernel* Kernels::lattice(TypeId type) {
   const std::span kernels(ggufmill_reference_lattices.kernels, ggufmill_reference_lattices.count);
   const auto found = std::ranges::find(kernels, type, &ggufmill_lattice_kernel::type_id);
   return found == kernels.end() ? nullptr : &*found;
+}
+
+const ggufmill_covariance_kernels& Kernels::covariance() const {
+  const std::span kernels(ggufmill_reference_covariances.kernels, ggufmill_reference_covariances.count);
+  const Isa* const forced = find_isa(state_->forced);
+  for (std::size_t i = kernels.size(); --i > 0;) {
+    const Isa& isa = *find_isa(kernels[i].isa);
+    if (missing_features(isa.cpu_features, cpu_features()).empty() && (!forced || isa.rank <= forced->rank))
+      return kernels[i];
+  }
+  return kernels.front();
 }
 
 std::vector<KernelChoice> Kernels::encoders(TypeId type, const EncoderMethod& method) const {

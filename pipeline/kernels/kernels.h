@@ -39,6 +39,7 @@
 #include "pipeline/core/error.h"
 #include "pipeline/core/type_module.h"
 #include "pipeline/core/types.h"
+#include "plugins/abi/ggufmill_covariance.h"
 #include "plugins/abi/ggufmill_kernels.h"
 #include "plugins/abi/ggufmill_lattice.h"
 
@@ -102,6 +103,9 @@ class Kernels {
   const KernelChoice* encode(TypeId type, const EncoderMethod& method = reference_method()) const;
   // Returns the lattice kernel of a type, which is the linked-in reference's; null for types without one.
   static const ggufmill_lattice_kernel* lattice(TypeId type);
+  // Returns the functions that choose levels with a covariance, which are the linked-in reference's: those for the best
+  // ISA that this machine has and that is not better than a forced one.
+  const ggufmill_covariance_kernels& covariance() const;
   // Returns the error for a kernel for which decode() or encode() returned null (`operation`: GGUFMILL_DECODE or
   // GGUFMILL_ENCODE); it lists the loaded modules that are not used because an ISA is forced. Exit code 5.
   Error missing(std::uint32_t operation, TypeId type, const EncoderMethod& method = reference_method()) const;

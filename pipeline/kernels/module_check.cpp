@@ -260,6 +260,8 @@ std::string find_place(const ggufmill_kernel& kernel, const ggufmill_module& mod
   }
   KernelKey key = key_of(kernel);
   const std::string encoder = std::get<std::string>(key);
+  if (encoder == covariance_method().name)
+    return fmt::format("the encoder '{}' is the program's own; another encoder needs another name", encoder);
   const bool is_search = encoder == search_method().name;
   if (is_search && !is_foreign_type(kernel.type_id) && !has_search(*types.find(kernel.type_id)))
     return fmt::format("this version has no search for '{}' to compare with; another encoder needs another name",

@@ -9,6 +9,7 @@
 #include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/gguf.h"
+#include "stages/importance/covariance_file.h"
 #include "stages/importance/importance_file.h"
 #include "stages/quantize/facts.h"
 
@@ -98,14 +99,17 @@ Result<Entry> override_entry(const std::string& word, bool is_signed) {
 constexpr const char* kHidden = "top_secret";  // of ik_llama.cpp's --hide-imatrix
 
 Status put_importance(const QuantizeOptions& options, bool is_signed, std::vector<Entry>& entries) {
-  if (options.imatrix.empty()) return ok();
+  if (options.importance_file().empty()) return ok();
   Selection selection;
   for (const auto& [words, patterns] : {std::pair(&options.include_weights, &selection.include),
                                         std::pair(&options.exclude_weights, &selection.exclude)})
     for (const std::string& word : regex_literals(*words)) {
       BOOST_OUTCOME_TRY(patterns->emplace_back(), Pattern::compile(word));
     }
-  BOOST_OUTCOME_TRY(const auto summary, summarize_importance(options.imatrix, selection, gguf_opener()));
+  if (!options.covariance.empty()) {
+    BOOST_OUTCOME_TRY(open_covariance(options.covariance, gguf_opener()));
+  }
+  BOOST_OUTCOME_TRY(const auto summary, summarize_importance(options.importance_file(), selection, gguf_opener()));
   for (const MetadataEntry& entry : metadata_of(summary)) {
     const auto words = as_string(entry.value);
     const MetadataType type = is_signed && !words ? MetadataType::kInt32 : entry.value.type;

@@ -27,6 +27,7 @@ struct QuantizeOptions {
   bool repack = false;
   std::vector<std::string> repack_patterns;
   std::string imatrix;
+  std::string covariance;     // a covariance file, instead of an importance matrix
   bool hide_imatrix = false;  // records that there was an importance matrix, but not which
   std::string encoder;        // as in a pipeline file: "search"; empty: the reference
   std::vector<std::string> include_weights, exclude_weights;  // substrings of tensor names
@@ -36,6 +37,9 @@ struct QuantizeOptions {
   bool allow_missing = false;                  // accept a checkpoint that lacks files or tensors
   std::vector<std::string> override_kv;        // "KEY=TYPE:VALUE"
   std::optional<std::string> max_buffer_size;  // in MiB; only checked: the memory of every job is bounded
+
+  // The file that importance is read from; empty: none.
+  const std::string& importance_file() const { return covariance.empty() ? imatrix : covariance; }
 };
 
 // Parses all of `word` as a decimal number; returns none if that fails.

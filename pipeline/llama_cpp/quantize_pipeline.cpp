@@ -212,9 +212,9 @@ Result<std::string> repack_text(const QuantizeOptions& options) {
 // Returns the stages, which all outputs share; `facts` comes first.
 std::string stages_text(const QuantizeOptions& options, const std::string& facts, const std::string& pruned) {
   std::string text = facts;
-  if (!options.imatrix.empty()) {
-    text += fmt::format("  - importance:\n      file: {}\n      any_model: true\n      record: false\n",
-                        yaml_quoted(options.imatrix));
+  if (const std::string& file = options.importance_file(); !file.empty()) {
+    text += fmt::format("  - importance:\n      {}: {}\n      any_model: true\n      record: false\n",
+                        options.covariance.empty() ? "file" : "covariance", yaml_quoted(file));
     if (!options.include_weights.empty())
       text += fmt::format("      include: {}\n", yaml_quoted_list(regex_literals(options.include_weights)));
     if (!options.exclude_weights.empty())
@@ -279,7 +279,11 @@ Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std:
     return usage_error(
         option_reference("repack", "true") + " changes no type, and options that change types are given with it",
         "quantize first, and repack the result");
-  if (options.imatrix.empty())
+  if (!options.imatrix.empty() && !options.covariance.empty())
+    return usage_error(
+        fmt::format("{} and {} cannot be used together", option_reference("imatrix"), option_reference("covariance")),
+        fmt::format("give {} alone: its file is also an importance matrix", option_reference("covariance")));
+  if (options.importance_file().empty())
     for (const auto& [given, name] : {std::pair(!options.include_weights.empty(), "include_weights"),
                                       std::pair(!options.exclude_weights.empty(), "exclude_weights"),
                                       std::pair(options.hide_imatrix, "hide_imatrix")})

@@ -59,6 +59,7 @@ Result<Step> copying_step(const Step& step, Encoding encoding, const Earlier& ea
                                         {earlier.file, tensor.offset, tensor.bytes, encoding.big_endian}));
   encoding.taken = Taken{tensor.made_of, tensor.xxh3};
   encoding.importance = nullptr;
+  encoding.covariance = nullptr;
   return Step{step.name, std::move(bytes), {std::move(encoding)}, nullptr, nullptr};
 }
 

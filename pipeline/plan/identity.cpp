@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "pipeline/core/covariance.h"
 #include "pipeline/core/importance.h"
 #include "pipeline/plan/step_layout.h"
 #include "pipeline/plan/written.h"
@@ -174,6 +175,7 @@ class Identity {
     hash_.add(encoding.big_endian ? 1 : 0);
     add(encoding.importance.get());
     if (!encoding.encoder.is_reference()) hash_.add(describe(encoding.encoder));
+    if (encoding.covariance) add(*encoding.covariance);
   }
 
   void add(const Step& step) {
@@ -198,6 +200,20 @@ class Identity {
     hash_.add(importance->columns);
     hash_.add(importance->matrices);
     hash_.add(importance->fingerprint);
+  }
+
+  // Correlations are too many to read for a plan. Their file stands for them.
+  void add(const Covariance& covariance) {
+    for (const Extent* extent : {&covariance.sums, &covariance.correlations}) {
+      hash_.add(number_of(*extent->source));
+      hash_.add(extent->offset);
+      hash_.add(extent->bytes);
+      hash_.add(extent->big_endian ? 1 : 0);
+    }
+    hash_.add(covariance.columns);
+    hash_.add(covariance.matrices);
+    hash_.add(covariance.block);
+    hash_.add_all(covariance.unused);
   }
 
   // Numbers shared subexpressions; each is hashed once.

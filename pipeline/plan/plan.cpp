@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "pipeline/core/covariance.h"
 #include "pipeline/core/importance.h"
 #include "pipeline/core/rows.h"
 #include "pipeline/core/text.h"
@@ -80,8 +81,12 @@ std::string why_of(const Tensor& tensor) {
   if (!tensor.encoder.is_reference() && tensor.converted() && tensor.type->is_quantized()) {
     const Encoder encoder = used_encoder(tensor);
     const EncoderMethod& asked = *tensor.encoder.method;
-    add(describe(encoder) +
-        (has_method(asked, *tensor.type) ? "" : fmt::format(": {} has no {}", tensor.type->name, noun_of(asked))));
+    const bool is_without = tensor.encoder.is_covariance() && has_method(asked, *tensor.type) && !tensor.covariance;
+    add(describe(encoder) + (is_without ? ": no covariance of its inputs"
+                             : has_method(asked, *tensor.type)
+                                 ? ""
+                                 : fmt::format(": {} has no {}", tensor.type->name, noun_of(asked))));
+    if (encoder.is_covariance() && !tensor.covariance->note.empty()) add(tensor.covariance->note);
   }
   if (tensor.importance && tensor.converted() && !tensor.importance->note.empty()) add(tensor.importance->note);
   return why;
@@ -254,6 +259,12 @@ void add_importance(const std::shared_ptr<const Importance>& importance, std::ve
     if (std::ranges::count(sources, share.sums.source) == 0) sources.push_back(share.sums.source);
 }
 
+void add_covariance(const std::shared_ptr<const Covariance>& covariance, std::vector<SourceRef>& sources) {
+  if (!covariance) return;
+  for (const Extent* extent : {&covariance->sums, &covariance->correlations})
+    if (std::ranges::count(sources, extent->source) == 0) sources.push_back(extent->source);
+}
+
 }  // namespace
 
 std::vector<std::string> other_inputs(const Job& job) {
@@ -338,7 +349,10 @@ void finish_plan(Plan& plan) {
     add_sources(*step.expression, plan.sources);
     if (step.compared) add_sources(*step.compared, plan.sources);
     add_importance(step.importance, plan.sources);
-    for (const Encoding& encoding : step.encodings) add_importance(encoding.importance, plan.sources);
+    for (const Encoding& encoding : step.encodings) {
+      add_importance(encoding.importance, plan.sources);
+      add_covariance(encoding.covariance, plan.sources);
+    }
     add_units(plan, i, plan.units);
   }
   plan.least_memory = least_budget(layouts_of(plan));
@@ -419,8 +433,10 @@ Plan make_measurement(const Model& model, const std::vector<Measured>& tensors, 
     for (std::size_t i = 0; i < each.types.size(); ++i) {
       const TypeInfo* type = each.types[i];
       const std::shared_ptr<const Importance> importance = type->is_f32() ? nullptr : each.tensor->importance;
-      const Encoder encoder = encoder_for(each.encoders.at(i), *type, importance != nullptr);
-      step.encodings.push_back({type, importance, {}, false, {}, encoder});
+      const Encoder encoder =
+          encoder_for(each.encoders.at(i), *type, importance != nullptr, each.tensor->covariance != nullptr);
+      step.encodings.push_back(
+          {type, importance, {}, false, {}, encoder, encoder.is_covariance() ? each.tensor->covariance : nullptr});
     }
   }
   finish_plan(plan);

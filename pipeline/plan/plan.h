@@ -79,11 +79,12 @@ struct Taken {
 // One encoding of a step's values. Made once, however many places it is written to.
 struct Encoding {
   const TypeInfo* type = nullptr;
-  std::shared_ptr<const Importance> importance;  // null: none; used if the type's kernel accepts it
-  std::vector<Place> places;                     // empty in a measurement
-  bool big_endian = false;                       // true if its words are byte-swapped after encoding
-  std::optional<Taken> taken = {};               // none: the encoding is made
-  Encoder encoder = {};                          // as from encoder_for()
+  std::shared_ptr<const Importance> importance;       // null: none; used if the type's kernel accepts it
+  std::vector<Place> places;                          // empty in a measurement
+  bool big_endian = false;                            // true if its words are byte-swapped after encoding
+  std::optional<Taken> taken = {};                    // none: the encoding is made
+  Encoder encoder = {};                               // as from encoder_for()
+  std::shared_ptr<const Covariance> covariance = {};  // set if the encoder is `covariance`
 };
 
 // All work on the values of one expression, which are read and decoded once for all encodings.

@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "pipeline/core/byte_order.h"
+#include "pipeline/core/covariance.h"
 #include "pipeline/core/importance.h"
 #include "pipeline/core/json.h"
 #include "pipeline/core/text.h"
@@ -54,6 +55,8 @@ class Reader {
       plan_.source.files.push_back(plan_.sources.at(file.to_number<std::size_t>()));
     for (const json::value& importance : array_of(root_, "importances"))
       importances_.push_back(importance_of(importance.as_object()));
+    for (const json::value& covariance : array_of(root_, "covariances"))
+      covariances_.push_back(covariance_of(covariance.as_object()));
     for (const json::value& node : array_of(root_, "expressions"))
       expressions_.push_back(expression_of(node.as_object()));
     for (const json::value& output : array_of(root_, "outputs")) plan_.outputs.push_back(output_of(output.as_object()));
@@ -370,18 +373,50 @@ class Reader {
     throw InvalidPlan(what);
   }
 
-  Encoder encoder_of(const json::object& object, const TypeInfo& type, bool importance) const {
+  std::shared_ptr<const Covariance> covariance_of(const json::object& object) const {
+    auto covariance = std::make_shared<Covariance>();
+    covariance->name = text_of(object, "name");
+    covariance->sums = extent_of(object_of(object, "sums"));
+    covariance->correlations = extent_of(object_of(object, "correlations"));
+    covariance->columns = number_of(object, "columns");
+    covariance->matrices = number_of(object, "matrices");
+    covariance->block = number_of(object, "block");
+    covariance->is_pooled = object.at("pooled").as_bool();
+    covariance->unused = numbers_of<std::uint64_t>(object, "unused");
+    const std::optional<std::uint64_t> length = covariance->packing().length();
+    const std::uint64_t sets = covariance->is_pooled ? 1 : covariance->matrices;
+    std::uint64_t sums = 0, correlations = 0;
+    if (covariance->columns == 0 || covariance->matrices == 0 || !length ||
+        __builtin_mul_overflow(covariance->columns, covariance->matrices, &sums) ||
+        __builtin_mul_overflow(sums, sizeof(float), &sums) ||
+        __builtin_mul_overflow(*length * sizeof(std::uint16_t), sets, &correlations) ||
+        covariance->sums.bytes != sums || covariance->correlations.bytes != correlations)
+      throw InvalidPlan("a covariance has the wrong size");
+    if (!std::ranges::is_sorted(covariance->unused)) throw InvalidPlan("the matrices of a covariance are not in order");
+    return covariance;
+  }
+
+  Encoder encoder_of(const json::object& object, const TypeInfo& type, bool importance, bool covariance) const {
     Encoder encoder;
     encoder.method = &method_of(object, type);
     encoder.lattice = word_of<Lattice>(object, "lattice", kLatticeWords);
-    if (encoder.is_search()) {
+    if (encoder.searches()) {
       const std::uint64_t effort = number_of(object, "effort");
       if (effort < Encoder::kLeastEffort || effort > Encoder::kMostEffort)
         throw InvalidPlan(fmt::format("the effort {} of a search does not exist", effort));
       encoder.effort = static_cast<std::uint32_t>(effort);
       encoder.weights = word_of<SearchWeights>(object, "weights", kSearchWeightWords);
     }
-    if (encoder_for(encoder, type, importance) != encoder)
+    if (encoder.is_covariance()) {
+      encoder.shrink = object.at("shrink").to_number<double>();
+      encoder.damp = object.at("damp").to_number<double>();
+      const std::uint64_t sweeps = number_of(object, "sweeps");
+      if (!(encoder.shrink >= 0 && encoder.shrink <= 1 && encoder.damp >= 0 && std::isfinite(encoder.damp)) ||
+          sweeps > Encoder::kMostSweeps)
+        throw InvalidPlan("an option of the encoder 'covariance' is out of range");
+      encoder.sweeps = static_cast<std::uint32_t>(sweeps);
+    }
+    if (encoder_for(encoder, type, importance, covariance) != encoder)
       throw InvalidPlan(fmt::format("{} has no encoder '{}'", type.name, describe(encoder)));
     return encoder;
   }
@@ -395,8 +430,15 @@ class Reader {
       throw InvalidPlan("a type of unknown word size is byte-swapped");
     if (encoding.importance && (encoding.importance->columns != values.shape.columns()))
       throw InvalidPlan("importance has the wrong length");
+    if (const json::value* covariance = object.if_contains("covariance"))
+      encoding.covariance = covariances_.at(covariance->to_number<std::size_t>());
+    if (encoding.covariance && encoding.covariance->columns != values.shape.columns())
+      throw InvalidPlan("a covariance has the wrong length");
     if (const json::value* encoder = object.if_contains("encoder"))
-      encoding.encoder = encoder_of(encoder->as_object(), *encoding.type, encoding.importance != nullptr);
+      encoding.encoder = encoder_of(encoder->as_object(), *encoding.type, encoding.importance != nullptr,
+                                    encoding.covariance != nullptr);
+    if (encoding.covariance && !encoding.encoder.is_covariance())
+      throw InvalidPlan("an encoder has a covariance that it does not use");
     if (values.shape.columns() % encoding.type->block_elements != 0) throw InvalidPlan("rows are not whole blocks");
     if (values.shape.dims[1] % encoding.type->group_rows != 0) throw InvalidPlan("rows are not whole groups");
     const std::uint64_t bytes = valid(bytes_of(*encoding.type, values.shape));
@@ -438,6 +480,7 @@ class Reader {
   const Types& types_;
   Plan plan_;
   std::vector<std::shared_ptr<const Importance>> importances_;
+  std::vector<std::shared_ptr<const Covariance>> covariances_;
   std::vector<ExpressionRef> expressions_;
 };
 

@@ -62,10 +62,19 @@ SlabRows SlabCutter::next_rows(const Unit& unit, const StepLayout& layout) {
     first = std::max(first, matrix);
     last = std::min(last, matrix + shape.dims[1]);
   }
-  const std::uint64_t piece = even_piece(last - first, rows_within_, layout.group_rows());
+  const std::uint64_t piece = even_piece(last - first, rows_within_, layout.even_rows(rows_within_));
   const std::uint64_t rows = std::min(piece, last - row);
   done_bytes_ += rows * row_size;
   return {unit_, unit.step, row, rows, row * row_size, rows * row_size, layout.of_rows(rows)};
+}
+
+// Several slabs should fit beside the metrics of a step, so that they can be read and written while others are
+// converted.
+std::uint64_t SlabCutter::rows_of_slab(const StepLayout& layout) const {
+  constexpr std::uint64_t kSlabs = 8;
+  if (layout.metrics().empty()) return layout.rows_of_slab(slab_bytes_, budget_ / 4);
+  const std::uint64_t room = budget_ - std::min(budget_, layout.metric_bytes());
+  return layout.rows_of_slab(std::min(slab_bytes_, room / kSlabs), room / kSlabs);
 }
 
 std::optional<SlabRows> SlabCutter::next() {
@@ -77,7 +86,7 @@ std::optional<SlabRows> SlabCutter::next() {
   const Unit& unit = plan_.units[unit_];
   const StepLayout& layout = layouts_[unit.step];
   if (layout_ != &layout) {
-    rows_within_ = layout.copies_only() ? 0 : layout.rows_of_slab(slab_bytes_, most_bytes_);
+    rows_within_ = layout.copies_only() ? 0 : rows_of_slab(layout);
     layout_ = &layout;
   }
   return layout.copies_only() ? next_copy(unit, layout) : next_rows(unit, layout);

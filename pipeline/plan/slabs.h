@@ -34,9 +34,13 @@ std::uint64_t copied_piece_bytes(const Expression& copied);
 // the layouts of its steps must outlive it. Not thread-safe.
 class SlabCutter {
  public:
+  // `budget`: what slabs and metrics may take together.
+  SlabCutter(GGUFMILL_OUTLIVES_RESULT const Plan& plan, GGUFMILL_OUTLIVES_RESULT std::span<const StepLayout> layouts,
+             std::uint64_t slab_bytes, std::uint64_t budget)
+      : plan_(plan), layouts_(layouts), slab_bytes_(slab_bytes), budget_(budget) {}
   SlabCutter(GGUFMILL_OUTLIVES_RESULT const Plan& plan, GGUFMILL_OUTLIVES_RESULT std::span<const StepLayout> layouts,
              std::uint64_t slab_bytes)
-      : plan_(plan), layouts_(layouts), slab_bytes_(slab_bytes), most_bytes_(memory_budget(plan.limits) / 4) {}
+      : SlabCutter(plan, layouts, slab_bytes, memory_budget(plan.limits)) {}
 
   // Returns the next slab, which costs at most `slab_bytes` unless a single row costs more; rows are divided only if
   // they are just copied.
@@ -48,10 +52,11 @@ class SlabCutter {
   std::uint64_t unit_bytes() const;
   SlabRows next_copy(const Unit& unit, const StepLayout& layout);
   SlabRows next_rows(const Unit& unit, const StepLayout& layout);
+  std::uint64_t rows_of_slab(const StepLayout& layout) const;
 
   const Plan& plan_;
   const std::span<const StepLayout> layouts_;
-  const std::uint64_t slab_bytes_, most_bytes_;  // the second for steps that read many small pieces
+  const std::uint64_t slab_bytes_, budget_;
   std::size_t unit_ = 0;
   std::uint64_t done_bytes_ = 0;        // in the current unit
   const StepLayout* layout_ = nullptr;  // the one for which rows_within_ is set

@@ -1,10 +1,14 @@
 #include "pipeline/plan/step_layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
+#include "pipeline/core/covariance.h"
 #include "pipeline/core/importance.h"
 #include "pipeline/core/rows.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -13,6 +17,11 @@ std::uint64_t f32_row_bytes(const Step& step) {
   return capped_product(step.expression->shape.columns(), sizeof(float));
 }
 
+std::uint64_t chosen_row_bytes(std::uint64_t columns) { return capped_product(columns, kLevelBytesPerColumn); }
+
+// Returns the memory limit that a step needs.
+std::uint64_t least_of(const StepLayout& layout) { return capped_sum(layout.least(), layout.metric_bytes()); }
+
 // Returns the cost of reading what `rows` rows of an expression are assembled from.
 std::uint64_t cost_of_reading(const Expression& assembled, std::uint64_t rows) {
   const ReadBound bound = read_bound(assembled, {assembled.shape.columns(), rows, 1, 1});
@@ -20,6 +29,10 @@ std::uint64_t cost_of_reading(const Expression& assembled, std::uint64_t rows) {
 }
 
 }  // namespace
+
+std::uint64_t BufferLayout::bytes(std::uint64_t rows) const {
+  return capped_product(capped_product(ceil_div(rows, group_rows), group_rows), row_bytes);
+}
 
 std::uint64_t whole_pages(std::uint64_t bytes) { return capped_sum(bytes, kPageBytes - 1) / kPageBytes * kPageBytes; }
 
@@ -43,9 +56,10 @@ std::uint64_t group_rows_of(const Step& step) {
 StepLayout::StepLayout(const Plan& plan, const Step& step) : step_(&step), group_rows_(group_rows_of(step)) {
   converts_ = measures_ = step.compared != nullptr;
   add_encodings(plan);
+  add_metrics();
   add_buffers();
   add_fixed_cost(plan);
-  stays_in_matrix_ = !assembled_.empty() || has_importance_;
+  stays_in_matrix_ = !assembled_.empty() || has_importance_ || !metrics_.empty();
   copies_only_ = !step.compared && step.expression->as_extent() && buffers_.size() == 1;
 }
 
@@ -60,15 +74,43 @@ void StepLayout::add_encodings(const Plan& plan) {
   }
 }
 
+void StepLayout::add_metrics() {
+  for (std::size_t i = 0; i < encodings_.size(); ++i) {
+    const Encoding& encoding = step_->encodings[i];
+    if (!encoding.covariance || encodings_[i].work != Work::kEncode || metric_of(encoding)) continue;
+    metrics_.push_back({encoding.covariance, encoding.encoder.shrink, encoding.encoder.damp});
+    metric_bytes_ = capped_sum(metric_bytes_, encoding.covariance->metric_bytes());
+  }
+}
+
+std::optional<std::size_t> StepLayout::metric_of(const Encoding& encoding) const {
+  if (!encoding.covariance) return {};
+  const std::string key = encoding.covariance->key();
+  for (std::size_t i = 0; i < metrics_.size(); ++i)
+    if (metrics_[i].shrink == encoding.encoder.shrink && metrics_[i].damp == encoding.encoder.damp &&
+        metrics_[i].covariance->key() == key)
+      return i;
+  return {};
+}
+
+// Returns the number of rows of which a tile has a multiple; both numbers are powers of two.
+std::uint64_t StepLayout::tile_group() const {
+  return metrics_.empty() ? group_rows_ : std::max(group_rows_, kRowsChosenTogether);
+}
+
 void StepLayout::add_buffers() {
   add_values(BufferLayout::kValues, *step_->expression);
   if (step_->compared) add_values(BufferLayout::kCompared, *step_->compared);
   const std::uint64_t f32_row = f32_row_bytes(*step_);
-  if (capped_product(f32_row, group_rows_) > kTileBytes) {
+  if (capped_product(f32_row, tile_group()) > kTileBytes) {
     const bool has_place = step_->expression->type->is_f32() || f32_encoding_;
     if (converts_ && !has_place) buffers_.push_back({BufferLayout::kLongRows, 0, f32_row});
-    if (measures_) buffers_.push_back({BufferLayout::kMeasuredRows, 0, f32_row});
   }
+  if (capped_product(f32_row, group_rows_) > kTileBytes && measures_)
+    buffers_.push_back({BufferLayout::kMeasuredRows, 0, f32_row});
+  if (!metrics_.empty())
+    buffers_.push_back(
+        {BufferLayout::kChosenRows, 0, chosen_row_bytes(step_->expression->shape.columns()), kLevelRows});
   for (std::size_t i = 0; i < encodings_.size(); ++i) {
     const EncodingLayout& encoding = encodings_[i];
     if (encoding.work != Work::kCopy) buffers_.push_back({BufferLayout::kEncoded, i, encoding.row_bytes});
@@ -107,8 +149,8 @@ void StepLayout::add_fixed_cost(const Plan& plan) {
 
 std::uint64_t StepLayout::tile_rows() const {
   const std::uint64_t row = converts_ ? f32_row_bytes(*step_) : step_->expression->row_bytes();
-  const std::uint64_t group = std::max<std::uint64_t>(capped_product(row, group_rows_), 1);
-  return std::max<std::uint64_t>(kTileBytes / group, 1) * group_rows_;
+  const std::uint64_t group = std::max<std::uint64_t>(capped_product(row, tile_group()), 1);
+  return std::max<std::uint64_t>(kTileBytes / group, 1) * tile_group();
 }
 
 std::uint64_t StepLayout::scratch_bytes() const {
@@ -119,8 +161,7 @@ std::uint64_t StepLayout::scratch_bytes() const {
 std::uint64_t StepLayout::of_rows(std::uint64_t rows) const {
   std::uint64_t cost = fixed_;
   for (const Expression* expression : assembled_) cost = capped_sum(cost, cost_of_reading(*expression, rows));
-  for (const BufferLayout& buffer : buffers_)
-    cost = capped_sum(cost, whole_pages(capped_product(rows, buffer.row_bytes)));
+  for (const BufferLayout& buffer : buffers_) cost = capped_sum(cost, whole_pages(buffer.bytes(rows)));
   return cost;
 }
 
@@ -139,11 +180,19 @@ std::uint64_t StepLayout::rows_within(std::uint64_t limit) const {
 
 std::uint64_t StepLayout::rows_of_slab(std::uint64_t usual, std::uint64_t most) const {
   const std::uint64_t rows = rows_within(usual);
+  if (!metrics_.empty()) {
+    if (rows < kRowsChosenTogether) return std::min(rows_within(std::max(usual, most)), kRowsChosenTogether);
+    return rows / kRowsChosenTogether * kRowsChosenTogether;
+  }
   if (step_->expression->as_extent()) return rows;
   const Shape& shape = step_->expression->shape;
   const ReadBound bound = read_bound(*step_->expression, {shape.columns(), std::min(rows, shape.dims[1]), 1, 1});
   return bound.bytes / std::max<std::uint64_t>(bound.ranges, 1) < kPageBytes ? rows_within(std::max(usual, most))
                                                                              : rows;
+}
+
+std::uint64_t StepLayout::even_rows(std::uint64_t rows) const {
+  return !metrics_.empty() && rows >= tile_group() ? tile_group() : group_rows_;
 }
 
 std::uint64_t StepLayout::bytes_within(std::uint64_t limit) const {
@@ -164,10 +213,26 @@ std::vector<StepLayout> layouts_of(const Plan& plan) {
   return layouts;
 }
 
-std::uint64_t least_budget(std::span<const StepLayout> layouts) {
+std::uint64_t least_slab(std::span<const StepLayout> layouts) {
   std::uint64_t least = 0;
   for (const StepLayout& layout : layouts) least = std::max(least, layout.least());
   return least;
+}
+
+std::uint64_t least_budget(std::span<const StepLayout> layouts) {
+  std::uint64_t least = 0;
+  for (const StepLayout& layout : layouts) least = std::max(least, least_of(layout));
+  return least;
+}
+
+std::string why_least_budget(std::span<const StepLayout> layouts) {
+  const auto most = std::ranges::max_element(layouts, {}, least_of);
+  if (most == layouts.end() || most->metrics().empty()) return {};
+  return fmt::format(
+      "the covariance of the {} inputs of tensor {} takes {} of it; one that was collected in blocks (`--form "
+      "block256`) "
+      "takes less, and `encoder: search` needs none",
+      most->step().expression->shape.columns(), quoted_name(most->step().name), human_bytes(most->metric_bytes()));
 }
 
 }  // namespace ggufmill

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "pipeline/core/lifetime.h"
@@ -17,6 +18,9 @@ namespace ggufmill {
 // cache. Every worker has scratch memory of this size outside the budget, and twice that if errors are measured. Rows
 // whose F32 form is longer get their own memory, which is included in their slab's cost.
 inline constexpr std::uint64_t kTileBytes = 256 << 10;
+
+// Number of rows whose levels are chosen together, if there are as many: kernels have them in the lanes of vectors.
+inline constexpr std::uint64_t kRowsChosenTogether = 64;
 
 // A buffer occupies whole pages. This is the smallest page size in use, because the cost must not depend on the
 // machine.
@@ -60,10 +64,22 @@ struct BufferLayout {
     kMeasuredRows,  // a second set of F32 values to measure errors, likewise
     kEncoded,       // an encoding that is not a copy
     kPlainRows,     // the rows of an encoding before they are interleaved
+    kChosenRows,    // values, levels and errors while levels are chosen with a covariance
   };
   Use use = kValues;
   std::size_t encoding = 0;  // kEncoded, kPlainRows: its index
   std::uint64_t row_bytes = 0;
+  std::uint64_t group_rows = 1;  // memory is for a multiple of this number of rows
+
+  // Returns the bytes for `rows` rows; saturates near 2^64.
+  std::uint64_t bytes(std::uint64_t rows) const;
+};
+
+// The metric in which levels of a matrix are chosen: its covariance, as one encoder uses it. Several encodings, steps
+// and slabs share it.
+struct MetricUse {
+  std::shared_ptr<const Covariance> covariance;
+  double shrink = 0, damp = 0;
 };
 
 // All sums that exceed 64 bits saturate. The step must outlive its layout.
@@ -81,6 +97,12 @@ class StepLayout {
   bool has_importance() const { return has_importance_; }
   // True if slabs must not cross matrix boundaries: for assembled expressions, and with importance.
   bool stays_in_matrix() const { return stays_in_matrix_; }
+  // The distinct metrics that encodings use, and the bytes of those of one matrix, which are not part of the cost of
+  // slabs. If there are any, rows are best converted in multiples of kRowsChosenTogether.
+  std::span<const MetricUse> metrics() const { return metrics_; }
+  std::uint64_t metric_bytes() const { return metric_bytes_; }
+  // Returns the index of an encoding's metric; none if it has none.
+  std::optional<std::size_t> metric_of(const Encoding& encoding) const;
   // One per encoding of the step.
   std::span<const EncodingLayout> encodings() const { return encodings_; }
   std::span<const BufferLayout> buffers() const { return buffers_; }
@@ -100,6 +122,8 @@ class StepLayout {
   // Returns the same for a slab with cost `usual`. If that would read many pieces smaller than a page, as for a
   // transpose, the limit is `most` instead: more rows make larger pieces.
   std::uint64_t rows_of_slab(std::uint64_t usual, std::uint64_t most) const;
+  // Returns the number of which the rows of a slab should be a multiple, if it has `rows` rows at most.
+  std::uint64_t even_rows(std::uint64_t rows) const;
   // Returns the bytes of whole blocks that cost at most `limit` as a copy; at least one block.
   std::uint64_t bytes_within(std::uint64_t limit) const;
   // Returns the cost of the smallest piece: one row or group of rows, or one block of a copy.
@@ -110,6 +134,8 @@ class StepLayout {
   void add_buffers();
   void add_values(BufferLayout::Use use, const Expression& values);
   void add_fixed_cost(const Plan& plan);
+  void add_metrics();
+  std::uint64_t tile_group() const;
   std::uint64_t importance_cost(const Importance& importance) const;
 
   const Step* step_;
@@ -118,6 +144,8 @@ class StepLayout {
   std::optional<std::size_t> f32_encoding_;
   std::vector<EncodingLayout> encodings_;
   std::vector<BufferLayout> buffers_;
+  std::vector<MetricUse> metrics_;
+  std::uint64_t metric_bytes_ = 0;
   std::vector<const Expression*> assembled_;  // those of the values and the compared values that are not one extent
   std::uint64_t fixed_ = 0;                   // cost of importance weights and of the page offsets of direct I/O
 };
@@ -125,7 +153,12 @@ class StepLayout {
 // Returns the layouts of all steps, in order. The plan must outlive them.
 std::vector<StepLayout> layouts_of(GGUFMILL_OUTLIVES_RESULT const Plan& plan);
 
-// Returns the smallest memory limit with which every slab can be made: the cost of the costliest row or copied block.
+// Returns the cost of the costliest row or copied block; and the smallest memory limit with which every slab can be
+// made, which also has room for the metrics of the slab.
+std::uint64_t least_slab(std::span<const StepLayout> layouts);
 std::uint64_t least_budget(std::span<const StepLayout> layouts);
+// For messages: returns what takes the memory of least_budget() and how to need less of it, as help; empty if it is
+// just the longest row.
+std::string why_least_budget(std::span<const StepLayout> layouts);
 
 }  // namespace ggufmill

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "pipeline/core/covariance.h"
 #include "pipeline/core/importance.h"
 #include "pipeline/core/text.h"
 
@@ -25,6 +26,10 @@ std::string fingerprint_of(const Encoding& encoding) {
   return encoding.importance ? encoding.importance->fingerprint : "";
 }
 
+std::string key_of_covariance(const Encoding& encoding) {
+  return encoding.covariance ? encoding.covariance->key() : "";
+}
+
 Error wrong_step(const std::string& tensor, const std::string& what) {
   return {
       ExitCode::kInternal, "", fmt::format("tensor {}: the plan {}", quoted_name(tensor), what), "nothing was written",
@@ -34,7 +39,7 @@ Error wrong_step(const std::string& tensor, const std::string& what) {
 }  // namespace
 
 Encoder used_encoder(const Tensor& tensor) {
-  return encoder_for(tensor.encoder, *tensor.type, tensor.importance != nullptr);
+  return encoder_for(tensor.encoder, *tensor.type, tensor.importance != nullptr, tensor.covariance != nullptr);
 }
 
 StepMaker::StepMaker(std::span<const Model> source) {
@@ -49,13 +54,15 @@ void StepMaker::add(const Tensor& tensor, const Place& place, std::uint64_t byte
   const bool encodes = values->type != tensor.type && !tensor.type->is_f32();
   const std::string weights = encodes && tensor.importance ? tensor.importance->fingerprint : "";
   const Encoder encoder = encodes ? used_encoder(tensor) : reference_encoder();
-  wanted_.push_back({place, bytes, tensor.name, values, tensor.type, big_endian, encoder, weights});
+  const std::shared_ptr<const Covariance> covariance = encoder.is_covariance() ? tensor.covariance : nullptr;
+  const std::string key = covariance ? covariance->key() : "";
+  wanted_.push_back({place, bytes, tensor.name, values, tensor.type, big_endian, encoder, weights, key});
   for (Encoding& encoding : step.encodings)
     if (encoding.type == tensor.type && encoding.big_endian == big_endian && encoding.encoder == encoder &&
-        fingerprint_of(encoding) == weights)
+        fingerprint_of(encoding) == weights && key_of_covariance(encoding) == key)
       return encoding.places.push_back(place);
   step.encodings.push_back(
-      {tensor.type, weights.empty() ? nullptr : tensor.importance, {place}, big_endian, {}, encoder});
+      {tensor.type, weights.empty() ? nullptr : tensor.importance, {place}, big_endian, {}, encoder, covariance});
 }
 
 std::vector<Step> StepMaker::take() {
@@ -95,8 +102,9 @@ Status prove_steps(std::span<const Step> steps, std::span<const WantedPlace> wan
         if (encoding.type != its.type || encoding.big_endian != its.big_endian)
           return wrong_step(its.tensor,
                             fmt::format("would write it as {}, not as {}", encoding.type->name, its.type->name));
-        if (encoding.encoder != its.encoder || fingerprint_of(encoding) != its.importance)
-          return wrong_step(its.tensor, "would encode it with another encoder or importance");
+        if (encoding.encoder != its.encoder || fingerprint_of(encoding) != its.importance ||
+            key_of_covariance(encoding) != its.covariance)
+          return wrong_step(its.tensor, "would encode it with another encoder, importance, or covariance");
         const Result<std::uint64_t> bytes = bytes_of(*encoding.type, step.expression->shape);
         if (!bytes || bytes.value() != its.bytes)
           return wrong_step(its.tensor, fmt::format("reserves {} bytes for it, which is not its size", its.bytes));

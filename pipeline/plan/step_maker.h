@@ -26,6 +26,7 @@ struct WantedPlace {
   bool big_endian = false;
   Encoder encoder = {};    // the reference, if nothing is encoded
   std::string importance;  // fingerprint of the importance that is used; empty: none
+  std::string covariance;  // key of the covariance that is used; empty: none
 };
 
 // Makes the steps of a plan: equal expressions share a step, and equal encodings of a step are merged. Not thread-safe.

@@ -100,7 +100,7 @@ TEST_CASE("the proof finds another byte order") {
 TEST_CASE("the proof finds another encoder") {
   TwoNorms norms;
   norms.steps[0].encodings[0].encoder.lattice = Lattice::kAuto;
-  CHECK(norms.fault() == "tensor 'a': the plan would encode it with another encoder or importance");
+  CHECK(norms.fault() == "tensor 'a': the plan would encode it with another encoder, importance, or covariance");
 }
 
 TEST_CASE("the proof finds a place of another size") {

@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "pipeline/core/covariance.h"
 #include "pipeline/core/digest.h"
 #include "pipeline/core/importance.h"
 #include "pipeline/core/option_reference.h"
@@ -53,7 +54,7 @@ class Writer {
     for (const PlannedOutput& output : plan.outputs) outputs.push_back(output_json(output));
     json::object all{{"format", kPlanFormat}, {"version", kPlanVersion},     {"ggufmill", GGUFMILL_VERSION},
                      {"sources", sources},    {"importances", importances_}, {"expressions", expressions_},
-                     {"steps", steps},        {"outputs", outputs}};
+                     {"steps", steps},        {"outputs", outputs},          {"covariances", covariances_}};
     add_rest(plan, all);
     return all;
   }
@@ -145,12 +146,30 @@ class Writer {
     return number;
   }
 
+  json::value covariance_number(const std::shared_ptr<const Covariance>& covariance) {
+    const auto [number, is_new] = covariance_numbers_.of(covariance.get());
+    if (!is_new) return number;
+    covariances_.push_back({{"name", covariance->name},
+                            {"sums", extent_json(covariance->sums)},
+                            {"correlations", extent_json(covariance->correlations)},
+                            {"columns", covariance->columns},
+                            {"matrices", covariance->matrices},
+                            {"block", covariance->block},
+                            {"pooled", covariance->is_pooled},
+                            {"unused", json::value_from(covariance->unused)}});
+    return number;
+  }
+
   static json::object encoder_json(const Encoder& encoder) {
     json::object object{{"method", encoder.method->name},
                         {"lattice", kLatticeWords[static_cast<std::size_t>(encoder.lattice)]}};
-    if (!encoder.is_search()) return object;
+    if (!encoder.searches()) return object;
     object["effort"] = encoder.effort;
     object["weights"] = kSearchWeightWords[static_cast<std::size_t>(encoder.weights.value())];
+    if (!encoder.is_covariance()) return object;
+    object["shrink"] = encoder.shrink;
+    object["damp"] = encoder.damp;
+    object["sweeps"] = encoder.sweeps;
     return object;
   }
 
@@ -165,6 +184,7 @@ class Writer {
                        {"places", std::move(places)}};
       if (encoding.big_endian) one["big_endian"] = true;
       if (!encoding.encoder.is_reference()) one["encoder"] = encoder_json(encoding.encoder);
+      if (encoding.covariance) one["covariance"] = covariance_number(encoding.covariance);
       if (encoding.taken)
         one["taken"] = {{"made_of", encoding.taken->made_of}, {"xxh3", fmt::format("{:016x}", encoding.taken->xxh3)}};
       encodings.push_back(std::move(one));
@@ -243,8 +263,9 @@ class Writer {
   Numbers<const SourceFile*> sources_;
   Numbers<const Expression*> nodes_;
   Numbers<const Importance*> importance_numbers_;
+  Numbers<const Covariance*> covariance_numbers_;
   std::unordered_map<std::size_t, std::size_t> written_;  // node number -> index in expressions_
-  json::array expressions_, importances_;
+  json::array expressions_, importances_, covariances_;
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ inline constexpr int kRowsTogether = GGUFMILL_ROWS_TOGETHER;
 //
 // clang-format off
 //     static constexpr int kGroup;      // elements with the same scale, at least 16
-//     static constexpr int kMostLevel;  // levels are 0 to kMostLevel
+//     static constexpr int kMostLevel;  // levels are kLeastLevel, or 0 if that is not present, to kMostLevel
 //     static constexpr bool kHasTable;  // present if levels are indices in kIq4Values
 //     static void levels(const Block& block, std::uint8_t* levels);          // of all elements
 //     static void put_levels(const std::uint8_t* levels, Block& block);      // replaces levels and nothing else
@@ -46,7 +46,7 @@ inline constexpr int kRowsTogether = GGUFMILL_ROWS_TOGETHER;
 struct LevelAccess {
   std::uint32_t elements, block_bytes;
   int group;
-  int most;
+  int least, most;
   bool is_table;
   void (*levels)(const void* block, std::uint8_t* levels);
   void (*put_levels)(const std::uint8_t* levels, void* block);
@@ -69,12 +69,18 @@ concept HasTable = requires {
 };
 
 template <class Codec>
+concept HasLeastLevel = requires {
+  Codec::kLeastLevel;
+};
+
+template <class Codec>
 constexpr LevelAccess level_access() {
   using Block = typename Codec::Block;
   LevelAccess access{};
   access.elements = Codec::kElements;
   access.block_bytes = sizeof(Block);
   access.group = Codec::kGroup;
+  if constexpr (HasLeastLevel<Codec>) access.least = Codec::kLeastLevel;
   access.most = Codec::kMostLevel;
   access.is_table = HasTable<Codec>;
   access.levels = [](const void* block, std::uint8_t* levels) {

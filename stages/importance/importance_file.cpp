@@ -38,13 +38,18 @@ MetadataValue count(std::uint32_t value) { return metadata_unsigned(MetadataType
 
 }  // namespace
 
+Result<bool> is_gguf_importance(const ByteSource& file) {
+  std::array<char, 4> magic{};
+  if (file.bytes() >= magic.size()) {
+    BOOST_OUTCOME_TRY(file.read(0, std::as_writable_bytes(std::span(magic))));
+  }
+  return std::string_view(magic.data(), magic.size()) == "GGUF";
+}
+
 Result<ImportanceFile> open_importance(const std::string& path, const ModelOpener& open) {
   BOOST_OUTCOME_TRY(std::shared_ptr<const ByteSource> file, open_source(path));
-  std::array<char, 4> magic{};
-  if (file->bytes() >= magic.size()) {
-    BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(magic))));
-  }
-  if (std::string_view(magic.data(), magic.size()) != "GGUF") return read_legacy_entries(std::move(file));
+  BOOST_OUTCOME_TRY(const bool is_gguf, is_gguf_importance(*file));
+  if (!is_gguf) return read_legacy_entries(std::move(file));
   BOOST_OUTCOME_TRY(const Model model, open(path));
   return find_gguf_entries(path, model);
 }

@@ -64,6 +64,9 @@ struct ImportanceFile {
   std::uint32_t prediction_layers = 0;   // number of last layers that predict further tokens (NextN)
 };
 
+// Returns true if a file begins as GGUF files do; other importance files are in the legacy format.
+Result<bool> is_gguf_importance(const ByteSource& file);
+
 // Reads the names and positions of the entries, but not the numbers. `open` is used for GGUF, recognized by its magic.
 // Every length is checked against the rest of the file. Memory depends only on the number of entries, within limits.
 // Fails with exit code 4 for invalid input.

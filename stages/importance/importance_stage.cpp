@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "pipeline/core/text.h"
+#include "stages/importance/covariance_coverage.h"
 #include "stages/importance/merged_importance.h"
 
 namespace ggufmill {
@@ -36,6 +37,12 @@ class ImportanceStage : public ComputedImportanceStage {
       return model;
     }
     std::vector<WeightedFile> files;
+    if (!options_.covariance.empty()) {
+      const auto covariance = open_covariance(options_.covariance, open_);
+      if (!covariance)
+        return named_at(options_.covariance_origin, covariance.error(),
+                        "check the path; ggufmill-calibrate writes such files");
+    }
     for (const ImportancePart& part : parts()) {
       auto file = open_importance(part.path, open_);
       if (!file) return named_at(part.origin, file.error(), "check the path; llama-imatrix writes such files");
@@ -55,6 +62,11 @@ class ImportanceStage : public ComputedImportanceStage {
     }
     BOOST_OUTCOME_TRY(attach_importance(data, options_.selection, options_.policy, model));
     model.notes.set(notes::kImportanceGiven, true);
+    if (!options_.covariance.empty()) {
+      BOOST_OUTCOME_TRY(const CovarianceFile covariance, open_covariance(options_.covariance, open_));
+      BOOST_OUTCOME_TRY(attach_covariance(covariance, model));
+      model.notes.set(notes::kCovarianceGiven, true);
+    }
     if (options_.record)
       for (MetadataEntry& entry : metadata_of(data.summary()))
         model.metadata.set_at_end(std::move(entry.key), std::move(entry.value));
@@ -74,8 +86,9 @@ class ImportanceStage : public ComputedImportanceStage {
 
  private:
   std::vector<ImportancePart> parts() const {
-    return options_.files.empty() ? std::vector<ImportancePart>{{options_.file, 1, options_.file_origin}}
-                                  : options_.files;
+    if (!options_.files.empty()) return options_.files;
+    if (!options_.covariance.empty()) return {{options_.covariance, 1, options_.covariance_origin}};
+    return {{options_.file, 1, options_.file_origin}};
   }
 
   Status warn_of_idle_patterns(const std::vector<WeightedFile>& files, Model& model) const {
@@ -126,6 +139,12 @@ Form<ImportanceOptions> importance_form() {
                        "up, as `imatrix merge` does.")
                      .group("importance")
                      .example("[{path: code.gguf, weight: 2}, prose.gguf]"),
+                 field("covariance", &Options::covariance, path(),
+                       "A covariance file of ggufmill-calibrate, which also has the importance. Unless an encoder is "
+                       "named, levels are chosen with it: `encoder: covariance`.")
+                     .group("importance")
+                     .example("model.covariance.gguf")
+                     .at(&Options::covariance_origin),
                  field("compute", &Options::compute, computation_form(),
                        "Compute the importance with llama-imatrix from an output of this job.")
                      .group("importance")

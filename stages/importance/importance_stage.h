@@ -19,8 +19,9 @@ struct ImportancePart {
 };
 
 struct ImportanceOptions {
-  std::string file;  // one of these three is given
-  Origin file_origin{};
+  std::string file;        // one of these four is given
+  std::string covariance;  // a covariance file, which also has the importance
+  Origin file_origin{}, covariance_origin{};
   std::vector<ImportancePart> files;  // added up in this order
   std::optional<ImportanceComputation> compute;
   Selection selection;
@@ -33,8 +34,8 @@ struct ImportanceOptions {
 // a GGUF file.
 Result<std::unique_ptr<Stage>> make_importance_stage(ImportanceOptions options, ModelOpener open);
 // Returns the specification of
-//   importance: {file: imatrix.gguf, files: [..], compute: {..}, include: [..], exclude: [..], missing: error | none |
-//   mean |
+//   importance: {file: imatrix.gguf, files: [..], covariance: .., compute: {..}, include: [..], exclude: [..], missing:
+//   error | none | mean |
 //     neighbours, least_counts: N, any_model: true | false, record: true | false}
 StageSpec importance_stage(ModelOpener open);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace ggufmill {
 namespace {
 
@@ -15,10 +17,20 @@ struct SearchSettings {
   Lattice lattice = search_encoder().lattice;
 };
 
+struct CovarianceSettings {
+  double shrink = covariance_encoder().shrink;
+  double damp = covariance_encoder().damp;
+  std::uint32_t sweeps = covariance_encoder().sweeps;
+  std::uint32_t effort = covariance_encoder().effort;
+  std::optional<SearchWeights> weights{};
+  Lattice lattice = covariance_encoder().lattice;
+};
+
 // Exactly one of them is present.
 struct EncoderSettings {
   std::optional<ReferenceSettings> reference{};
   std::optional<SearchSettings> search{};
+  std::optional<CovarianceSettings> covariance{};
 };
 
 constexpr const char* kNoGain =
@@ -26,6 +38,16 @@ constexpr const char* kNoGain =
 constexpr const char* kNoCompensation =
     "remove it: the estimate by which errors were made to cancel did not predict the loss of models; effort 3 is the "
     "widest search";
+
+std::string check_shrink(const ConfigNode& node) {
+  const Result<double> value = number().read(node);
+  return value && value.value() >= 0 && value.value() <= 1 ? "" : "a factor for correlations is a number from 0 to 1";
+}
+
+std::string check_damp(const ConfigNode& node) {
+  const Result<double> value = number().read(node);
+  return value && std::isfinite(value.value()) && value.value() >= 0 ? "" : "it is a number of at least 0";
+}
 
 std::string lattice_doc() {
   return "Weights that were quantized before: `auto` recognises rows whose values the type can hold exactly, and "
@@ -54,6 +76,23 @@ Form<EncoderSettings> settings_form() {
           })
           .former_key("gain", kNoGain)
           .former_key("compensate", kNoCompensation);
+  const auto covariance = map_of<CovarianceSettings>({
+      field("shrink", &CovarianceSettings::shrink, number().checked(check_shrink),
+            "Factor for the correlations of columns, from 0 to 1. Those of few tokens are noisy; without shrinkage, "
+            "levels "
+            "would be fitted to the noise."),
+      field("damp", &CovarianceSettings::damp, number().checked(check_damp),
+            "What is added to the variance of every column, in means of the variances."),
+      field("sweeps", &CovarianceSettings::sweeps,
+            "How often every level is reconsidered, given all others, after the pass that chooses them.")
+          .at_most(Encoder::kMostSweeps),
+      field("effort", &CovarianceSettings::effort, "Effort of the search that decides scales and minimums before.")
+          .at_least(Encoder::kLeastEffort)
+          .at_most(Encoder::kMostEffort),
+      field("weights", &CovarianceSettings::weights, enumeration<SearchWeights>(kSearchWeightWords),
+            "Weights of the squared errors in that search, as for `search`."),
+      field("lattice", &CovarianceSettings::lattice, enumeration<Lattice>(kLatticeWords), lattice_doc()),
+  });
   const std::string group = "method";
   return map_of<EncoderSettings>(
              {
@@ -61,6 +100,13 @@ Form<EncoderSettings> settings_form() {
                        "The bytes of llama-quantize, apart from the lattice.")
                      .group(group),
                  field("search", &EncoderSettings::search, search, "A wider search for scales, minimums and levels.")
+                     .group(group),
+                 field(
+                     "covariance", &EncoderSettings::covariance, covariance,
+                     "The search, then levels chosen so that the errors of a row's products are small, with the "
+                     "covariance of the inputs. It needs `importance: {covariance: ..}`. Tensors without a covariance, "
+                     "and other types, are encoded by the search alone. Types: " +
+                         types_with(covariance_method()) + ".")
                      .group(group),
              })
       .doc("An encoder with its options.");
@@ -75,6 +121,10 @@ Encoder encoder_of(const EncoderSettings& settings) {
     encoder.effort = settings.search->effort;
     encoder.weights = settings.search->weights;
     encoder.lattice = settings.search->lattice;
+  } else if (settings.covariance) {
+    encoder = {&covariance_method(),         settings.covariance->effort, settings.covariance->weights,
+               settings.covariance->lattice, settings.covariance->shrink, settings.covariance->damp,
+               settings.covariance->sweeps};
   }
   return encoder;
 }
@@ -87,6 +137,7 @@ Form<Encoder> name_form(const Types& types) {
   form.read_with([method](const ConfigNode& node) -> Result<Encoder> {
     BOOST_OUTCOME_TRY(const EncoderMethod* found, method.read(node));
     if (found == &search_method()) return search_encoder();
+    if (found == &covariance_method()) return covariance_encoder();
     Encoder encoder;
     encoder.method = found;
     return encoder;

@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 #include <cmath>
 
+#include "pipeline/core/covariance.h"
 #include "pipeline/core/importance.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
@@ -170,6 +171,7 @@ std::string measured_identity(const Tensor& tensor, const EncodersByType& encode
     return fmt::format("#{} {:x} {}", source.bytes, source.header_hash, source.modified);
   });
   if (tensor.importance) all += " " + tensor.importance->fingerprint;
+  if (tensor.covariance) all += " " + tensor.covariance->key();
   if (!tensor.encoder.is_reference()) all += " " + describe(tensor.encoder);
   std::vector<std::string> by_type;
   for (const auto& [type, encoder] : encoders) by_type.push_back(fmt::format(" {}: {}", type->name, describe(encoder)));

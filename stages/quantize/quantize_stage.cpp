@@ -166,6 +166,7 @@ class QuantizeStage final : public TargetStage {
     if (options_.recipe.is_list) warn_of_rest(model, open);
     warn_of_unused_encoders(model);
     find_importance_problems(options_.recipe, model);
+    find_missing_covariance(model);
     write_metadata(model);
     model.notes.set(notes::kRecipe, options_.target ? options_.recipe.name + "-" + options_.target->objective.name
                                                     : options_.recipe.name);
@@ -207,7 +208,7 @@ class QuantizeStage final : public TargetStage {
       tensor.type = decision.type;
       tensor.fallback_from = decision.refused ? nullptr : decision.wanted;
       tensor.reason = std::move(decision.reason);
-      tensor.encoder = decision.encoder ? *decision.encoder : encoder_of(*tensor.type);
+      tensor.encoder = decision.encoder ? *decision.encoder : encoder_of(*tensor.type, model);
     }
     BOOST_OUTCOME_TRY(check_rules_used(rules, options_.warns_of_unused_rules, model));
     const Origin& asked = options_.recipe.is_type ? options_.recipe_origin : options_.origin;
@@ -220,7 +221,7 @@ class QuantizeStage final : public TargetStage {
   // indices.
   std::vector<std::size_t> open_encoders(Model& model, const std::vector<std::size_t>& open) const {
     std::vector<std::size_t> energies = tensors_with_energy(target().objective, model, open);
-    for (const std::size_t i : energies) model.tensors[i].encoder = encoder_of(model.tensors[i].source_type());
+    for (const std::size_t i : energies) model.tensors[i].encoder = encoder_of(model.tensors[i].source_type(), model);
     return energies;
   }
 
@@ -268,10 +269,13 @@ class QuantizeStage final : public TargetStage {
     return ok();
   }
 
-  Encoder encoder_of(const TypeInfo& type) const {
+  // Returns the encoder of a tensor whose rule has none. Where none is named, the covariance that was given is used.
+  Encoder encoder_of(const TypeInfo& type, const Model& model) const {
     const auto found = options_.recipe.encoders.find(&plain_type(type));
     if (found != options_.recipe.encoders.end()) return found->second;
-    return options_.encoder ? *options_.encoder : recipe_encoder(type);
+    if (options_.encoder) return *options_.encoder;
+    if (!options_.recipe.encoder && model.notes.get(notes::kCovarianceGiven)) return covariance_encoder();
+    return recipe_encoder(type);
   }
 
   // Returns the encoder that the recipe gives to a type: its own if the type has it, otherwise the reference.
@@ -308,7 +312,7 @@ class QuantizeStage final : public TargetStage {
       Tensor& tensor = model.tensors[chosen.tensor];
       BOOST_OUTCOME_TRY(check_requantize(tensor, *chosen.type));
       tensor.type = chosen.type;
-      tensor.encoder = encoder_of(*chosen.type);
+      tensor.encoder = encoder_of(*chosen.type, model);
       const auto& part = target.budgets[chosen.budget].tensors;
       tensor.reason = fmt::format("{}{}: counts {:.3g}", target.objective.name,
                                   part ? fmt::format(", of '{}'", part->text()) : "", chosen.counts);
@@ -394,7 +398,7 @@ class QuantizeStage final : public TargetStage {
                       assume_types(*options_.target, model, open, model.notes.get(notes::kOtherBytes)));
     for (const ChosenTensor& chosen : assumed.choice.tensors) {
       model.tensors[chosen.tensor].type = chosen.type;
-      model.tensors[chosen.tensor].encoder = encoder_of(*chosen.type);
+      model.tensors[chosen.tensor].encoder = encoder_of(*chosen.type, model);
       model.tensors[chosen.tensor].reason = "assumed: not yet measured";
     }
     const std::uint64_t bytes = tensor_bytes(model), others = bytes - assumed.choice.bytes;
@@ -443,6 +447,23 @@ class QuantizeStage final : public TargetStage {
     }
   }
 
+  // Adds a problem if an encoder needs a covariance and none was given.
+  void find_missing_covariance(Model& model) const {
+    if (model.notes.get(notes::kCovarianceGiven)) return;
+    const auto wants_it = [](const Tensor& tensor) {
+      return tensor.encoder.is_covariance() && tensor.converted() && has_covariance(*tensor.type);
+    };
+    const auto found = std::ranges::find_if(model.tensors, wants_it);
+    if (found == model.tensors.end()) return;
+    model.problems.push_back(with_options(
+        error_at(options_.origin,
+                 fmt::format("no covariance is given, but the encoder of tensor {} is 'covariance'",
+                             quoted_name(found->name)),
+                 "add one: stages: [{importance: {covariance: model.covariance.gguf}}]; or choose `encoder: search`"),
+        fmt::format("add one: {}; or choose {}", option_reference("covariance", "model.covariance.gguf"),
+                    option_reference("encoder", "search"))));
+  }
+
   // Refuses to quantize an already quantized tensor again unless allowed: the lost precision cannot be recovered.
   Status check_requantize(const Tensor& tensor, const TypeInfo& type) const {
     if (options_.requantize || !tensor.source_type().is_quantized() ||
@@ -458,7 +479,8 @@ class QuantizeStage final : public TargetStage {
 
   // Returns what is used of an encoder for a tensor; the reference if the tensor is not converted.
   static Encoder used(const Encoder& encoder, const Tensor& tensor) {
-    return tensor.converted() ? encoder_for(encoder, *tensor.type, tensor.importance != nullptr) : reference_encoder();
+    if (!tensor.converted()) return reference_encoder();
+    return encoder_for(encoder, *tensor.type, tensor.importance != nullptr, tensor.covariance != nullptr);
   }
 
   // Returns true if the tensor is encoded in another way than the built-in recipe, or else the reference, does.

@@ -56,6 +56,11 @@ std::string fuzz_pipeline(std::string_view bytes);
 // Returns the files of configs/; must be called from the repository's root.
 std::vector<std::string> pipeline_seeds();
 
+// Reads a covariance file, and merges it with itself. Defects: an incomplete error, numbers that are accepted although
+// they are no correlations, or a sum of two files that cannot be read.
+std::string fuzz_covariance(std::string_view bytes);
+std::vector<std::string> covariance_seeds();
+
 // Read a written plan, a journal or a manifest. Defects: an incomplete error, or content that changes when it is
 // written and read back.
 std::string fuzz_plan(std::string_view bytes);

@@ -124,6 +124,8 @@ TEST_CASE("no journal, damaged or not, breaks the reader") { check(journal_seeds
 
 TEST_CASE("no manifest, damaged or not, breaks the reader") { check(manifest_seeds(), fuzz_manifest, 1000); }
 
+TEST_CASE("no covariance file, damaged or not, breaks the reader") { check(covariance_seeds(), fuzz_covariance, 1000); }
+
 TEST_CASE("no importance file, damaged or not, breaks the reader") { check(importance_seeds(), fuzz_importance, 1000); }
 
 TEST_CASE("no file of before GGUF, damaged or not, breaks the reader") { check(ggml_seeds(), fuzz_ggml, 1000); }

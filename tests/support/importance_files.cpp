@@ -1,8 +1,11 @@
 #include "tests/support/importance_files.h"
 
+#include <cmath>
+#include <random>
 #include <utility>
 
 #include "pipeline/core/byte_order.h"
+#include "pipeline/core/covariance.h"
 #include "pipeline/io/input_file.h"
 
 namespace ggufmill {
@@ -62,6 +65,72 @@ void add_entry(GgufBuilder& file, const std::string& name, const std::vector<flo
 
 void add_activations(GgufBuilder& file, const std::string& name, const std::vector<float>& sums) {
   file.tensors.push_back({name + ".in_sum", {sums.size()}, "F32", float_bytes(sums)});
+}
+
+namespace {
+
+using Gram = std::vector<double>;  // sums of products, by rows
+
+// Adds the products of random vectors. Neighbouring columns are correlated.
+void add_random(std::size_t columns, std::size_t tokens, std::size_t dead, std::mt19937& random, Gram& gram) {
+  std::normal_distribution<double> normal;
+  std::vector<double> x(columns);
+  for (std::size_t token = 0; token < tokens; ++token) {
+    double shared = 0;
+    for (std::size_t i = 0; i < columns; ++i) {
+      shared = 0.8 * shared + normal(random);
+      x[i] = i == dead ? 0 : (shared + 0.5 * normal(random)) * (1 + static_cast<double>(i % 7));
+    }
+    for (std::size_t i = 0; i < columns; ++i)
+      for (std::size_t k = 0; k < columns; ++k) gram[i * columns + k] += x[i] * x[k];
+  }
+}
+
+std::string packed(const Gram& gram, std::size_t columns, std::size_t block) {
+  std::string bytes;
+  for (std::size_t i = 0; i < columns; ++i)
+    for (std::size_t k = i + 1; k < std::min(columns, (i / block + 1) * block); ++k) {
+      const double product = gram[i * columns + i] * gram[k * columns + k];
+      const std::uint16_t half = half_of_correlation(product > 0 ? gram[i * columns + k] / std::sqrt(product) : 0);
+      bytes.append(reinterpret_cast<const char*>(&half), sizeof half);
+    }
+  return bytes;
+}
+
+}  // namespace
+
+GgufBuilder gguf_covariance(const std::vector<RandomInputs>& inputs, std::uint32_t block, std::uint32_t seed) {
+  GgufBuilder file = gguf_importance();
+  std::mt19937 random(seed);
+  std::vector<MetadataValue> tensors, owners;
+  for (const RandomInputs& input : inputs) {
+    const std::size_t columns = input.columns, width = block == 0 ? columns : block;
+    std::vector<float> sums, counts;
+    std::string correlations;
+    Gram all(columns * columns);
+    for (const std::size_t tokens : input.tokens) {
+      Gram gram(columns * columns);
+      add_random(columns, tokens, input.dead, random, gram);
+      for (std::size_t i = 0; i < columns; ++i) sums.push_back(static_cast<float>(gram[i * columns + i]));
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] += gram[i];
+      counts.push_back(static_cast<float>(tokens));
+      if (!input.is_pooled) correlations += packed(gram, columns, width);
+    }
+    if (input.is_pooled) correlations = packed(all, columns, width);
+    for (const std::string& tensor : input.tensors) {
+      add_entry(file, tensor, sums, counts);
+      tensors.push_back(metadata_string(tensor));
+      owners.push_back(metadata_string(input.tensors[0]));
+    }
+    const std::size_t sets = input.is_pooled ? 1 : input.tokens.size();
+    file.tensors.push_back(
+        {input.tensors[0] + ".in_corr", {correlations.size() / 2 / sets, sets}, "F16", correlations});
+  }
+  file.metadata.push_back({"covariance.version", metadata_unsigned(MetadataType::kUint32, 1)});
+  file.metadata.push_back({"covariance.block", metadata_unsigned(MetadataType::kUint32, block)});
+  file.metadata.push_back({"covariance.tensors", metadata_array(MetadataType::kString, tensors)});
+  file.metadata.push_back({"covariance.inputs", metadata_array(MetadataType::kString, owners)});
+  return file;
 }
 
 Result<std::vector<float>> read_weights(const Importance& importance, std::uint64_t matrix) {

@@ -29,6 +29,17 @@ void add_entry(GgufBuilder& file, const std::string& name, const std::vector<flo
 // Adds the sums of activations of an entry, which must have been added.
 void add_activations(GgufBuilder& file, const std::string& name, const std::vector<float>& sums);
 
+// The inputs of some tensors: for each expert, vectors of correlated random numbers, as many as `tokens` says.
+struct RandomInputs {
+  std::vector<std::string> tensors;  // the first one names the input
+  std::size_t columns = 0;
+  std::vector<std::size_t> tokens{40};  // of each expert
+  bool is_pooled = false;
+  std::size_t dead = 0;  // number of a column that is always 0; none if it is not one of the columns
+};
+// Returns a covariance file, with diagonal blocks of `block` columns (0: all).
+GgufBuilder gguf_covariance(const std::vector<RandomInputs>& inputs, std::uint32_t block, std::uint32_t seed = 1);
+
 // Returns the weights of a matrix, read from their file.
 Result<std::vector<float>> read_weights(const Importance& importance, std::uint64_t matrix);
 

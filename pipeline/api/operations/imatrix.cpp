@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "pipeline/api/merge_importance.h"
 #include "pipeline/api/operations/operations.h"
 #include "pipeline/core/text.h"
@@ -21,7 +23,9 @@ constexpr SharedVerb kImatrixVerb{
         "prints for each entry how many tokens it saw (or chunks, which the legacy format counts) and how its weights "
         "are distributed: entries where a few columns have most of the weight benefit most from a matrix. `merge` adds "
         "files, as llama-imatrix --in-file does, each multiplied by its WEIGHT. `convert` writes the other format; "
-        "outputs ending in .dat are in the legacy format.",
+        "outputs ending in .dat are in the legacy format. Covariance files of ggufmill-calibrate are shown and merged "
+        "in "
+        "the same way; `convert` makes ordinary importance matrices of them.",
     .examples =
         "  ggufmill imatrix show imatrix.gguf\n"
         "  ggufmill imatrix merge code.gguf=2 prose.gguf --output imatrix.gguf\n"
@@ -39,6 +43,32 @@ struct ImatrixRequest {
 Result<Answer<DescribedImportance>> run_show(const Context& context, const ImatrixRequest& request, const Call&) {
   BOOST_OUTCOME_TRY(DescribedImportance described, describe_importance(request.path, opener_of(context)));
   return Answer<DescribedImportance>{std::move(described)};
+}
+
+std::string describe_covariance(const DescribedCovariance& covariance) {
+  std::size_t tensors = 0;
+  double least = 1, most = 0;
+  for (const DescribedInput& input : covariance.inputs) {
+    tensors += input.tensors.size();
+    least = std::min(least, input.rms);
+    most = std::max(most, input.rms);
+  }
+  return fmt::format("covariances of {} of {}, {}; rms correlation {:.3f} to {:.3f}\n",
+                     counted(covariance.inputs.size(), "input"), counted(tensors, "tensor"),
+                     covariance.block == 0 ? "all columns" : fmt::format("in blocks of {} columns", covariance.block),
+                     least, most);
+}
+
+json::object json_of(const DescribedCovariance& covariance) {
+  json::array inputs;
+  for (const DescribedInput& input : covariance.inputs)
+    inputs.push_back(json::object{{"name", input.name},
+                                  {"tensors", json::value_from(input.tensors)},
+                                  {"columns", input.columns},
+                                  {"experts", input.experts},
+                                  {"pooled", input.is_pooled},
+                                  {"rms", json_number(input.rms)}});
+  return {{"block", covariance.block}, {"inputs", std::move(inputs)}};
 }
 
 void print_importance(const DescribedImportance& file, TextOutput& to) {
@@ -61,6 +91,7 @@ void print_importance(const DescribedImportance& file, TextOutput& to) {
   for (const std::string& dataset : file.datasets) datasets += (datasets.empty() ? "" : ", ") + printable(dataset);
   to.out = fmt::format("{} entr{}, {} of {}\n", file.entries.size(), file.entries.size() == 1 ? "y" : "ies",
                        counted(file.chunks, "chunk"), datasets.empty() ? "unnamed text" : datasets);
+  if (file.covariance) to.out += describe_covariance(*file.covariance);
 }
 
 ResultForm<DescribedImportance> importance_result() {
@@ -86,7 +117,13 @@ ResultForm<DescribedImportance> importance_result() {
            result("datasets", &File::datasets, "names of the texts that were used"),
            result("chunks", &File::chunks, "number of chunks of text"),
            result("entries", &File::entries, entry,
-                  "the matrices; the legacy format has `chunks` of an entry, and null for `tokens`")}};
+                  "the matrices; the legacy format has `chunks` of an entry, and null for `tokens`"),
+           result<File>(
+               "covariance",
+               [](const File& it) {
+                 return it.covariance ? std::optional(json::value(json_of(*it.covariance))) : std::nullopt;
+               },
+               "of a covariance file: {block, inputs: [{name, tensors, columns, experts, pooled, rms}]}")}};
 }
 
 // ---- merge and convert ----
@@ -110,9 +147,9 @@ struct MergedFile : Merged {
 };
 
 Result<Answer<MergedFile>> merge(const Context& context, const OutputRequest& request,
-                                 const std::vector<std::string>& inputs, const Call& call) {
+                                 const std::vector<std::string>& inputs, Covariances covariances, const Call& call) {
   BOOST_OUTCOME_TRY(Merged merged, merge_importance(inputs, request.output, request.chunk_size, request.overwrite,
-                                                    opener_of(context)));
+                                                    opener_of(context), covariances));
   call.warn_all(merged.warnings);
   return Answer<MergedFile>{{std::move(merged), request.output}};
 }
@@ -170,7 +207,7 @@ OperationSpec imatrix_merge_operation() {
       .summary = "Merge importance matrices",
       .description =
           "Add importance matrices of llama-imatrix, as llama-imatrix --in-file does, each multiplied by its "
-          "weight.",
+          "weight; or covariance files of ggufmill-calibrate, to one of all their texts.",
       .shared = &kImatrixVerb,
       .choice = "merge",
       .options = std::vector<Option<Request>>{option("inputs", &Request::inputs, list_of(text()),
@@ -180,7 +217,7 @@ OperationSpec imatrix_merge_operation() {
       .result = merged_result(),
       .context = ContextUse::kNone,
       .run = [](const Context& context, const Request& request,
-                const Call& call) { return merge(context, request, request.inputs, call); },
+                const Call& call) { return merge(context, request, request.inputs, Covariances::kMerge, call); },
       .print = print_merged});
 }
 
@@ -190,7 +227,9 @@ OperationSpec imatrix_convert_operation() {
       .name = "imatrix_convert",
       .group = OperationGroup::kEdit,
       .summary = "Convert an importance matrix to the other format",
-      .description = "Convert an importance matrix of llama-imatrix to GGUF or to the legacy .dat format.",
+      .description =
+          "Convert an importance matrix of llama-imatrix to GGUF or to the legacy .dat format. Of a covariance "
+          "file, only the importance is written.",
       .shared = &kImatrixVerb,
       .choice = "convert",
       .options =
@@ -199,7 +238,7 @@ OperationSpec imatrix_convert_operation() {
       .result = merged_result(),
       .context = ContextUse::kNone,
       .run = [](const Context& context, const Request& request,
-                const Call& call) { return merge(context, request, {request.path}, call); },
+                const Call& call) { return merge(context, request, {request.path}, Covariances::kOmit, call); },
       .print = print_merged});
 }
 

@@ -20,7 +20,7 @@ std::string duration_text(double seconds) {
 }
 
 bool is_searched(const Step& step) {
-  return std::ranges::any_of(step.encodings, [](const Encoding& each) { return each.encoder.is_search(); });
+  return std::ranges::any_of(step.encodings, [](const Encoding& each) { return each.encoder.searches(); });
 }
 
 // Notes what has to be measured, and an estimate of the time it takes; nothing if everything is known.

@@ -991,12 +991,13 @@ class Operations(Operator):
         path  the importance matrix
 
         Returns a dictionary:
-        file      path of the file
-        datasets  names of the texts that were used
-        chunks    number of chunks of text
-        entries   the matrices; the legacy format has `chunks` of an entry, and null for `tokens`: [{name, columns,
-                  parts, tokens, unseen, mean, max, top, chunks}]
-        warnings  a list of strings
+        file        path of the file
+        datasets    names of the texts that were used
+        chunks      number of chunks of text
+        entries     the matrices; the legacy format has `chunks` of an entry, and null for `tokens`: [{name, columns,
+                    parts, tokens, unseen, mean, max, top, chunks}]
+        covariance  of a covariance file: {block, inputs: [{name, tensors, columns, experts, pooled, rms}]}
+        warnings    a list of strings
         """
         return self._operate(
             "imatrix_show",
@@ -1015,7 +1016,8 @@ class Operations(Operator):
     ) -> dict[str, Any]:
         """Merge importance matrices.
 
-        Add importance matrices of llama-imatrix, as llama-imatrix --in-file does, each multiplied by its weight.
+        Add importance matrices of llama-imatrix, as llama-imatrix --in-file does, each multiplied by its weight; or
+        covariance files of ggufmill-calibrate, to one of all their texts.
 
         inputs      files to add, each as FILE or FILE=WEIGHT
         output      file to write; if it ends in .dat, in the legacy format
@@ -1047,7 +1049,8 @@ class Operations(Operator):
     ) -> dict[str, Any]:
         """Convert an importance matrix to the other format.
 
-        Convert an importance matrix of llama-imatrix to GGUF or to the legacy .dat format.
+        Convert an importance matrix of llama-imatrix to GGUF or to the legacy .dat format. Of a covariance file, only
+        the importance is written.
 
         path        the importance matrix
         output      file to write; if it ends in .dat, in the legacy format

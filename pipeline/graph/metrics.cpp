@@ -1,0 +1,281 @@
+#include "pipeline/graph/metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "pipeline/core/byte_order.h"
+#include "pipeline/core/covariance.h"
+#include "pipeline/core/text.h"
+#include "pipeline/graph/slab.h"
+#include "pipeline/io/byte_source.h"
+
+namespace ggufmill {
+namespace {
+
+static_assert(kMetricTile == GGUFMILL_METRIC_TILE && kLevelRows == GGUFMILL_LEVEL_ROWS &&
+              kLevelBytesPerColumn == GGUFMILL_LEVEL_BYTES_PER_COLUMN);
+constexpr std::uint64_t kTileNumbers = kMetricTile * kMetricTile;
+
+std::uint64_t tile_index(std::uint64_t row, std::uint64_t column) { return column * (column + 1) / 2 + row; }
+
+// Makes the tiles of a metric. While it is factored, a block of columns has tiles of 64-bit numbers, in the memory that
+// its two sets of tiles of 32-bit numbers occupy afterwards; so its correlations are read twice.
+class MetricMaker {
+ public:
+  MetricMaker(const ggufmill_covariance_kernels& kernels, const ByteSource& sums, const ByteSource& correlations,
+              const ForEach& for_each, const std::function<bool()>& stopped, Metric& metric)
+      : kernels_(kernels),
+        sums_source_(sums),
+        source_(correlations),
+        for_each_(for_each),
+        stopped_(stopped),
+        metric_(metric),
+        covariance_(*metric.use.covariance),
+        packing_(covariance_.packing()) {}
+
+  Status make() {
+    BOOST_OUTCOME_TRY(metric_.memory, Buffer::allocate(metric_.cost));
+    const std::uint64_t columns = covariance_.columns;
+    std::byte* const start = metric_.memory.data();
+    std::byte* const rest = start + metric_.cost - columns * 4 * sizeof(double);
+    roots_ = {reinterpret_cast<double*>(rest), columns};
+    auto* const floats = reinterpret_cast<float*>(rest + columns * sizeof(double));
+    inverse_a_ = {floats, columns};
+    inverse_h_ = {floats + columns, columns};
+    diagonal_ = {floats + 2 * columns, columns};
+    row_ = {floats + 3 * columns, columns};
+    halves_ = reinterpret_cast<std::uint16_t*>(rest - std::min(packing_.block(), columns) * kMetricTile *
+                                                          sizeof(std::uint16_t));
+    BOOST_OUTCOME_TRY(const bool has_sums, read_sums());
+    if (!has_sums) return ok();
+    std::byte* tiles = start;
+    for (std::uint64_t block = 0; block < packing_.blocks(); ++block) {
+      BOOST_OUTCOME_TRY(const bool is_made, make_block(packing_.columns_of(block), tiles));
+      if (!is_made) return ok();
+    }
+    metric_.values = {columns, packing_.block(), reinterpret_cast<const float*>(start), inverse_a_.data(),
+                      inverse_h_.data()};
+    metric_.is_usable = true;
+    return ok();
+  }
+
+ private:
+  // Returns false if all sums are 0.
+  Result<bool> read_sums() {
+    const Extent extent = covariance_.sums_of(metric_.matrix);
+    BOOST_OUTCOME_TRY(sums_source_.read(extent.offset, std::as_writable_bytes(diagonal_)));
+    if (extent.big_endian) swap_words(sizeof(float), std::as_writable_bytes(diagonal_));
+    double all = 0;
+    for (std::uint64_t i = 0; i < diagonal_.size(); ++i) {
+      const float sum = diagonal_[i];
+      if (!std::isfinite(sum) || sum < 0) return covariance_.bad_sum(metric_.matrix, i, sum);
+      all += double{sum};
+      roots_[i] = std::sqrt(double{sum});
+    }
+    damping_ = metric_.use.damp * (all / static_cast<double>(diagonal_.size()));
+    return all > 0;
+  }
+
+  // Advances `tiles` to the memory of the next block. Returns false if the matrix cannot be factored.
+  Result<bool> make_block(const CorrelatedColumns& columns, std::byte*& tiles) {
+    const std::uint64_t count = (columns.count + kMetricTile - 1) / kMetricTile;
+    const std::uint64_t numbers = count * (count + 1) / 2 * kTileNumbers;
+    auto* const wide = reinterpret_cast<double*>(tiles);
+    std::memset(tiles, 0, numbers * sizeof(double));
+    BOOST_OUTCOME_TRY(fill(columns, [&](std::uint64_t i, std::uint64_t j, double value) {
+      wide[tile_index(i / kMetricTile, j / kMetricTile) * kTileNumbers + j % kMetricTile * kMetricTile +
+           i % kMetricTile] = value;
+    }));
+    if (stopped_() || !factor(wide, count, columns.count)) return false;
+    keep_factor(columns, tiles, numbers);
+    auto* const h = reinterpret_cast<float*>(tiles) + numbers;
+    std::memset(h, 0, numbers * sizeof(float));
+    BOOST_OUTCOME_TRY(fill(columns, [&](std::uint64_t i, std::uint64_t j, double value) {
+      float* const tile = h + tile_index(i / kMetricTile, j / kMetricTile) * kTileNumbers;
+      const std::uint64_t row = i % kMetricTile, column = j % kMetricTile;
+      tile[column * kMetricTile + row] = static_cast<float>(value);
+      if (i / kMetricTile == j / kMetricTile) tile[row * kMetricTile + column] = static_cast<float>(value);
+    }));
+    tiles += numbers * sizeof(double);
+    return true;
+  }
+
+  // Calls put(i, j, H_ij) for i <= j; columns are counted in the block. Reads the rows of one row of tiles at a time.
+  template <class Put>
+  Status fill(const CorrelatedColumns& columns, const Put& put) {
+    const Extent extent = covariance_.correlations_of(metric_.matrix);
+    for (std::uint64_t first = 0; first < columns.count; first += kMetricTile) {
+      const std::uint64_t end = std::min(first + kMetricTile, columns.count);
+      const std::uint64_t from = CorrelationPacking::row_start(columns.count, first);
+      const std::uint64_t to = CorrelationPacking::row_start(columns.count, end);
+      const std::span halves(halves_, to - from);
+      if (!halves.empty()) {
+        const std::uint64_t offset = extent.offset + (columns.packed + from) * sizeof(std::uint16_t);
+        BOOST_OUTCOME_TRY(source_.read(offset, std::as_writable_bytes(halves)));
+        if (extent.big_endian) swap_words(sizeof(std::uint16_t), std::as_writable_bytes(halves));
+      }
+      for (std::uint64_t i = first; i < end; ++i) {
+        const std::uint64_t start = CorrelationPacking::row_start(columns.count, i) - from,
+                            others = columns.count - 1 - i;
+        const std::span row = row_.first(others);
+        if (const std::size_t bad = decode_correlations(halves.subspan(start, others), row); bad != others)
+          return covariance_.bad_correlation(metric_.matrix, columns.packed + from + start + bad, row[bad]);
+        const double root = roots_[columns.first + i], shrink = metric_.use.shrink;
+        put(i, i, double{diagonal_[columns.first + i]} + damping_);
+        for (std::uint64_t j = 0; j < others; ++j)
+          put(i, i + 1 + j, shrink * double{row[j]} * root * roots_[columns.first + i + 1 + j]);
+      }
+    }
+    return ok();
+  }
+
+  // From the last column of tiles to the first.
+  bool factor(double* tiles, std::uint64_t count, std::uint64_t columns) const {
+    const auto tile = [&](std::uint64_t row, std::uint64_t column) {
+      return tiles + tile_index(row, column) * kTileNumbers;
+    };
+    for (std::uint64_t column = count; column-- > 0;) {
+      if (stopped_()) return false;
+      const std::uint64_t width = std::min(kMetricTile, columns - column * kMetricTile);
+      for_each_(column + 1, [&](std::uint64_t row) {
+        for (std::uint64_t k = count; k-- > column + 1;)
+          kernels_.update(tile(row, column), tile(row, k), tile(column, k));
+      });
+      if (kernels_.diagonal(tile(column, column), width) != 0) return false;
+      for_each_(column, [&](std::uint64_t row) { kernels_.solve(tile(row, column), tile(column, column), width); });
+    }
+    return true;
+  }
+
+  // Rounds the factor to 32 bits in place.
+  void keep_factor(const CorrelatedColumns& columns, std::byte* tiles, std::uint64_t numbers) {
+    const auto* const wide = reinterpret_cast<const double*>(tiles);
+    for (std::uint64_t i = 0; i < columns.count; ++i) {
+      const std::uint64_t tile = i / kMetricTile, inside = i % kMetricTile, column = columns.first + i;
+      inverse_a_[column] =
+          static_cast<float>(1 / wide[tile_index(tile, tile) * kTileNumbers + inside * kMetricTile + inside]);
+      inverse_h_[column] = static_cast<float>(1 / (double{diagonal_[column]} + damping_));
+    }
+    for (std::uint64_t i = 0; i < numbers; ++i) {
+      double from = 0;
+      std::memcpy(&from, tiles + i * sizeof from, sizeof from);
+      const auto to = static_cast<float>(from);
+      std::memcpy(tiles + i * sizeof to, &to, sizeof to);
+    }
+  }
+
+  const ggufmill_covariance_kernels& kernels_;
+  const ByteSource &sums_source_, &source_;
+  const ForEach& for_each_;
+  const std::function<bool()>& stopped_;
+  Metric& metric_;
+  const Covariance& covariance_;
+  const CorrelationPacking packing_;
+  std::span<double> roots_;                                  // of the sums
+  std::span<float> inverse_a_, inverse_h_, diagonal_, row_;  // diagonal_: the sums
+  std::uint16_t* halves_ = nullptr;                          // of a row of tiles
+  double damping_ = 0;
+};
+
+std::string key_of(const MetricUse& use, std::uint64_t matrix) {
+  return fmt::format("{} {} {} {}", use.covariance->key(), matrix, use.shrink, use.damp);
+}
+
+}  // namespace
+
+Status make_metric(const ggufmill_covariance_kernels& kernels, const ByteSource& sums, const ByteSource& correlations,
+                   const ForEach& for_each, const std::function<bool()>& stopped, Metric& metric) {
+  return MetricMaker(kernels, sums, correlations, for_each, stopped, metric).make();
+}
+
+bool Metrics::acquire(std::uint64_t cost, std::span<const MetricUse> uses, std::uint64_t matrix, std::uint64_t ordinal,
+                      Used& used) {
+  used.clear();
+  std::uint64_t missing = 0;
+  std::vector<std::string> keys;
+  for (const MetricUse& use : uses) {
+    std::shared_ptr<Metric>& metric = used.emplace_back();
+    std::string& key = keys.emplace_back();
+    if (!use.covariance->is_used(matrix)) continue;
+    key = key_of(use, matrix % use.covariance->matrices);
+    if (const auto known = known_.find(key); known != known_.end()) {
+      metric = known->second;
+    } else {
+      metric = std::make_shared<Metric>();
+      metric->use = use;
+      metric->matrix = matrix % use.covariance->matrices;
+      metric->ordinal = ordinal;
+      metric->cost = use.covariance->metric_bytes();
+      missing += metric->cost;
+    }
+  }
+  while (!budget_.try_acquire(cost + missing))
+    if (!drop_one(used)) return used.clear(), false;
+  ++uses_;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    if (!used[i]) continue;
+    known_.emplace(keys[i], used[i]);
+    ++used[i]->users;
+    used[i]->last_use = uses_;
+  }
+  return true;
+}
+
+// Drops the metric, of those without users, that was not used for longest. Returns false if there is none.
+bool Metrics::drop_one(const Used& kept) {
+  auto found = known_.end();
+  for (auto each = known_.begin(); each != known_.end(); ++each)
+    if (each->second->users == 0 && std::ranges::count(kept, each->second) == 0 &&
+        (found == known_.end() || each->second->last_use < found->second->last_use))
+      found = each;
+  if (found == known_.end()) return false;
+  const std::uint64_t cost = found->second->cost;
+  known_.erase(found);
+  budget_.release(cost);
+  return true;
+}
+
+void Metrics::release(std::uint64_t cost, const Used& used) {
+  for (const auto& metric : used)
+    if (metric) --metric->users;
+  budget_.release(cost);
+}
+
+Metric* Metrics::wait_for(Slab& slab, bool& must_make) noexcept {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& metric : slab.metrics) {
+    if (!metric || metric->state == Metric::State::kReady) continue;
+    must_make = metric->state == Metric::State::kNew;
+    metric->state = Metric::State::kMaking;
+    slab.next = std::exchange(metric->waiting, &slab);
+    return metric.get();
+  }
+  return nullptr;
+}
+
+Slab* Metrics::made(Metric& metric) noexcept {
+  const std::scoped_lock lock(mutex_);
+  metric.state = Metric::State::kReady;
+  return std::exchange(metric.waiting, nullptr);
+}
+
+void Metrics::failed(const Metric& metric) {
+  const Covariance& covariance = *metric.use.covariance;
+  const std::string expert = covariance.matrices == 1 ? "" : fmt::format(", expert {}", metric.matrix);
+  const std::scoped_lock lock(mutex_);
+  faults_.insert(
+      fmt::format("the covariance of the input of {}{} is not positive definite: the levels of its tensors are those "
+                  "of the search alone",
+                  quoted_name(covariance.name), expert));
+}
+
+std::vector<std::string> Metrics::faults() const {
+  const std::scoped_lock lock(mutex_);
+  return {faults_.begin(), faults_.end()};
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,113 @@
+// The choice of levels with the covariance of inputs: GPTQ (Frantar and others, arXiv 2210.17323) in the form of
+// Babai's nearest plane, which needs a factor of the covariance but not its inverse, and coordinate descent after it.
+// Scales and minimums are fixed before.
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "plugins/abi/ggufmill_covariance.h"
+#include "plugins/reference/codebooks.h"
+#include "plugins/reference/compensate.h"
+#include "plugins/reference/iq4_types.h"
+#include "plugins/reference/k_types.h"
+#include "plugins/reference/simple_types.h"
+
+namespace ggufmill::reference {
+namespace {
+
+constexpr std::uint64_t kMostElements = 256;  // of a block
+constexpr std::uint64_t kLeastGroup = 16;
+
+// Q8_0 with the levels q + 128, so that they are not negative.
+struct LevelsOfQ8_0 : Q8_0 {
+  static constexpr int kGroup = 32, kLeastLevel = 1, kMostLevel = 255;
+  static void levels(const Block& block, std::uint8_t* levels) {
+    for (int i = 0; i < kGroup; ++i) levels[i] = static_cast<std::uint8_t>(block.qs[i] ^ 128);
+  }
+  static void put_levels(const std::uint8_t* levels, Block& block) {
+    for (int i = 0; i < kGroup; ++i) block.qs[i] = static_cast<std::uint8_t>(levels[i] ^ 128);
+  }
+  static void lines(const Block& block, float* scales, float* offsets) {
+    scales[0] = block.d.load();
+    offsets[0] = -128 * scales[0];
+  }
+};
+
+struct LevelType {
+  std::uint32_t id;
+  LevelAccess access;
+};
+
+template <class Codec>
+constexpr LevelType level_type() {
+  static_assert(Codec::kElements <= kMostElements && Codec::kGroup >= kLeastGroup);
+  return {Codec::kTypeId, level_access<Codec>()};
+}
+
+constexpr LevelType kLevelTypes[] = {
+    level_type<Q4_0>(),         level_type<Q4_1>(), level_type<Q5_0>(),  level_type<Q5_1>(),
+    level_type<LevelsOfQ8_0>(), level_type<Q2_K>(), level_type<Q3_K>(),  level_type<Q4_K>(),
+    level_type<Q5_K>(),         level_type<Q6_K>(), level_type<Iq4Nl>(), level_type<Iq4Xs>(),
+};
+
+const LevelAccess* find_levels(std::uint32_t type_id) {
+  for (const LevelType& type : kLevelTypes)
+    if (type.id == type_id) return &type.access;
+  return nullptr;
+}
+
+namespace base {
+#define GGUFMILL_LANES 4
+#include "plugins/reference/covariance_lanes.h"
+#undef GGUFMILL_LANES
+}  // namespace base
+
+#if defined(__x86_64__)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#endif
+namespace v3 {
+#define GGUFMILL_LANES 8
+#include "plugins/reference/covariance_lanes.h"
+#undef GGUFMILL_LANES
+}  // namespace v3
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))), \
+                             apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
+#endif
+namespace v4 {
+#define GGUFMILL_LANES 16
+#include "plugins/reference/covariance_lanes.h"
+#undef GGUFMILL_LANES
+}  // namespace v4
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+
+constexpr ggufmill_covariance_kernels kCovariances[] = {
+    {"reference", base::choose_levels, base::update, base::diagonal, base::solve},
+#if defined(__x86_64__)
+    {"x86-64-v3", v3::choose_levels, v3::update, v3::diagonal, v3::solve},
+    {"x86-64-v4", v4::choose_levels, v4::update, v4::diagonal, v4::solve},
+#endif
+};
+
+}  // namespace
+}  // namespace ggufmill::reference
+
+extern "C" constinit const ggufmill_covariance_table ggufmill_reference_covariances = {
+    sizeof ggufmill::reference::kCovariances / sizeof *ggufmill::reference::kCovariances,
+    ggufmill::reference::kCovariances,
+};
