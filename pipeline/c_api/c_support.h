@@ -135,9 +135,9 @@ Result<CalledOperation> call_former(const ggufmill_context& context, const char*
                                     boost::json::object parameters, const char* options = nullptr,
                                     std::initializer_list<Renamed> renamed = {}, ggufmill_control* control = nullptr);
 
-// Returns the pipeline file that an operation makes of its options.
-Result<std::string> pipeline_of_operation(const ggufmill_context& context, const char* operation,
-                                          boost::json::object options);
+// Returns the result of an operation that makes a pipeline file of its options: {pipeline, warnings}.
+Result<boost::json::object> pipeline_of_operation(const ggufmill_context& context, const char* operation,
+                                                  boost::json::object options);
 
 // Passes the progress of plans on to a control.
 class PlanProgress {

@@ -91,6 +91,142 @@ class Operations(Operator):
             progress,
         )
 
+    def quantize_model(
+        self,
+        input: Path,
+        type: str,
+        output: Path | None = None,
+        threads: str | int | None = None,
+        *,
+        allow_requantize: bool = False,
+        leave_output_tensor: bool = False,
+        pure: bool = False,
+        imatrix: Path | None = None,
+        hide_imatrix: bool = False,
+        include_weights: Iterable[str] | None = None,
+        exclude_weights: Iterable[str] | None = None,
+        output_tensor_type: str | None = None,
+        token_embedding_type: str | None = None,
+        tensor_type: Iterable[str | Any] | None = None,
+        custom_q: Iterable[str] | None = None,
+        repack: bool = False,
+        repack_pattern: Iterable[str] | None = None,
+        encoder: str | None = None,
+        prune_layers: str | None = None,
+        architectures: Iterable[Path] | None = None,
+        allow_missing: bool = False,
+        keep_split: bool = False,
+        override_kv: Iterable[str] | None = None,
+        max_buffer_size: str | None = None,
+        overwrite: bool = False,
+        dry_run: bool = False,
+        emit_pipeline: bool = False,
+        engine: Literal["graph", "simple"] = "graph",
+        io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+        profile: Path | None = None,
+        resume: bool = True,
+        discard: bool = False,
+        report: Iterable[Path] | None = None,
+        errors: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Quantize a model, with llama-quantize's arguments.
+
+        Quantize a model, with the arguments of llama-quantize and the same bytes as its output. `input` is a GGUF file,
+        or a checkpoint folder or the safetensors file of a diffusion model, which is converted and quantized in one
+        pass. `type` is a recipe (`ggufmill recipe list`), its number, or the path of a recipe file (./mine.yaml); the
+        input is read only once for several types. Without `output`, the output of a GGUF file is ggml-model-TYPE.gguf
+        next to it; with several types, for a checkpoint or a diffusion model, and if `output` is a folder, each output
+        is MODEL-TYPE.gguf. `emit_pipeline=` gives the equivalent pipeline file.
+
+        In Python, quantize_model() quantizes a model, and quantize() an array.
+
+        input                 GGUF file, checkpoint folder, or safetensors file of a diffusion model
+        type                  name, alias, or number of a recipe, path of a recipe file, or several: A,B
+        output                file to write, or a folder
+        threads               number of threads; default: as many as the machine has
+        allow_requantize      requantize tensors that are already quantized; loses quality
+        leave_output_tensor   leave output.weight unchanged
+        pure                  use one type for all tensors instead of a mixture
+        imatrix               importance matrix, GGUF or legacy .dat
+        hide_imatrix          record that there was an importance matrix, but not which
+        include_weights       use importance only for tensors whose names contain this text
+        exclude_weights       use no importance for tensors whose names contain this text
+        output_tensor_type    type of output.weight
+        token_embedding_type  type of the token embedding
+        tensor_type           types of the tensors whose names match: "PATTERN=TYPE", or {"file": PATH} for a file of
+                              them; the first match wins
+        custom_q              REGEX=TYPE,REGEX=TYPE...: the same as a list, as in ik_llama.cpp; a type that does not fit
+                              is replaced
+        repack                change no values, but interleave rows for ik_llama.cpp (types _R4 and _R8); `type` is
+                              ignored
+        repack_pattern        REGEX,REGEX...: with `repack=`, only tensors whose names match one of these
+        encoder               reference, search, or '{search: {effort: 3}}': see `encoder` of a stage
+        prune_layers          layers to remove: 6,7
+        architectures         folder of architecture maps, or one map file, to add to the built-in ones
+        allow_missing         accept a checkpoint that lacks files or tensors of the model, with a warning
+        keep_split            write the same shards as the input
+        override_kv           KEY=TYPE:VALUE: set metadata; TYPE is int, float, bool, str, or a metadata type
+        max_buffer_size       accepted, but has no effect: the memory of every job is bounded (limits.memory)
+        overwrite             replace existing outputs
+        dry_run               list the files without writing anything
+        emit_pipeline         give the equivalent pipeline file instead of running it
+        engine                graph, or simple (processes one slab at a time)
+        io_engine             auto, io_uring, or threads
+        profile               FILE.json: print where the time went and write a trace for Perfetto
+        resume                resume an earlier, unfinished run, and keep what is done if interrupted
+        discard               remove the leftover files of interrupted runs, and do nothing else
+        report                FILE.html or FILE.json: write a report of the run; may be given once for each format
+        errors                measure the error of each tensor, for the report (report.error)
+        progress              a function that is called with a Progress; an exception in it ends the operation
+
+        Returns a dictionary:
+        files     the files of the outputs: [{path, bytes, tensors}]
+        report    the report of the run, in the format of report files
+        pipeline  the text of the pipeline file; only with `emit_pipeline=`
+        warnings  a list of strings
+        """
+        return self._operate(
+            "quantize",
+            {
+                "input": input,
+                "type": type,
+                "output": output,
+                "threads": threads,
+                "allow_requantize": allow_requantize,
+                "leave_output_tensor": leave_output_tensor,
+                "pure": pure,
+                "imatrix": imatrix,
+                "hide_imatrix": hide_imatrix,
+                "include_weights": include_weights,
+                "exclude_weights": exclude_weights,
+                "output_tensor_type": output_tensor_type,
+                "token_embedding_type": token_embedding_type,
+                "tensor_type": tensor_type,
+                "custom_q": custom_q,
+                "repack": repack,
+                "repack_pattern": repack_pattern,
+                "encoder": encoder,
+                "prune_layers": prune_layers,
+                "architectures": architectures,
+                "allow_missing": allow_missing,
+                "keep_split": keep_split,
+                "override_kv": override_kv,
+                "max_buffer_size": max_buffer_size,
+                "overwrite": overwrite,
+                "dry_run": dry_run,
+                "emit_pipeline": emit_pipeline,
+                "engine": engine,
+                "io_engine": io_engine,
+                "profile": profile,
+                "resume": resume,
+                "discard": discard,
+                "report": report,
+                "errors": errors,
+            },
+            progress,
+        )
+
     def convert(
         self,
         folder: str,
@@ -1752,6 +1888,83 @@ def run(
     )
 
 
+def quantize_model(
+    input: Path,
+    type: str,
+    output: Path | None = None,
+    threads: str | int | None = None,
+    *,
+    allow_requantize: bool = False,
+    leave_output_tensor: bool = False,
+    pure: bool = False,
+    imatrix: Path | None = None,
+    hide_imatrix: bool = False,
+    include_weights: Iterable[str] | None = None,
+    exclude_weights: Iterable[str] | None = None,
+    output_tensor_type: str | None = None,
+    token_embedding_type: str | None = None,
+    tensor_type: Iterable[str | Any] | None = None,
+    custom_q: Iterable[str] | None = None,
+    repack: bool = False,
+    repack_pattern: Iterable[str] | None = None,
+    encoder: str | None = None,
+    prune_layers: str | None = None,
+    architectures: Iterable[Path] | None = None,
+    allow_missing: bool = False,
+    keep_split: bool = False,
+    override_kv: Iterable[str] | None = None,
+    max_buffer_size: str | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    emit_pipeline: bool = False,
+    engine: Literal["graph", "simple"] = "graph",
+    io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+    profile: Path | None = None,
+    resume: bool = True,
+    discard: bool = False,
+    report: Iterable[Path] | None = None,
+    errors: bool = False,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().quantize_model(
+        input,
+        type,
+        output,
+        threads,
+        allow_requantize=allow_requantize,
+        leave_output_tensor=leave_output_tensor,
+        pure=pure,
+        imatrix=imatrix,
+        hide_imatrix=hide_imatrix,
+        include_weights=include_weights,
+        exclude_weights=exclude_weights,
+        output_tensor_type=output_tensor_type,
+        token_embedding_type=token_embedding_type,
+        tensor_type=tensor_type,
+        custom_q=custom_q,
+        repack=repack,
+        repack_pattern=repack_pattern,
+        encoder=encoder,
+        prune_layers=prune_layers,
+        architectures=architectures,
+        allow_missing=allow_missing,
+        keep_split=keep_split,
+        override_kv=override_kv,
+        max_buffer_size=max_buffer_size,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        emit_pipeline=emit_pipeline,
+        engine=engine,
+        io_engine=io_engine,
+        profile=profile,
+        resume=resume,
+        discard=discard,
+        report=report,
+        errors=errors,
+        progress=progress,
+    )
+
+
 def convert(
     folder: str,
     *,
@@ -2494,6 +2707,7 @@ def schema(
 
 
 run.__doc__ = Operations.run.__doc__
+quantize_model.__doc__ = Operations.quantize_model.__doc__
 convert.__doc__ = Operations.convert.__doc__
 convert_lora.__doc__ = Operations.convert_lora.__doc__
 check.__doc__ = Operations.check.__doc__
@@ -2536,4 +2750,4 @@ render.__doc__ = Operations.render.__doc__
 part.__doc__ = Operations.part.__doc__
 seal.__doc__ = Operations.seal.__doc__
 schema.__doc__ = Operations.schema.__doc__
-__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "measure", "probe", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]
+__all__ = ["run", "quantize_model", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "measure", "probe", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]
