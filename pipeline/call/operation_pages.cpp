@@ -29,8 +29,11 @@ std::string command_line_of(const OperationSpec& operation) {
     if (option.is_word() && option.field.spec.required)
       text += fmt::format(" {}{}", option.shown_word, option.is_list() ? "..." : "");
   if (is_chosen_by_flag) text += fmt::format(" {}", operation.choice);
-  for (const OperationOption& option : operation.options)
+  for (const OperationOption& option : operation.options) {
     if (option.place == OperationOption::Place::kChoice) text += " " + option.shown_word;
+    if (option.place == OperationOption::Place::kNamed && option.field.spec.required)
+      text += fmt::format(" --{} {}", option.flag(), option.shown_word);
+  }
   return text;
 }
 
@@ -45,7 +48,8 @@ std::string on_command_line(const OperationSpec& operation, const OperationOptio
 }
 
 std::string text_for_programs(const OperationSpec& operation) {
-  return fmt::format("{}\n\n{}", operation.description, operation.for_programs);
+  const bool has_both = !operation.description.empty() && !operation.for_programs.empty();
+  return fmt::format("{}{}{}", operation.description, has_both ? "\n\n" : "", operation.for_programs);
 }
 
 std::vector<ResultMember> results_of_programs(const OperationSpec& operation) {

@@ -161,7 +161,7 @@ void print_merged(const MergedFile& file, TextOutput& to) {
 std::vector<Option<OutputRequest>> written_file_options() {
   using Request = OutputRequest;
   return {option("output", &Request::output, path(), "file to write; if it ends in .dat, in the legacy format")
-              .required()
+              .required("FILE")
               .short_flag('o'),
           option("chunk_size", &Request::chunk_size, integer<std::uint32_t>().at_least(1),
                  "tokens per chunk, which the legacy format does not store; default: that of the first file, or 512")

@@ -75,7 +75,7 @@ struct OperationOption {
 
   AnyForm field;
   Place place = Place::kNamed;
-  std::string shown_word{};         // a word, in the usage: "FILE"
+  std::string shown_word{};         // a word or a required value, in the usage: "FILE"
   std::string other_flag{};         // replaces the name on the command line
   char letter = '\0';               // of a short flag: -q
   std::vector<OptionFlag> flags{};  // instead of a flag with a value
@@ -121,7 +121,9 @@ struct Option : OperationOption {
     other_flag = flag_name;
     return std::move(*this).place_at(Place::kChoice, shown);
   }
-  Self&& required() && {
+  // `shown` is the name of the value in the usage.
+  Self&& required(std::string_view shown) && {
+    shown_word = shown;
     field.require();
     return std::move(*this);
   }
@@ -397,7 +399,7 @@ struct OperationOf {
   std::string_view name;
   OperationGroup group;
   std::string_view summary;
-  std::string_view description;
+  std::string_view description{};
   std::string_view for_command_line{}, for_programs{};
   std::string_view examples{};
   std::string_view expected_words{}, counted_word{}, usage_words{};
@@ -428,7 +430,7 @@ struct OperationSpec {
   std::string_view name;  // "convert_lora"
   OperationGroup group{};
   std::string_view summary;      // one line, starting with a verb
-  std::string_view description;  // paragraphs, separated by empty lines
+  std::string_view description;  // paragraphs, separated by empty lines; empty: the summary says it all
   // Further paragraphs: of the verb's help, and for callers in C and Python.
   std::string_view for_command_line, for_programs;
   std::string_view examples;        // commands, one on each line

@@ -116,7 +116,7 @@ struct ModelRequest {
 
 std::vector<Option<ModelRequest>> model_options() {
   return {option("model", &ModelRequest::model, path(), "any model of the architecture; only its headers are read")
-              .required(),
+              .required("FILE"),
           option("outtype", &ModelRequest::out_type, enumeration<OutType>(kOutTypeWords), kOutTypeHelp)};
 }
 
@@ -308,7 +308,6 @@ OperationSpec recipes_operation() {
   return operation(OperationOf<NoOptions, ListedRecipes>{.name = "recipes",
                                                          .group = OperationGroup::kChoose,
                                                          .summary = "List the built-in recipes",
-                                                         .description = "List the built-in recipes.",
                                                          .shared = &kRecipeVerb,
                                                          .choice = "list",
                                                          .result = recipes_result(),
@@ -360,7 +359,6 @@ OperationSpec recipe_check_operation() {
       .name = "recipe_check",
       .group = OperationGroup::kChoose,
       .summary = "Count the tensors of a model that each rule of a recipe decides",
-      .description = "Count the tensors of a model that each rule of a recipe decides.",
       .shared = &kRecipeVerb,
       .choice = "check",
       .options =

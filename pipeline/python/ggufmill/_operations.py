@@ -1238,8 +1238,6 @@ class Operations(Operator):
     ) -> list[dict[str, Any]]:
         """List the built-in recipes.
 
-        List the built-in recipes.
-
         Returns the recipes: [{name, aliases, file_type, type, description}].
         """
         return self._operate(
@@ -1301,8 +1299,6 @@ class Operations(Operator):
         outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
     ) -> list[dict[str, Any]]:
         """Count the tensors of a model that each rule of a recipe decides.
-
-        Count the tensors of a model that each rule of a recipe decides.
 
         name     name or path of the recipe
         model    any model of the architecture; only its headers are read
