@@ -55,10 +55,11 @@ class Wheel(unittest.TestCase):
             entries = {entry.filename: entry for entry in file.infolist() if not entry.is_dir()}
         folders = {os.path.dirname(name) for name in entries}
         info = f"ggufmill-{self.version}.dist-info"
-        self.assertEqual(folders, {"ggufmill", "ggufmill/bin", "ggufmill/lib", "ggufmill/lib/ggufmill", info, f"{info}/licenses"})
-        for name in os.listdir(f"{SOURCE}/pipeline/python/ggufmill"):
-            if name.endswith((".in", ".py", ".pyi", ".typed")):
-                self.assertIn(f"ggufmill/{name.removesuffix('.in')}", entries)
+        self.assertEqual(folders, {"ggufmill", "ggufmill/bin", "ggufmill/calibrate", "ggufmill/lib", "ggufmill/lib/ggufmill", info, f"{info}/licenses"})
+        for folder in ("ggufmill", "ggufmill/calibrate"):
+            for name in os.listdir(f"{SOURCE}/pipeline/python/{folder}"):
+                if name.endswith((".in", ".jsonl", ".py", ".pyi", ".typed")):
+                    self.assertIn(f"{folder}/{name.removesuffix('.in')}", entries)
         self.assertTrue(entries["ggufmill/bin/ggufmill"].external_attr >> 16 & 0o100, "is not executable")
         modules = {name for name in entries if name.startswith("ggufmill/lib/ggufmill/")}
         self.assertEqual({os.path.basename(name) for name in modules}, set(os.listdir(f"{BUILD}/lib/ggufmill")))

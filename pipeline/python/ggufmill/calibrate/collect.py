@@ -1,0 +1,140 @@
+"""A calibration: runs a model layer by layer and writes the covariance file."""
+
+import hashlib
+import os
+import sys
+
+import torch
+
+from .._error import InputError, UsageError
+from . import covariance_file
+from .checkpoint import error
+from .mapping import Mapping
+from .model import LayeredModel
+from .products import Products
+from .work import Work
+
+_BATCH_TOKENS = 2048  # computed together: enough to use all cores, and small beside a layer
+_FEW_TOKENS = 256  # an expert with fewer is reported
+
+
+def _say(text):
+    sys.stderr.write(f"{text}\n")
+
+
+def _groups(products, model, targets):
+    """Return the inputs of a layer: a list of (tensors, experts, {expert: Sums}).
+
+    Tensors with the same input in all of their experts are one entry."""
+    owners = {}  # tensor -> {expert: set of keys}
+    for member, key in products.inputs.items():
+        for tensor, expert in model.tensors_of(*member):
+            owners.setdefault(tensor, {}).setdefault(expert, set()).add(None if member in products.mixed else key)
+    groups = {}
+    for tensor, keys in owners.items():
+        # A tensor that is made from parameters with different inputs has no covariance of its own.
+        if tensor in targets and all(len(each) == 1 and None not in each for each in keys.values()):
+            identity = (targets[tensor], tuple(sorted((expert, *each) for expert, each in keys.items())))
+            groups.setdefault(identity, []).append(tensor)
+    made = []
+    for (target, keys), tensors in groups.items():
+        sums = {expert: products.sums[key] for expert, key in keys}
+        if all(len(each.squares) == target.columns for each in sums.values()):
+            made.append((sorted(tensors, key=os.fsencode), target.experts, sums))
+    return sorted(made, key=lambda each: os.fsencode(each[0][0]))
+
+
+def _warn_of_experts(layer, inputs):
+    for tensors, experts, sums in inputs:
+        counts = [sums[expert].count if expert in sums else 0 for expert in range(experts)]
+        few = sum(count < _FEW_TOKENS for count in counts)
+        if experts > 1 and few:
+            least = counts.index(min(counts))
+            _say(
+                f"warning: {tensors[0]}: {few} of {experts} experts got fewer than {_FEW_TOKENS} tokens (expert {least}: {counts[least]}); "
+                f"those without tokens are encoded without covariance\n  help: use more --tokens"
+            )
+
+
+def _run_layer(layer, model, mapping, block, work, batches, progress):
+    """Run one layer on all chunks, and store its inputs and the hidden states after it."""
+    shape = work.shape_before(layer) if layer else None
+    before = work.states(layer, shape, model.dtype) if layer else None
+    with model.loaded(layer) as parameters:
+        wanted = lambda *member: any(tensor in mapping.targets for tensor, _ in model.tensors_of(*member))
+        products = Products(parameters, wanted, block)
+        after, first = None, 0
+        for ids in batches:
+            stored = before[first : first + len(ids)].to(model.device) if layer else None
+            with products:
+                result = model.run(layer, ids.to(model.device), stored)
+            products.end_batch()
+            if not torch.isfinite(result).all():
+                what = f"the hidden states after layer {layer} are not finite numbers in {str(model.dtype).removeprefix('torch.')}"
+                raise error(InputError, model.checkpoint.folder, what, "use --dtype float32 (or bfloat16)")
+            if after is None and layer + 1 < len(model.layers):
+                after = work.states(layer + 1, (sum(map(len, batches)), *result.shape[1:]), model.dtype, create=True)
+            if after is not None:
+                after[first : first + len(ids)] = result.cpu()
+            first += len(ids)
+            progress.step()
+        inputs = _groups(products, model, mapping.targets)
+    if products.dense:
+        _say(f"warning: layer {layer}: {type(model.model).__name__} multiplies all experts with all tokens on this device, so the inputs of an expert are not only those of its own tokens")
+    _warn_of_experts(layer, inputs)
+    work.finish(layer, inputs, after.shape if after is not None else ())
+
+
+def collect(checkpoint, tokenizer, options, block, device, text, chunks_of, progress_of):
+    torch.set_grad_enabled(False)
+    torch.backends.cuda.matmul.allow_tf32 = False  # sums of up to millions of products
+    output = os.path.abspath(options.output)
+    dtype = options.dtype or ("float32" if device.type == "cpu" else None)
+    mapping = Mapping(checkpoint, f"{output}.gguf", options.architectures)
+    model = LayeredModel(checkpoint, mapping, device, getattr(torch, dtype) if dtype else None)
+    context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    if context and options.chunk and options.chunk > context:
+        raise error(UsageError, "", f"--chunk {options.chunk} is longer than the context of the model, {context}", "use at most that")
+    chunk = options.chunk or min(512, context or 512)
+    chunks = chunks_of(tokenizer, text, options.tokens, chunk)
+    if chunks.size < options.tokens and not options.quiet:
+        _say(f"warning: the text has only {chunks.size} of {options.tokens} tokens")
+    job = {
+        "version": 1,
+        "the checkpoint": checkpoint.identity(),
+        "the text or --tokens": hashlib.sha256(chunks.tobytes()).hexdigest(),
+        "--chunk": chunk,
+        "--form": options.form,
+        "--dtype": str(model.dtype),
+        "--device": device.type,
+        "the version of torch": torch.__version__,
+        "the version of transformers": sys.modules["transformers"].__version__,
+    }
+    work = Work(output, job, options.overwrite)
+    tokens = torch.from_numpy(chunks)
+    batches = tokens.split(max(_BATCH_TOKENS // chunk, 1))
+    model.prepare(batches[0][:1].to(device))
+    finished = work.finished()
+    if not options.quiet:
+        again = f", resuming after layer {finished}" if finished else ""
+        _say(f"{len(chunks)} chunks of {chunk} tokens, {len(model.layers)} layers, {device}, {str(model.dtype).removeprefix('torch.')}{again}")
+    progress = progress_of(len(model.layers), finished, len(batches), options.quiet)
+    for layer in range(finished, len(model.layers)):
+        _run_layer(layer, model, mapping, block, work, batches, progress)
+    inputs = work.inputs(len(model.layers))
+    if not inputs:
+        raise error(InputError, checkpoint.folder, "no product of the model could be matched with a GGUF tensor")
+    covariance_file.write(output, inputs, block, [os.path.basename(path) for path in text], len(chunks), chunk)
+    work.remove()
+    if not options.quiet:
+        _report(output, inputs, mapping, model)
+
+
+def _report(output, inputs, mapping, model):
+    known = {tensor for each in inputs for tensor in each.tensors}
+    blocks = tuple(f"blk.{number}." for number, _ in model.layers)
+    missing = sorted(tensor for tensor in mapping.targets if tensor.startswith(blocks) and tensor not in known)
+    _say(f"{output}: {len(inputs)} inputs of {len(known)} tensors, {os.path.getsize(output) / 1e6:.1f} MB")
+    if missing:
+        some = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        _say(f"note: {len(missing)} tensors of the layers have no input of their own and are encoded without covariance: {some}")

@@ -1,0 +1,136 @@
+"""The working folder of a calibration, beside its output: what is needed to resume after a kill.
+
+    job.json         what decides the result; another job is refused
+    states-N         hidden states after N layers: the input of layer N (counted from 0), mapped into memory
+    layer-N          sums, counts and correlations of the inputs of layer N
+    layer-N.json     written last, when layer N is finished: what layer-N and states-(N + 1) hold
+"""
+
+import json
+import os
+import shutil
+
+import torch
+
+from .._error import FileError, UsageError
+from .._numpy import np
+from .checkpoint import error
+from .covariance_file import Input, packed_rows
+
+
+class Work:
+    def __init__(self, output, job, overwrite):
+        """`job`: a dictionary that decides the result. Raises an error if the folder is that of another job."""
+        self.folder = os.path.join(os.path.dirname(output), f".{os.path.basename(output)}.ggufmill-calibration")
+        path = os.path.join(self.folder, "job.json")
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                before = json.load(file)
+            different = sorted(name for name in {*before, *job} if before.get(name) != job.get(name))
+            if different and not overwrite:
+                help = f"repeat its options to resume it, or use --overwrite to discard it ({self.folder})"
+                what = f"an unfinished calibration with this output differs in: {', '.join(different)}"
+                raise error(UsageError, output, what, help)
+            if different:
+                shutil.rmtree(self.folder)
+        os.makedirs(self.folder, exist_ok=True)
+        if not os.path.exists(path):
+            self._publish(path, json.dumps(job))
+
+    def _path(self, name):
+        return os.path.join(self.folder, name)
+
+    def _publish(self, path, text):
+        with open(f"{path}.part", "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(f"{path}.part", path)
+
+    def finished(self):
+        """Return the number of layers that are finished."""
+        count = 0
+        while os.path.exists(self._path(f"layer-{count}.json")):
+            count += 1
+        return count
+
+    def states(self, layer, shape, dtype, create=False):
+        """Return the hidden states before a layer, a tensor in the mapped file."""
+        path = self._path(f"states-{layer}")
+        count = int(np.prod(shape))
+        if create:
+            with open(path, "wb") as file:
+                os.posix_fallocate(file.fileno(), 0, count * dtype.itemsize)
+        return torch.from_file(path, shared=True, size=count, dtype=dtype).view(shape)
+
+    def shape_before(self, layer):
+        """Return the shape of the hidden states before a layer, as the layer before it left them."""
+        return self._read_layer(layer - 1)["states"]
+
+    def _read_layer(self, layer):
+        with open(self._path(f"layer-{layer}.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def finish(self, layer, inputs, states):
+        """Store the inputs of a layer, a list of (tensors, experts, {expert: Sums}), and what shape the states after it
+        have, which are in memory mapped by states(layer + 1, ...)."""
+        listed = []
+        with open(self._path(f"layer-{layer}"), "wb") as file:
+            for tensors, experts, sums in inputs:
+                columns = len(next(iter(sums.values())).squares)
+                sizes = [len(gram) for gram in next(iter(sums.values())).grams]
+                packed = sum(n * (n - 1) // 2 for n in sizes)
+                squares, counts = np.zeros((experts, columns), np.float32), np.zeros(experts, np.float32)
+                for expert, each in sums.items():
+                    squares[expert], counts[expert] = each.squares.cpu().numpy(), each.count
+                listed.append({"tensors": tensors, "columns": columns, "experts": experts, "packed": packed, "at": file.tell()})
+                file.write(squares.tobytes())
+                file.write(counts.tobytes())
+                for expert in range(experts):
+                    if expert not in sums:
+                        file.write(bytes(2 * packed))
+                        continue
+                    for gram in sums[expert].grams:
+                        for row in packed_rows(gram.cpu().numpy()):
+                            file.write(row.tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+        after = self._path(f"states-{layer + 1}")
+        if os.path.exists(after):
+            with open(after, "rb+") as file:
+                os.fsync(file.fileno())
+        self._publish(self._path(f"layer-{layer}.json"), json.dumps({"inputs": listed, "states": list(states)}))
+        if os.path.exists(self._path(f"states-{layer}")):
+            os.unlink(self._path(f"states-{layer}"))
+
+    def inputs(self, layers):
+        """Return the inputs of all layers, a list of Input."""
+        found = []
+        for layer in range(layers):
+            path = self._path(f"layer-{layer}")
+            for each in self._read_layer(layer)["inputs"]:
+                copy = _copier(path, each["at"], each["columns"], each["experts"], each["packed"])
+                found.append(Input(each["tensors"], each["columns"], each["experts"], each["packed"], copy))
+        return found
+
+    def remove(self):
+        shutil.rmtree(self.folder)
+
+
+def _copier(path, at, columns, experts, packed):
+    """Return a function that copies a part of an input from the file of a layer."""
+    sizes = {"sums": 4 * columns * experts, "counts": 4 * experts, "correlations": 2 * packed * experts}
+
+    def copy_to(file, kind):
+        names = list(sizes)
+        with open(path, "rb") as source:
+            source.seek(at + sum(sizes[name] for name in names[: names.index(kind)]))
+            left = sizes[kind]
+            while left:
+                data = source.read(min(left, 1 << 22))
+                if not data:
+                    raise error(FileError, path, "the file is shorter than it was written", "remove its folder and start over")
+                file.write(data)
+                left -= len(data)
+
+    return copy_to
