@@ -58,12 +58,13 @@ Result<Context> Context::create(const KernelOptions& options, std::vector<std::s
   if (!maps.empty()) {
     BOOST_OUTCOME_TRY(huggingface::AddedMaps::read(huggingface::map_places(maps)));
   }
-  return Context(std::move(kernels), std::move(maps), opened.paths());
+  return Context(std::move(kernels), options, std::move(maps), opened.paths());
 }
 
-Context::Context(std::shared_ptr<const Kernels> kernels, std::vector<std::string> maps,
+Context::Context(std::shared_ptr<const Kernels> kernels, KernelOptions kernel_options, std::vector<std::string> maps,
                  std::vector<std::string> map_files)
-    : maps_(std::move(maps)),
+    : kernel_options_(std::move(kernel_options)),
+      maps_(std::move(maps)),
       map_files_(std::move(map_files)),
       kernels_(std::move(kernels)),
       registry_(std::make_shared<const Registry>(make_registry(kernels_->types(), maps_))) {}

@@ -154,6 +154,8 @@ class Context {
   static Result<Context> create(const KernelOptions& options = {}, std::vector<std::string> maps = {});
 
   const Kernels& kernels() const { return *kernels_; }
+  // The options given to create().
+  const KernelOptions& kernel_options() const GGUFMILL_OUTLIVES_RESULT { return kernel_options_; }
   const Registry& registry() const { return *registry_; }
   // The folders and files of architecture maps given to create().
   const std::vector<std::string>& maps() const GGUFMILL_OUTLIVES_RESULT { return maps_; }
@@ -244,8 +246,10 @@ class Context {
   Result<Comparison> compare(const std::string& a, const std::string& b, const ComparisonOptions& options = {}) const;
 
  private:
-  Context(std::shared_ptr<const Kernels> kernels, std::vector<std::string> maps, std::vector<std::string> map_files);
+  Context(std::shared_ptr<const Kernels> kernels, KernelOptions kernel_options, std::vector<std::string> maps,
+          std::vector<std::string> map_files);
 
+  KernelOptions kernel_options_;
   std::vector<std::string> maps_, map_files_;  // map_files_: all files that were read for maps_
   std::shared_ptr<const Kernels> kernels_;
   std::shared_ptr<const Registry> registry_;  // refers to the kernels' types

@@ -463,7 +463,7 @@ TEST_CASE("a probe needs its programs and files") {
   Failure failure;
   CHECK(ggufmill_job_probe(job.get(), R"({"text": "a", "output": "b"})", nullptr, &failure.error) ==
         GGUFMILL_ERROR_USAGE);
-  CHECK(failure.what() == "the option 'perplexity' is missing");
+  CHECK(failure.what() == "\"perplexity\" is missing");
 }
 
 TEST_CASE("the arguments of other tools become pipeline files") {

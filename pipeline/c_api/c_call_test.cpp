@@ -228,6 +228,37 @@ TEST_CASE("kernels are listed, and those of a module checked") {
   CHECK(Called("check_module", request_for("none.so")).status == GGUFMILL_ERROR_KERNEL);
 }
 
+TEST_CASE("recipes are listed, printed, derived, and compared") {
+  const ModelFolder folder;
+  const std::string model = fmt::format(R"("model": "{}")", folder.path("model.gguf"));
+  CHECK(Called("recipes", "").result.at("recipes").at(0).at("name") == "BF16");
+  const Called recipe("recipe", R"({"name": "q4_k"})");
+  REQUIRE(recipe.status == GGUFMILL_SUCCESS);
+  CHECK(recipe.result.at("yaml").as_string().find("extends: mix") != recipe.result.at("yaml").as_string().npos);
+  CHECK(Called("recipe", R"({"name": "Q4_M"})").status == GGUFMILL_ERROR_USAGE);
+  CHECK(Called("recipe_from", "{" + model + "}").result.at("yaml").is_string());
+  CHECK(Called("recipe_check", R"({"name": "Q8_0", )" + model + "}").result.at("rules").is_array());
+  CHECK(Called("recipe_check", R"({"name": "Q8_0"})").what() == R"("model" is missing)");
+  const Called diff("recipe_diff", R"({"a": "Q8_0", "b": "Q4_0", )" + model + "}");
+  REQUIRE(diff.status == GGUFMILL_SUCCESS);
+  CHECK(diff.result.at("bytes_a").to_number<int>() > diff.result.at("bytes_b").to_number<int>());
+  const Called objectives("objectives", "");
+  const std::string name(objectives.result.at("objectives").at(0).at("name").as_string());
+  CHECK(Called("objectives", fmt::format(R"({{"name": "{}"}})", name)).result.at("yaml").is_string());
+  CHECK(Called("exclusions", "").result.at("exclusions").at(0).at("types").is_array());
+}
+
+TEST_CASE("architecture maps and schemas are printed") {
+  CHECK(Called("architectures", "").result.at("architectures").at(0).at("classes").is_array());
+  CHECK(Called("architecture", R"({"name": "llama"})").result.at("yaml").is_string());
+  CHECK(Called("architecture", R"({"name": "lama"})").status == GGUFMILL_ERROR_USAGE);
+  CHECK(Called("architecture_functions", "").result.at("functions").at(0).at("least").is_number());
+  CHECK(Called("first_map", R"({"checkpoint": "nowhere"})").status == GGUFMILL_ERROR_BAD_INPUT);
+  CHECK(json::parse(Called("schema", R"({"what": "recipe"})").result.at("text").as_string()).is_object());
+  CHECK(Called("schema", R"({"what": "operations"})").help() == R"(give either "reference" or "python")");
+  CHECK(Called("schema", R"({"python": true})").what() == R"("python" prints operations only)");
+}
+
 #if defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #endif

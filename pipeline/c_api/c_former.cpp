@@ -1,10 +1,14 @@
 // Functions of the C interface that ggufmill_call() replaces. Each calls its operation.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <boost/json.hpp>
 #include <span>
 
 #include "pipeline/api/operations/context_options.h"
 #include "pipeline/c_api/c_support.h"
 #include "pipeline/core/json.h"
+#include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill::c {
@@ -44,6 +48,25 @@ Result<CalledOperation> call_for_model(const ggufmill_model& model, const char* 
 Result<CalledOperation> call_without_context(const char* operation, json::object parameters) {
   BOOST_OUTCOME_TRY(Context made, create_context({}));
   return call_former({std::make_shared<const Context>(std::move(made))}, operation, std::move(parameters));
+}
+
+// A kind of built-in files: the operation that lists them, whose result has the same name, and the one that prints one.
+struct FileKind {
+  std::string_view name;
+  const char* list;
+  const char* print;
+};
+constexpr FileKind kFileKinds[] = {{"recipes", "recipes", "recipe"},
+                                   {"objectives", "objectives", "objectives"},
+                                   {"exclusions", "exclusions", "exclusions"},
+                                   {"architectures", "architectures", "architecture"},
+                                   {"functions", "architecture_functions", nullptr}};
+
+Result<FileKind> kind_of(const char* name) {
+  const auto* const found = std::ranges::find(kFileKinds, name, &FileKind::name);
+  if (found != std::end(kFileKinds)) return *found;
+  return usage_error(fmt::format("unknown kind {}", quoted_name(name)),
+                     "the kinds are recipes, objectives, exclusions, architectures and functions");
 }
 
 }  // namespace
@@ -173,5 +196,54 @@ ggufmill_status ggufmill_check_module(const ggufmill_context* context, const cha
   return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"context", context}, {"path", path}}));
     return store_part(call_former(*context, "check_module", {{"path", path}}, options, {}, control), nullptr, json);
+  });
+}
+
+ggufmill_status ggufmill_recipe_from(const ggufmill_model* model, char** yaml, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}}));
+    return store_part(call_for_model(*model, "recipe_from", {{"model", model->path}}), "yaml", yaml);
+  });
+}
+
+ggufmill_status ggufmill_recipe_check(const ggufmill_model* model, const char* recipe, char** json,
+                                      ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"recipe", recipe}}));
+    return store_part(call_for_model(*model, "recipe_check", {{"model", model->path}, {"name", recipe}}), "rules",
+                      json);
+  });
+}
+
+ggufmill_status ggufmill_recipe_diff(const ggufmill_model* model, const char* a, const char* b, char** json,
+                                     ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"model", model}, {"a", a}, {"b", b}}));
+    return store_part(call_for_model(*model, "recipe_diff", {{"model", model->path}, {"a", a}, {"b", b}}), nullptr,
+                      json);
+  });
+}
+
+ggufmill_status ggufmill_catalog(const char* kind, char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"kind", kind}}));
+    BOOST_OUTCOME_TRY(const FileKind found, kind_of(kind));
+    return store_part(call_without_context(found.list, {}), found.name.data(), json);
+  });
+}
+
+ggufmill_status ggufmill_catalog_text(const char* kind, const char* name, char** yaml, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"kind", kind}, {"name", name}}));
+    BOOST_OUTCOME_TRY(const FileKind found, kind_of(kind));
+    if (!found.print) return usage_error("functions have no text", "`ggufmill architectures --functions` lists them");
+    return store_part(call_without_context(found.print, {{"name", name}}), "yaml", yaml);
+  });
+}
+
+ggufmill_status ggufmill_schema(const char* kind, char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"kind", kind}}));
+    return store_part(call_without_context("schema", {{"what", kind}}), "text", json);
   });
 }

@@ -6,14 +6,10 @@
 #include <cstddef>
 #include <cstring>
 
-#include "pipeline/api/catalog.h"
 #include "pipeline/api/open_model.h"
 #include "pipeline/c_api/c_options.h"
 #include "pipeline/c_api/c_support.h"
 #include "pipeline/core/text.h"
-#include "pipeline/report/json_text.h"
-#include "stages/quantize/recipe_from.h"
-#include "stages/quantize/rule_uses.h"
 
 namespace ggufmill::c {
 namespace {
@@ -169,39 +165,5 @@ ggufmill_status ggufmill_model_read_rows(const ggufmill_model* model, const char
     BOOST_OUTCOME_TRY(require({{"model", model}, {"tensor", tensor}, {"into", into}}));
     return read(*model, tensor, type, {.first = first, .rows = rows, .into = {static_cast<std::byte*>(into), bytes}},
                 {threads, stop_of(control)});
-  });
-}
-
-ggufmill_status ggufmill_recipe_from(const ggufmill_model* model, char** yaml, ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
-    BOOST_OUTCOME_TRY(require({{"model", model}, {"yaml", yaml}}));
-    BOOST_OUTCOME_TRY(const std::string text, recipe_from(model->model, model->path, model->context->recipes()));
-    *yaml = copy_of(text);
-    return ok();
-  });
-}
-
-ggufmill_status ggufmill_recipe_check(const ggufmill_model* model, const char* recipe, char** json,
-                                      ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
-    BOOST_OUTCOME_TRY(require({{"model", model}, {"recipe", recipe}, {"json", json}}));
-    const RecipeCatalog recipes = model->context->recipes();
-    BOOST_OUTCOME_TRY(const Recipe found, recipes.find(recipe));
-    BOOST_OUTCOME_TRY(const std::vector<RuleUse> uses, rule_uses(found, model->model, recipes));
-    boost::json::array list;
-    for (const RuleUse& use : uses) list.push_back({{"rule", use.rule}, {"tensors", use.tensors}});
-    *json = copy_of(to_json_text(list));
-    return ok();
-  });
-}
-
-ggufmill_status ggufmill_recipe_diff(const ggufmill_model* model, const char* a, const char* b, char** json,
-                                     ggufmill_error** error) {
-  return guarded(error, [&]() -> Status {
-    BOOST_OUTCOME_TRY(require({{"model", model}, {"a", a}, {"b", b}, {"json", json}}));
-    BOOST_OUTCOME_TRY(RecipeDifference difference, compare_recipes(a, b, model->model, model->context->recipes()));
-    *json = copy_of(to_json_text(boost::json::object{
-        {"tensors", std::move(difference.tensors)}, {"bytes_a", difference.bytes_a}, {"bytes_b", difference.bytes_b}}));
-    return ok();
   });
 }

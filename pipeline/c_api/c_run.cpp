@@ -18,12 +18,6 @@ namespace {
 
 namespace json = boost::json;
 
-// The job of a pipeline file without a matrix.
-Result<Job> single_job(const ggufmill_job& job, const char* operation) {
-  if (!job.batch.is_matrix) return job.batch.jobs.front().job;
-  return usage_error(fmt::format("{} is not supported for a batch", operation), "use a pipeline file for each source");
-}
-
 // Returns the result of `run` in the former shape: {report, unchanged, warnings}, where `report` is null if nothing had
 // to be written. The members of the report come before `unchanged`.
 std::string run_result(const std::string& result) {
@@ -62,97 +56,6 @@ Result<std::string> run_plan_of(const ggufmill_plan& plan, const char* text, ggu
   return fmt::format("{{\"report\":{},\"unchanged\":[],\"warnings\":{}}}", written, to_json_text(json_texts(warnings)));
 }
 
-// Calls `work` for the plan of each job of a pipeline file.
-Status for_each_plan(const ggufmill_job& job, const std::function<Status(const BatchJob&, const Plan&)>& work) {
-  for (const BatchJob& each : job.batch.jobs) {
-    BOOST_OUTCOME_TRY(const Plan plan, job.context->plan(with_known_importance(*job.context, each.job)));
-    BOOST_OUTCOME_TRY(work(each, plan));
-  }
-  return ok();
-}
-
-Result<std::string> status_of(const ggufmill_job& job) {
-  json::array sources;
-  BOOST_OUTCOME_TRY(for_each_plan(job, [&](const BatchJob& each, const Plan& plan) -> Status {
-    json::object status = describe_status(*job.context, plan, has_steps(each.job) ? &each : nullptr);
-    if (job.batch.is_matrix) status["source"] = each.source;
-    sources.push_back(std::move(status));
-    return ok();
-  }));
-  return to_json_text(job.batch.is_matrix ? json::object{{"sources", std::move(sources)}}
-                                          : sources.front().as_object());
-}
-
-struct MeasureChoices {
-  std::string output, html;
-  bool overwrite = false, resume = true;
-  unsigned part = 0, parts = 0;  // parts: 0 if it is not divided
-};
-
-Result<MeasureChoices> read_measure_choices(const char* text) {
-  MeasureChoices choices;
-  Options options(text);
-  options.read("output", choices.output);
-  options.read("html", choices.html);
-  options.read("overwrite", choices.overwrite);
-  options.read("resume", choices.resume);
-  options.read("part", choices.part);
-  options.read("parts", choices.parts, ClusterOptions::kMaxParts);
-  BOOST_OUTCOME_TRY(options.finish());
-  if (choices.parts == 0 && choices.part != 0) return usage_error("'part' needs 'parts'", "set both, or neither");
-  if (choices.parts == 0) return choices;
-  if (choices.part >= choices.parts)
-    return usage_error(fmt::format("part {} of {} does not exist", choices.part, choices.parts),
-                       "parts are numbered from 0");
-  if (!choices.output.empty() || !choices.html.empty())
-    return usage_error("a part has no output and no page",
-                       "its results are kept in the cache: measure without 'parts' once all parts are done");
-  return choices;
-}
-
-Result<Measurement> measure(const Context& context, const Job& job, const MeasureChoices& choices,
-                            ggufmill_control* control) {
-  MeasuringOptions options;
-  options.output = choices.output;
-  options.overwrite = choices.overwrite;
-  options.starts_over = !choices.resume;
-  if (choices.parts != 0) options.part = MeasuredPart{choices.part, choices.parts};
-  options.stop = stop_of(control);
-  options.progress = ProgressCaller(control).of_reading();
-  return measure_to(context, without_measurements(job), options);
-}
-
-Result<std::string> measure_job(const Context& context, const Job& job, const char* text, ggufmill_control* control) {
-  BOOST_OUTCOME_TRY(const MeasureChoices choices, read_measure_choices(text));
-  if (!choices.html.empty()) {
-    BOOST_OUTCOME_TRY(check_measurement_page(context, job, choices.output, choices.html, choices.overwrite));
-  }
-  BOOST_OUTCOME_TRY(const Measurement measured, measure(context, job, choices, control));
-  if (!choices.html.empty()) {
-    BOOST_OUTCOME_TRY(write_measurement_page(measured, choices.html, choices.overwrite));
-  }
-  return write_measurement(measured);
-}
-
-Status probe_job(const Context& context, const Job& job, const char* text, ggufmill_control* control) {
-  ProbeOptions it;
-  Options options(text);
-  options.read("perplexity", it.perplexity);
-  options.read("text", it.text);
-  options.read("output", it.output);
-  options.read("type", it.type);
-  options.read("chunks", it.chunks);
-  options.read("context", it.context);
-  options.read("threads", it.threads, Limits::kMaxThreads);
-  BOOST_OUTCOME_TRY(options.finish());
-  for (const auto& [name, value] :
-       {std::pair("perplexity", &it.perplexity), {"text", &it.text}, {"output", &it.output}})
-    if (value->empty()) return usage_error(fmt::format("the option '{}' is missing", name));
-  it.stop = stop_of(control);
-  BOOST_OUTCOME_TRY(probe(context, job, it));
-  return ok();
-}
-
 }  // namespace
 }  // namespace ggufmill::c
 
@@ -180,8 +83,9 @@ ggufmill_status ggufmill_plan_run(const ggufmill_plan* plan, const char* options
 ggufmill_status ggufmill_job_status(const ggufmill_job* job, char** json, ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}, {"json", json}}));
-    BOOST_OUTCOME_TRY(const std::string text, status_of(*job));
-    *json = copy_of(text);
+    BOOST_OUTCOME_TRY(const CalledOperation called, call_on_job(*job, "status", boost::json::object{}));
+    if (called.failure) return *called.failure;
+    *json = copy_of(called.json);
     return ok();
   });
 }
@@ -198,9 +102,8 @@ ggufmill_status ggufmill_job_measure(const ggufmill_job* job, const char* option
                                      char** json, ggufmill_error** error) {
   return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}}));
-    BOOST_OUTCOME_TRY(const Job single, single_job(*job, "measuring"));
-    BOOST_OUTCOME_TRY(const std::string measured, measure_job(*job->context, single, options, control));
-    if (json) *json = copy_of(measured);
+    BOOST_OUTCOME_TRY(const CalledOperation called, call_on_job(*job, "measure", options, control));
+    if (json) *json = copy_of(called.json);
     return ok();
   });
 }
@@ -221,7 +124,9 @@ ggufmill_status ggufmill_job_probe(const ggufmill_job* job, const char* options,
                                    ggufmill_error** error) {
   return guarded(control, error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"job", job}}));
-    BOOST_OUTCOME_TRY(const Job single, single_job(*job, "probing"));
-    return probe_job(*job->context, single, options, control);
+    BOOST_OUTCOME_TRY(boost::json::object members, request_of(options ? options : ""));
+    if (!members.contains("output")) return usage_error("the option 'output' is missing", "name the file to write");
+    BOOST_OUTCOME_TRY(call_on_job(*job, "probe", std::move(members), control));
+    return ok();
   });
 }

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "pipeline/api/context.h"
-#include "pipeline/api/operations/json_call.h"
 #include "pipeline/c_api/ggufmill.h"
+#include "pipeline/call/json_call.h"
 
 struct ggufmill_error {
   std::vector<ggufmill::Error> errors;  // at least one; `also` of each is empty

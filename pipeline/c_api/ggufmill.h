@@ -445,7 +445,7 @@ GGUFMILL_API ggufmill_status ggufmill_decode_rows(const ggufmill_context* contex
                                                   uint64_t bytes, uint64_t rows, uint64_t columns, float* into,
                                                   unsigned threads, ggufmill_control* control, ggufmill_error** error);
 
-/* ---- importance files and built-in files ---- */
+/* ---- importance files ---- */
 
 /* An importance file that is open for reading. */
 typedef struct ggufmill_importance ggufmill_importance;
@@ -461,30 +461,6 @@ GGUFMILL_API ggufmill_status ggufmill_importance_list(const ggufmill_importance*
 /* Reads the weights of the entry with this number, from 0: `parts` times `columns`, which is `count`. */
 GGUFMILL_API ggufmill_status ggufmill_importance_weights(const ggufmill_importance* importance, size_t index,
                                                          float* into, uint64_t count, ggufmill_error** error);
-
-/* Returns a JSON list of the built-in files of a kind. `kind` is "recipes" (name, aliases, file_type, type,
- * description), "objectives" (name, formula), "exclusions" (name, types), "architectures" (map, architecture,
- * description, classes, tokenizers, partial), or "functions", those that architecture maps can call (name, kind, least,
- * most, description). */
-GGUFMILL_API ggufmill_status ggufmill_catalog(const char* kind, char** json, ggufmill_error** error);
-
-/* Returns the text of a built-in file: a YAML file to copy and change. `kind` is one of the first four above. */
-GGUFMILL_API ggufmill_status ggufmill_catalog_text(const char* kind, const char* name, char** yaml,
-                                                   ggufmill_error** error);
-
-/* Returns a recipe that gives other models of the same family the types of this model. */
-GGUFMILL_API ggufmill_status ggufmill_recipe_from(const ggufmill_model* model, char** yaml, ggufmill_error** error);
-
-/* Returns how many tensors of a model each rule of a recipe decides: [{rule, tensors}]. */
-GGUFMILL_API ggufmill_status ggufmill_recipe_check(const ggufmill_model* model, const char* recipe, char** json,
-                                                   ggufmill_error** error);
-
-/* Returns the tensors to which two recipes give different types: {tensors: [{tensor, a, b, why}], bytes_a, bytes_b}. */
-GGUFMILL_API ggufmill_status ggufmill_recipe_diff(const ggufmill_model* model, const char* a, const char* b,
-                                                  char** json, ggufmill_error** error);
-
-/* Returns the JSON Schema of "pipeline", "recipe" or "architecture" files. */
-GGUFMILL_API ggufmill_status ggufmill_schema(const char* kind, char** json, ggufmill_error** error);
 
 /* ---- former names of operations ---- */
 
@@ -532,6 +508,24 @@ GGUFMILL_DEPRECATED("use ggufmill_call(context, \"check_module\", ...)")
 GGUFMILL_API ggufmill_status ggufmill_check_module(const ggufmill_context* context, const char* path,
                                                    const char* options, ggufmill_control* control, char** json,
                                                    ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"recipe_from\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_recipe_from(const ggufmill_model* model, char** yaml, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"recipe_check\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_recipe_check(const ggufmill_model* model, const char* recipe, char** json,
+                                                   ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"recipe_diff\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_recipe_diff(const ggufmill_model* model, const char* a, const char* b,
+                                                  char** json, ggufmill_error** error);
+
+/* `kind` is "recipes", "objectives", "exclusions" or "architectures"; for the list also "functions", those that
+ * architecture maps can call. */
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"recipes\", ...), \"objectives\", \"exclusions\" or \"architectures\"")
+GGUFMILL_API ggufmill_status ggufmill_catalog(const char* kind, char** json, ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"recipe\", ...), \"objectives\", \"exclusions\" or \"architecture\"")
+GGUFMILL_API ggufmill_status ggufmill_catalog_text(const char* kind, const char* name, char** yaml,
+                                                   ggufmill_error** error);
+GGUFMILL_DEPRECATED("use ggufmill_call(context, \"schema\", ...)")
+GGUFMILL_API ggufmill_status ggufmill_schema(const char* kind, char** json, ggufmill_error** error);
 
 #ifdef __cplusplus
 }

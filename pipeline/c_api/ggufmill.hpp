@@ -333,14 +333,15 @@ class Model {
   [[deprecated("use Context::call(\"name_of\", ...)")]] std::string file_name(const char* options = nullptr) const {
     return detail::text([&](auto text, auto error) { return ggufmill_model_name(get(), options, text, error); });
   }
-  std::string recipe() const {
+  [[deprecated("use Context::call(\"recipe_from\", ...)")]] std::string recipe() const {
     return detail::text([&](auto text, auto error) { return ggufmill_recipe_from(get(), text, error); });
   }
-  std::string check_recipe(const std::string& recipe) const {
+  [[deprecated("use Context::call(\"recipe_check\", ...)")]] std::string check_recipe(const std::string& recipe) const {
     return detail::text(
         [&](auto text, auto error) { return ggufmill_recipe_check(get(), recipe.c_str(), text, error); });
   }
-  std::string compare_recipes(const std::string& a, const std::string& b) const {
+  [[deprecated("use Context::call(\"recipe_diff\", ...)")]] std::string compare_recipes(const std::string& a,
+                                                                                        const std::string& b) const {
     return detail::text(
         [&](auto text, auto error) { return ggufmill_recipe_diff(get(), a.c_str(), b.c_str(), text, error); });
   }
@@ -510,14 +511,15 @@ class Context {
 };
 
 // See ggufmill_catalog() and the functions after it.
-inline std::string catalog(const std::string& kind) {
+[[deprecated("use Context::call(\"recipes\", ...)")]] inline std::string catalog(const std::string& kind) {
   return detail::text([&](auto text, auto error) { return ggufmill_catalog(kind.c_str(), text, error); });
 }
-inline std::string catalog_text(const std::string& kind, const std::string& name) {
+[[deprecated("use Context::call(\"recipe\", ...)")]] inline std::string catalog_text(const std::string& kind,
+                                                                                     const std::string& name) {
   return detail::text(
       [&](auto text, auto error) { return ggufmill_catalog_text(kind.c_str(), name.c_str(), text, error); });
 }
-inline std::string schema(const std::string& kind) {
+[[deprecated("use Context::call(\"schema\", ...)")]] inline std::string schema(const std::string& kind) {
   return detail::text([&](auto text, auto error) { return ggufmill_schema(kind.c_str(), text, error); });
 }
 [[deprecated("use Context::call(\"name\", ...)")]] inline std::string parse_name(const std::string& name) {

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <typeinfo>
 
+#include "pipeline/api/operations/operation.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/config/bound_fields.h"
 #include "pipeline/core/text.h"
@@ -161,16 +162,6 @@ std::string written_name(const po::option_description& option) {
   const std::string letter = option.canonical_display_name(po::command_line_style::allow_dash_for_short);
   const std::string name = "--" + option.long_name();
   return (letter.starts_with('-') && !letter.starts_with("--") ? letter + ", " : "") + name + value;
-}
-
-std::vector<std::string> paragraphs_of(const std::string& text) {
-  std::vector<std::string> paragraphs;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find("\n\n", at), text.size());
-    paragraphs.push_back(text.substr(at, end - at));
-    at = end + 2;
-  }
-  return paragraphs;
 }
 
 Parsed parse_command(const CommandSpec& spec, Arguments arguments) {

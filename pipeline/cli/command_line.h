@@ -34,8 +34,6 @@ struct CommandSpec {
 CommandSpec full_command(CommandSpec spec);
 // Returns an option as written in help texts, for example "-q, --quiet" or "--set VALUE".
 std::string written_name(const boost::program_options::option_description& option);
-// Splits a description into its paragraphs, each on one line.
-std::vector<std::string> paragraphs_of(const std::string& text);
 
 // The parsed options, or an exit code if there is nothing more to do: help was printed, or the arguments are wrong and
 // an error was printed.

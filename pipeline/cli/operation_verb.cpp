@@ -130,7 +130,7 @@ std::vector<OperationOption> all_options(const OperationList& operations) {
 
 void add_options(std::vector<OperationOption> options, const OperationSpec& user, std::vector<VerbOption>& to) {
   for (OperationOption& each : options) {
-    if (each.is_word()) continue;
+    if (each.is_word() || each.programs_only) continue;
     const auto same =
         std::ranges::find_if(to, [&](const VerbOption& other) { return other.option.flag() == each.flag(); });
     if (same == to.end())
@@ -194,6 +194,7 @@ Strings positional_words(const CommandSpec& spec, const po::variables_map& value
 // Adds the values of options that have a flag.
 void add_given(const std::vector<OperationOption>& options, const po::variables_map& values, GivenOptions& given) {
   for (const OperationOption& option : options) {
+    if (option.programs_only) continue;
     for (const OptionFlag& flag : option.flags)
       if (values.count(flag.name)) given.add_flag(option, flag);
     const std::string name = option.flag();
@@ -213,23 +214,22 @@ bool is_given(const OperationOption& option, const po::variables_map& values) {
   return values.count(option.flag()) && !values[option.flag()].defaulted();
 }
 
-Error wrong_words(const OperationSpec& operation, const Strings& words) {
+// `given` are the words as they were given, with the one that chooses the operation.
+Error wrong_words(const OperationSpec& operation, const Strings& given) {
   const std::vector<const OperationOption*> expected = words_of(operation);
   const std::string usage = "usage: " + usage_of(operation);
-  if (expected.size() == 1 && words.empty() && !(operation.shared && !operation.is_usual()))
+  if (expected.size() == 1 && given.empty())
     return usage_error(fmt::format("no {} given", lower_case(expected.front()->shown_word)), usage + "; see `--help`");
-  if (operation.shared) {
-    Strings all = words;
-    if (!operation.choice.empty() && !is_flag(operation.choice)) all.insert(all.begin(), std::string(operation.choice));
-    return usage_error(fmt::format("invalid arguments: '{}'", printable(fmt::format("{}", fmt::join(all, " ")))),
+  if (operation.shared)
+    return usage_error(fmt::format("invalid arguments: '{}'", printable(fmt::format("{}", fmt::join(given, " ")))),
                        usage);
-  }
   std::string what = fmt::format("expected {}", operation.expected_words);
-  if (!operation.counted_word.empty()) what += fmt::format(", got {}", counted(words.size(), operation.counted_word));
+  if (!operation.counted_word.empty()) what += fmt::format(", got {}", counted(given.size(), operation.counted_word));
   return usage_error(std::move(what), usage);
 }
 
-Status check_words(const OperationSpec& operation, const Strings& words, const po::variables_map& values) {
+Status check_words(const OperationSpec& operation, const Strings& words, const Strings& given,
+                   const po::variables_map& values) {
   if (takes_each(operation) && words.size() > 1) {
     for (const OperationOption& option : operation.options)
       if (!option.if_several.empty() && values.count(option.flag()))
@@ -245,7 +245,7 @@ Status check_words(const OperationSpec& operation, const Strings& words, const p
   // Optional words come together.
   if (words.size() == required || words.size() == expected.size()) return ok();
   if (!expected.empty() && expected.back()->is_list() && words.size() > required) return ok();
-  return wrong_words(operation, words);
+  return wrong_words(operation, given);
 }
 
 // Returns the operation that a command line chooses, and removes the word that does.
@@ -267,7 +267,11 @@ Result<const OperationSpec*> choose(const OperationList& operations, const po::v
 
 // Says how to choose an operation: "name the module: --check MODULE".
 std::string how_to_choose(const OperationSpec& operation) {
-  if (!is_flag(operation.choice)) return fmt::format("run `ggufmill {}`", operation.command());
+  if (!is_flag(operation.choice)) {
+    std::string words = operation.command();
+    for (const OperationOption* word : words_of(operation)) words += " " + word->shown_word;
+    return fmt::format("run `ggufmill {}`", words);
+  }
   for (const OperationOption& option : operation.options)
     if (option.place == OptionPlace::kChoice)
       return fmt::format("name the {}: {} {}", lower_case(option.shown_word), operation.choice, option.shown_word);
@@ -349,12 +353,13 @@ CommandSpec operation_command(const OperationList& operations) {
 }
 
 int run_operation(const OperationList& operations, const Parsed& parsed) {
-  Strings words = positional_words(operation_command(operations), parsed.values);
+  const Strings given_words = positional_words(operation_command(operations), parsed.values);
+  Strings words = given_words;
   const auto chosen = choose(operations, parsed.values, words);
   if (!chosen) return fail(chosen.error());
   const OperationSpec& operation = *chosen.value();
   const OptionNames names(Caller::kCommandLine, all_options(operation));
-  Status usable = check_words(operation, words, parsed.values);
+  Status usable = check_words(operation, words, given_words, parsed.values);
   if (usable) usable = check_options(operations, operation, parsed.values);
   if (!usable) return fail(names.in_error(usable.error()));
   const std::vector<OperationOption> of_printing = shown_options(operation),

@@ -49,10 +49,12 @@ TEST_CASE("architectures refuses options that would have no effect") {
     CHECK(printed.exit_code == static_cast<int>(ExitCode::kUsage));
     return printed.err;
   };
-  CHECK(has(refusal({"--functions", "--architectures", "mine.yaml"}), "--functions lists what every map can call"));
-  CHECK(has(refusal({"new", "folder", "--like", "llama", "--functions"}), "--functions lists what every map can call"));
-  CHECK(has(refusal({"new", "folder", "--like", "llama", "--json"}), "`new` takes one checkpoint"));
-  CHECK(has(refusal({"new", "--like", "llama"}), "`new` takes one checkpoint"));
+  CHECK(
+      has(refusal({"--functions", "--architectures", "mine.yaml"}), "--architectures has no effect with --functions"));
+  CHECK(has(refusal({"new", "folder", "--like", "llama", "--functions"}),
+            "`new` and --functions cannot be used together"));
+  CHECK(has(refusal({"new", "folder", "--like", "llama", "--json"}), "--json has no effect with `new`"));
+  CHECK(has(refusal({"new", "--like", "llama"}), "invalid arguments: 'new'"));
   CHECK(has(refusal({"show", "llama", "--like", "llama"}), "--like needs `new`"));
 }
 

@@ -54,9 +54,9 @@ class Progresses {
 // Prints results that replace each other: in place on a terminal; elsewhere each that differs from the one before.
 class ResultScreen {
  public:
-  void show(const TextOutput& text, bool is_last) {
+  void show(const TextOutput& text) {
     std::string now = text.table ? render_table(text.table->columns, text.table->rows) : "";
-    now += is_last || terminal_ || text.interim.empty() ? text.out : text.interim;
+    now += terminal_ || text.interim.empty() ? text.out : text.interim;
     if (now == last_) return;
     if (terminal_ && lines_ != 0) fmt::print("\x1b[{}F\x1b[J", lines_);
     std::fwrite(now.data(), 1, now.size(), stdout);
@@ -70,6 +70,12 @@ class ResultScreen {
   std::string last_;
 };
 
+// Returns the exit code of a failure: that of the signal that ended the operation, unless it says that trying again may
+// help.
+int after_signal(int code) {
+  return code == static_cast<int>(ExitCode::kTransient) ? code : signal_exit_code().value_or(code);
+}
+
 // Prints the errors of a failure, and returns the exit code of the first.
 int print_failure(const Error& failure, bool is_partial) {
   if (!is_partial) return fail(failure);
@@ -81,7 +87,8 @@ int print_failure(const Error& failure, bool is_partial) {
 
 void print_json(const OperationSpec& operation, const void* value, const TextOutput& text, bool is_last,
                 JsonList& list) {
-  if (operation.has_json_of_table) return list.add(table_json(text.table->columns, text.table->rows));
+  if (operation.has_json_of_table && (text.table || !operation.result_is_alone))
+    return list.add(text.table ? table_json(text.table->columns, text.table->rows) : "[]");
   if (is_last) list.begin_item();
   const TextSink sink = [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stdout); };
   if (operation.result_is_alone)
@@ -104,7 +111,7 @@ int run_request(const OperationSpec& operation, const Context& context, const Op
     if (list)
       print_json(operation, value.get(), text, is_last, *list);
     else
-      screen.show(text, is_last);
+      screen.show(text);
     std::fflush(stdout);
     return text;
   };
@@ -125,16 +132,13 @@ int run_request(const OperationSpec& operation, const Context& context, const Op
   call.interim = [&](const std::shared_ptr<const void>& value) { print(value, false); };
   const auto answer = operation.run(context, request.value.get(), call);
   progress.finish();
-  if (!answer) {
-    const int code = fail(names.in_error(answer.error()));
-    return signal_exit_code().value_or(code);
-  }
+  if (!answer) return after_signal(fail(names.in_error(answer.error())));
   if (has_heading && !list) fmt::print("{}\n", printable(request.name));
   const TextOutput text = print(answer.value().value, true);
   int code = answer.value().exit_code;
   if (const auto& failure = answer.value().failure) {
     code = print_failure(names.in_error(*failure), answer.value().is_partial);
-    code = signal_exit_code().value_or(code);
+    code = after_signal(code);
     if (!answer.value().is_partial) return code;
   }
   for (const Message& note : text.notes) call.note(note);

@@ -1,8 +1,8 @@
 // Checks that the schemas in configs/ match the field tables and that the tables pass their own lint.
 
 #include "pipeline/api/registry.h"
-#include "pipeline/cli/operation_pages.h"
-#include "pipeline/cli/reference_page.h"
+#include "pipeline/call/operation_pages.h"
+#include "pipeline/call/reference_page.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/reference.h"
 #include "pipeline/config/schema.h"

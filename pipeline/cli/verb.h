@@ -22,19 +22,7 @@ struct Verb {
   OperationList operations{};        // what the verb is made from; `command` and `run` are then null
 };
 
-extern const Verb kStatusVerb;
-extern const Verb kSubmitVerb;
-extern const Verb kPartVerb;
-extern const Verb kSealVerb;
-extern const Verb kResumeVerb;
-extern const Verb kCancelVerb;
-extern const Verb kRenderVerb;
-extern const Verb kMeasureVerb;
-extern const Verb kProbeVerb;
 extern const Verb kQuantizeVerb;
-extern const Verb kRecipeVerb;
-extern const Verb kArchitecturesVerb;
-extern const Verb kSchemaVerb;
 extern const Verb kManualVerb;
 extern const Verb kCompletionVerb;
 

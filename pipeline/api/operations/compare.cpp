@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "pipeline/api/operations/context_options.h"
 #include "pipeline/api/operations/operations.h"
 #include "pipeline/api/table.h"
 #include "pipeline/core/option_reference.h"
@@ -127,8 +128,7 @@ OperationSpec compare_operation() {
                   option("importance", &CompareRequest::importance, path(),
                          "importance matrix for @a, GGUF or legacy .dat; adds the weighted error")
                       .on_command_line("imatrix"),
-                  option("outtype", &CompareRequest::out_type, enumeration<OutType>(kOutTypeWords),
-                         "read a checkpoint folder as `ggufmill convert --outtype` would write it"),
+                  option("outtype", &CompareRequest::out_type, enumeration<OutType>(kOutTypeWords), kOutTypeHelp),
                   option("max_rmse", &CompareRequest::max_rmse,
                          "fails with @error3 if a tensor's RMSE is greater or tensors cannot be compared"),
                   option("memory", &CompareRequest::memory, bytes(), "maximum bytes of tensor data in memory: 512MiB"),

@@ -2,6 +2,7 @@
 // The options of a Context, as rows: those of ggufmill_context_create(), and of the verbs of operations.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/api/operations/operation.h"
@@ -13,6 +14,10 @@ struct ContextRequest {
   std::string isa{};
   std::vector<std::string> architectures{};
 };
+
+// Help of the option `outtype` of operations that read models.
+inline constexpr std::string_view kOutTypeHelp =
+    "read a checkpoint folder as `ggufmill convert --outtype` would write it";
 
 // Returns the options that have an effect for this use. They are read into a ContextRequest.
 std::vector<OperationOption> context_options(ContextUse use);

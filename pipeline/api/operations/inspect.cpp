@@ -8,6 +8,7 @@
 
 #include "pipeline/api/describe.h"
 #include "pipeline/api/edit.h"
+#include "pipeline/api/operations/context_options.h"
 #include "pipeline/api/operations/operations.h"
 #include "pipeline/api/pages.h"
 #include "pipeline/core/option_reference.h"
@@ -236,8 +237,6 @@ constexpr SharedVerb kInspectVerb{
         "  ggufmill inspect model.gguf --tensor blk.0.ffn_up.weight\n"
         "  ggufmill inspect model-Q4_K_M.gguf model-Q4_K_S.gguf --html models.html",
     .usage = "MODEL... [options]"};
-
-constexpr const char* kOutTypeHelp = "read a checkpoint folder as `ggufmill convert --outtype` would write it";
 
 }  // namespace
 

@@ -185,9 +185,9 @@ ResultForm<CheckedModule> checked_module_result() {
   using Check = conformance::ConformanceResult;
   using Time = conformance::KernelTime;
   const auto module = [](const CheckedModule& it) {
-    const ModuleReport& module = it.module;
+    const ModuleReport& report = it.module;
     return std::optional<json::value>(
-        json::object{{"path", module.path}, {"name", module.name}, {"version", module.version}, {"isa", module.isa}});
+        json::object{{"path", report.path}, {"name", report.name}, {"version", report.version}, {"isa", report.isa}});
   };
   const auto state = [](const Check& it) { return std::optional(json::value(result_text(it.finding.kind))); };
   const auto why = [](const Check& it) { return std::optional(json::value(it.finding.detail)); };

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/api/catalog.h"
+#include "pipeline/api/operations/context_options.h"
 #include "pipeline/api/operations/operations.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/file_name.h"
+#include "stages/huggingface/model_id.h"
+#include "stages/quantize/recipe.h"
 
 namespace ggufmill {
 namespace {
@@ -106,6 +108,15 @@ struct BuiltName {
   std::string name;
 };
 
+// Returns the file name for a model. An empty `encoding` stands for that of general.file_type.
+std::string conventional_name(const Model& model, std::string encoding) {
+  const MetadataValue* type = model.metadata.find("general.file_type");
+  if (const auto number = type ? as_unsigned(*type) : std::nullopt; encoding.empty() && number)
+    for (const BuiltInRecipe& built_in : built_in_recipes())
+      if (encoding.empty() && heading_of(built_in).file_type == *number) encoding = built_in.name;
+  return gguf::file_name_of(model, huggingface::size_label(huggingface::count_weights(model.tensors)), encoding);
+}
+
 Result<Answer<BuiltName>> run_name_of(const Context& context, const NameOfRequest& request, const Call&) {
   BOOST_OUTCOME_TRY(const Model model, context.inspect(request.path, request.out_type));
   return Answer<BuiltName>{{conventional_name(model, request.encoding)}};
@@ -143,8 +154,7 @@ OperationSpec name_of_operation() {
       .options =
           {option("path", &NameOfRequest::path, path(), "print the file name for this model").choice("of", "MODEL"),
            option("encoding", &NameOfRequest::encoding, text(), "encoding to use instead of general.file_type"),
-           option("outtype", &NameOfRequest::out_type, enumeration<OutType>(kOutTypeWords),
-                  "read a checkpoint folder as `ggufmill convert --outtype` would write it")},
+           option("outtype", &NameOfRequest::out_type, enumeration<OutType>(kOutTypeWords), kOutTypeHelp)},
       .result = {.members = {result("name", &BuiltName::name, "the file name")}, .is_alone = true},
       .context = ContextUse::kCheckpoints,
       .run = run_name_of,

@@ -59,6 +59,16 @@ void write_members(const std::vector<ResultMember>& members, const void* value, 
   sink(to_json_text(members_of(members, value)));
 }
 
+std::vector<std::string> paragraphs_of(const std::string& text) {
+  std::vector<std::string> paragraphs;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find("\n\n", at), text.size());
+    paragraphs.push_back(text.substr(at, end - at));
+    at = end + 2;
+  }
+  return paragraphs;
+}
+
 Error cannot_be_together(std::string_view a, std::string_view b, std::string_view why) {
   return usage_error(fmt::format("{} and {} cannot be used together", option_reference(a), option_reference(b)),
                      fmt::format("omit one of them{}{}", why.empty() ? "" : ": ", why));

@@ -78,6 +78,7 @@ struct OperationOption {
   std::vector<OptionFlag> flags{};  // instead of a flag with a value
   bool zero_is_none = false;        // in JSON, 0 is the same as no value
   std::string if_several{};         // help of the error if the verb is given several words; empty: allowed
+  bool programs_only = false;       // the verb has another way
   bool command_line_only = false;   // kept for scripts that call another program
   bool words_are_replaced = false;  // with it, the command line needs no words
 };
@@ -143,6 +144,10 @@ struct Option : OperationOption {
   }
   Self&& only_on_command_line() && {
     command_line_only = true;
+    return std::move(*this);
+  }
+  Self&& only_for_programs() && {
+    programs_only = true;
     return std::move(*this);
   }
   Self&& replaces_words() && {
@@ -223,22 +228,47 @@ requires std::is_invocable_v<Function, const Value&> ResultMember result(std::st
 // "{a, b: [{c}]}"
 std::string shape_of(const std::vector<ResultMember>& members);
 
+// The objects of a list.
+template <class Item>
+boost::json::array objects_of(const std::vector<Item>& items, const ResultForm<Item>& form) {
+  boost::json::array list;
+  for (const Item& item : items) {
+    boost::json::object object;
+    for (const ResultMember& each : form.members) each.write(&item, object);
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
 // A list of objects.
 template <class Value, class Item>
 ResultMember result(std::string_view name, std::vector<Item> Value::*member, ResultForm<Item> form,
                     std::string_view doc) {
   std::string shape = "[" + shape_of(form.members) + "]";
-  return {std::string(name), std::string(doc),
-          [name = std::string(name), member, form = std::move(form)](const void* value, boost::json::object& into) {
-            boost::json::array list;
-            for (const Item& item : static_cast<const Value*>(value)->*member) {
-              boost::json::object object;
-              for (const ResultMember& each : form.members) each.write(&item, object);
-              list.push_back(std::move(object));
-            }
-            into[name] = std::move(list);
-          },
-          std::move(shape)};
+  ResultMember made = result<Value>(
+      name,
+      [member, form = std::move(form)](const Value& value) -> std::optional<boost::json::value> {
+        return objects_of(value.*member, form);
+      },
+      doc);
+  made.shape = std::move(shape);
+  return made;
+}
+
+// A list of objects that only some results have.
+template <class Value, class Item>
+ResultMember result(std::string_view name, std::optional<std::vector<Item>> Value::*member, ResultForm<Item> form,
+                    std::string_view doc) {
+  std::string shape = "[" + shape_of(form.members) + "]";
+  ResultMember made = result<Value>(
+      name,
+      [member, form = std::move(form)](const Value& value) -> std::optional<boost::json::value> {
+        if (!(value.*member)) return {};
+        return objects_of(*(value.*member), form);
+      },
+      doc);
+  made.shape = std::move(shape);
+  return made;
 }
 
 // A member that only some results have.
@@ -328,12 +358,13 @@ struct TextOutput {
   std::optional<Table> table{};  // on stdout, before `out`
   std::string out{};             // on stdout, unless JSON is asked for
   std::vector<Message> notes{};  // on stderr, unless --quiet is given
-  std::string interim{};         // instead of `out`, for a result that a later one replaces, where lines stay
+  std::string interim{};         // instead of `out` where lines stay, for a result that a later one may replace
 };
 
 // The options of the context that an operation uses, which its verb has too.
 enum class ContextUse {
   kNone,
+  kMaps,         // --architectures
   kTypes,        // --kernel-dir, for types that modules add
   kKernels,      // and --isa
   kCheckpoints,  // and --architectures
@@ -480,6 +511,9 @@ OperationSpec operation(OperationOf<Request, Value> from) {
   };
   return made;
 }
+
+// Splits a description into its paragraphs, each on one line.
+std::vector<std::string> paragraphs_of(const std::string& text);
 
 // Error of two options that exclude each other, with the reason why.
 Error cannot_be_together(std::string_view a, std::string_view b, std::string_view why = {});

@@ -2,8 +2,8 @@
 
 namespace ggufmill {
 
-std::span<const OperationSpec> operations() {
-  static const OperationSpec kOperations[] = {
+std::vector<OperationSpec> api_operations() {
+  return {
       // In the order of `ggufmill --help`.
       // Convert and quantize
       run_operation(),
@@ -28,12 +28,24 @@ std::span<const OperationSpec> operations() {
       imatrix_convert_operation(),
       // Choose types by measurement
       curve_operation(),
+      measure_operation(),
+      probe_operation(),
+      recipes_operation(),
+      recipe_operation(),
+      recipe_from_operation(),
+      recipe_check_operation(),
+      recipe_diff_operation(),
+      objectives_operation(),
+      exclusions_operation(),
       // Reference
       types_operation(),
       kernels_operation(),
       check_module_operation(),
+      architectures_operation(),
+      architecture_operation(),
+      first_map_operation(),
+      architecture_functions_operation(),
   };
-  return kOperations;
 }
 
 }  // namespace ggufmill

@@ -1,14 +1,14 @@
 #pragma once
-// The table of operations.
+// The operations of this folder.
 
-#include <span>
+#include <vector>
 
 #include "pipeline/api/operations/operation.h"
 
 namespace ggufmill {
 
-// Returns all operations, in the order of `ggufmill --help`.
-std::span<const OperationSpec> operations();
+// Returns all of them, in the order of `ggufmill --help`.
+std::vector<OperationSpec> api_operations();
 
 // The declarations, each in a file of its own.
 OperationSpec check_operation();
@@ -16,7 +16,9 @@ OperationSpec compare_operation();
 OperationSpec curve_operation();
 OperationSpec verify_operation();
 OperationSpec hash_operation();
+OperationSpec measure_operation();
 OperationSpec plan_operation();
+OperationSpec probe_operation();
 OperationSpec run_operation();
 OperationSpec split_operation();
 OperationSpec merge_operation();
@@ -25,7 +27,18 @@ OperationSpec convert_operation();
 OperationSpec convert_lora_operation();
 OperationSpec inspect_operation();
 OperationSpec models_page_operation();
+OperationSpec recipes_operation();
+OperationSpec recipe_operation();
+OperationSpec recipe_from_operation();
+OperationSpec recipe_check_operation();
+OperationSpec recipe_diff_operation();
+OperationSpec objectives_operation();
+OperationSpec exclusions_operation();
 OperationSpec types_operation();
+OperationSpec architectures_operation();
+OperationSpec architecture_operation();
+OperationSpec first_map_operation();
+OperationSpec architecture_functions_operation();
 OperationSpec kernels_operation();
 OperationSpec check_module_operation();
 OperationSpec name_operation();

@@ -1,7 +1,6 @@
 """ggufmill: quantize and decode weights, open and convert models. See README.md next to this package's sources."""
 
 import functools
-import json
 import os
 
 from . import _native
@@ -16,7 +15,6 @@ from ._error import (
     usage_error,
 )
 from ._files import ImportanceMatrix
-from ._job import job_text
 from ._library import Progress
 from ._model import Metadata, Model, Tensor
 from ._numpy import np
@@ -30,7 +28,7 @@ __version__ = _native.version
 __all__ = [
     *("Context", "ImportanceMatrix", "Metadata", "Model", "Plan", "Progress", "ProgressBar", "Tensor"),
     *("Error", "FileError", "InputError", "KernelError", "TransientError", "UsageError", "VerificationError"),
-    *("dequantize", "imatrix", "measure", "open", "quantize", "recipes"),
+    *("dequantize", "imatrix", "open", "quantize"),
     *_operations,
 ]
 
@@ -161,24 +159,6 @@ class Context(Operations):
         """Open a GGUF file (or its first shard), a checkpoint folder, or a safetensors file. Reads headers only."""
         return Model(self._native.open(os.fspath(path)))
 
-    def measure(self, job, *, output="", html="", overwrite=False, progress=None, set=None, parameters=None):
-        """Measure the loss of each tensor for each candidate type of a job's targets; reads the source once.
-
-        What is measured is kept in the user's cache, for this job and for others, in $GGUFMILL_CACHE/measurements,
-        $XDG_CACHE_HOME/ggufmill/measurements, or ~/.cache/ggufmill/measurements.
-
-        output     file to write the measurement to, for `measured` of a job
-        html       path of an HTML page to write
-        overwrite  replace existing files
-
-        Returns the measurement as a dictionary in the format of `ggufmill measure`.
-        """
-        paths = [os.fspath(each) for each in (output, html)]
-        return json.loads(self._native.measure(job_text(job, set, parameters), *paths, overwrite, progress))
-
-    def recipes(self):
-        """Return the built-in recipes as dictionaries of name, aliases, file_type, type, and description."""
-        return self._native.recipes()
 
     def imatrix(self, path):
         """Open an importance matrix of llama-imatrix, GGUF or .dat: a mapping of tensor names to column weights."""
@@ -202,19 +182,11 @@ def open(path):
     return _default().open(path)
 
 
-def measure(job, *, output="", html="", overwrite=False, progress=None, set=None, parameters=None):
-    return _default().measure(
-        job, output=output, html=html, overwrite=overwrite, progress=progress, set=set, parameters=parameters
-    )
-
-
-def recipes():
-    return _default().recipes()
 
 
 def imatrix(path):
     return _default().imatrix(path)
 
 
-for _each in (quantize, dequantize, open, measure, recipes, imatrix):
+for _each in (quantize, dequantize, open, imatrix):
     _each.__doc__ = getattr(Context, _each.__name__).__doc__

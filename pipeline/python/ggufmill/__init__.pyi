@@ -131,18 +131,6 @@ class Context(Operations):
         self, buffer: _Buffer, type: str, shape: _Shape | None = None, *, out: _Out = None, threads: int = 0
     ) -> NDArray[np.float32]: ...
     def open(self, path: _Path) -> Model: ...
-    def measure(
-        self,
-        job: _Job,
-        *,
-        output: _Path = "",
-        html: _Path = "",
-        overwrite: bool = False,
-        progress: _Progress = None,
-        set: _Changes = None,
-        parameters: _Changes = None,
-    ) -> dict[str, Any]: ...
-    def recipes(self) -> list[dict[str, Any]]: ...
     def imatrix(self, path: _Path) -> ImportanceMatrix: ...
 
 def quantize(
@@ -152,15 +140,4 @@ def dequantize(
     buffer: _Buffer, type: str, shape: _Shape | None = None, *, out: _Out = None, threads: int = 0
 ) -> NDArray[np.float32]: ...
 def open(path: _Path) -> Model: ...
-def measure(
-    job: _Job,
-    *,
-    output: _Path = "",
-    html: _Path = "",
-    overwrite: bool = False,
-    progress: _Progress = None,
-    set: _Changes = None,
-    parameters: _Changes = None,
-) -> dict[str, Any]: ...
-def recipes() -> list[dict[str, Any]]: ...
 def imatrix(path: _Path) -> ImportanceMatrix: ...

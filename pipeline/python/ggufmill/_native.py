@@ -2,10 +2,9 @@
 
 import ctypes
 import json
-import os
 
 from . import _library
-from ._error import FileError, usage_error
+from ._error import usage_error
 from ._library import call, decoded, encoded, interruptible, options, text
 from ._numpy import np
 
@@ -88,25 +87,6 @@ class Context:
     def imatrix(self, path):
         return ImportanceFile(self, path)
 
-    def _job(self, job):
-        given = options(set=job.set, parameters=job.parameters)
-        if job.text is None:
-            return _library.Handle("job", "job_open", self.handle, encoded(job.path), given)
-        return _library.Handle("job", "job_parse", self.handle, encoded(job.text), encoded(job.path), given)
-
-    def measure(self, job, output, html, overwrite, progress):
-        def measure(control):
-            opened = self._job(job)
-            for path in (output, html):
-                if path and not overwrite and os.path.exists(path):
-                    help = "pass overwrite=True to replace it"
-                    raise FileError(f"{path}: error: already exists\n  help: {help}\n", path, "already exists", "", help, 6)
-            return text("job_measure", opened, options(output=output, html=html, overwrite=overwrite), control)
-
-        return interruptible(measure, progress)
-
-    def recipes(self):
-        return json.loads(text("catalog", b"recipes"))
 
 
 def _result(out, dtype, shape):
@@ -116,13 +96,6 @@ def _result(out, dtype, shape):
     if out.dtype != dtype or out.shape != shape:
         raise usage_error(f"`out` is an array of {out.dtype} {out.shape}, but the result is of {np.dtype(dtype)} {shape}")
     return out
-
-
-class JobText:
-    """A pipeline file, or the text of one; `path` then replaces the path in messages."""
-
-    def __init__(self, path, text, set, parameters):
-        self.path, self.text, self.set, self.parameters = path, text, set, parameters
 
 
 class ImportanceFile:

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from ._error import Error, usage_error
+from ._error import Error, FileError, usage_error
 from ._library import call_with_result, encoded, interruptible
 from ._plan import Plan
 
@@ -67,6 +67,15 @@ class Operator:
     def _plan(self, options):
         options = json.loads(json.dumps(options, default=_plain))  # a plan keeps its own
         return Plan(self, options, *self._described_plan(options))
+
+    def _measure(self, options, progress):
+        for path in (os.fspath(options[name]) for name in ("output", "html") if options[name]):
+            if not options["overwrite"] and os.path.exists(path):
+                help = "pass overwrite=True to replace it"
+                raise FileError(f"{path}: error: already exists\n  help: {help}\n", path, "already exists", "", help, 6)
+        measured = self._operate("measure", options, progress)
+        del measured["warnings"]  # a measurement is what its file contains
+        return measured
 
     def _curve(self, options, progress):
         return self._operate("curve", options, progress)["points"]

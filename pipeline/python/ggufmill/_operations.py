@@ -978,6 +978,283 @@ class Operations(Operator):
             progress,
         )
 
+    def measure(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+        output: Path | None = None,
+        html: Path | None = None,
+        overwrite: bool = False,
+        both_encoders: bool = False,
+        part: int | None = None,
+        parts: int | None = None,
+        resume: bool = True,
+        threads: Literal["auto"] | int | None = None,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Measure what each type costs each tensor, for a target.
+
+        For the targets of a pipeline file (quantize: {target: ...}): read a sample of each tensor's rows and measure
+        what each candidate type costs the tensor, with and without importance, and how precisely that is known.
+        `sample` in the pipeline file determines how many rows are read; the default is one of 16. Writes no part of the
+        model. The results are kept in a cache, $GGUFMILL_CACHE/measurements, by default ~/.cache/ggufmill/measurements:
+        plan, check, and run use them for every pipeline file with the same values, importance, encoders and sample, and
+        only what is missing is measured. run measures automatically. An interrupted measurement resumes from the
+        tensors already measured. Machines that share the cache can measure one part each: a call without `part=` then
+        uses their results and measures what is missing.
+
+        job            the pipeline file, or an object with its contents
+        set            override a value: outputs.0.gguf=out/a.gguf
+        parameters     set a declared parameter: NAME=value
+        output         also write the measurement to this file, for `measured` in a pipeline file
+        html           also write an HTML page: a sortable table of what each type loses in each tensor
+        overwrite      replace an existing measurement or page
+        both_encoders  also measure with searches if the targets use the reference's encoders, or the other way round,
+                       so that `plan --curve` compares the two
+        part           measure only this part of `parts=`; parts are numbered from 0
+        parts          number of parts
+        resume         use what the cache contains
+        threads        number of threads, or auto; overrides limits.threads
+        progress       a function that is called with a Progress; an exception in it ends the operation
+
+        Returns the measurement, a dictionary in the format of its files.
+        """
+        return self._measure(
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+                "output": output,
+                "html": html,
+                "overwrite": overwrite,
+                "both_encoders": both_encoders,
+                "part": part,
+                "parts": parts,
+                "resume": resume,
+                "threads": threads,
+            },
+            progress,
+        )
+
+    def probe(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+        perplexity: Path | None = None,
+        text: Path | None = None,
+        type: str = "Q2_K",
+        chunks: int = 0,
+        context: int = 256,
+        threads: Literal["auto"] | int | None = None,
+        output: Path | None = None,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Measure how much each tensor matters, with llama-perplexity.
+
+        For the targets of a pipeline file: make, tensor by tensor, a copy of the model in which only that tensor has a
+        coarse type, and measure with llama.cpp's llama-perplexity how far its output is from that of the original
+        model. The resulting sensitivities are the input of the objective `probe`. Only one such copy exists at a time;
+        if interrupted, the same command resumes.
+
+        job         the pipeline file, or an object with its contents
+        set         override a value: outputs.0.gguf=out/a.gguf
+        parameters  set a declared parameter: NAME=value
+        perplexity  path of the llama-perplexity program; required
+        text        text file to evaluate; required
+        type        coarse type
+        chunks      number of chunks of the text to evaluate; 0: all
+        context     tokens per chunk
+        threads     number of threads, or auto; overrides limits.threads
+        output      file to write; default: FILE.sensitivities.json for FILE.yaml
+        progress    a function that is called with a Progress; an exception in it ends the operation
+
+        Returns a dictionary:
+        output    the file that was written
+        tensors   number of tensors in it
+        warnings  a list of strings
+        """
+        return self._operate(
+            "probe",
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+                "perplexity": perplexity,
+                "text": text,
+                "type": type,
+                "chunks": chunks,
+                "context": context,
+                "threads": threads,
+                "output": output,
+            },
+            progress,
+        )
+
+    def recipes(
+        self,
+    ) -> list[dict[str, Any]]:
+        """List the built-in recipes.
+
+        List the built-in recipes.
+
+        Returns the recipes: [{name, aliases, file_type, type, description}].
+        """
+        return self._operate(
+            "recipes",
+            {},
+            is_alone=True,
+        )
+
+    def recipe(
+        self,
+        name: str,
+    ) -> str:
+        """Print a built-in recipe.
+
+        Print a built-in recipe: a YAML file to copy, change, and name in `quantize:` by its path. Your own recipe can
+        set `extends: NAME` and add rules.
+
+        name  name or alias of the recipe
+
+        Returns the text of the recipe.
+        """
+        return self._operate(
+            "recipe",
+            {
+                "name": name,
+            },
+            is_alone=True,
+        )
+
+    def recipe_from(
+        self,
+        model: Path,
+        *,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    ) -> str:
+        """Derive a recipe from a model.
+
+        Derive a recipe that gives other models of the same family the types of a model file.
+
+        model    the model
+        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
+
+        Returns the text of the recipe.
+        """
+        return self._operate(
+            "recipe_from",
+            {
+                "model": model,
+                "outtype": outtype,
+            },
+            is_alone=True,
+        )
+
+    def recipe_check(
+        self,
+        name: str,
+        *,
+        model: Path,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    ) -> list[dict[str, Any]]:
+        """Count the tensors of a model that each rule of a recipe decides.
+
+        Count the tensors of a model that each rule of a recipe decides.
+
+        name     name or path of the recipe
+        model    any model of the architecture; only its headers are read
+        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
+
+        Returns the rules, in the order in which they are tried: [{rule, tensors}].
+        """
+        return self._operate(
+            "recipe_check",
+            {
+                "name": name,
+                "model": model,
+                "outtype": outtype,
+            },
+            is_alone=True,
+        )
+
+    def recipe_diff(
+        self,
+        a: str,
+        b: str,
+        *,
+        model: Path,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+    ) -> dict[str, Any]:
+        """Compare two recipes for a model.
+
+        List the tensors of a model to which two recipes give different types.
+
+        a        name or path of a recipe
+        b        name or path of the other
+        model    any model of the architecture; only its headers are read
+        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
+
+        Returns a dictionary:
+        tensors   the tensors whose types differ: [{tensor, a, b, why}]
+        count     number of all tensors
+        bytes_a   bytes of all tensors with `a`
+        bytes_b   bytes of all tensors with `b`
+        warnings  a list of strings
+        """
+        return self._operate(
+            "recipe_diff",
+            {
+                "a": a,
+                "b": b,
+                "model": model,
+                "outtype": outtype,
+            },
+        )
+
+    def objectives(
+        self,
+        name: str | None = None,
+    ) -> list[dict[str, Any]] | str:
+        """List the built-in objectives, or print one.
+
+        List what a target can minimize, or print one of the built-in files: a YAML file to copy and change.
+
+        name  name of the objective to print
+
+        Returns the objectives: [{name, formula}]; or with `name`, the text of its file.
+        """
+        return self._operate(
+            "objectives",
+            {
+                "name": name,
+            },
+            is_alone=True,
+        )
+
+    def exclusions(
+        self,
+        name: str | None = None,
+    ) -> list[dict[str, Any]] | str:
+        """List the built-in exclusions of types, or print one.
+
+        List which types a target can exclude, or print one of the built-in files: a YAML file to copy and change.
+
+        name  name of the exclusion to print
+
+        Returns the exclusions: [{name, types, modules}]; or with `name`, the text of its file.
+        """
+        return self._operate(
+            "exclusions",
+            {
+                "name": name,
+            },
+            is_alone=True,
+        )
+
     def types(
         self,
     ) -> list[dict[str, Any]]:
@@ -1055,6 +1332,382 @@ class Operations(Operator):
                 "types": types,
                 "times": times,
             },
+        )
+
+    def architectures(
+        self,
+    ) -> list[dict[str, Any]]:
+        """List the supported checkpoint architectures.
+
+        List the architecture maps, which define how Hugging Face checkpoints are converted: the classes of config.json
+        that each map supports, and its tokenizers.
+
+        Returns the maps: [{map, architecture, description, classes, tokenizers, partial}].
+        """
+        return self._operate(
+            "architectures",
+            {},
+            is_alone=True,
+        )
+
+    def architecture(
+        self,
+        name: str,
+    ) -> str:
+        """Print an architecture map.
+
+        Print an architecture map: a YAML file to copy and change. Your own map can set `extends: NAME` and add rules.
+
+        name  name of the map
+
+        Returns the text of the map.
+        """
+        return self._operate(
+            "architecture",
+            {
+                "name": name,
+            },
+            is_alone=True,
+        )
+
+    def first_map(
+        self,
+        checkpoint: str,
+        *,
+        like: str | None = None,
+        output: Path | None = None,
+        overwrite: bool = False,
+    ) -> str:
+        """Start an architecture map for a checkpoint.
+
+        Write a first map of a checkpoint that no map supports, from the map of similar models: what matches, what does
+        not, and what is missing.
+
+        checkpoint  the checkpoint: a folder, or the address of one
+        like        the map of similar models, by name or path (default: the map of text models that fits best)
+        output      file to write; by default, the map is only printed or returned
+        overwrite   replace an existing file
+
+        Returns the text of the map.
+        """
+        return self._operate(
+            "first_map",
+            {
+                "checkpoint": checkpoint,
+                "like": like,
+                "output": output,
+                "overwrite": overwrite,
+            },
+            is_alone=True,
+        )
+
+    def architecture_functions(
+        self,
+    ) -> list[dict[str, Any]]:
+        """List what maps can call: functions of values, operations on tensors.
+
+        List what architecture maps can call: functions of values, operations on tensors, and functions that compute
+        tensors.
+
+        Returns the functions: [{name, kind, least, most, description}].
+        """
+        return self._operate(
+            "architecture_functions",
+            {},
+            is_alone=True,
+        )
+
+    def status(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    ) -> dict[str, Any]:
+        """Show the progress of pipeline files and cluster jobs, and leftover files.
+
+        Show which outputs of a pipeline file exist, whether a run is writing them now and its progress, and the
+        leftover files of interrupted runs: `run` resumes from them, `run --discard` removes them. Gives the folder of a
+        cluster job that writes the same outputs. Reads only headers and changes nothing.
+
+        For the folder of a cluster job, show the progress of its parts.
+
+        `job` is a pipeline file or the folder of a cluster job, whose `state` is "sealed", "running" or "needs resume".
+
+        job         the pipeline file, or an object with its contents
+        set         override a value: outputs.0.gguf=out/a.gguf
+        parameters  set a declared parameter: NAME=value
+
+        Returns {running, can_resume, units, units_done, outputs: [{path, bytes, there, sent}], leftovers: [{path,
+        output, bytes, of_this_plan, in_use, other_since, cluster_job}], cluster_jobs, steps}, for a batch {sources:
+        [{source, running, ...}]}; for a cluster job {folder, state, done, part_done, seal, parts: [{state, units,
+        units_done, host, engine, error, lost}]}, for a matrix also {jobs}, and "warnings".
+        """
+        return self._operate(
+            "status",
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+            },
+        )
+
+    def submit(
+        self,
+        job: Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | Iterable[str] | None = None,
+        parameters: Mapping[str, Any] | Iterable[str] | None = None,
+        folder: Path | None = None,
+        parts: int | None = None,
+        engine: Literal["slurm", "none"] | None = None,
+        overwrite: bool = False,
+        dry_run: bool = False,
+        threads: Literal["auto"] | int | None = None,
+        program: Path | None = None,
+        isa: str | None = None,
+        kernel_dirs: Iterable[Path] | None = None,
+    ) -> dict[str, Any]:
+        """Submit a pipeline file to a cluster, in parts.
+
+        Plan a pipeline file, divide the plan into parts, and submit them to the engine that `cluster:` in the file
+        names: Slurm, as an array of parts and a job that seals the outputs once all parts are done; or none, to start
+        `ggufmill part` yourself. The job is stored in a folder that all nodes must see; pass it to `status`, `resume`,
+        and `cancel`. The sources of a matrix share one array and one seal, which seals the finished sources.
+
+        job          the pipeline file, or an object with its contents
+        set          override a value: outputs.0.gguf=out/a.gguf
+        parameters   set a declared parameter: NAME=value
+        folder       folder for the job; overrides cluster.folder
+        parts        number of parts; overrides cluster.parts
+        engine       slurm or none; overrides cluster.engine
+        overwrite    replace existing outputs
+        dry_run      show what would be done without writing or submitting anything
+        threads      number of threads, or auto; overrides limits.threads
+        program      path of the program `ggufmill` on the nodes; default: this program, or `ggufmill`
+        isa          kernels for the parts; default: as those of the context
+        kernel_dirs  folders of kernel modules for the parts; default: as those of the context
+
+        Returns a dictionary:
+        folder     the folder of the job
+        plan       its plan, for `part` and `seal`
+        parts      the number of parts
+        submitted  Slurm's numbers: {parts, indices, seal}; null with the engine `none`, whose parts the user starts
+        skipped    of a batch, the outputs that are unchanged or cannot be made: [{source, output, state, error}]
+        warnings   a list of strings
+        """
+        return self._operate(
+            "submit",
+            {
+                "job": job,
+                "set": set,
+                "parameters": parameters,
+                "folder": folder,
+                "parts": parts,
+                "engine": engine,
+                "overwrite": overwrite,
+                "dry_run": dry_run,
+                "threads": threads,
+                "program": program,
+                "isa": isa,
+                "kernel_dirs": kernel_dirs,
+            },
+        )
+
+    def resume(
+        self,
+        folder: Path,
+        *,
+        program: Path | None = None,
+    ) -> dict[str, Any]:
+        """Resume a cluster job that stopped.
+
+        Resume a cluster job that is not running: submit its unfinished parts, and a new seal, to its engine. Each part
+        continues from its last attempt.
+
+        folder   the folder of the job
+        program  path of the program `ggufmill` on the nodes; default: this program, or `ggufmill`
+
+        Returns a dictionary:
+        was_sealed  true if there was nothing to do
+        parts       the numbers of the parts that were started, or are to be started
+        submitted   Slurm's numbers: {parts, indices, seal}; null with the engine `none`, whose parts the user starts
+        warnings    a list of strings
+        """
+        return self._operate(
+            "resume",
+            {
+                "folder": folder,
+                "program": program,
+            },
+        )
+
+    def cancel(
+        self,
+        folder: Path,
+        *,
+        discard: bool = False,
+    ) -> dict[str, Any]:
+        """Cancel a cluster job.
+
+        Cancel a cluster job. Finished work is kept, and `ggufmill resume` continues from it; with `discard=`, the job
+        and its incomplete outputs are removed.
+
+        folder   the folder of the job
+        discard  remove the job and its incomplete outputs
+
+        Returns a dictionary:
+        was_sealed  true if the outputs were complete
+        warnings    a list of strings
+        """
+        return self._operate(
+            "cancel",
+            {
+                "folder": folder,
+                "discard": discard,
+            },
+        )
+
+    def render(
+        self,
+        folder: Path,
+        *,
+        engine: Literal["kubernetes"] = "kubernetes",
+        claim: str | None = None,
+        mount: str | None = None,
+        image: str = "ggufmill:latest",
+    ) -> dict[str, Any]:
+        """Print a cluster job as Kubernetes manifests.
+
+        Print a cluster job that `ggufmill submit --engine none` created in the format of another engine. For
+        Kubernetes: an Indexed Job for the parts and a Job for the seal, as JSON. The folder of the job, the models, and
+        the outputs must be on one volume that all pods can write to at the same time, mounted at the same path as here.
+        The path must not be one that the image uses, such as /usr or /tmp. Pods run the `ggufmill` of the image. Not
+        tested against a server.
+
+        folder  the folder of the job
+        engine  engine to print the job for: kubernetes
+        claim   PersistentVolumeClaim of the shared volume; required
+        mount   path where it is mounted, here and in the pods; default: the mount point of the job's file system
+        image   container image with the program
+
+        Returns a dictionary:
+        manifests  an object of the kind List with the manifests
+        warnings   a list of strings
+        """
+        return self._operate(
+            "render",
+            {
+                "folder": folder,
+                "engine": engine,
+                "claim": claim,
+                "mount": mount,
+                "image": image,
+            },
+        )
+
+    def part(
+        self,
+        *,
+        plan: Path | None = None,
+        part: str | int | None = None,
+        part_env: str | None = None,
+        threads: Literal["auto"] | int | None = None,
+        isa: str | None = None,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Run one part of a cluster job.
+
+        Run part K of the cluster job in DIR, which `ggufmill submit` created; engines start the parts of a job with
+        this command. Parts are numbered from 0. A part that is already done exits immediately; an interrupted one
+        resumes. Threads and memory are those that Slurm allocates, or else those of the pipeline file. Exit code 75
+        means that trying again may help.
+
+        plan      plan of the job, or its folder; required
+        part      number of the part
+        part_env  environment variable with the number of the part: SLURM_ARRAY_TASK_ID
+        threads   number of threads, or auto; overrides limits.threads
+        isa       use only kernels for this ISA
+        progress  a function that is called with a Progress; an exception in it ends the operation
+
+        Returns a dictionary:
+        was_done    true if another attempt had finished it
+        units       number of units of work
+        units_kept  those of earlier attempts
+        seconds     duration
+        warnings    a list of strings
+        """
+        return self._operate(
+            "part",
+            {
+                "plan": plan,
+                "part": part,
+                "part_env": part_env,
+                "threads": threads,
+                "isa": isa,
+            },
+            progress,
+        )
+
+    def seal(
+        self,
+        *,
+        plan: Path | None = None,
+        wait: str | None = None,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Finish a cluster job whose parts are done.
+
+        Finish the cluster job in DIR once all its parts are done: read its outputs from end to end, compare them with
+        what the parts wrote, and give them their names. Damaged parts are reset, so that `ggufmill resume` runs them
+        again. Exit code 75 means that parts are not done or were reset. Does nothing if the job is already sealed. For
+        a matrix, seal every source that is done, then report the state of the others; the exit code is that of the
+        first failure.
+
+        plan      plan of the job, or its folder; required
+        wait      time to wait for unfinished parts: 90s, 30m, 6h, or a number of seconds
+        progress  a function that is called with a Progress; an exception in it ends the operation
+
+        Returns a dictionary:
+        jobs      for each job {source, was_sealed, edges, seconds, warnings}, or null if it failed
+        warnings  a list of strings
+        """
+        return self._operate(
+            "seal",
+            {
+                "plan": plan,
+                "wait": wait,
+            },
+            progress,
+        )
+
+    def schema(
+        self,
+        what: Literal["pipeline", "recipe", "architecture", "operations"] = "pipeline",
+        *,
+        reference: bool = False,
+        python: bool = False,
+    ) -> str:
+        """Print the JSON Schema or the reference of pipeline files, recipes, and maps.
+
+        Print the JSON Schema of pipeline files, recipes, or architecture maps, for editors that complete and check as
+        you type. With `reference=`, print the same as a page to read. The operations are what the program, the C
+        interface and the Python module can do; they have a reference, and with `python=` the functions of the module.
+
+        what       what to describe
+        reference  print a reference page in Markdown
+        python     print the operations as functions of Python
+
+        Returns the schema, or the page.
+        """
+        return self._operate(
+            "schema",
+            {
+                "what": what,
+                "reference": reference,
+                "python": python,
+            },
+            is_alone=True,
         )
 
 
@@ -1531,6 +2184,133 @@ def curve(
     )
 
 
+def measure(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    output: Path | None = None,
+    html: Path | None = None,
+    overwrite: bool = False,
+    both_encoders: bool = False,
+    part: int | None = None,
+    parts: int | None = None,
+    resume: bool = True,
+    threads: Literal["auto"] | int | None = None,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().measure(
+        job,
+        set=set,
+        parameters=parameters,
+        output=output,
+        html=html,
+        overwrite=overwrite,
+        both_encoders=both_encoders,
+        part=part,
+        parts=parts,
+        resume=resume,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def probe(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    perplexity: Path | None = None,
+    text: Path | None = None,
+    type: str = "Q2_K",
+    chunks: int = 0,
+    context: int = 256,
+    threads: Literal["auto"] | int | None = None,
+    output: Path | None = None,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().probe(
+        job,
+        set=set,
+        parameters=parameters,
+        perplexity=perplexity,
+        text=text,
+        type=type,
+        chunks=chunks,
+        context=context,
+        threads=threads,
+        output=output,
+        progress=progress,
+    )
+
+
+def recipes() -> list[dict[str, Any]]:
+    return default().recipes()
+
+
+def recipe(
+    name: str,
+) -> str:
+    return default().recipe(
+        name,
+    )
+
+
+def recipe_from(
+    model: Path,
+    *,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+) -> str:
+    return default().recipe_from(
+        model,
+        outtype=outtype,
+    )
+
+
+def recipe_check(
+    name: str,
+    *,
+    model: Path,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+) -> list[dict[str, Any]]:
+    return default().recipe_check(
+        name,
+        model=model,
+        outtype=outtype,
+    )
+
+
+def recipe_diff(
+    a: str,
+    b: str,
+    *,
+    model: Path,
+    outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+) -> dict[str, Any]:
+    return default().recipe_diff(
+        a,
+        b,
+        model=model,
+        outtype=outtype,
+    )
+
+
+def objectives(
+    name: str | None = None,
+) -> list[dict[str, Any]] | str:
+    return default().objectives(
+        name,
+    )
+
+
+def exclusions(
+    name: str | None = None,
+) -> list[dict[str, Any]] | str:
+    return default().exclusions(
+        name,
+    )
+
+
 def types() -> list[dict[str, Any]]:
     return default().types()
 
@@ -1554,6 +2334,165 @@ def check_module(
     )
 
 
+def architectures() -> list[dict[str, Any]]:
+    return default().architectures()
+
+
+def architecture(
+    name: str,
+) -> str:
+    return default().architecture(
+        name,
+    )
+
+
+def first_map(
+    checkpoint: str,
+    *,
+    like: str | None = None,
+    output: Path | None = None,
+    overwrite: bool = False,
+) -> str:
+    return default().first_map(
+        checkpoint,
+        like=like,
+        output=output,
+        overwrite=overwrite,
+    )
+
+
+def architecture_functions() -> list[dict[str, Any]]:
+    return default().architecture_functions()
+
+
+def status(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+) -> dict[str, Any]:
+    return default().status(
+        job,
+        set=set,
+        parameters=parameters,
+    )
+
+
+def submit(
+    job: Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    parameters: Mapping[str, Any] | Iterable[str] | None = None,
+    folder: Path | None = None,
+    parts: int | None = None,
+    engine: Literal["slurm", "none"] | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    threads: Literal["auto"] | int | None = None,
+    program: Path | None = None,
+    isa: str | None = None,
+    kernel_dirs: Iterable[Path] | None = None,
+) -> dict[str, Any]:
+    return default().submit(
+        job,
+        set=set,
+        parameters=parameters,
+        folder=folder,
+        parts=parts,
+        engine=engine,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        threads=threads,
+        program=program,
+        isa=isa,
+        kernel_dirs=kernel_dirs,
+    )
+
+
+def resume(
+    folder: Path,
+    *,
+    program: Path | None = None,
+) -> dict[str, Any]:
+    return default().resume(
+        folder,
+        program=program,
+    )
+
+
+def cancel(
+    folder: Path,
+    *,
+    discard: bool = False,
+) -> dict[str, Any]:
+    return default().cancel(
+        folder,
+        discard=discard,
+    )
+
+
+def render(
+    folder: Path,
+    *,
+    engine: Literal["kubernetes"] = "kubernetes",
+    claim: str | None = None,
+    mount: str | None = None,
+    image: str = "ggufmill:latest",
+) -> dict[str, Any]:
+    return default().render(
+        folder,
+        engine=engine,
+        claim=claim,
+        mount=mount,
+        image=image,
+    )
+
+
+def part(
+    *,
+    plan: Path | None = None,
+    part: str | int | None = None,
+    part_env: str | None = None,
+    threads: Literal["auto"] | int | None = None,
+    isa: str | None = None,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().part(
+        plan=plan,
+        part=part,
+        part_env=part_env,
+        threads=threads,
+        isa=isa,
+        progress=progress,
+    )
+
+
+def seal(
+    *,
+    plan: Path | None = None,
+    wait: str | None = None,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().seal(
+        plan=plan,
+        wait=wait,
+        progress=progress,
+    )
+
+
+def schema(
+    what: Literal["pipeline", "recipe", "architecture", "operations"] = "pipeline",
+    *,
+    reference: bool = False,
+    python: bool = False,
+) -> str:
+    return default().schema(
+        what,
+        reference=reference,
+        python=python,
+    )
+
+
 run.__doc__ = Operations.run.__doc__
 convert.__doc__ = Operations.convert.__doc__
 convert_lora.__doc__ = Operations.convert_lora.__doc__
@@ -1573,7 +2512,28 @@ imatrix_show.__doc__ = Operations.imatrix_show.__doc__
 imatrix_merge.__doc__ = Operations.imatrix_merge.__doc__
 imatrix_convert.__doc__ = Operations.imatrix_convert.__doc__
 curve.__doc__ = Operations.curve.__doc__
+measure.__doc__ = Operations.measure.__doc__
+probe.__doc__ = Operations.probe.__doc__
+recipes.__doc__ = Operations.recipes.__doc__
+recipe.__doc__ = Operations.recipe.__doc__
+recipe_from.__doc__ = Operations.recipe_from.__doc__
+recipe_check.__doc__ = Operations.recipe_check.__doc__
+recipe_diff.__doc__ = Operations.recipe_diff.__doc__
+objectives.__doc__ = Operations.objectives.__doc__
+exclusions.__doc__ = Operations.exclusions.__doc__
 types.__doc__ = Operations.types.__doc__
 kernels.__doc__ = Operations.kernels.__doc__
 check_module.__doc__ = Operations.check_module.__doc__
-__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "types", "kernels", "check_module"]
+architectures.__doc__ = Operations.architectures.__doc__
+architecture.__doc__ = Operations.architecture.__doc__
+first_map.__doc__ = Operations.first_map.__doc__
+architecture_functions.__doc__ = Operations.architecture_functions.__doc__
+status.__doc__ = Operations.status.__doc__
+submit.__doc__ = Operations.submit.__doc__
+resume.__doc__ = Operations.resume.__doc__
+cancel.__doc__ = Operations.cancel.__doc__
+render.__doc__ = Operations.render.__doc__
+part.__doc__ = Operations.part.__doc__
+seal.__doc__ = Operations.seal.__doc__
+schema.__doc__ = Operations.schema.__doc__
+__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "measure", "probe", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]

@@ -145,6 +145,35 @@ class Inspected(Folder):
         self.assertEqual(ggufmill.types(), json.loads(lines))
 
 
+class BuiltIn(Folder):
+    def test_recipes(self):
+        self.assertIn("Q4_K_M", [each["name"] for each in ggufmill.recipes()])
+        self.assertIn("extends: mix", ggufmill.recipe("Q4_K"))
+        self.assertIn("type: F32", ggufmill.recipe_from(self.model))
+        self.assertGreater(ggufmill.recipe_diff("Q8_0", "Q4_0", model=self.model)["bytes_a"], 0)
+        name = ggufmill.objectives()[0]["name"]
+        self.assertIn("formula", ggufmill.objectives(name))
+        with self.assertRaises(TypeError):
+            ggufmill.recipe_check("Q8_0")
+
+    def test_maps_and_schemas(self):
+        self.assertIn("llama", [each["map"] for each in ggufmill.architectures()])
+        self.assertIn("serves", ggufmill.architecture("llama"))
+        self.assertEqual(json.loads(ggufmill.schema("recipe"))["type"], "object")
+        with self.assertRaises(ggufmill.UsageError) as caught:
+            ggufmill.schema("operations")
+        self.assertEqual(caught.exception.help, "give either reference= or python=")
+
+    def test_names(self):
+        self.assertEqual(ggufmill.name("Mine-7B-Chat-v1.0-LoRA.gguf")["finetune"], "Chat")
+        self.assertTrue(ggufmill.name_of(self.model, encoding="Q2_K").endswith("-Q2_K.gguf"))
+        with self.assertRaises(ggufmill.VerificationError):
+            ggufmill.name("mine.gguf")
+
+    def test_kernels(self):
+        self.assertEqual(ggufmill.kernels()["isa"], ggufmill.Context().isa)
+
+
 class Hashed(Folder):
     def test_kinds(self):
         found = ggufmill.hash(self.model, kinds=("sha256", "uuid"), tensors=False)

@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
     const auto again = context.decode(tensor.type, made.raw_rows(tensor.name, 0, 1), tensor.columns);
     if (values.size() != tensor.columns || values != again) return 5;
     if (!refuses_wrong_sizes(context, made, tensor)) return 9;
-    if (ggufmill::catalog("recipes").find("Q4_K_M") == std::string::npos) return 6;
+    if (context.call("recipes").find("Q4_K_M") == std::string::npos) return 6;
     return context.call("verify", "{\"path\": \"" + output + "\"}").empty() ? 7 : 0;
   } catch (const ggufmill::Error& error) {
     std::fputs(error.what(), stderr);

@@ -1,4 +1,4 @@
-#include "pipeline/api/operations/json_call.h"
+#include "pipeline/call/json_call.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "pipeline/api/operations/context_options.h"
 #include "pipeline/api/operations/given_options.h"
-#include "pipeline/api/operations/operations.h"
+#include "pipeline/call/operations.h"
 #include "pipeline/core/json.h"
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"

@@ -1,4 +1,4 @@
-#include "pipeline/cli/reference_page.h"
+#include "pipeline/call/reference_page.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

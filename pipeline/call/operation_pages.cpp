@@ -1,13 +1,12 @@
-#include "pipeline/cli/operation_pages.h"
+#include "pipeline/call/operation_pages.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "pipeline/api/operations/operations.h"
 #include "pipeline/api/operations/option_names.h"
-#include "pipeline/cli/command_line.h"
+#include "pipeline/call/operations.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -37,7 +36,7 @@ std::string command_line_of(const OperationSpec& operation) {
 
 // "--max-rmse", or several flags.
 std::string on_command_line(const OperationSpec& operation, const OperationOption& option, const OptionNames& names) {
-  if (!operation.has_verb) return "";
+  if (!operation.has_verb || option.programs_only) return "";
   std::string text;
   for (const OptionFlag& flag : option.flags) text += (text.empty() ? "--" : ", --") + flag.name;
   if (text.empty()) text = names.of(option.name());

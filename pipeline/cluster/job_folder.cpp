@@ -1,4 +1,4 @@
-#include "pipeline/cluster/operations.h"
+#include "pipeline/cluster/job_folder.h"
 
 #include <fmt/format.h>
 
