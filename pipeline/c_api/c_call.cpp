@@ -77,12 +77,12 @@ Result<CalledOperation> call_on_job(const ggufmill_job& job, const char* operati
   return call_on_job(job, operation, std::move(members), control);
 }
 
-Result<std::string> pipeline_of_operation(const ggufmill_context& context, const char* operation,
-                                          json::object options) {
+Result<json::object> pipeline_of_operation(const ggufmill_context& context, const char* operation,
+                                           json::object options) {
   options["emit_pipeline"] = true;
   BOOST_OUTCOME_TRY(const CalledOperation called, call(context, operation, options, nullptr));
-  BOOST_OUTCOME_TRY(const json::value result, parse_json("result", called.json));
-  return std::string(result.at("pipeline").as_string());
+  BOOST_OUTCOME_TRY(json::value result, parse_json("result", called.json));
+  return std::move(result.as_object());
 }
 
 }  // namespace ggufmill::c

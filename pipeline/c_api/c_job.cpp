@@ -102,26 +102,31 @@ struct Translated {
   Strings inputs, warnings;
 };
 
-// Reads the options of a tool that its command line has as arguments.
-template <class Values>
-void read_arguments(Options& options, std::span<const Argument<Values>> arguments, Values& into) {
-  for (const Argument<Values>& argument : arguments)
-    std::visit([&](auto member) { options.read(argument.name, into.*member); }, argument.member);
-}
-
-Result<Translated> from_quantize(const Context& context, const char* text) {
-  QuantizeOptions it;
-  Strings words;
-  Options options(text);
-  options.read("words", words);
-  read_arguments(options, quantize_arguments(), it);
-  BOOST_OUTCOME_TRY(options.finish());
-  Translated translated;
-  BOOST_OUTCOME_TRY(read_positional(words, it, translated.warnings));
-  BOOST_OUTCOME_TRY(add_tensor_types_of_files(it));
-  translated.inputs = it.tensor_type_files;
-  BOOST_OUTCOME_TRY(translated.pipeline, pipeline_of(it, translated.warnings, context.recipes()));
-  return translated;
+// Replaces the options of llama-quantize that have another form in the operation. Returns the files of tensor types.
+Result<Strings> arrange_quantize(json::object& options) {
+  const auto strings_at = [&](const char* name) -> Result<Strings> {
+    Strings strings;
+    json::value* const given = options.if_contains(name);
+    if (!given) return strings;
+    if (!given->is_array()) return usage_error(fmt::format("'{}' must be a list of strings", name));
+    for (const json::value& each : given->get_array()) {
+      if (!each.is_string()) return usage_error(fmt::format("'{}' must be a list of strings", name));
+      strings.emplace_back(each.get_string());
+    }
+    options.erase(name);
+    return strings;
+  };
+  BOOST_OUTCOME_TRY(const Strings words, strings_at("words"));
+  BOOST_OUTCOME_TRY(const QuantizeWords arranged, arrange_words(words));
+  for (const auto& [name, word] : {std::pair("input", &arranged.input),
+                                   {"type", &arranged.type},
+                                   {"output", &arranged.output},
+                                   {"threads", &arranged.threads}})
+    if (!word->empty()) options[name] = *word;
+  BOOST_OUTCOME_TRY(Strings files, strings_at("tensor_type_file"));
+  for (const std::string& file : files)
+    options.emplace("tensor_type", json::array()).first->value().as_array().push_back(json::object{{"file", file}});
+  return files;
 }
 
 // Translates the arguments of a tool with the operation that has them; `options` have the names that they have on the
@@ -141,13 +146,18 @@ Result<Translated> from_operation(const ggufmill_context& context, const char* t
         "'defaults' has no effect: keys missing in config.json always get the defaults of their class");
   if (options.contains("merge") && options["merge"] == true) operation = "merge";
   options.erase("merge");
-  BOOST_OUTCOME_TRY(translated.pipeline, pipeline_of_operation(context, operation, std::move(options)));
+  if (operation == std::string_view("quantize")) {
+    BOOST_OUTCOME_TRY(translated.inputs, arrange_quantize(options));
+  }
+  BOOST_OUTCOME_TRY(const json::object made, pipeline_of_operation(context, operation, std::move(options)));
+  translated.pipeline = made.at("pipeline").as_string();
+  for (const json::value& warning : made.at("warnings").as_array())
+    translated.warnings.emplace_back(warning.as_string());
   return translated;
 }
 
 Result<Translated> translate(const ggufmill_context& with, const std::string& tool, const char* options) {
-  const Context& context = *with.context;
-  if (tool == "llama-quantize") return from_quantize(context, options);
+  if (tool == "llama-quantize") return from_operation(with, options, "quantize");
   if (tool == "convert_hf_to_gguf.py") return from_operation(with, options, "convert");
   if (tool == "convert_lora_to_gguf.py") return from_operation(with, options, "convert_lora");
   if (tool == "llama-gguf-split") return from_operation(with, options, "split");

@@ -86,6 +86,14 @@ struct Needed {
 // Fails with exit code 2 if one of the parameters is null.
 Status require(std::initializer_list<Needed> parameters);
 
+// Options in JSON, and the struct that they are bound to.
+struct BoundOptions {
+  std::vector<OperationOption> options;
+  void* into;
+};
+// Reads a JSON object, which may be null. Fails with exit code 2 for values of the wrong kind and unknown options.
+Status read_options(const char* text, const std::vector<BoundOptions>& bound);
+
 // Returns a copy for the caller, to be freed with ggufmill_free().
 char* copy_of(std::string_view text);
 
@@ -127,9 +135,9 @@ Result<CalledOperation> call_former(const ggufmill_context& context, const char*
                                     boost::json::object parameters, const char* options = nullptr,
                                     std::initializer_list<Renamed> renamed = {}, ggufmill_control* control = nullptr);
 
-// Returns the pipeline file that an operation makes of its options.
-Result<std::string> pipeline_of_operation(const ggufmill_context& context, const char* operation,
-                                          boost::json::object options);
+// Returns the result of an operation that makes a pipeline file of its options: {pipeline, warnings}.
+Result<boost::json::object> pipeline_of_operation(const ggufmill_context& context, const char* operation,
+                                                  boost::json::object options);
 
 // Passes the progress of plans on to a control.
 class PlanProgress {

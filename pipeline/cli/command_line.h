@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
-#include "pipeline/llama_cpp/arguments.h"
 
 namespace ggufmill {
 
@@ -53,51 +52,6 @@ T value_or(const boost::program_options::variables_map& values, const char* name
 inline std::optional<std::string> text_of(const boost::program_options::variables_map& values, const char* name) {
   if (!values.count(name)) return {};
   return values[name].as<std::string>();
-}
-
-// Creates the option for an argument that is stored like `value`, its default.
-inline const boost::program_options::value_semantic* option_of(const bool&) {
-  return new boost::program_options::untyped_value(true);
-}
-inline const boost::program_options::value_semantic* option_of(const std::uint64_t& value) {
-  return boost::program_options::value<std::uint64_t>()->default_value(value);
-}
-inline const boost::program_options::value_semantic* option_of(const std::string& value) {
-  auto* option = boost::program_options::value<std::string>();
-  return value.empty() ? option : option->default_value(value);
-}
-inline const boost::program_options::value_semantic* option_of(const std::vector<std::string>&) {
-  return boost::program_options::value<std::vector<std::string>>()->composing();
-}
-template <class T>
-const boost::program_options::value_semantic* option_of(const std::optional<T>&) {
-  return boost::program_options::value<T>();
-}
-
-inline void read_option(const boost::program_options::variable_value&, bool& into) { into = true; }
-template <class T>
-void read_option(const boost::program_options::variable_value& value, T& into) {
-  into = value.as<T>();
-}
-template <class T>
-void read_option(const boost::program_options::variable_value& value, std::optional<T>& into) {
-  into = value.as<T>();
-}
-
-// Add a table of arguments to the options of a verb, and store the parsed ones in the members that the table names.
-template <class Options>
-void add_arguments(boost::program_options::options_description& to, std::span<const Argument<Options>> arguments) {
-  const Options defaults{};
-  for (const Argument<Options>& argument : arguments)
-    std::visit([&](auto member) { to.add_options()(argument.name, option_of(defaults.*member), argument.help); },
-               argument.member);
-}
-template <class Options>
-void read_arguments(const boost::program_options::variables_map& values, std::span<const Argument<Options>> arguments,
-                    Options& into) {
-  for (const Argument<Options>& argument : arguments)
-    if (values.count(argument.name))
-      std::visit([&](auto member) { read_option(values[argument.name], into.*member); }, argument.member);
 }
 
 }  // namespace ggufmill

@@ -17,7 +17,6 @@ namespace ggufmill {
 namespace {
 
 LogFormat format_now = LogFormat::kText;
-bool names_options_now = false;
 
 void put(const std::string& text) {
   std::fputs(text.c_str(), stderr);
@@ -64,11 +63,8 @@ void set_log_format(LogFormat format) { format_now = format; }
 
 LogFormat log_format() { return format_now; }
 
-void name_options() { names_options_now = true; }
-
 void print_error(const Error& given) {
   Error error = given;
-  if (names_options_now) error = with_help_for_options(std::move(error));
   for (std::string* const text : {&error.where, &error.what, &error.detail, &error.help})
     *text = replace_option_references(*text, write_flag);
   if (format_now == LogFormat::kText) return put(coloured(error));

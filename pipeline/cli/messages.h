@@ -16,11 +16,6 @@ enum class LogFormat { kText, kJson };
 void set_log_format(LogFormat format);
 LogFormat log_format();
 
-// From now on, errors have the help for a user of options: Error::help_with_options, or, if the help names keys, where
-// to write them; and no place in that file. Call it in a verb that translates its options into a pipeline file and has
-// --emit-pipeline.
-void name_options();
-
 void print_error(const Error& error);
 void print_warning(const std::string& text);
 void print_warnings(const std::vector<std::string>& texts);

@@ -178,7 +178,11 @@ const po::value_semantic* value_of(const OperationOption& option) {
 
 void add_option(const OperationOption& option, const OptionNames& names, po::options_description& to) {
   auto add = to.add_options();
-  for (const OptionFlag& flag : option.flags) add(flag.name.c_str(), names.in_text(flag.doc).c_str());
+  for (const OptionFlag& flag : option.flags)
+    if (flag.has_value)
+      add(flag.name.c_str(), po::value<Strings>()->composing(), names.in_text(flag.doc).c_str());
+    else
+      add(flag.name.c_str(), names.in_text(flag.doc).c_str());
   if (!option.flags.empty() || option.is_word()) return;
   const std::string name = option.flag() + (option.letter == '\0' ? "" : fmt::format(",{}", option.letter));
   add(name.c_str(), value_of(option), names.in_text(option.field.spec.doc).c_str());
@@ -196,7 +200,7 @@ void add_given(const std::vector<OperationOption>& options, const po::variables_
   for (const OperationOption& option : options) {
     if (option.programs_only) continue;
     for (const OptionFlag& flag : option.flags)
-      if (values.count(flag.name)) given.add_flag(option, flag);
+      if (!flag.has_value && values.count(flag.name)) given.add_flag(option, flag);
     const std::string name = option.flag();
     if (option.is_word() || !option.flags.empty() || !values.count(name) || values[name].defaulted()) continue;
     if (option.field.spec.kind == FieldKind::kBool)
@@ -206,6 +210,14 @@ void add_given(const std::vector<OperationOption>& options, const po::variables_
     else
       given.add_word(option, values[name].as<std::string>());
   }
+}
+
+// Adds the values of flags that have one and share an option, in the order given.
+void add_flag_values(const OperationSpec& operation, const Parsed& parsed, GivenOptions& given) {
+  for (const auto& [name, value] : parsed.given)
+    for (const OperationOption& option : operation.options)
+      for (const OptionFlag& flag : option.flags)
+        if (flag.has_value && flag.name == name) given.add_flag_value(option, flag, value);
 }
 
 bool is_given(const OperationOption& option, const po::variables_map& values) {
@@ -301,7 +313,8 @@ std::string given_word(const OperationSpec& operation, const std::string& word) 
 void add_words(const OperationSpec& operation, const Strings& words, GivenOptions& given) {
   const std::vector<const OperationOption*> expected = words_of(operation);
   for (std::size_t i = 0; i < words.size(); ++i)
-    given.add_word(*expected[std::min(i, expected.size() - 1)], given_word(operation, words[i]));
+    if (!operation.arrange_words || !words[i].empty())
+      given.add_word(*expected[std::min(i, expected.size() - 1)], given_word(operation, words[i]));
 }
 
 // Reads the request of every word, or the only one.
@@ -359,13 +372,22 @@ int run_operation(const OperationList& operations, const Parsed& parsed) {
   if (!chosen) return fail(chosen.error());
   const OperationSpec& operation = *chosen.value();
   const OptionNames names(Caller::kCommandLine, all_options(operation));
-  Status usable = check_words(operation, words, given_words, parsed.values);
+  Status usable = ok();
+  if (operation.arrange_words) {
+    for (std::string& word : words) word = given_word(operation, word);
+    auto arranged = operation.arrange_words(words);
+    if (!arranged) return fail(names.in_error(arranged.error()));
+    words = std::move(arranged).value();
+  } else {
+    usable = check_words(operation, words, given_words, parsed.values);
+  }
   if (usable) usable = check_options(operations, operation, parsed.values);
   if (!usable) return fail(names.in_error(usable.error()));
   const std::vector<OperationOption> of_printing = shown_options(operation),
                                      of_context = context_options(operation.context);
   GivenOptions given(names);
   for (const auto* const part : {&operation.options, &of_printing, &of_context}) add_given(*part, parsed.values, given);
+  add_flag_values(operation, parsed, given);
   Shown shown;
   ContextRequest wanted;
   if (const Status read = given.read(of_printing, {}, &shown); !read) return fail(read.error());

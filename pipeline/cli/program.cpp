@@ -117,12 +117,12 @@ namespace {
 // Returns all verbs. An operation that the list does not name follows the others of its group.
 std::vector<Verb> all_verbs() {
   std::vector<Verb> all{
-      verb_of("run"),     kQuantizeVerb,      verb_of("convert"),       verb_of("convert-lora"), verb_of("check"),
-      verb_of("plan"),    verb_of("status"),  verb_of("inspect"),       verb_of("compare"),      verb_of("verify"),
-      verb_of("hash"),    verb_of("split"),   verb_of("merge"),         verb_of("edit"),         verb_of("name"),
-      verb_of("imatrix"), verb_of("measure"), verb_of("probe"),         verb_of("recipe"),       verb_of("submit"),
-      verb_of("resume"),  verb_of("cancel"),  verb_of("render"),        verb_of("part"),         verb_of("seal"),
-      verb_of("types"),   verb_of("kernels"), verb_of("architectures"), verb_of("schema"),       kManualVerb,
+      verb_of("run"),     verb_of("quantize"), verb_of("convert"),       verb_of("convert-lora"), verb_of("check"),
+      verb_of("plan"),    verb_of("status"),   verb_of("inspect"),       verb_of("compare"),      verb_of("verify"),
+      verb_of("hash"),    verb_of("split"),    verb_of("merge"),         verb_of("edit"),         verb_of("name"),
+      verb_of("imatrix"), verb_of("measure"),  verb_of("probe"),         verb_of("recipe"),       verb_of("submit"),
+      verb_of("resume"),  verb_of("cancel"),   verb_of("render"),        verb_of("part"),         verb_of("seal"),
+      verb_of("types"),   verb_of("kernels"),  verb_of("architectures"), verb_of("schema"),       kManualVerb,
       kCompletionVerb,
   };
   for (const OperationSpec& operation : operations()) {

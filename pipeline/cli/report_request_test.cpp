@@ -1,16 +1,12 @@
-// Tests which report is requested by a pipeline file and the command line together.
-#include <boost/program_options.hpp>
-
+// Tests which report is requested by a pipeline file and options together.
 #include "pipeline/api/operations/option_names.h"
+#include "pipeline/api/operations/run_pipeline.h"
 #include "pipeline/api/registry.h"
-#include "pipeline/cli/planning.h"
 #include "tests/support/catch.h"
 
 using namespace ggufmill;
 
 namespace {
-
-namespace po = boost::program_options;
 
 std::optional<ReportRequest> of_file(const std::string& report) {
   Diagnostics errors;
@@ -18,14 +14,6 @@ std::optional<ReportRequest> of_file(const std::string& report) {
                              make_registry(), {}, errors);
   for (const Error& error : errors.errors()) FAIL(render(error));
   return job->report;
-}
-
-Status add_options(const std::vector<std::string>& arguments, std::optional<ReportRequest>& report) {
-  po::options_description options;
-  add_report_options(options);
-  po::variables_map values;
-  po::store(po::command_line_parser(arguments).options(options).run(), values);
-  return read_report_options(values, report);
 }
 
 }  // namespace
@@ -40,9 +28,9 @@ TEST_CASE("a pipeline file requests no report, a default one, or specific files"
   CHECK(all.html == "b.html");
 }
 
-TEST_CASE("the command line adds to the request, and its paths take precedence") {
+TEST_CASE("options add to the request, and its paths take precedence") {
   std::optional<ReportRequest> report = of_file("report: {json: a.json, html: b.html}\n");
-  REQUIRE(add_options({"--errors", "--report", "c.html"}, report));
+  REQUIRE(add_report({"c.html"}, true, report));
   CHECK(report->error);
   CHECK(report->json == "a.json");
   CHECK(report->html == "c.html");
@@ -50,20 +38,20 @@ TEST_CASE("the command line adds to the request, and its paths take precedence")
 
 TEST_CASE("without options, no report is requested") {
   std::optional<ReportRequest> report;
-  REQUIRE(add_options({}, report));
+  REQUIRE(add_report({}, false, report));
   CHECK_FALSE(report);
 }
 
 TEST_CASE("the file name extension selects the report format") {
   std::optional<ReportRequest> report;
-  const Status read = add_options({"--report", "a.txt"}, report);
+  const Status read = add_report({"a.txt"}, false, report);
   REQUIRE_FALSE(read);
   CHECK(read.error().code == ExitCode::kUsage);
 }
 
 TEST_CASE("two reports of the same format are refused") {
   std::optional<ReportRequest> report;
-  const Status read = add_options({"--report", "a.html", "--report", "b.json", "--report", "c.html"}, report);
+  const Status read = add_report({"a.html", "b.json", "c.html"}, false, report);
   REQUIRE_FALSE(read);
   CHECK(read.error().code == ExitCode::kUsage);
   CHECK(OptionNames(Caller::kCommandLine, {}).in_error(read.error()).what ==

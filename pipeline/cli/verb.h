@@ -22,7 +22,6 @@ struct Verb {
   OperationList operations{};        // what the verb is made from; `command` and `run` are then null
 };
 
-extern const Verb kQuantizeVerb;
 extern const Verb kManualVerb;
 extern const Verb kCompletionVerb;
 

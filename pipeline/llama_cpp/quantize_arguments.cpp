@@ -1,4 +1,4 @@
-// Declares and parses the arguments of `ggufmill quantize`.
+// Reads the words of `ggufmill quantize`.
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "pipeline/config/matrix.h"
-#include "pipeline/core/checkpoint.h"
 #include "pipeline/core/interleaved.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
@@ -188,40 +187,7 @@ Result<std::vector<QuantizedOutput>> outputs_of(const std::string& input, const 
   return outputs;
 }
 
-using Quantize = QuantizeOptions;
-const Argument<Quantize> kArguments[] = {
-    {"allow-requantize", &Quantize::allow_requantize, "requantize tensors that are already quantized; loses quality"},
-    {"leave-output-tensor", &Quantize::leave_output_tensor, "leave output.weight unchanged"},
-    {"pure", &Quantize::pure, "use one type for all tensors instead of a mixture"},
-    {"imatrix", &Quantize::imatrix, "importance matrix, GGUF or legacy .dat"},
-    {"hide-imatrix", &Quantize::hide_imatrix, "record that there was an importance matrix, but not which"},
-    {"include-weights", &Quantize::include_weights, "use importance only for tensors whose names contain this text"},
-    {"exclude-weights", &Quantize::exclude_weights, "use no importance for tensors whose names contain this text"},
-    {"output-tensor-type", &Quantize::output_tensor_type, "type of output.weight"},
-    {"token-embedding-type", &Quantize::token_embedding_type, "type of the token embedding"},
-    {"tensor-type", &Quantize::tensor_types,
-     "PATTERN=TYPE: type of the tensors whose names match; the first match wins"},
-    {"custom-q", &Quantize::custom_types,
-     "REGEX=TYPE,REGEX=TYPE...: the same as a list, as in ik_llama.cpp; a type that does not fit is replaced"},
-    {"repack", &Quantize::repack,
-     "change no values, but interleave rows for ik_llama.cpp (types _R4 and _R8); TYPE is ignored"},
-    {"repack-pattern", &Quantize::repack_patterns,
-     "REGEX,REGEX...: with --repack, only tensors whose names match one of these"},
-    {"tensor-type-file", &Quantize::tensor_type_files, "file with values of --tensor-type"},
-    {"encoder", &Quantize::encoder, "reference, search, or '{search: {effort: 3}}': see `encoder` of a stage"},
-    {"prune-layers", &Quantize::prune_layers, "layers to remove: 6,7"},
-    {"architectures", &Quantize::architectures, kArchitecturesHelp},
-    {"allow-missing", &Quantize::allow_missing, kAllowMissingHelp},
-    {"keep-split", &Quantize::keep_split, "write the same shards as the input"},
-    {"override-kv", &Quantize::override_kv,
-     "KEY=TYPE:VALUE: set metadata; TYPE is int, float, bool, str, or a metadata type"},
-    {"max-buffer-size", &Quantize::max_buffer_size,
-     "accepted, but has no effect: the memory of every job is bounded (limits.memory)"},
-};
-
 }  // namespace
-
-std::span<const Argument<QuantizeOptions>> quantize_arguments() { return kArguments; }
 
 bool is_diffusion_file(const std::string& input) { return input.ends_with(".safetensors") && !is_folder(input); }
 
@@ -230,24 +196,29 @@ std::string recipe_of_word(const std::string& word) {
   return recipe ? recipe->recipe : std::string();
 }
 
-Status read_positional(const std::vector<std::string>& words, QuantizeOptions& options,
-                       std::vector<std::string>& warnings) {
+Result<QuantizeWords> arrange_words(const std::vector<std::string>& words) {
   if (words.size() < 2) return usage_error("an input and a type are required", kQuantizeUsage);
-  options.input = words[0];
-  std::string output;
+  QuantizeWords arranged{words[0]};
   std::size_t at = 1;
-  if (words.size() > 2 && !names_recipes(words[at]) && !is_near_a_type(words[at])) output = words[at++];
-  BOOST_OUTCOME_TRY(const RecipeNames recipes, recipes_of(words[at]));
-  BOOST_OUTCOME_TRY(options.outputs, outputs_of(options.input, output, recipes));
-  if (++at == words.size()) return ok();
-  if (const Status threads = read_threads(words[at], options, warnings); !threads) {
-    Error error = threads.error();
-    if (output.empty() && words[at].find('.') != std::string::npos)
-      error.help = fmt::format("OUTPUT comes before TYPE: `ggufmill quantize {} {} {}`", words[0], words[at], words[1]);
-    return error;
-  }
-  if (++at == words.size()) return ok();
+  if (words.size() > 2 && !names_recipes(words[at]) && !is_near_a_type(words[at])) arranged.output = words[at++];
+  arranged.type = words[at++];
+  if (at < words.size()) arranged.threads = words[at++];
+  if (at == words.size()) return arranged;
   return usage_error(fmt::format("unexpected argument {}", quoted_name(words[at])), kQuantizeUsage);
+}
+
+Status read_words(const QuantizeWords& words, QuantizeOptions& options, std::vector<std::string>& warnings) {
+  options.input = words.input;
+  BOOST_OUTCOME_TRY(const RecipeNames recipes, recipes_of(words.type));
+  BOOST_OUTCOME_TRY(options.outputs, outputs_of(options.input, words.output, recipes));
+  if (words.threads.empty()) return ok();
+  const Status threads = read_threads(words.threads, options, warnings);
+  if (threads) return threads;
+  Error error = threads.error();
+  if (words.output.empty() && words.threads.find('.') != std::string::npos)
+    error.help =
+        fmt::format("OUTPUT comes before TYPE: `ggufmill quantize {} {} {}`", words.input, words.threads, words.type);
+  return error;
 }
 
 Result<std::vector<std::string>> read_tensor_type_file(const std::string& path) {
@@ -261,14 +232,6 @@ Result<std::vector<std::string>> read_tensor_type_file(const std::string& path) 
   in.exceptions(std::ios::badbit);  // rethrows std::bad_alloc
   for (std::string word; in >> word;) words.push_back(std::move(word));
   return words;
-}
-
-Status add_tensor_types_of_files(QuantizeOptions& options) {
-  for (const std::string& file : options.tensor_type_files) {
-    BOOST_OUTCOME_TRY(const auto more, read_tensor_type_file(file));
-    options.tensor_types.insert(options.tensor_types.end(), more.begin(), more.end());
-  }
-  return ok();
 }
 
 }  // namespace ggufmill

@@ -9,6 +9,12 @@ using namespace ggufmill;
 
 namespace {
 
+Status read_positional(const std::vector<std::string>& words, QuantizeOptions& options,
+                       std::vector<std::string>& warnings) {
+  BOOST_OUTCOME_TRY(const QuantizeWords arranged, arrange_words(words));
+  return read_words(arranged, options, warnings);
+}
+
 QuantizeOptions read(const std::vector<std::string>& words) {
   QuantizeOptions options;
   std::vector<std::string> warnings;

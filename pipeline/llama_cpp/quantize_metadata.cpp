@@ -6,6 +6,7 @@
 
 #include "pipeline/config/written_value.h"
 #include "pipeline/config/yaml_words.h"
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/gguf.h"
 #include "stages/importance/importance_file.h"
@@ -61,7 +62,7 @@ Status check_scalar(std::string_view type, const std::string& value, const std::
   auto made = value_of(written, type);
   if (made) return ok();
   Error error = std::move(made).error();
-  error.what = fmt::format("--override-kv {}: {}", quoted_name(word), error.what);
+  error.what = fmt::format("{} {}: {}", option_reference("override_kv"), quoted_name(word), error.what);
   return error;
 }
 

@@ -3,12 +3,10 @@
 
 #include <charconv>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "pipeline/core/error.h"
-#include "pipeline/llama_cpp/arguments.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {
@@ -23,8 +21,7 @@ struct QuantizeOptions {
   std::optional<unsigned> threads;
   bool allow_requantize = false, leave_output_tensor = false, pure = false, keep_split = false;
   std::optional<std::string> output_tensor_type, token_embedding_type;
-  std::vector<std::string> tensor_types;       // "PATTERN=TYPE", in the order given
-  std::vector<std::string> tensor_type_files;  // of further tensor types; see add_tensor_types_of_files()
+  std::vector<std::string> tensor_types;  // "PATTERN=TYPE", in the order given
   std::vector<std::string> custom_types;  // "PATTERN=TYPE,PATTERN=TYPE", in the order given: --custom-q of ik_llama.cpp
   // Only rearranges rows, of the tensors whose names match one of the patterns "PATTERN,PATTERN" if there are any.
   bool repack = false;
@@ -50,30 +47,31 @@ std::optional<T> whole_number(const std::string& word) {
   return number;
 }
 
-// Parses INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]. TYPE is the name, an alias or the file type number of a recipe; case
+// The words of a command line: INPUT [OUTPUT] TYPE[,TYPE...] [THREADS].
+struct QuantizeWords {
+  std::string input{}, type{}, output{}, threads{};  // the last two may be empty
+};
+// Finds out what each word is.
+Result<QuantizeWords> arrange_words(const std::vector<std::string>& words);
+
+// Reads the words into options. TYPE is the name, an alias or the file type number of a recipe; case
 // is ignored. Without OUTPUT, the output is ggml-model-TYPE.gguf next to the input, as in the reference; for several
 // types, for a checkpoint or a diffusion model, and if OUTPUT is a folder, it is MODEL-TYPE.gguf. Adds a warning for
 // each argument that is interpreted differently than written; pipeline/llama_cpp/llama-quantize.md lists these cases
 // and the reasons.
-Status read_positional(const std::vector<std::string>& words, QuantizeOptions& options,
-                       std::vector<std::string>& warnings);
+Status read_words(const QuantizeWords& words, QuantizeOptions& options, std::vector<std::string>& warnings);
 
 // Returns true if `input` is read as the safetensors file of a diffusion model.
 bool is_diffusion_file(const std::string& input);
 
-// Returns the arguments of `ggufmill quantize` that set members of QuantizeOptions.
-std::span<const Argument<QuantizeOptions>> quantize_arguments();
-
 // Reads a file of "PATTERN=TYPE" words separated by white space.
 Result<std::vector<std::string>> read_tensor_type_file(const std::string& path);
-// Appends those of tensor_type_files to the tensor types.
-Status add_tensor_types_of_files(QuantizeOptions& options);
 
 // Returns the name of the built-in recipe with this name or alias, ignoring case; empty if there is none.
 std::string recipe_of_word(const std::string& word);
 
 // Returns the equivalent pipeline file. Opens the importance file, whose size and origin are recorded as in the
-// reference, and the input if layers are pruned. Adds warnings as read_positional() does. `catalog` supplies the
+// reference, and the input if layers are pruned. Adds warnings as read_words() does. `catalog` supplies the
 // recipes and the types that options can name.
 Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std::string>& warnings,
                                 const RecipeCatalog& catalog = RecipeCatalog());

@@ -10,6 +10,7 @@
 #include "pipeline/api/registry.h"
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/config/yaml_words.h"
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/gguf_files.h"
 #include "pipeline/io/source_path.h"
@@ -67,7 +68,7 @@ Result<Pruning> pruning(const QuantizeOptions& options, const Types& types, std:
   LayerSet asked;
   if (Status read = asked.add(options.prune_layers); !read) {
     Error error = std::move(read).error();
-    error.what = "--prune-layers: " + error.what;
+    error.what = option_reference("prune_layers") + ": " + error.what;
     return error;
   }
   BOOST_OUTCOME_TRY(const Model model,
@@ -77,10 +78,11 @@ Result<Pruning> pruning(const QuantizeOptions& options, const Types& types, std:
   for (std::uint64_t layer = 0; layer < std::min(count.layers, asked.last() + 1); ++layer)
     if (asked.contains(layer)) found.layers += (found.layers.empty() ? "" : ",") + std::to_string(layer);
   if (asked.last() >= count.layers)
-    warnings.push_back(fmt::format("--prune-layers {}: the model has no layer{}", quoted_name(options.prune_layers),
-                                   count.layers == 0 ? "s"
-                                                     : fmt::format(" {}; its {} layers are 0 to {}", asked.last(),
-                                                                   count.layers, count.layers - 1)));
+    warnings.push_back(fmt::format(
+        "{} {}: the model has no layer{}", option_reference("prune_layers"), quoted_name(options.prune_layers),
+        count.layers == 0
+            ? "s"
+            : fmt::format(" {}; its {} layers are 0 to {}", asked.last(), count.layers, count.layers - 1)));
   count.layers -= asked.count(0, count.layers);
   found.left = std::move(count);
   return found;
@@ -92,14 +94,19 @@ bool is_mixed(const Recipe& recipe) { return recipe.type && recipe.type->is_quan
 // Warns about types that the recipe does not use. In ik_llama.cpp, custom types change the mix, which `pure` replaces.
 void warn_of_unused_types(const QuantizeOptions& options, const Recipe& recipe, std::vector<std::string>& warnings) {
   const auto ignored = [&](const char* option) {
-    warn(fmt::format("{} is ignored: with {} there is no mix of types to change", option, recipe.name), warnings);
+    warn(
+        fmt::format("{} is ignored: with {} there is no mix of types to change", option_reference(option), recipe.name),
+        warnings);
   };
-  if (!is_mixed(recipe) && !options.tensor_types.empty()) ignored("--tensor-type");
-  if (!is_mixed(recipe) && !options.custom_types.empty()) ignored("--custom-q");
+  if (!is_mixed(recipe) && !options.tensor_types.empty()) ignored("tensor_type");
+  if (!is_mixed(recipe) && !options.custom_types.empty()) ignored("custom_q");
   if (is_mixed(recipe) && options.pure && !options.custom_types.empty())
-    warn("--custom-q is ignored: with --pure there is no mix of types to change", warnings);
+    warn(fmt::format("{} is ignored: with {} there is no mix of types to change", option_reference("custom_q"),
+                     option_reference("pure", "true")),
+         warnings);
   if (!recipe.type && (options.output_tensor_type || options.token_embedding_type))
-    warn(fmt::format("--output-tensor-type and --token-embedding-type are ignored: {} changes no type", recipe.name),
+    warn(fmt::format("{} and {} are ignored: {} changes no type", option_reference("output_tensor_type"),
+                     option_reference("token_embedding_type"), recipe.name),
          warnings);
 }
 
@@ -220,9 +227,11 @@ std::string stages_text(const QuantizeOptions& options, const std::string& facts
 Status check_buffer_size(const std::optional<std::string>& text, std::vector<std::string>& warnings) {
   if (!text) return ok();
   if (whole_number<std::uint64_t>(*text).value_or(0) == 0)
-    return usage_error(fmt::format("--max-buffer-size {} is not a number of MiB above 0", quoted_name(*text)),
-                       "for example 8192, the default of llama-quantize; or omit it, as it has no effect");
-  warn(fmt::format("--max-buffer-size {} has no effect: the memory of every job is bounded (limits.memory)", *text),
+    return usage_error(
+        fmt::format("{} {} is not a number of MiB above 0", option_reference("max_buffer_size"), quoted_name(*text)),
+        "for example 8192, the default of llama-quantize; or omit it, as it has no effect");
+  warn(fmt::format("{} has no effect: the memory of every job is bounded (limits.memory)",
+                   option_reference("max_buffer_size", *text)),
        warnings);
   return ok();
 }
@@ -245,10 +254,11 @@ Result<std::string> source_text(const QuantizeOptions& options, std::string_view
   if (options.allow_missing) further += ", allow_missing: true";
   if (further.empty()) return fmt::format("source: {{{}: {}}}\n", source, path);
   if (source != "huggingface")
-    return usage_error(
-        fmt::format("--{} has no effect: {} is not a checkpoint folder",
-                    options.architectures.empty() ? "allow-missing" : "architectures", quoted_name(options.input)),
-        "omit it");
+    return usage_error(fmt::format("{} has no effect: {} is not a checkpoint folder",
+                                   options.architectures.empty() ? option_reference("allow_missing", "true")
+                                                                 : option_reference("architectures"),
+                                   quoted_name(options.input)),
+                       "omit it");
   return fmt::format("source: {{huggingface: {{path: {}{}}}}}\n", path, further);
 }
 
@@ -257,26 +267,35 @@ Result<std::string> source_text(const QuantizeOptions& options, std::string_view
 Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std::string>& warnings,
                                 const RecipeCatalog& catalog) {
   if (!options.include_weights.empty() && !options.exclude_weights.empty())
-    return usage_error("--include-weights and --exclude-weights cannot be used together", "give one of them");
+    return usage_error(fmt::format("{} and {} cannot be used together", option_reference("include_weights"),
+                                   option_reference("exclude_weights")),
+                       "give one of them");
   if (!options.repack && !options.repack_patterns.empty())
-    return usage_error("--repack-pattern needs --repack", "add --repack");
+    return usage_error(
+        fmt::format("{} needs {}", option_reference("repack_pattern"), option_reference("repack", "true")),
+        "add " + option_reference("repack", "true"));
   if (options.repack && (options.pure || options.leave_output_tensor || !options.tensor_types.empty() ||
                          !options.custom_types.empty() || options.output_tensor_type || options.token_embedding_type))
-    return usage_error("--repack changes no type, and options that change types are given with it",
-                       "quantize first, and repack the result");
+    return usage_error(
+        option_reference("repack", "true") + " changes no type, and options that change types are given with it",
+        "quantize first, and repack the result");
   if (options.imatrix.empty())
-    for (const auto& [given, name] : {std::pair(!options.include_weights.empty(), "--include-weights"),
-                                      std::pair(!options.exclude_weights.empty(), "--exclude-weights"),
-                                      std::pair(options.hide_imatrix, "--hide-imatrix")})
-      if (given) warn(fmt::format("{} has no effect without --imatrix", name), warnings);
+    for (const auto& [given, name] : {std::pair(!options.include_weights.empty(), "include_weights"),
+                                      std::pair(!options.exclude_weights.empty(), "exclude_weights"),
+                                      std::pair(options.hide_imatrix, "hide_imatrix")})
+      if (given)
+        warn(fmt::format("{} has no effect without {}", option_reference(name), option_reference("imatrix")), warnings);
   if (options.leave_output_tensor && options.output_tensor_type)
-    warn("--output-tensor-type has no effect with --leave-output-tensor", warnings);
+    warn(fmt::format("{} has no effect with {}", option_reference("output_tensor_type"),
+                     option_reference("leave_output_tensor", "true")),
+         warnings);
   BOOST_OUTCOME_TRY(check_buffer_size(options.max_buffer_size, warnings));
   const std::string_view source = source_of(options.input);
   if (source != kGgufSource && options.keep_split)
     return usage_error(
-        fmt::format("--keep-split keeps the shards of a GGUF, but {} is a checkpoint", quoted_name(options.input)),
-        "set `shard_size` in the pipeline file that --emit-pipeline prints");
+        fmt::format("{} keeps the shards of a GGUF, but {} is a checkpoint", option_reference("keep_split", "true"),
+                    quoted_name(options.input)),
+        fmt::format("set `shard_size` in the pipeline file that {} prints", option_reference("emit_pipeline", "true")));
   BOOST_OUTCOME_TRY(const auto facts, fact_text(options));
   BOOST_OUTCOME_TRY(const auto pruned, pruning(options, catalog.types(), warnings));
   BOOST_OUTCOME_TRY(std::string text, source_text(options, source));

@@ -1,4 +1,5 @@
 // Tests of the pipeline files generated for `ggufmill quantize`.
+#include "pipeline/api/operations/option_names.h"
 #include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
 #include "pipeline/llama_cpp/quantize_options.h"
@@ -49,7 +50,7 @@ std::string error(const QuantizeOptions& options) {
   const auto text = pipeline_of(options, warnings);
   REQUIRE_FALSE(text);
   CHECK(text.error().code == ExitCode::kUsage);
-  return text.error().what;
+  return OptionNames(Caller::kCommandLine, {}).in_message(text.error().what);
 }
 
 // Returns the options for a recipe that leaves keys in their places, in a file of the folder.
@@ -63,6 +64,7 @@ using Strings = std::vector<std::string>;
 Strings warnings(const QuantizeOptions& options) {
   Strings warnings;
   CHECK(pipeline_of(options, warnings));
+  for (std::string& warning : warnings) warning = OptionNames(Caller::kCommandLine, {}).in_message(warning);
   return warnings;
 }
 

@@ -132,6 +132,30 @@ void GivenOptions::add_word(const OperationOption& option, const std::string& wo
   add(option, std::move(node));
 }
 
+void GivenOptions::add_flag_value(const OperationOption& option, const OptionFlag& flag, const std::string& word) {
+  const std::string before = "--" + flag.name + " ";
+  ConfigNode item;
+  item.kind = Kind::kScalar;
+  item.scalar = word;
+  item.text = &texts_.emplace_back(ConfigText{"--" + flag.name, {before + word}, false});
+  item.position = {1, static_cast<int>(before.size()) + 1, std::max(1, static_cast<int>(word.size()))};
+  const auto within = [&](Kind kind) {
+    ConfigNode outer;
+    outer.kind = kind;
+    outer.text = item.text;
+    outer.position = item.position;
+    return outer;
+  };
+  if (!flag.value.empty()) {
+    ConfigNode object = within(Kind::kMap);
+    object.entries.push_back({flag.value, item.position, std::move(item)});
+    item = std::move(object);
+  }
+  ConfigNode list = within(Kind::kList);
+  list.items.push_back(std::move(item));
+  add(option, std::move(list));
+}
+
 void GivenOptions::add_json(const OperationOption& option, const json::value& value) {
   ConfigText& text = shown(option, names_.of(option.name()));
   if (text.lines.front().ends_with('"')) text.lines.front() += ": ";

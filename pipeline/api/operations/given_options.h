@@ -28,6 +28,8 @@ class GivenOptions {
   // for each word.
   void add_word(const OperationOption& option, const std::string& word);
   void add_json(const OperationOption& option, const boost::json::value& value);
+  // Adds the value of a flag that has one.
+  void add_flag_value(const OperationOption& option, const OptionFlag& flag, const std::string& word);
   // Adds the value that a flag stands for.
   void add_flag(const OperationOption& option, const OptionFlag& flag);
 

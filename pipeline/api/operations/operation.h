@@ -50,6 +50,9 @@ struct OptionFlag {
   std::string name;   // "no-layer"
   std::string value;  // as in YAML; a list adds to the values of the option
   std::string doc;
+  // The flag has a value, which is added to a list, as an object with `value` as its key if that is not empty. The
+  // values of all such flags of an option stay in the order given.
+  bool has_value = false;
 };
 
 // An option without the type of its request. Its name is a key of JSON and a parameter in Python.
@@ -385,6 +388,9 @@ struct SharedVerb {
   std::string_view usage;                                 // what follows the name: "(show NAME | list)"
 };
 
+// Returns the words of all options that are words, in their order; empty if there is none for an option.
+using ArrangeWords = Result<std::vector<std::string>> (*)(const std::vector<std::string>& words);
+
 // A declaration. All texts are as in OperationSpec.
 template <class Request, class Value>
 struct OperationOf {
@@ -402,6 +408,7 @@ struct OperationOf {
   bool is_usual_choice = false;
   bool has_verb = true;
   InPython in_python{};
+  ArrangeWords arrange_words = nullptr;
   std::vector<Option<Request>> options{};
   ResultForm<Value> result{};
   ContextUse context = ContextUse::kKernels;
@@ -438,6 +445,7 @@ struct OperationSpec {
   bool is_usual_choice = false;  // it is also chosen if there is nothing that chooses one
   bool has_verb = true;          // false: a flag of another verb does the same
   InPython in_python{};
+  ArrangeWords arrange_words = nullptr;  // for words whose meaning depends on what they are
   std::vector<OperationOption> options{};
   std::vector<ResultMember> result{};
   std::string result_doc{};
@@ -480,7 +488,8 @@ OperationSpec operation(OperationOf<Request, Value> from) {
                      from.choice,
                      from.is_usual_choice,
                      from.has_verb,
-                     from.in_python};
+                     from.in_python,
+                     from.arrange_words};
   for (Option<Request>& each : from.options) made.options.push_back(std::move(each));
   made.result = std::move(from.result.members);
   made.result_doc = std::move(from.result.doc);

@@ -7,6 +7,7 @@ std::vector<OperationSpec> api_operations() {
       // In the order of `ggufmill --help`.
       // Convert and quantize
       run_operation(),
+      quantize_operation(),
       convert_operation(),
       convert_lora_operation(),
       check_operation(),

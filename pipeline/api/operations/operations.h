@@ -19,6 +19,7 @@ OperationSpec hash_operation();
 OperationSpec measure_operation();
 OperationSpec plan_operation();
 OperationSpec probe_operation();
+OperationSpec quantize_operation();
 OperationSpec run_operation();
 OperationSpec split_operation();
 OperationSpec merge_operation();

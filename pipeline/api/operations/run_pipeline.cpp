@@ -239,7 +239,11 @@ Result<Answer<PipelineRun>> run_made_pipeline(const Context& context, const RunR
   made.is_dry = request.dry_run;
   if (request.dry_run) {
     for (const PlannedOutput& output : plan.outputs)
-      for (const Error& problem : output.problems) call.warn(problem.what);
+      for (const Error& problem : output.problems)
+        call.warn(problem.where.empty() && !problem.detail.empty() ? problem.what + ": " + problem.detail
+                                                                   : problem.what);
+    for (const PlannedOutput& output : plan.outputs)
+      if (const std::string fallbacks = describe_fallbacks(output); !fallbacks.empty()) call.warn(fallbacks);
     return answer;
   }
   BOOST_OUTCOME_TRY(made.report, run_plan(context, request, plan, call));

@@ -91,11 +91,146 @@ class Operations(Operator):
             progress,
         )
 
+    def quantize_model(
+        self,
+        input: Path,
+        type: str,
+        output: Path | None = None,
+        threads: str | int | None = None,
+        *,
+        allow_requantize: bool = False,
+        leave_output_tensor: bool = False,
+        pure: bool = False,
+        imatrix: Path | None = None,
+        hide_imatrix: bool = False,
+        include_weights: Iterable[str] | None = None,
+        exclude_weights: Iterable[str] | None = None,
+        output_tensor_type: str | None = None,
+        token_embedding_type: str | None = None,
+        tensor_type: Iterable[str | Any] | None = None,
+        custom_q: Iterable[str] | None = None,
+        repack: bool = False,
+        repack_pattern: Iterable[str] | None = None,
+        encoder: str | None = None,
+        prune_layers: str | None = None,
+        architectures: Iterable[Path] | None = None,
+        allow_missing: bool = False,
+        keep_split: bool = False,
+        override_kv: Iterable[str] | None = None,
+        max_buffer_size: str | None = None,
+        overwrite: bool = False,
+        dry_run: bool = False,
+        emit_pipeline: bool = False,
+        engine: Literal["graph", "simple"] = "graph",
+        io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+        profile: Path | None = None,
+        resume: bool = True,
+        discard: bool = False,
+        report: Iterable[Path] | None = None,
+        errors: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> dict[str, Any]:
+        """Quantize a model, with llama-quantize's arguments.
+
+        Quantize a model, with the arguments of llama-quantize and the same bytes as its output. `input` is a GGUF file,
+        or a checkpoint folder or the safetensors file of a diffusion model, which is converted and quantized in one
+        pass. `type` is a recipe (`ggufmill recipe list`), its number, or the path of a recipe file (./mine.yaml); the
+        input is read only once for several types. Without `output`, the output of a GGUF file is ggml-model-TYPE.gguf
+        next to it; with several types, for a checkpoint or a diffusion model, and if `output` is a folder, each output
+        is MODEL-TYPE.gguf. `emit_pipeline=` gives the equivalent pipeline file.
+
+        In Python, quantize_model() quantizes a model, and quantize() an array.
+
+        input                 GGUF file, checkpoint folder, or safetensors file of a diffusion model
+        type                  name, alias, or number of a recipe, path of a recipe file, or several: A,B
+        output                file to write, or a folder
+        threads               number of threads; default: as many as the machine has
+        allow_requantize      requantize tensors that are already quantized; loses quality
+        leave_output_tensor   leave output.weight unchanged
+        pure                  use one type for all tensors instead of a mixture
+        imatrix               importance matrix, GGUF or legacy .dat
+        hide_imatrix          record that there was an importance matrix, but not which
+        include_weights       use importance only for tensors whose names contain this text
+        exclude_weights       use no importance for tensors whose names contain this text
+        output_tensor_type    type of output.weight
+        token_embedding_type  type of the token embedding
+        tensor_type           types of the tensors whose names match: "PATTERN=TYPE", or {"file": PATH} for a file of
+                              them; the first match wins
+        custom_q              REGEX=TYPE,REGEX=TYPE...: the same as a list, as in ik_llama.cpp; a type that does not fit
+                              is replaced
+        repack                change no values, but interleave rows for ik_llama.cpp (types _R4 and _R8); `type` is
+                              ignored
+        repack_pattern        REGEX,REGEX...: with `repack=`, only tensors whose names match one of these
+        encoder               reference, search, or '{search: {effort: 3}}': see `encoder` of a stage
+        prune_layers          layers to remove: 6,7
+        architectures         folder of architecture maps, or one map file, to add to the built-in ones
+        allow_missing         accept a checkpoint that lacks files or tensors of the model, with a warning
+        keep_split            write the same shards as the input
+        override_kv           KEY=TYPE:VALUE: set metadata; TYPE is int, float, bool, str, or a metadata type
+        max_buffer_size       accepted, but has no effect: the memory of every job is bounded (limits.memory)
+        overwrite             replace existing outputs
+        dry_run               list the files without writing anything
+        emit_pipeline         give the equivalent pipeline file instead of running it
+        engine                graph, or simple (processes one slab at a time)
+        io_engine             auto, io_uring, or threads
+        profile               FILE.json: print where the time went and write a trace for Perfetto
+        resume                resume an earlier, unfinished run, and keep what is done if interrupted
+        discard               remove the leftover files of interrupted runs, and do nothing else
+        report                FILE.html or FILE.json: write a report of the run; may be given once for each format
+        errors                measure the error of each tensor, for the report (report.error)
+        progress              a function that is called with a Progress; an exception in it ends the operation
+
+        Returns a dictionary:
+        files     the files of the outputs: [{path, bytes, tensors}]
+        report    the report of the run, in the format of report files
+        pipeline  the text of the pipeline file; only with `emit_pipeline=`
+        warnings  a list of strings
+        """
+        return self._operate(
+            "quantize",
+            {
+                "input": input,
+                "type": type,
+                "output": output,
+                "threads": threads,
+                "allow_requantize": allow_requantize,
+                "leave_output_tensor": leave_output_tensor,
+                "pure": pure,
+                "imatrix": imatrix,
+                "hide_imatrix": hide_imatrix,
+                "include_weights": include_weights,
+                "exclude_weights": exclude_weights,
+                "output_tensor_type": output_tensor_type,
+                "token_embedding_type": token_embedding_type,
+                "tensor_type": tensor_type,
+                "custom_q": custom_q,
+                "repack": repack,
+                "repack_pattern": repack_pattern,
+                "encoder": encoder,
+                "prune_layers": prune_layers,
+                "architectures": architectures,
+                "allow_missing": allow_missing,
+                "keep_split": keep_split,
+                "override_kv": override_kv,
+                "max_buffer_size": max_buffer_size,
+                "overwrite": overwrite,
+                "dry_run": dry_run,
+                "emit_pipeline": emit_pipeline,
+                "engine": engine,
+                "io_engine": io_engine,
+                "profile": profile,
+                "resume": resume,
+                "discard": discard,
+                "report": report,
+                "errors": errors,
+            },
+            progress,
+        )
+
     def convert(
         self,
         folder: str,
         *,
-        outfile: Path | None = None,
         outtype: str = "auto",
         vocab_only: bool = False,
         model_name: str | None = None,
@@ -103,7 +238,6 @@ class Operations(Operator):
         split_max_size: str = "0",
         split_max_tensors: int = 0,
         no_tensor_first_split: bool = False,
-        bigendian: bool = False,
         mmproj: bool = False,
         mtp: bool = False,
         no_mtp: bool = False,
@@ -114,8 +248,10 @@ class Operations(Operator):
         fp8_as_q8: bool = False,
         allow_missing: bool = False,
         sentence_transformers_dense_modules: bool = False,
-        architectures: Iterable[Path] | None = None,
         mistral_format: bool = False,
+        outfile: Path | None = None,
+        bigendian: bool = False,
+        architectures: Iterable[Path] | None = None,
         overwrite: bool = False,
         dry_run: bool = False,
         emit_pipeline: bool = False,
@@ -135,7 +271,6 @@ class Operations(Operator):
         convert_hf_to_gguf.py uses. `emit_pipeline=` gives the equivalent pipeline file instead.
 
         folder                               checkpoint: a folder, or the address of one
-        outfile                              file to write, or a folder; {ftype} in it is replaced by the type
         outtype                              f32, f16, bf16, q8_0, tq1_0, tq2_0, or auto
         vocab_only                           write the metadata and the vocabulary, but no tensors
         model_name                           name of the model; overrides the name in the checkpoint
@@ -143,7 +278,6 @@ class Operations(Operator):
         split_max_size                       maximum bytes of tensors per file: 20G
         split_max_tensors                    maximum number of tensors per file
         no_tensor_first_split                write the metadata into a first file without tensors
-        bigendian                            write for big-endian machines
         mmproj                               write the projector with the encoders of images and sound instead of the
                                              text model
         mtp                                  write only the multi-token prediction head
@@ -156,8 +290,10 @@ class Operations(Operator):
         allow_missing                        accept a checkpoint that lacks files or tensors of the model, with a
                                              warning
         sentence_transformers_dense_modules  include the Dense modules of an embedding model
-        architectures                        folder of architecture maps, or one map file, to add to the built-in ones
         mistral_format                       read params.json and consolidated.safetensors, Mistral's own format
+        outfile                              file to write, or a folder; {ftype} in it is replaced by the type
+        bigendian                            write for big-endian machines
+        architectures                        folder of architecture maps, or one map file, to add to the built-in ones
         overwrite                            replace existing outputs
         dry_run                              list the files without writing anything
         emit_pipeline                        give the equivalent pipeline file instead of running it
@@ -182,7 +318,6 @@ class Operations(Operator):
             "convert",
             {
                 "folder": folder,
-                "outfile": outfile,
                 "outtype": outtype,
                 "vocab_only": vocab_only,
                 "model_name": model_name,
@@ -190,7 +325,6 @@ class Operations(Operator):
                 "split_max_size": split_max_size,
                 "split_max_tensors": split_max_tensors,
                 "no_tensor_first_split": no_tensor_first_split,
-                "bigendian": bigendian,
                 "mmproj": mmproj,
                 "mtp": mtp,
                 "no_mtp": no_mtp,
@@ -201,8 +335,10 @@ class Operations(Operator):
                 "fp8_as_q8": fp8_as_q8,
                 "allow_missing": allow_missing,
                 "sentence_transformers_dense_modules": sentence_transformers_dense_modules,
-                "architectures": architectures,
                 "mistral_format": mistral_format,
+                "outfile": outfile,
+                "bigendian": bigendian,
+                "architectures": architectures,
                 "overwrite": overwrite,
                 "dry_run": dry_run,
                 "emit_pipeline": emit_pipeline,
@@ -221,9 +357,9 @@ class Operations(Operator):
         self,
         adapter: str,
         *,
-        outfile: Path | None = None,
         outtype: str = "f32",
         base: str | None = None,
+        outfile: Path | None = None,
         bigendian: bool = False,
         architectures: Iterable[Path] | None = None,
         overwrite: bool = False,
@@ -246,9 +382,9 @@ class Operations(Operator):
         uses. `emit_pipeline=` gives the equivalent pipeline file instead.
 
         adapter        folder with adapter_config.json
-        outfile        file to write, or a folder; {ftype} in it is replaced by the type
         outtype        f32, f16, bf16, q8_0, or auto (like the adapter)
         base           folder or address of the base model's config.json
+        outfile        file to write, or a folder; {ftype} in it is replaced by the type
         bigendian      write for big-endian machines
         architectures  folder of architecture maps, or one map file, to add to the built-in ones
         overwrite      replace existing outputs
@@ -273,9 +409,9 @@ class Operations(Operator):
             "convert_lora",
             {
                 "adapter": adapter,
-                "outfile": outfile,
                 "outtype": outtype,
                 "base": base,
+                "outfile": outfile,
                 "bigendian": bigendian,
                 "architectures": architectures,
                 "overwrite": overwrite,
@@ -1752,10 +1888,86 @@ def run(
     )
 
 
+def quantize_model(
+    input: Path,
+    type: str,
+    output: Path | None = None,
+    threads: str | int | None = None,
+    *,
+    allow_requantize: bool = False,
+    leave_output_tensor: bool = False,
+    pure: bool = False,
+    imatrix: Path | None = None,
+    hide_imatrix: bool = False,
+    include_weights: Iterable[str] | None = None,
+    exclude_weights: Iterable[str] | None = None,
+    output_tensor_type: str | None = None,
+    token_embedding_type: str | None = None,
+    tensor_type: Iterable[str | Any] | None = None,
+    custom_q: Iterable[str] | None = None,
+    repack: bool = False,
+    repack_pattern: Iterable[str] | None = None,
+    encoder: str | None = None,
+    prune_layers: str | None = None,
+    architectures: Iterable[Path] | None = None,
+    allow_missing: bool = False,
+    keep_split: bool = False,
+    override_kv: Iterable[str] | None = None,
+    max_buffer_size: str | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    emit_pipeline: bool = False,
+    engine: Literal["graph", "simple"] = "graph",
+    io_engine: Literal["auto", "io_uring", "threads"] = "auto",
+    profile: Path | None = None,
+    resume: bool = True,
+    discard: bool = False,
+    report: Iterable[Path] | None = None,
+    errors: bool = False,
+    progress: ProgressFunction | None = None,
+) -> dict[str, Any]:
+    return default().quantize_model(
+        input,
+        type,
+        output,
+        threads,
+        allow_requantize=allow_requantize,
+        leave_output_tensor=leave_output_tensor,
+        pure=pure,
+        imatrix=imatrix,
+        hide_imatrix=hide_imatrix,
+        include_weights=include_weights,
+        exclude_weights=exclude_weights,
+        output_tensor_type=output_tensor_type,
+        token_embedding_type=token_embedding_type,
+        tensor_type=tensor_type,
+        custom_q=custom_q,
+        repack=repack,
+        repack_pattern=repack_pattern,
+        encoder=encoder,
+        prune_layers=prune_layers,
+        architectures=architectures,
+        allow_missing=allow_missing,
+        keep_split=keep_split,
+        override_kv=override_kv,
+        max_buffer_size=max_buffer_size,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        emit_pipeline=emit_pipeline,
+        engine=engine,
+        io_engine=io_engine,
+        profile=profile,
+        resume=resume,
+        discard=discard,
+        report=report,
+        errors=errors,
+        progress=progress,
+    )
+
+
 def convert(
     folder: str,
     *,
-    outfile: Path | None = None,
     outtype: str = "auto",
     vocab_only: bool = False,
     model_name: str | None = None,
@@ -1763,7 +1975,6 @@ def convert(
     split_max_size: str = "0",
     split_max_tensors: int = 0,
     no_tensor_first_split: bool = False,
-    bigendian: bool = False,
     mmproj: bool = False,
     mtp: bool = False,
     no_mtp: bool = False,
@@ -1774,8 +1985,10 @@ def convert(
     fp8_as_q8: bool = False,
     allow_missing: bool = False,
     sentence_transformers_dense_modules: bool = False,
-    architectures: Iterable[Path] | None = None,
     mistral_format: bool = False,
+    outfile: Path | None = None,
+    bigendian: bool = False,
+    architectures: Iterable[Path] | None = None,
     overwrite: bool = False,
     dry_run: bool = False,
     emit_pipeline: bool = False,
@@ -1790,7 +2003,6 @@ def convert(
 ) -> dict[str, Any]:
     return default().convert(
         folder,
-        outfile=outfile,
         outtype=outtype,
         vocab_only=vocab_only,
         model_name=model_name,
@@ -1798,7 +2010,6 @@ def convert(
         split_max_size=split_max_size,
         split_max_tensors=split_max_tensors,
         no_tensor_first_split=no_tensor_first_split,
-        bigendian=bigendian,
         mmproj=mmproj,
         mtp=mtp,
         no_mtp=no_mtp,
@@ -1809,8 +2020,10 @@ def convert(
         fp8_as_q8=fp8_as_q8,
         allow_missing=allow_missing,
         sentence_transformers_dense_modules=sentence_transformers_dense_modules,
-        architectures=architectures,
         mistral_format=mistral_format,
+        outfile=outfile,
+        bigendian=bigendian,
+        architectures=architectures,
         overwrite=overwrite,
         dry_run=dry_run,
         emit_pipeline=emit_pipeline,
@@ -1828,9 +2041,9 @@ def convert(
 def convert_lora(
     adapter: str,
     *,
-    outfile: Path | None = None,
     outtype: str = "f32",
     base: str | None = None,
+    outfile: Path | None = None,
     bigendian: bool = False,
     architectures: Iterable[Path] | None = None,
     overwrite: bool = False,
@@ -1847,9 +2060,9 @@ def convert_lora(
 ) -> dict[str, Any]:
     return default().convert_lora(
         adapter,
-        outfile=outfile,
         outtype=outtype,
         base=base,
+        outfile=outfile,
         bigendian=bigendian,
         architectures=architectures,
         overwrite=overwrite,
@@ -2494,6 +2707,7 @@ def schema(
 
 
 run.__doc__ = Operations.run.__doc__
+quantize_model.__doc__ = Operations.quantize_model.__doc__
 convert.__doc__ = Operations.convert.__doc__
 convert_lora.__doc__ = Operations.convert_lora.__doc__
 check.__doc__ = Operations.check.__doc__
@@ -2536,4 +2750,4 @@ render.__doc__ = Operations.render.__doc__
 part.__doc__ = Operations.part.__doc__
 seal.__doc__ = Operations.seal.__doc__
 schema.__doc__ = Operations.schema.__doc__
-__all__ = ["run", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "measure", "probe", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]
+__all__ = ["run", "quantize_model", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "measure", "probe", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]

@@ -183,6 +183,54 @@ class Jobs(unittest.TestCase):
         report = ggufmill.run(job)
         self.assertLessEqual(report["outputs"][0]["bits_per_weight"], 6.01)
 
+    def test_a_model_is_quantized_as_by_the_program(self):
+        arguments = [self.model, self.folder / "program.gguf", "Q8_0", "1"]
+        subprocess.run([PROGRAM, "quantize", "--quiet", *arguments], check=True)
+        types = self.folder / "types.txt"
+        types.write_text("ffn_down=Q4_0")
+        made = ggufmill.quantize_model(self.model, "Q8_0", self.out, 1)
+        self.assertEqual([each["path"] for each in made["files"]], [str(self.out)])
+        self.assertEqual(self.out.read_bytes(), (self.folder / "program.gguf").read_bytes())
+        pipeline = ggufmill.quantize_model(
+            self.model, "Q8_0", self.out, tensor_type=["ffn_down=Q5_0", {"file": types}], emit_pipeline=True
+        )["pipeline"]
+        self.assertLess(pipeline.index("type: Q5_0"), pipeline.index("type: Q4_0"))
+        rows = ggufmill.quantize(np.zeros((2, 32), np.float32), "Q8_0")  # an array
+        self.assertEqual(rows.shape, (2, 34))
+        with self.assertRaises(ggufmill.UsageError) as caught:
+            ggufmill.quantize_model(self.model, "Q8_0", self.out, repack_pattern=["x"])
+        self.assertEqual(caught.exception.what, "repack_pattern= needs repack=True")
+
+    def test_the_identity_of_a_plan(self):
+        job = self.folder / "job.yaml"
+        text = f"version: 1\nsource: {{gguf: '{self.model}'}}\noutputs: [{{gguf: '{self.out}', quantize: TYPE}}]\n"
+        job.write_text(text.replace("TYPE", "Q8_0"))
+        plan = ggufmill.plan(job)
+        job.write_text(text.replace("TYPE", "Q4_0"))
+        with self.assertRaises(ggufmill.InputError):
+            ggufmill.run(plan)
+        self.assertFalse(self.out.exists())
+        self.assertEqual(ggufmill.run(ggufmill.plan(job))["outputs"][0]["recipe"], "Q4_0")
+
+    def test_a_job_in_parts(self):
+        job = self.job(cluster={"engine": "none", "parts": 2})
+        folder = self.folder / "job.job"
+        submitted = ggufmill.submit(job, folder=folder)
+        self.assertEqual((submitted["parts"], submitted["submitted"]), (2, None))
+        self.assertEqual(ggufmill.status(folder)["state"], "needs resume")
+        with self.assertRaises(ggufmill.TransientError):
+            ggufmill.seal(plan=folder)
+        for part in range(2):
+            self.assertFalse(ggufmill.part(plan=folder, part=part)["was_done"])
+        self.assertEqual([each["was_sealed"] for each in ggufmill.seal(plan=folder)["jobs"]], [False])
+        self.assertEqual(ggufmill.status(folder)["state"], "sealed")
+        self.assertTrue(ggufmill.status(job)["outputs"][0]["there"])
+        self.assertTrue(ggufmill.cancel(folder, discard=True)["was_sealed"])
+        self.assertFalse(folder.exists())
+        sealed = self.out.read_bytes()
+        ggufmill.run(job, overwrite=True)
+        self.assertEqual(self.out.read_bytes(), sealed)
+
     def test_compare(self):
         ggufmill.run(self.job())
         seen = []
