@@ -102,6 +102,7 @@ class Operations(Operator):
         leave_output_tensor: bool = False,
         pure: bool = False,
         imatrix: Path | None = None,
+        covariance: Path | None = None,
         hide_imatrix: bool = False,
         include_weights: Iterable[str] | None = None,
         exclude_weights: Iterable[str] | None = None,
@@ -149,6 +150,8 @@ class Operations(Operator):
         leave_output_tensor   leave output.weight unchanged
         pure                  use one type for all tensors instead of a mixture
         imatrix               importance matrix, GGUF or legacy .dat
+        covariance            covariance file of ggufmill-calibrate, with which levels are chosen; it is also the
+                              importance matrix
         hide_imatrix          record that there was an importance matrix, but not which
         include_weights       use importance only for tensors whose names contain this text
         exclude_weights       use no importance for tensors whose names contain this text
@@ -161,7 +164,7 @@ class Operations(Operator):
         repack                change no values, but interleave rows for ik_llama.cpp (types _R4 and _R8); `type` is
                               ignored
         repack_pattern        REGEX,REGEX...: with `repack=`, only tensors whose names match one of these
-        encoder               reference, search, or '{search: {effort: 3}}': see `encoder` of a stage
+        encoder               reference, search, covariance, or '{search: {effort: 3}}': see `encoder` of a stage
         prune_layers          layers to remove: 6,7
         architectures         folder of architecture maps, or one map file, to add to the built-in ones
         allow_missing         accept a checkpoint that lacks files or tensors of the model, with a warning
@@ -197,6 +200,7 @@ class Operations(Operator):
                 "leave_output_tensor": leave_output_tensor,
                 "pure": pure,
                 "imatrix": imatrix,
+                "covariance": covariance,
                 "hide_imatrix": hide_imatrix,
                 "include_weights": include_weights,
                 "exclude_weights": exclude_weights,
@@ -1897,6 +1901,7 @@ def quantize_model(
     leave_output_tensor: bool = False,
     pure: bool = False,
     imatrix: Path | None = None,
+    covariance: Path | None = None,
     hide_imatrix: bool = False,
     include_weights: Iterable[str] | None = None,
     exclude_weights: Iterable[str] | None = None,
@@ -1934,6 +1939,7 @@ def quantize_model(
         leave_output_tensor=leave_output_tensor,
         pure=pure,
         imatrix=imatrix,
+        covariance=covariance,
         hide_imatrix=hide_imatrix,
         include_weights=include_weights,
         exclude_weights=exclude_weights,
