@@ -1,7 +1,6 @@
 #include "pipeline/api/open_model.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -45,12 +44,6 @@ ConfigNode value_for(const FieldSpec& spec, const std::string& path, const Sourc
 }
 
 }  // namespace
-
-Result<OutType> parse_out_type(const std::string& text, const std::string& option) {
-  if (const auto type = out_type_named(text)) return *type;
-  return usage_error(fmt::format("unknown {} {}", option, quoted_name(text)),
-                     fmt::format("{} must be one of: {}", option, fmt::join(kOutTypeWords, ", ")));
-}
 
 Result<Model> open_model(const std::string& path, SourceSettings settings, const Registry& registry, FileForm form,
                          Incomplete incomplete) {

@@ -12,9 +12,6 @@
 
 namespace ggufmill {
 
-// Parses the name of an output type. `option` is for the error message; exit code 2.
-Result<OutType> parse_out_type(const std::string& text, const std::string& option);
-
 // Options of a source, as in a pipeline file. A source that does not have an option ignores it.
 using SourceSettings = std::vector<std::pair<std::string, std::string>>;
 

@@ -93,11 +93,6 @@ void narrow(const std::vector<Column>& columns, std::vector<std::size_t>& widths
 
 }  // namespace
 
-std::string text_at(const boost::json::value& object, const char* member) {
-  const boost::json::value& value = object.at(member);
-  return value.is_null() ? "" : std::string(value.as_string());
-}
-
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
   while (!text.empty()) {
@@ -165,13 +160,6 @@ std::string table_json(const std::vector<Column>& columns, const std::vector<Row
     array.push_back(std::move(object));
   }
   return to_json_text(array);
-}
-
-void print_table(const std::vector<Column>& columns, const std::vector<Row>& rows, bool as_json) {
-  if (as_json)
-    std::puts(table_json(columns, rows).c_str());
-  else
-    std::fputs(render_table(columns, rows).c_str(), stdout);
 }
 
 }  // namespace ggufmill

@@ -1,7 +1,6 @@
 #pragma once
 // Formats text for terminals: tables with columns as wide as their widest cell, names shortened to fit, and numbers.
 
-#include <boost/json/value.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -31,9 +30,6 @@ inline Column whole_column(std::string title) { return {std::move(title), Align:
 
 using Row = std::vector<std::string>;
 
-// Returns the text of a member of a JSON object, for a cell; empty for null.
-std::string text_at(const boost::json::value& object, const char* member);
-
 // Returns the number of terminal columns that `text`, which must be printable(), occupies. East Asian characters and
 // emoji take two.
 std::size_t display_width(std::string_view text);
@@ -56,7 +52,5 @@ std::string with_commas(std::uint64_t number);
 
 // Returns a JSON array with one object per row that maps column titles to cell texts.
 std::string table_json(const std::vector<Column>& columns, const std::vector<Row>& rows);
-// Prints a table, or that array.
-void print_table(const std::vector<Column>& columns, const std::vector<Row>& rows, bool as_json);
 
 }  // namespace ggufmill

@@ -6,8 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "pipeline/api/open_model.h"
-#include "pipeline/c_api/c_options.h"
+#include "pipeline/api/operations/context_options.h"
 #include "pipeline/c_api/c_support.h"
 #include "pipeline/core/text.h"
 
@@ -65,12 +64,15 @@ Status describe(const Model& model, const Tensor& from, ggufmill_tensor& into) {
   return store("ggufmill_tensor", offsetof(ggufmill_tensor, row_bytes) + sizeof known.row_bytes, known, into);
 }
 
-Result<OutType> read_out_type(const char* text) {
-  std::string out_type = "auto";
-  Options options(text);
-  options.read("outtype", out_type);
-  BOOST_OUTCOME_TRY(options.finish());
-  return parse_out_type(out_type, "outtype");
+struct OpenRequest {
+  OutType out_type = OutType::kAuto;
+};
+
+Result<OutType> read_out_type(const char* options) {
+  OpenRequest request;
+  const auto out_type = option("outtype", &OpenRequest::out_type, enumeration<OutType>(kOutTypeWords), kOutTypeHelp);
+  BOOST_OUTCOME_TRY(read_options(options, {{{out_type}, &request}}));
+  return request.out_type;
 }
 
 Status read(const ggufmill_model& model, const char* name, const char* type, RowsOfTensor rows, RowsOptions options) {

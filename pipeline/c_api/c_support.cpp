@@ -9,6 +9,7 @@
 #include <new>
 
 #include "pipeline/api/operations/context_options.h"
+#include "pipeline/api/operations/given_options.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/report/json_text.h"
 
@@ -81,6 +82,18 @@ ggufmill_status guarded_call(ggufmill_error** error, Status (*work)(const void* 
 Status require(std::initializer_list<Needed> parameters) {
   for (const Needed& each : parameters)
     if (!each.value) return usage_error(fmt::format("the parameter '{}' is null", each.name));
+  return ok();
+}
+
+Status read_options(const char* text, const std::vector<BoundOptions>& bound) {
+  std::vector<OperationOption> all;
+  for (const BoundOptions& each : bound) all.insert(all.end(), each.options.begin(), each.options.end());
+  BOOST_OUTCOME_TRY(const boost::json::object members, request_of(text ? text : ""));
+  GivenOptions given(OptionNames(Caller::kProgram, all));
+  BOOST_OUTCOME_TRY(add_members(members, all, given));
+  for (const BoundOptions& each : bound) {
+    BOOST_OUTCOME_TRY(given.read(each.options, {}, each.into));
+  }
   return ok();
 }
 

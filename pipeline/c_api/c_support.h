@@ -86,6 +86,14 @@ struct Needed {
 // Fails with exit code 2 if one of the parameters is null.
 Status require(std::initializer_list<Needed> parameters);
 
+// Options in JSON, and the struct that they are bound to.
+struct BoundOptions {
+  std::vector<OperationOption> options;
+  void* into;
+};
+// Reads a JSON object, which may be null. Fails with exit code 2 for values of the wrong kind and unknown options.
+Status read_options(const char* text, const std::vector<BoundOptions>& bound);
+
 // Returns a copy for the caller, to be freed with ggufmill_free().
 char* copy_of(std::string_view text);
 

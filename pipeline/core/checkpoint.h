@@ -35,9 +35,9 @@ struct Checkpoint {
 // What to do if files of a checkpoint, or tensors that its index lists, are missing.
 struct MissingFiles {
   bool are_allowed = false;  // read what there is
-  // How the user allows them, for the help of an error: "set `allow_missing: true` in the source", or for a user of
-  // options, "use --allow-missing". Empty: there is no way.
-  std::string way{}, way_with_options{};
+  // How the user allows them, for the help of an error: "set `allow_missing: true` in the source". Empty: there is no
+  // way.
+  std::string way{};
 };
 
 // Help of the option allow_missing, which everything has that refuses incomplete checkpoints.

@@ -65,8 +65,8 @@ Error usage_error(std::string what, std::string help) {
   return {ExitCode::kUsage, "", std::move(what), "", std::move(help)};
 }
 
-Error with_options(Error error, std::string help) {
-  error.help_with_options = std::move(help);
+Error with_options(Error error, std::string_view help) {
+  error.help = keys_or_options(as_for_keys(error.help), help);
   return error;
 }
 

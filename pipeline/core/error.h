@@ -38,10 +38,7 @@ struct Error {
   std::string where;   // "configs/big.yaml:9:56", "models/a.gguf"; may be empty
   std::string what;    // one line, quoting the user's input
   std::string detail;  // further lines: source line and caret, byte offset, limit
-  std::string help;    // how to fix it; in terms of keys, if these are of a pipeline file
-  // The same in terms of options, for a user whose command line was translated into the pipeline file. Empty: `help`
-  // fits both.
-  std::string help_with_options;
+  std::string help;    // how to fix it
   // The file that cannot be read, if that is the error; `where` is its path, or the place that names it.
   std::string unread;
   // Further errors found by the same step. Lets several errors pass through one Result; Diagnostics separates them
@@ -62,7 +59,7 @@ struct Error {
 std::string render(const Error& error);
 
 // Returns the error with help for a user of options. Use it after an error function whose help names keys.
-Error with_options(Error error, std::string help);
+Error with_options(Error error, std::string_view help);
 
 // `T` or an `Error`. Accessing the wrong alternative terminates the program: check first, or use BOOST_OUTCOME_TRY.
 template <class T>

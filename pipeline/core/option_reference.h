@@ -15,6 +15,14 @@ namespace ggufmill {
 std::string option_reference(std::string_view name, std::string_view value = {});
 bool has_option_reference(std::string_view text);
 
+// Returns a text with two forms: one that names keys, for the user of a pipeline file, and one that names options, for
+// a user whose options were translated into a pipeline file. Both may have references. It is the first until
+// as_for_options() chooses the second.
+std::string keys_or_options(std::string_view keys, std::string_view options);
+bool has_keys_or_options(std::string_view text);
+std::string as_for_keys(std::string_view text);
+std::string as_for_options(std::string_view text);
+
 // Replaces every reference in a text. `value` is empty if there is none.
 using OptionWriter = std::function<std::string(std::string_view name, std::string_view value)>;
 std::string replace_option_references(std::string_view text, const OptionWriter& write);

@@ -34,3 +34,14 @@ TEST_CASE("a reference that nobody has replaced is the name of the option") {
   CHECK(render(usage_error("too small", "at least " + option_reference("memory", "8192"))) ==
         "error: too small\n  help: at least memory: 8192\n");
 }
+
+TEST_CASE("a text with two forms names keys unless that with options is chosen") {
+  const std::string text = "x; " + keys_or_options("set `a: b`", "give " + option_reference("a", "b")) + ", too";
+  CHECK(has_keys_or_options(text));
+  CHECK(with_plain_options(text) == "x; set `a: b`, too");
+  CHECK(with_plain_options(as_for_options(text)) == "x; give a: b, too");
+  CHECK_FALSE(has_keys_or_options(as_for_options(text)));
+  const Error error = with_options(with_options(usage_error("y", "keys"), "first"), "options");
+  CHECK(as_for_keys(error.help) == "keys");
+  CHECK(as_for_options(error.help) == "options");
+}

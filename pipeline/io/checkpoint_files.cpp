@@ -218,12 +218,7 @@ Result<Checkpoint> read_indexed_checkpoint(const std::string& index, const Check
 
 Error with_way(Error error, std::string_view what, const MissingFiles& missing) {
   if (missing.way.empty()) return error;
-  const auto with = [&](const std::string& way) {
-    return fmt::format("{}; to continue without {}, {}", error.help, what, way);
-  };
-  std::string with_options = with(missing.way_with_options);
-  error.help = with(missing.way);
-  error.help_with_options = std::move(with_options);
+  error.help = fmt::format("{}; to continue without {}, {}", error.help, what, missing.way);
   return error;
 }
 

@@ -13,27 +13,30 @@
 
 namespace ggufmill {
 
-struct ConvertOptions {
+// The options of both about what is written.
+struct ConversionOutput {
+  std::string
+      outfile{};  // file or folder; empty: the folder that is converted. In a folder: the reference's default name
+  bool bigendian = false;
+  std::vector<std::string> architectures{};  // folders and files of maps that are added to the built-in ones
+};
+
+struct ConvertOptions : ConversionOutput {
   std::string folder{};
-  std::string outfile{};         // file or folder; empty: `folder`. In a folder: the reference's default name
   std::string outtype = "auto";  // f32, f16, bf16, q8_0, tq1_0, tq2_0, auto
   std::optional<std::string> model_name{}, metadata{};
   std::string split_max_size = "0";     // as parse_split_size() reads it
   std::uint64_t split_max_tensors = 0;  // 0: no limit
-  bool no_tensor_first_split = false, bigendian = false, vocab_only = false;
+  bool no_tensor_first_split = false, vocab_only = false;
   bool mmproj = false, mtp = false, no_mtp = false, dspark = false, fuse_gate_up_exps = false, fuse_qkv = false,
        fp8_as_q8 = false, allow_missing = false, mistral_format = false, sentence_transformers_dense_modules = false;
-  std::string target_model_dir{};            // of the model for which the checkpoint is a draft
-  std::vector<std::string> architectures{};  // folders and files of maps that are added to the built-in ones
+  std::string target_model_dir{};  // of the model for which the checkpoint is a draft
 };
 
-struct ConvertLoraOptions {
+struct ConvertLoraOptions : ConversionOutput {
   std::string adapter{};
   std::string base{};           // empty: as adapter_config.json states, if that is a local folder
-  std::string outfile{};        // file or folder; empty: `adapter`. In a folder: the reference's default name
   std::string outtype = "f32";  // f32, f16, bf16, q8_0, auto
-  bool bigendian = false;
-  std::vector<std::string> architectures{};  // see ConvertOptions
 };
 
 // Returns the sorted class names that config.json may list under `architectures`, each once. `maps`: folders and files

@@ -16,7 +16,11 @@ struct Conversion {
   TempDir folder;
   bool opened = false;
 
-  ConvertOptions options() const { return {.folder = folder.path()}; }
+  ConvertOptions options() const {
+    ConvertOptions options;
+    options.folder = folder.path();
+    return options;
+  }
   Result<std::string> convert(const ConvertOptions& options) {
     opened = false;
     return pipeline_of(options, [&](const huggingface::SourceOptions& source) -> Result<huggingface::CheckpointName> {

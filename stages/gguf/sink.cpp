@@ -189,8 +189,7 @@ class GgufSink : public Sink {
   Result<std::vector<OutputFile>> layout(const Model& model) const override {
     Result<std::vector<OutputFile>> files = lay_out(model);
     if (files || files.error().code != ExitCode::kUsage || !files.error().where.empty()) return files;
-    return with_options(error_at(options_.origin, files.error().what, files.error().help),
-                        files.error().help_with_options);
+    return error_at(options_.origin, files.error().what, files.error().help);
   }
 
  private:

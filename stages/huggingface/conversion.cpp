@@ -470,10 +470,9 @@ Error base_without_config(const std::string& folder) {
 }  // namespace
 
 MissingFiles SourceOptions::missing_files() const {
+  const std::string option = "use " + option_reference("allow_missing", "true");
   return {allow_missing,
-          origin.where.empty() ? "use " + option_reference("allow_missing", "true")
-                               : "set `allow_missing: true` in the source",
-          "use " + option_reference("allow_missing", "true")};
+          origin.where.empty() ? option : keys_or_options("set `allow_missing: true` in the source", option)};
 }
 
 }  // namespace ggufmill::huggingface

@@ -66,9 +66,11 @@ std::vector<Error> Misfits::errors(const Origin& asked, bool misfit_is_given, co
                                    : "";
     const std::string fitting =
         fmt::format("types that fit{}: {}", one ? "" : " all of them", fitting_types(group.tensors, known));
-    errors.push_back(with_options(
-        error_at(origin, what, fitting + way),
-        group.named ? std::string() : fitting + "; choose one: " + option_reference("tensor_type", "PATTERN=TYPE")));
+    Error error = error_at(origin, what, fitting + way);
+    if (!group.named)
+      error =
+          with_options(std::move(error), fitting + "; choose one: " + option_reference("tensor_type", "PATTERN=TYPE"));
+    errors.push_back(std::move(error));
   }
   return errors;
 }

@@ -81,9 +81,9 @@ Error wrong_size(const std::vector<const Tensor*>& tensors) {
   std::vector<std::string> names;
   for (const Tensor* tensor : tensors) names.push_back(quoted_name(tensor->name));
   error.detail = fmt::format("so it is for {} tensors: {}", tensors.size(), list_some(names));
-  error.help_with_options = fmt::format("recreate the file with this model, or skip the entries: {} for each",
-                                        option_reference("exclude_weights", "NAME"));
-  return error;
+  return with_options(std::move(error),
+                      fmt::format("recreate the file with this model, or skip the entries: {} for each",
+                                  option_reference("exclude_weights", "NAME")));
 }
 
 // Adds problems to the model: one for the tensors that have no importance but a type that the recipe refuses without

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "pipeline/core/option_reference.h"
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -186,7 +187,7 @@ TEST_CASE("a type without a fallback is a problem, and the tensor is unchanged")
   CHECK(model.value().problems[0].what ==
         "tensor 'blk.0.attn_k.weight' cannot be Q1_0: its rows of 90 elements are not a multiple of the block size "
         "128");
-  CHECK(model.value().problems[0].help ==
+  CHECK(as_for_keys(model.value().problems[0].help) ==
         "types that fit: F16, BF16, F32; choose one: tensors: [{match: ..., type: ...}]");
   CHECK(tensor(model.value(), "blk.0.attn_k.weight").fallback_from == nullptr);
 }

@@ -86,10 +86,8 @@ Result<Checkpoint> read_folder(const fs::path& folder, const MissingFiles& missi
       return fs::path(path).filename().string().starts_with("pytorch_model") && path.ends_with(".bin");
     });
     if (pickle == paths.end()) return error;
-    const std::string way = fmt::format("; {} is not read beside them: to convert it, remove the safetensors files",
-                                        fs::path(*pickle).filename().string());
-    error.help += way;
-    if (!error.help_with_options.empty()) error.help_with_options += way;
+    error.help += fmt::format("; {} is not read beside them: to convert it, remove the safetensors files",
+                              fs::path(*pickle).filename().string());
     return error;
   }
   BOOST_OUTCOME_TRY(Checkpoint checkpoint, read_checkpoint_files(all, read_part));

@@ -186,10 +186,12 @@ constexpr const char* kSlowOutput =
     "  - {{gguf: {folder}/out.gguf, quantize: {{type: IQ2_S, encoder: {{search: {{effort: 1}}}}}}}}\n";
 const std::vector<std::string> kSlowly{"--isa", "reference"};
 
-// Returns the number of outputs that a job has begun to write. Beside each is a file (.job) that names the job.
-std::size_t unfinished_outputs(const SlurmJob& job) {
-  const std::vector<std::string> names = names_in(job.path("out"));
-  return std::count_if(names.begin(), names.end(), [](const std::string& name) { return !name.ends_with(".job"); });
+// Returns the names of the unfinished outputs of a job. The file beside each that names its job (.job) is not among
+// them.
+std::vector<std::string> unfinished_outputs(const SlurmJob& job) {
+  std::vector<std::string> names = names_in(job.path("out"));
+  std::erase_if(names, [](const std::string& name) { return name.ends_with(".job"); });
+  return names;
 }
 
 // Waits until part 0 is running; returns its node.
@@ -284,8 +286,8 @@ TEST_CASE("on Slurm, a part that fails for good is the only one that resume does
   job.submit();
   // The third shard is missing.
   std::string hidden;
-  for (const std::string& name : names_in(job.path("out")))
-    if (name.starts_with(".shards-00003") && !name.ends_with(".job")) hidden = job.path("out/" + name);
+  for (const std::string& name : unfinished_outputs(job))
+    if (name.starts_with(".shards-00003")) hidden = job.path("out/" + name);
   REQUIRE_FALSE(hidden.empty());
   fs::rename(hidden, job.path("hidden"));
   for (const char* what : {"parts", "seal"})
@@ -325,7 +327,7 @@ TEST_CASE("on Slurm, a matrix is one array and one seal, and a source that fails
       REQUIRE(slurm.run({"scontrol", "release", job.id_of(what)}).exit_code == 0);
   };
   std::string hidden;
-  for (const std::string& name : names_in(job.path("out")))
+  for (const std::string& name : unfinished_outputs(job))
     if (name.starts_with(".b-F16")) hidden = job.path("out/" + name);
   REQUIRE_FALSE(hidden.empty());
   fs::rename(hidden, job.path("hidden"));
@@ -364,7 +366,7 @@ TEST_CASE("on Slurm, a matrix that is cancelled ends, and goes on when it is res
   CHECK(job.ggufmill({"cancel", job.folder()}).exit_code == 0);
   CHECK(slurm.run({"squeue", "-h"}).out.empty());
   CHECK(job.status() == 2);
-  CHECK(unfinished_outputs(job) == 2);  // finished work is kept
+  CHECK(unfinished_outputs(job).size() == 2);  // finished work is kept
   CHECK(job.ggufmill({"resume", job.folder()}).exit_code == 0);
   const ProcessResult watched = job.ggufmill({"status", job.folder(), "--watch"});
   INFO(watched.out << watched.err << job.log());
@@ -381,8 +383,8 @@ TEST_CASE("on Slurm, three seals at once are one, and a byte damaged before them
   job.submit();
   REQUIRE(slurm.run({"scontrol", "hold", job.id_of("seal")}).exit_code == 0);
   wait_for("all parts", 60, [&] { return job.status_json().at("done") == 4; });
-  for (const std::string& name : names_in(job.path("out"))) {
-    if (!name.starts_with(".shards-00002") || name.ends_with(".job")) continue;
+  for (const std::string& name : unfinished_outputs(job)) {
+    if (!name.starts_with(".shards-00002")) continue;
     std::fstream file(job.path("out/" + name), std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(3 << 20);
     file.put('x');
@@ -420,7 +422,7 @@ TEST_CASE("on Slurm, a job that is cancelled ends, and goes on when it is resume
   CHECK(cancelled.exit_code == 0);
   CHECK(slurm.run({"squeue", "-h"}).out.empty());
   CHECK(job.status() == 2);
-  CHECK(unfinished_outputs(job) == 1);  // finished work is kept
+  CHECK(unfinished_outputs(job).size() == 1);  // finished work is kept
   CHECK(job.ggufmill({"resume", job.folder()}).exit_code == 0);
   job.wait_until_sealed(600);
   CHECK(job.log().find("error: interrupted") != std::string::npos);

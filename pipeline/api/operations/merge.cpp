@@ -59,7 +59,7 @@ Result<Answer<PipelineRun>> run_merge(const Context& context, const MergeRequest
 
 OperationSpec merge_operation() {
   using Merge = MergeRequest;
-  return operation(OperationOf<MergeRequest, PipelineRun>{
+  return pipeline_operation(OperationOf<MergeRequest, PipelineRun>{
       .name = "merge",
       .group = OperationGroup::kEdit,
       .summary = "Merge the shards of a model into one file, as llama-gguf-split does",
@@ -69,7 +69,6 @@ OperationSpec merge_operation() {
           "before it was split. @delete_splits removes the shards once the file is complete.",
       .examples = "  ggufmill merge model-00001-of-00003.gguf model.gguf",
       .expected_words = "two names: FIRST-SHARD and OUTPUT",
-      .options_first = true,
       .options =
           std::vector<Option<MergeRequest>>{
               option("input", &Merge::input, path(), "the first shard").word("FIRST-SHARD"),
@@ -77,8 +76,6 @@ OperationSpec merge_operation() {
               option("clean", &Merge::clean, "omit the keys split.*"),
               option("delete_splits", &Merge::delete_splits, "remove the shards once the file is complete")} +
           run_options(),
-      .result = pipeline_result(),
-      .progress = "",
       .check = check_merge,
       .run = run_merge,
       .print = [](const PipelineRun& run, TextOutput& to) { print_run(run, true, to); }});

@@ -104,8 +104,7 @@ std::string OptionNames::in_message(std::string_view message) const {
 }
 
 Error OptionNames::in_error(Error error) const {
-  for (std::string* const text : {&error.where, &error.what, &error.detail, &error.help, &error.help_with_options})
-    *text = in_message(*text);
+  for (std::string* const text : {&error.where, &error.what, &error.detail, &error.help}) *text = in_message(*text);
   for (Error& each : error.also) each = in_error(std::move(each));
   return error;
 }
@@ -135,8 +134,8 @@ Error with_help_for_options(Error error) {
   const Result<bool> names_key = kKey.matches(error.help);
   const bool says_where = error.help.find("pipeline file") != std::string::npos ||
                           error.help.find(" --") != std::string::npos || has_option_reference(error.help);
-  if (!error.help_with_options.empty())
-    error.help = error.help_with_options;
+  if (has_keys_or_options(error.help))
+    error.help = as_for_options(error.help);
   else if (!says_where && names_key && names_key.value())
     error.help += fmt::format(", in the pipeline file that {} prints", option_reference("emit_pipeline"));
   for (Error& each : error.also) each = with_help_for_options(std::move(each));

@@ -41,7 +41,7 @@ class OptionNames {
 inline constexpr std::string_view kArgumentsName = "(arguments)";
 
 // Returns an error of such a file for the user of the options: without the place in the file, which the user did not
-// write, and with the help of Error::help_with_options, or if the help names keys, where to write them.
+// write, and with the help that names options, or if it names keys, where to write them.
 Error with_help_for_options(Error error);
 
 }  // namespace ggufmill

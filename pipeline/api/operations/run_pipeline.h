@@ -62,6 +62,15 @@ Status discard_leftovers(const Context& context, const Plan& plan, const Call& c
 // Prints the pipeline file, or for a dry run each file: its path, and with `details` what it contains.
 void print_run(const PipelineRun& run, bool details, TextOutput& to);
 
+// Such an operation, with what all of them have: `from` has only what differs, and its options include run_options().
+template <class Request>
+OperationSpec pipeline_operation(OperationOf<Request, PipelineRun> from) {
+  from.options_first = true;
+  from.progress = "";
+  if (from.result.members.empty()) from.result = pipeline_result();
+  return operation(std::move(from));
+}
+
 // Texts about runs.
 
 // Describes a leftover file in one line: its path and which run or job it belongs to.

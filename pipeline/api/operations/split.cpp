@@ -31,7 +31,7 @@ Result<Answer<PipelineRun>> run_split(const Context& context, const SplitRequest
 
 OperationSpec split_operation() {
   using Split = SplitOptions;
-  return operation(OperationOf<SplitRequest, PipelineRun>{
+  return pipeline_operation(OperationOf<SplitRequest, PipelineRun>{
       .name = "split",
       .group = OperationGroup::kEdit,
       .summary = "Split a model into shards, as llama-gguf-split does",
@@ -43,7 +43,6 @@ OperationSpec split_operation() {
                   "  ggufmill split --split-max-tensors 100 --no-tensor-first-split model.gguf model\n"
                   "  ggufmill split --dry-run --split-max-size 20G model.gguf model",
       .expected_words = "two names: INPUT and OUTPUT",
-      .options_first = true,
       .options = std::vector<Option<SplitRequest>>{option("input", &Split::input, path(), "the model").word("INPUT"),
                                                    option("output", &Split::output, path(),
                                                           "name of the shards without -00001-of-0000N.gguf")
@@ -55,8 +54,6 @@ OperationSpec split_operation() {
                                                    option("no_tensor_first_split", &Split::no_tensor_first_split,
                                                           "write only the metadata to the first shard")} +
                  run_options(),
-      .result = pipeline_result(),
-      .progress = "",
       .check = check_split,
       .run = run_split,
       .print = [](const PipelineRun& run, TextOutput& to) { print_run(run, true, to); }});

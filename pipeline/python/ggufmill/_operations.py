@@ -231,7 +231,6 @@ class Operations(Operator):
         self,
         folder: str,
         *,
-        outfile: Path | None = None,
         outtype: str = "auto",
         vocab_only: bool = False,
         model_name: str | None = None,
@@ -239,7 +238,6 @@ class Operations(Operator):
         split_max_size: str = "0",
         split_max_tensors: int = 0,
         no_tensor_first_split: bool = False,
-        bigendian: bool = False,
         mmproj: bool = False,
         mtp: bool = False,
         no_mtp: bool = False,
@@ -250,8 +248,10 @@ class Operations(Operator):
         fp8_as_q8: bool = False,
         allow_missing: bool = False,
         sentence_transformers_dense_modules: bool = False,
-        architectures: Iterable[Path] | None = None,
         mistral_format: bool = False,
+        outfile: Path | None = None,
+        bigendian: bool = False,
+        architectures: Iterable[Path] | None = None,
         overwrite: bool = False,
         dry_run: bool = False,
         emit_pipeline: bool = False,
@@ -271,7 +271,6 @@ class Operations(Operator):
         convert_hf_to_gguf.py uses. `emit_pipeline=` gives the equivalent pipeline file instead.
 
         folder                               checkpoint: a folder, or the address of one
-        outfile                              file to write, or a folder; {ftype} in it is replaced by the type
         outtype                              f32, f16, bf16, q8_0, tq1_0, tq2_0, or auto
         vocab_only                           write the metadata and the vocabulary, but no tensors
         model_name                           name of the model; overrides the name in the checkpoint
@@ -279,7 +278,6 @@ class Operations(Operator):
         split_max_size                       maximum bytes of tensors per file: 20G
         split_max_tensors                    maximum number of tensors per file
         no_tensor_first_split                write the metadata into a first file without tensors
-        bigendian                            write for big-endian machines
         mmproj                               write the projector with the encoders of images and sound instead of the
                                              text model
         mtp                                  write only the multi-token prediction head
@@ -292,8 +290,10 @@ class Operations(Operator):
         allow_missing                        accept a checkpoint that lacks files or tensors of the model, with a
                                              warning
         sentence_transformers_dense_modules  include the Dense modules of an embedding model
-        architectures                        folder of architecture maps, or one map file, to add to the built-in ones
         mistral_format                       read params.json and consolidated.safetensors, Mistral's own format
+        outfile                              file to write, or a folder; {ftype} in it is replaced by the type
+        bigendian                            write for big-endian machines
+        architectures                        folder of architecture maps, or one map file, to add to the built-in ones
         overwrite                            replace existing outputs
         dry_run                              list the files without writing anything
         emit_pipeline                        give the equivalent pipeline file instead of running it
@@ -318,7 +318,6 @@ class Operations(Operator):
             "convert",
             {
                 "folder": folder,
-                "outfile": outfile,
                 "outtype": outtype,
                 "vocab_only": vocab_only,
                 "model_name": model_name,
@@ -326,7 +325,6 @@ class Operations(Operator):
                 "split_max_size": split_max_size,
                 "split_max_tensors": split_max_tensors,
                 "no_tensor_first_split": no_tensor_first_split,
-                "bigendian": bigendian,
                 "mmproj": mmproj,
                 "mtp": mtp,
                 "no_mtp": no_mtp,
@@ -337,8 +335,10 @@ class Operations(Operator):
                 "fp8_as_q8": fp8_as_q8,
                 "allow_missing": allow_missing,
                 "sentence_transformers_dense_modules": sentence_transformers_dense_modules,
-                "architectures": architectures,
                 "mistral_format": mistral_format,
+                "outfile": outfile,
+                "bigendian": bigendian,
+                "architectures": architectures,
                 "overwrite": overwrite,
                 "dry_run": dry_run,
                 "emit_pipeline": emit_pipeline,
@@ -357,9 +357,9 @@ class Operations(Operator):
         self,
         adapter: str,
         *,
-        outfile: Path | None = None,
         outtype: str = "f32",
         base: str | None = None,
+        outfile: Path | None = None,
         bigendian: bool = False,
         architectures: Iterable[Path] | None = None,
         overwrite: bool = False,
@@ -382,9 +382,9 @@ class Operations(Operator):
         uses. `emit_pipeline=` gives the equivalent pipeline file instead.
 
         adapter        folder with adapter_config.json
-        outfile        file to write, or a folder; {ftype} in it is replaced by the type
         outtype        f32, f16, bf16, q8_0, or auto (like the adapter)
         base           folder or address of the base model's config.json
+        outfile        file to write, or a folder; {ftype} in it is replaced by the type
         bigendian      write for big-endian machines
         architectures  folder of architecture maps, or one map file, to add to the built-in ones
         overwrite      replace existing outputs
@@ -409,9 +409,9 @@ class Operations(Operator):
             "convert_lora",
             {
                 "adapter": adapter,
-                "outfile": outfile,
                 "outtype": outtype,
                 "base": base,
+                "outfile": outfile,
                 "bigendian": bigendian,
                 "architectures": architectures,
                 "overwrite": overwrite,
@@ -1968,7 +1968,6 @@ def quantize_model(
 def convert(
     folder: str,
     *,
-    outfile: Path | None = None,
     outtype: str = "auto",
     vocab_only: bool = False,
     model_name: str | None = None,
@@ -1976,7 +1975,6 @@ def convert(
     split_max_size: str = "0",
     split_max_tensors: int = 0,
     no_tensor_first_split: bool = False,
-    bigendian: bool = False,
     mmproj: bool = False,
     mtp: bool = False,
     no_mtp: bool = False,
@@ -1987,8 +1985,10 @@ def convert(
     fp8_as_q8: bool = False,
     allow_missing: bool = False,
     sentence_transformers_dense_modules: bool = False,
-    architectures: Iterable[Path] | None = None,
     mistral_format: bool = False,
+    outfile: Path | None = None,
+    bigendian: bool = False,
+    architectures: Iterable[Path] | None = None,
     overwrite: bool = False,
     dry_run: bool = False,
     emit_pipeline: bool = False,
@@ -2003,7 +2003,6 @@ def convert(
 ) -> dict[str, Any]:
     return default().convert(
         folder,
-        outfile=outfile,
         outtype=outtype,
         vocab_only=vocab_only,
         model_name=model_name,
@@ -2011,7 +2010,6 @@ def convert(
         split_max_size=split_max_size,
         split_max_tensors=split_max_tensors,
         no_tensor_first_split=no_tensor_first_split,
-        bigendian=bigendian,
         mmproj=mmproj,
         mtp=mtp,
         no_mtp=no_mtp,
@@ -2022,8 +2020,10 @@ def convert(
         fp8_as_q8=fp8_as_q8,
         allow_missing=allow_missing,
         sentence_transformers_dense_modules=sentence_transformers_dense_modules,
-        architectures=architectures,
         mistral_format=mistral_format,
+        outfile=outfile,
+        bigendian=bigendian,
+        architectures=architectures,
         overwrite=overwrite,
         dry_run=dry_run,
         emit_pipeline=emit_pipeline,
@@ -2041,9 +2041,9 @@ def convert(
 def convert_lora(
     adapter: str,
     *,
-    outfile: Path | None = None,
     outtype: str = "f32",
     base: str | None = None,
+    outfile: Path | None = None,
     bigendian: bool = False,
     architectures: Iterable[Path] | None = None,
     overwrite: bool = False,
@@ -2060,9 +2060,9 @@ def convert_lora(
 ) -> dict[str, Any]:
     return default().convert_lora(
         adapter,
-        outfile=outfile,
         outtype=outtype,
         base=base,
+        outfile=outfile,
         bigendian=bigendian,
         architectures=architectures,
         overwrite=overwrite,

@@ -4,6 +4,7 @@
 
 #include <boost/json/parse.hpp>
 
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/upstream.h"
 #include "stages/huggingface/tokenizer/tables.h"
 #include "tests/support/apply_stage.h"
@@ -136,7 +137,7 @@ TEST_CASE("a class that is only a projector is converted as one") {
   const auto text = find_architecture("UltravoxModel", "config.json", ModelPart::kText);
   REQUIRE(!text);
   CHECK(text.error().what == "'UltravoxModel' is an encoder of images or sound (a projector)");
-  CHECK(text.error().help == "convert it as one: `part: projector` in the source");
+  CHECK(as_for_keys(text.error().help) == "convert it as one: `part: projector` in the source");
 }
 
 TEST_CASE("a class without a projector") {
