@@ -53,6 +53,48 @@ TEST_CASE("verify reads a model, or its header") {
   CHECK(header.result.at("findings").is_array());
 }
 
+TEST_CASE("a job is a path, an object with the contents of a pipeline file, or their text") {
+  const ModelFolder folder;
+  const std::string model = folder.path("model.gguf"), out = folder.path("job-out.gguf");
+  const std::string contents = fmt::format(
+      R"({{"version": 1, "source": {{"gguf": "{}"}}, "outputs": [{{"gguf": "{}", "quantize": "Q8_0"}}]}})", model, out);
+  const json::value text(
+      fmt::format("version: 1\nsource: {{gguf: '{}'}}\noutputs: [{{gguf: '{}', quantize: Q8_0}}]\n", model, out));
+  write_text(folder.path("job.yaml"), std::string(text.as_string()));
+  const json::value path(folder.path("job.yaml"));
+  std::string identity;
+  for (const std::string& job : {contents, json::serialize(text), json::serialize(path)}) {
+    CAPTURE(job);
+    const Called plan("plan", fmt::format(R"({{"job": {}}})", job));
+    REQUIRE(plan.status == GGUFMILL_SUCCESS);
+    const std::string found(plan.result.at("identity").as_string());
+    if (identity.empty()) identity = found;
+    CHECK(found == identity);
+    CHECK(Called("check", fmt::format(R"({{"job": {}}})", job)).status == GGUFMILL_SUCCESS);
+  }
+  const Called other("run", fmt::format(R"({{"job": {}, "identity": "{}", "set": {{"outputs.0.quantize": "Q4_0"}}}})",
+                                        contents, identity));
+  CHECK(other.status == GGUFMILL_ERROR_BAD_INPUT);
+  const Called run("run", fmt::format(R"({{"job": {}, "identity": "{}"}})", contents, identity));
+  REQUIRE(run.status == GGUFMILL_SUCCESS);
+  CHECK(run.result.at("kind") == "run");
+  CHECK(run.result.at("unchanged").as_array().empty());
+  const Called again("run", fmt::format(R"({{"job": {}}})", contents));
+  CHECK(again.status == GGUFMILL_ERROR_USAGE);
+  CHECK(again.help() == R"(give "overwrite": true to replace it, or choose another output)");
+}
+
+TEST_CASE("the problems of a plan are a failure that has the plan") {
+  const ModelFolder folder;
+  const std::string job =
+      fmt::format(R"({{"version": 1, "source": {{"gguf": "{}"}}, "outputs": [{{"gguf": "{}", "quantize": "IQ1_S"}}]}})",
+                  folder.path("model.gguf"), folder.path("job-out.gguf"));
+  const Called plan("plan", fmt::format(R"({{"job": {}}})", job));
+  CHECK(plan.status == GGUFMILL_ERROR_USAGE);
+  REQUIRE(plan.result.is_object());
+  CHECK_FALSE(plan.result.at("outputs").at(0).at("problems").as_array().empty());
+}
+
 TEST_CASE("errors name options as the caller writes them") {
   const ModelFolder folder;
   const std::string path = folder.path("model.gguf");

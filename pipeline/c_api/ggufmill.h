@@ -166,7 +166,11 @@ GGUFMILL_API ggufmill_status ggufmill_call(const ggufmill_context* context, cons
 
 /* ---- jobs ---- */
 
-/* A pipeline file: one source with its outputs, or a batch of them (`matrix`). */
+/* A pipeline file: one source with its outputs, or a batch of them (`matrix`). The functions of jobs, plans and cluster
+ * jobs call the operations of the same names (check, plan, run, status, measure, curve, probe, submit, part, seal,
+ * resume, cancel, render), which ggufmill_call() calls without them: {"job": "job.yaml", "overwrite": true}, where
+ * `job` is a path, an object with the contents of a pipeline file, or their text, of several lines. The options of an
+ * operation are those of its functions, too. A later version keeps only ggufmill_call(). */
 typedef struct ggufmill_job ggufmill_job;
 
 /* Read a pipeline file, or the text of one, YAML or JSON; messages show `name` as its path. Relative paths start at the

@@ -9,6 +9,7 @@
 
 #include "pipeline/api/reports.h"
 #include "pipeline/core/option_reference.h"
+#include "pipeline/core/record.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -29,46 +30,46 @@ constexpr CellState kLeftOut[] = {CellState::kUnchanged, CellState::kFailed};
 // enough.
 json::string text_json(const std::string& text) { return json::string(is_utf8(text) ? text : quoted_name(text)); }
 
-json::value error_json(const std::optional<Error>& error) {
-  if (!error) return {};
-  return json::object{{"code", static_cast<int>(error->code)},
-                      {"where", text_json(error->where)},
-                      {"what", text_json(with_plain_options(error->what))},
-                      {"detail", text_json(error->detail)},
-                      {"help", text_json(with_plain_options(error->help))}};
+// A text that may have other bytes than UTF-8.
+RecordKind<std::string> shown_text() {
+  return {[](const std::string& text) { return json::value(text_json(text)); }, needed_text};
 }
 
-std::optional<Error> error_of(const json::value& value) {
-  if (value.is_null()) return {};
-  return Error{exit_code_of(needed_number(value, "code")), needed_text(value, "where"), needed_text(value, "what"),
-               needed_text(value, "detail"), needed_text(value, "help")};
+// The same, which may refer to options.
+RecordKind<std::string> message_text() {
+  return {[](const std::string& text) { return json::value(text_json(with_plain_options(text))); }, needed_text};
 }
 
-json::object cell_json(const BatchCell& cell) {
-  return {{"source", text_json(cell.source)},
-          {"output", text_json(cell.output)},
-          {"recipe", text_json(cell.recipe)},
-          {"state", name_of(cell.state)},
-          {"bytes", cell.bytes},
-          {"weights", cell.weights},
-          {"tensor_bytes", cell.tensor_bytes},
-          {"error", error_json(cell.error)}};
+const RecordForm<Error>& error_form() {
+  const RecordKind<ExitCode> code{
+      [](const ExitCode& it) { return json::value(static_cast<int>(it)); },
+      [](const json::value& object, std::string_view name) { return exit_code_of(needed_number(object, name)); }};
+  static const RecordForm<Error> form{member("code", &Error::code, code), member("where", &Error::where, shown_text()),
+                                      member("what", &Error::what, message_text()),
+                                      member("detail", &Error::detail, shown_text()),
+                                      member("help", &Error::help, message_text())};
+  return form;
 }
 
-BatchCell cell_of(const json::value& value) {
-  BatchCell cell;
-  cell.source = needed_text(value, "source");
-  cell.output = needed_text(value, "output");
-  cell.recipe = needed_text(value, "recipe");
-  const auto state =
-      std::ranges::find(kLeftOut, needed_text(value, "state"), [](CellState one) { return name_of(one); });
-  if (state == std::end(kLeftOut)) throw InvalidJson{"'state' is not a state of a skipped output"};
-  cell.state = *state;
-  cell.bytes = needed_number(value, "bytes");
-  cell.weights = needed_number(value, "weights");
-  cell.tensor_bytes = needed_number(value, "tensor_bytes");
-  cell.error = error_of(needed(value, "error"));
-  return cell;
+const RecordForm<BatchCell>& cell_form() {
+  using Cell = BatchCell;
+  const auto state = word_kind<CellState>([](CellState it) { return name_of(it); },
+                                          [](const std::string& word) -> std::optional<CellState> {
+                                            for (const CellState one : kLeftOut)
+                                              if (name_of(one) == word) return one;
+                                            return {};
+                                          },
+                                          "is not a state of a skipped output");
+  static const RecordForm<Cell> form{
+      member("source", &Cell::source, shown_text()),
+      member("output", &Cell::output, shown_text()),
+      member("recipe", &Cell::recipe, shown_text()),
+      member("state", &Cell::state, state),
+      member("bytes", &Cell::bytes),
+      member("weights", &Cell::weights),
+      member("tensor_bytes", &Cell::tensor_bytes),
+      member("error", &Cell::error, UsualKind<std::optional<Error>>::of(error_form().kind()))};
+  return form;
 }
 
 // Returns the name of a job's folder within the folder of its matrix. Rejects names that could lead out of that folder.
@@ -99,7 +100,7 @@ Result<ClusterArray> load_matrix(const std::string& folder) try {
     array.jobs.push_back(std::move(job));
   }
   if (array.jobs.empty()) throw InvalidJson{"it has no jobs"};
-  for (const json::value& each : needed_list(read, "skipped")) array.skipped.push_back(cell_of(each));
+  for (const json::value& each : needed_list(read, "skipped")) array.skipped.push_back(cell_form().read(each));
   array.report.json = needed_text(needed(read, "report"), "json");
   array.report.html = needed_text(needed(read, "report"), "html");
   return array;
@@ -132,7 +133,7 @@ Status write_matrix(const ClusterArray& array) {
   for (const ClusterJob& job : array.jobs)
     jobs.push_back(
         json::object{{"folder", fs::path(job.folder).filename().string()}, {"source", text_json(job.source)}});
-  for (const BatchCell& cell : array.skipped) skipped.push_back(cell_json(cell));
+  for (const BatchCell& cell : array.skipped) skipped.push_back(cell_form().write(cell));
   const json::object object{{"format", kFormat},
                             {"version", kVersion},
                             {"ggufmill", GGUFMILL_VERSION},

@@ -12,6 +12,7 @@
 
 #include "pipeline/api/reports.h"
 #include "pipeline/config/job.h"
+#include "pipeline/core/record.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
@@ -33,123 +34,96 @@ constexpr std::string_view kJobFormat = "ggufmill cluster job";
 constexpr int kJobVersion = 1;
 constexpr std::uint64_t kMaxTextBytes = std::uint64_t{4} << 30;  // size limit of a serialized plan
 
-// Readers of required members of a given type, like needed_text(); they throw InvalidJson if a value is missing or of
-// another type.
-unsigned small_number(const json::value& value, std::string_view name) {
-  const std::uint64_t number = needed_number(value, name);
-  if (number > std::numeric_limits<unsigned>::max()) throw InvalidJson{fmt::format("'{}' is too large", name)};
-  return static_cast<unsigned>(number);
-}
-double measure_of(const json::value& number, std::string_view name) {
-  const double read = number.is_double()   ? number.get_double()
-                      : number.is_int64()  ? static_cast<double>(number.get_int64())
-                      : number.is_uint64() ? static_cast<double>(number.get_uint64())
-                                           : -1;
-  if (!(read >= 0) || std::isinf(read)) throw InvalidJson{fmt::format("'{}' is not a non-negative number", name)};
-  return read;
-}
-std::vector<std::size_t> numbers_of(const json::value& value, std::string_view name) {
-  std::vector<std::size_t> numbers;
-  for (const json::value& number : needed_list(value, name)) {
-    if (!number.is_int64() && !number.is_uint64())
-      throw InvalidJson{fmt::format("an element of '{}' is not an integer", name)};
-    if (number.is_int64() && number.get_int64() < 0)
-      throw InvalidJson{fmt::format("an element of '{}' is negative", name)};
-    numbers.push_back(number.to_number<std::size_t>());
-  }
-  return numbers;
-}
-std::vector<std::string> needed_texts(const json::value& value, std::string_view name) {
-  std::vector<std::string> texts;
-  for (const json::value& text : needed_list(value, name)) {
-    if (!text.is_string()) throw InvalidJson{fmt::format("an element of '{}' is not a string", name)};
-    texts.emplace_back(text.get_string());
-  }
-  return texts;
-}
-
 // A text that becomes part of the names of files.
-std::string needed_word(const json::value& value, std::string_view name) {
-  std::string word = needed_text(value, name);
+void check_word(const std::string& word, std::string_view name) {
   const auto is_usual = [](char c) {
     return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9');
   };
-  if (!word.empty() && std::ranges::all_of(word, is_usual)) return word;
-  throw InvalidJson{fmt::format("'{}' is {}, not letters and digits", name, quoted_name(word))};
+  if (word.empty() || !std::ranges::all_of(word, is_usual))
+    throw InvalidJson{fmt::format("'{}' is {}, not letters and digits", name, quoted_name(word))};
 }
 
-json::object options_json(const ClusterOptions& options) {
-  return {{"engine", options.engine == ClusterOptions::Engine::kSlurm ? "slurm" : "none"},
-          {"partition", options.partition},
-          {"account", options.account},
-          {"time", options.time},
-          {"constraint", options.constraint},
-          {"cpus", options.cpus},
-          {"memory", options.memory},
-          {"max_parallel", options.max_parallel},
-          {"options", json::value_from(options.options)}};
+RecordKind<std::string> word_text() { return checked_kind(UsualKind<std::string>::make(), check_word); }
+
+// Checks a text that becomes an argument of the engine's commands; `wrong` returns the problem with it.
+void check_argument(const std::string& text, std::string_view name, std::string (*wrong)(std::string_view)) {
+  if (const std::string why = wrong(text); !why.empty())
+    throw InvalidJson{fmt::format("'{}' is {}: {}", name, quoted_name(text), why)};
 }
 
-ClusterOptions options_of(const json::value& value) {
-  ClusterOptions options;
-  const std::string engine = needed_text(value, "engine");
-  if (engine != "slurm" && engine != "none") throw InvalidJson{"'engine' is neither slurm nor none"};
-  options.engine = engine == "slurm" ? ClusterOptions::Engine::kSlurm : ClusterOptions::Engine::kNone;
-  options.partition = needed_text(value, "partition");
-  options.account = needed_text(value, "account");
-  options.time = needed_text(value, "time");
-  options.constraint = needed_text(value, "constraint");
-  options.cpus = small_number(value, "cpus");
-  options.memory = needed_number(value, "memory");
-  options.max_parallel = small_number(value, "max_parallel");
-  options.options = needed_texts(value, "options");
-  const auto check = [](std::string_view name, const std::string& text, std::string (*wrong)(std::string_view)) {
-    if (const std::string why = wrong(text); !why.empty())
-      throw InvalidJson{fmt::format("'{}' is {}: {}", name, quoted_name(text), why)};
-  };
-  if (!options.partition.empty()) check("partition", options.partition, wrong_engine_argument);
-  if (!options.account.empty()) check("account", options.account, wrong_engine_argument);
-  if (!options.constraint.empty()) check("constraint", options.constraint, wrong_engine_argument);
-  if (!options.time.empty()) check("time", options.time, wrong_engine_time);
-  for (const std::string& option : options.options) check("options", option, wrong_engine_option);
-  return options;
+// The same; it may be empty.
+RecordKind<std::string> argument(std::string (*wrong)(std::string_view)) {
+  return checked_kind(UsualKind<std::string>::make(), [wrong](const std::string& text, std::string_view name) {
+    if (!text.empty()) check_argument(text, name, wrong);
+  });
 }
 
-json::object limits_json(const Limits& limits) {
-  return {{"memory", limits.memory ? json::value(*limits.memory) : json::value()},
-          {"threads", limits.threads},
-          {"nice", limits.nice},
-          {"spool", {{"folder", limits.spool.folder}, {"size", limits.spool.size}}},
-          {"io", limits.io ? json::value(io_mode_names()[static_cast<std::size_t>(*limits.io)]) : json::value()}};
+RecordKind<std::vector<std::string>> arguments(std::string (*wrong)(std::string_view)) {
+  return checked_kind(UsualKind<std::vector<std::string>>::make(),
+                      [wrong](const std::vector<std::string>& texts, std::string_view name) {
+                        for (const std::string& text : texts) check_argument(text, name, wrong);
+                      });
 }
 
-Limits limits_of(const json::value& value) {
-  Limits limits;
-  if (!needed(value, "memory").is_null()) limits.memory = needed_number(value, "memory");
-  limits.threads = small_number(value, "threads");
-  limits.nice = small_number(value, "nice");
-  const json::value& spool = needed(value, "spool");
-  limits.spool = {needed_text(spool, "folder"), needed_number(spool, "size")};
-  if (needed(value, "io").is_null()) return limits;
-  limits.io = io_mode_named(needed_text(value, "io"));
-  if (!limits.io) throw InvalidJson{"'io' is not a valid I/O mode"};
-  return limits;
+RecordKind<ClusterOptions::Engine> engine_word() {
+  using Engine = ClusterOptions::Engine;
+  return word_kind<Engine>([](Engine engine) { return kClusterEngines[static_cast<std::size_t>(engine)]; },
+                           [](const std::string& word) -> std::optional<Engine> {
+                             const auto found = std::ranges::find(kClusterEngines, word);
+                             if (found == std::end(kClusterEngines)) return {};
+                             return static_cast<Engine>(found - std::begin(kClusterEngines));
+                           },
+                           "is neither slurm nor none");
+}
+
+const RecordForm<ClusterOptions>& options_form() {
+  using Options = ClusterOptions;
+  static const RecordForm<Options> form{member("engine", &Options::engine, engine_word()),
+                                        member("partition", &Options::partition, argument(wrong_engine_argument)),
+                                        member("account", &Options::account, argument(wrong_engine_argument)),
+                                        member("time", &Options::time, argument(wrong_engine_time)),
+                                        member("constraint", &Options::constraint, argument(wrong_engine_argument)),
+                                        member("cpus", &Options::cpus),
+                                        member("memory", &Options::memory),
+                                        member("max_parallel", &Options::max_parallel),
+                                        member("options", &Options::options, arguments(wrong_engine_option))};
+  return form;
+}
+
+RecordKind<std::optional<IoMode>> io_word() {
+  return UsualKind<std::optional<IoMode>>::of(
+      word_kind<IoMode>([](IoMode mode) { return io_mode_names()[static_cast<std::size_t>(mode)]; },
+                        [](const std::string& word) { return io_mode_named(word); }, "is not a valid I/O mode"));
+}
+
+const RecordForm<Limits>& limits_form() {
+  using Spool = decltype(Limits::spool);
+  static const RecordForm<Spool> spool{member("folder", &Spool::folder), member("size", &Spool::size)};
+  static const RecordForm<Limits> form{member("memory", &Limits::memory), member("threads", &Limits::threads),
+                                       member("nice", &Limits::nice), member("spool", &Limits::spool, spool.kind()),
+                                       member("io", &Limits::io, io_word())};
+  return form;
+}
+
+const RecordForm<ClusterJob>& job_form() {
+  using Job = ClusterJob;
+  static const RecordForm<Job> form{member("working_folder", &Job::working_folder),
+                                    member("name", &Job::name),
+                                    member("identity", &Job::identity, word_text()),
+                                    member("id", &Job::id, word_text()),
+                                    member("overwrite", &Job::overwrite),
+                                    member("cuts", &Job::cuts),
+                                    member("costs", &Job::costs),
+                                    member("limits", &Job::limits, limits_form().kind()),
+                                    member("kernel_directories", &Job::kernel_directories),
+                                    member("isa", &Job::isa),
+                                    member("options", &Job::options, options_form().kind())};
+  return form;
 }
 
 ClusterJob job_of(const json::value& value, const std::string& folder) {
-  ClusterJob job;
+  ClusterJob job = job_form().read(value);
   job.folder = job.array_folder = folder;
-  job.working_folder = needed_text(value, "working_folder");
-  job.name = needed_text(value, "name");
-  job.identity = needed_word(value, "identity");
-  job.id = needed_word(value, "id");
-  job.overwrite = json_flag(value, "overwrite");
-  job.cuts = numbers_of(value, "cuts");
-  for (const json::value& cost : needed_list(value, "costs")) job.costs.push_back(measure_of(cost, "costs"));
-  job.limits = limits_of(needed(value, "limits"));
-  job.kernel_directories = needed_texts(value, "kernel_directories");
-  job.isa = needed_text(value, "isa");
-  job.options = options_of(needed(value, "options"));
   if (job.cuts.size() < 2 || job.costs.size() != job.parts() || !std::ranges::is_sorted(job.cuts) ||
       job.cuts.front() != 0)
     throw InvalidJson{"its parts are not valid"};
@@ -177,8 +151,24 @@ std::optional<std::uint64_t> from_hexadecimal(std::string_view text) {
   return number;
 }
 
+const RecordForm<DoneMarker>& done_form() {
+  using Marker = DoneMarker;
+  static const RecordForm<UploadedChunk> chunk{member("file", &UploadedChunk::file),
+                                               member("number", &UploadedChunk::number),
+                                               member("tag", &UploadedChunk::tag)};
+  static const RecordForm<Marker> form{member("host", &Marker::host),
+                                       member("isa", &Marker::isa),
+                                       member("seconds", &Marker::seconds),
+                                       member("bytes_read", &Marker::bytes_read),
+                                       member("bytes_written", &Marker::bytes_written),
+                                       member("units_kept", &Marker::units_kept),
+                                       member("inodes", &Marker::inodes),
+                                       member("chunks", &Marker::chunks, chunk.list())};
+  return form;
+}
+
 std::optional<DoneMarker> done_of(const ClusterJob& job, std::size_t part, const json::value& value) {
-  DoneMarker marker;
+  DoneMarker marker = done_form().read(value);
   const UnitRange range = job.range(part);
   const json::array& units = needed_list(value, "checksums");
   if (needed_number(value, "part") != part || needed_number(value, "first") != range.first ||
@@ -194,19 +184,36 @@ std::optional<DoneMarker> done_of(const ClusterJob& job, std::size_t part, const
       record.checksums.push_back(*number);
     }
   }
-  marker.host = needed_text(value, "host");
-  marker.isa = needed_text(value, "isa");
-  marker.seconds = measure_of(needed(value, "seconds"), "seconds");
-  marker.bytes_read = needed_number(value, "bytes_read");
-  marker.bytes_written = needed_number(value, "bytes_written");
-  marker.units_kept = needed_number(value, "units_kept");
-  marker.inodes = numbers_of(value, "inodes");
-  for (const json::value& chunk : needed_list(value, "chunks"))
-    marker.chunks.push_back({needed_number(chunk, "file"), needed_number(chunk, "number"), needed_text(chunk, "tag")});
   return marker;
 }
 
 constexpr std::string_view kStates[] = {"running", "failed", "stopped"};
+
+const RecordForm<Heartbeat>& heartbeat_form() {
+  using Beat = Heartbeat;
+  const auto state = word_kind<Beat::State>([](Beat::State it) { return kStates[static_cast<std::size_t>(it)]; },
+                                            [](const std::string& word) -> std::optional<Beat::State> {
+                                              const auto found = std::ranges::find(kStates, word);
+                                              if (found == std::end(kStates)) return {};
+                                              return static_cast<Beat::State>(found - std::begin(kStates));
+                                            },
+                                            "is not a state");
+  const RecordKind<int> exit_code{[](const int& code) { return json::value(code); },
+                                  [](const json::value& object, std::string_view name) {
+                                    const std::uint64_t code = needed_number(object, name);
+                                    if (code > 255) throw InvalidJson{fmt::format("'{}' is too large", name)};
+                                    return static_cast<int>(code);
+                                  }};
+  static const RecordForm<Beat> form{member("state", &Beat::state, state),
+                                     member("attempt", &Beat::attempt),
+                                     member("host", &Beat::host),
+                                     member("count", &Beat::count),
+                                     member("units", &Beat::units),
+                                     member("bytes_written", &Beat::bytes_written),
+                                     member("exit_code", &Beat::exit_code, exit_code),
+                                     member("error", &Beat::error)};
+  return form;
+}
 
 }  // namespace
 
@@ -225,20 +232,8 @@ StoreOptions store_options_of(const ClusterJob& job, const Plan& plan) {
 }
 
 Status write_job(const ClusterJob& job, const Plan& plan) {
-  const json::object object{{"format", kJobFormat},
-                            {"version", kJobVersion},
-                            {"ggufmill", GGUFMILL_VERSION},
-                            {"working_folder", job.working_folder},
-                            {"name", job.name},
-                            {"identity", job.identity},
-                            {"id", job.id},
-                            {"overwrite", job.overwrite},
-                            {"cuts", json::value_from(job.cuts)},
-                            {"costs", json::value_from(job.costs)},
-                            {"limits", limits_json(job.limits)},
-                            {"kernel_directories", json::value_from(job.kernel_directories)},
-                            {"isa", job.isa},
-                            {"options", options_json(job.options)}};
+  json::object object{{"format", kJobFormat}, {"version", kJobVersion}, {"ggufmill", GGUFMILL_VERSION}};
+  job_form().add(job, object);
   BOOST_OUTCOME_TRY(write_own_text(job.file("plan.json"), write_plan(plan) + "\n", false));
   return write_own_text(job.file(kJobFile), json::serialize(object) + "\n", false);
 }
@@ -308,21 +303,10 @@ Status write_done(const ClusterJob& job, std::size_t part, const DoneMarker& mar
     for (const std::uint64_t sum : record.checksums) sums.emplace_back(hexadecimal(sum));
     units.push_back(std::move(sums));
   }
-  json::array chunks;
-  for (const UploadedChunk& chunk : marker.chunks)
-    chunks.push_back({{"file", chunk.file}, {"number", chunk.number}, {"tag", chunk.tag}});
-  return write_marker(job, job.part_file(part, "done.json"),
-                      {{"part", part},
-                       {"first", job.range(part).first},
-                       {"host", marker.host},
-                       {"isa", marker.isa},
-                       {"seconds", marker.seconds},
-                       {"bytes_read", marker.bytes_read},
-                       {"bytes_written", marker.bytes_written},
-                       {"units_kept", marker.units_kept},
-                       {"inodes", json::value_from(marker.inodes)},
-                       {"chunks", std::move(chunks)},
-                       {"checksums", std::move(units)}});
+  json::object object{{"part", part}, {"first", job.range(part).first}};
+  done_form().add(marker, object);
+  object["checksums"] = std::move(units);
+  return write_marker(job, job.part_file(part, "done.json"), std::move(object));
 }
 
 std::optional<DoneMarker> read_done(const ClusterJob& job, std::size_t part) try {
@@ -351,34 +335,12 @@ Status undo(const ClusterJob& job, std::size_t part) {
 }
 
 Status write_heartbeat(const ClusterJob& job, std::size_t part, const Heartbeat& heartbeat) {
-  return write_marker(job, job.part_file(part, "beat.json"),
-                      {{"state", kStates[static_cast<std::size_t>(heartbeat.state)]},
-                       {"attempt", heartbeat.attempt},
-                       {"host", heartbeat.host},
-                       {"count", heartbeat.count},
-                       {"units", heartbeat.units},
-                       {"bytes_written", heartbeat.bytes_written},
-                       {"exit_code", heartbeat.exit_code},
-                       {"error", heartbeat.error}});
+  return write_marker(job, job.part_file(part, "beat.json"), heartbeat_form().write(heartbeat));
 }
 
 std::optional<Heartbeat> read_heartbeat(const ClusterJob& job, std::size_t part) try {
   const auto value = read_marker(job, job.part_file(part, "beat.json"));
-  if (!value) return {};
-  Heartbeat heartbeat;
-  const auto state = std::ranges::find(kStates, needed_text(*value, "state"));
-  if (state == std::end(kStates)) return {};
-  heartbeat.state = static_cast<Heartbeat::State>(state - std::begin(kStates));
-  heartbeat.attempt = needed_text(*value, "attempt");
-  heartbeat.host = needed_text(*value, "host");
-  heartbeat.count = needed_number(*value, "count");
-  heartbeat.units = needed_number(*value, "units");
-  heartbeat.bytes_written = needed_number(*value, "bytes_written");
-  const std::uint64_t code = needed_number(*value, "exit_code");
-  if (code > 255) return {};
-  heartbeat.exit_code = static_cast<int>(code);
-  heartbeat.error = needed_text(*value, "error");
-  return heartbeat;
+  return value ? std::optional(heartbeat_form().read(*value)) : std::nullopt;
 } catch (const InvalidJson&) {
   return {};
 }
@@ -402,7 +364,8 @@ Status write_seal(const ClusterJob& job, const SealMarker& marker) {
 std::optional<SealMarker> read_seal(const ClusterJob& job) try {
   const auto value = read_marker(job, job.file("seal.json"));
   if (!value) return {};
-  const auto devices = numbers_of(*value, "devices"), inodes = numbers_of(*value, "inodes");
+  const auto numbers = UsualKind<std::vector<std::uint64_t>>::make();
+  const auto devices = numbers.read(*value, "devices"), inodes = numbers.read(*value, "inodes");
   if (devices.size() != inodes.size()) return {};
   SealMarker marker;
   marker.is_finished = json_flag(*value, "finished");

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "pipeline/api/reports.h"
+#include "pipeline/core/record.h"
 #include "pipeline/io/json_file.h"
 
 namespace ggufmill {
@@ -49,18 +50,34 @@ struct EncodingMeasure {
 };
 using StepMeasures = std::map<std::size_t, std::vector<EncodingMeasure>>;
 
+// The measurements of a step, as they are written.
+struct StepMeasure {
+  std::uint64_t step = 0;
+  std::vector<EncodingMeasure> encodings;
+};
+
+const RecordForm<StepMeasure>& step_form() {
+  const RecordKind<std::optional<DifferenceSums>> sums{
+      [](const std::optional<DifferenceSums>& it) { return json::value(text_of(it ? &*it : nullptr)); },
+      [](const json::value& object, std::string_view name) { return sums_of(needed_text(object, name)); }};
+  static const RecordForm<EncodingMeasure> encoding{member("nanoseconds", &EncodingMeasure::nanoseconds),
+                                                    member("sums", &EncodingMeasure::sums, sums)};
+  static const RecordForm<StepMeasure> form{member("step", &StepMeasure::step),
+                                            member("encodings", &StepMeasure::encodings, encoding.list())};
+  return form;
+}
+
 StepMeasures read_measured(const ClusterJob& job, std::size_t part, const Plan& plan) try {
   const auto read = read_json(path_of(job, part));
   StepMeasures steps;
   if (!read || json_string(read.value(), "job") != job.key()) return steps;
   if (needed_number(read.value(), "part") != part) return steps;
   for (const json::value& one : needed_list(read.value(), "steps")) {
-    const std::uint64_t step = needed_number(one, "step");
-    const json::array& encodings = needed_list(one, "encodings");
-    if (step >= plan.steps.size() || encodings.size() != plan.steps[step].encodings.size()) return {};
-    std::vector<EncodingMeasure>& measured = steps[step];
-    for (const json::value& encoding : encodings)
-      measured.push_back({needed_number(encoding, "nanoseconds"), sums_of(needed_text(encoding, "sums"))});
+    StepMeasure read_step = step_form().read(one);
+    if (read_step.step >= plan.steps.size() ||
+        read_step.encodings.size() != plan.steps[read_step.step].encodings.size())
+      return {};
+    steps[read_step.step] = std::move(read_step.encodings);
   }
   return steps;
 } catch (const InvalidJson&) {
@@ -79,16 +96,17 @@ std::vector<std::size_t> steps_of(const Plan& plan, UnitRange range) {
 
 Status write_measured(const ClusterJob& job, std::size_t part, const Plan& plan, const RunReport& run) {
   if (run.steps.empty()) return ok();
-  json::array steps;
+  std::vector<StepMeasure> measures;
   for (const std::size_t step : steps_of(plan, job.range(part))) {
     if (!run.steps_kept.empty() && run.steps_kept[step]) continue;
-    json::array encodings;
-    for (const TargetResult& encoding : run.steps[step].encodings)
-      encodings.push_back(json::object{{"nanoseconds", static_cast<std::uint64_t>(encoding.seconds * 1e9)},
-                                       {"sums", text_of(encoding.partial.get())}});
-    steps.push_back(json::object{{"step", step}, {"encodings", std::move(encodings)}});
+    StepMeasure& measure = measures.emplace_back(StepMeasure{step, {}});
+    for (const TargetResult& encoding : run.steps[step].encodings) {
+      EncodingMeasure& one = measure.encodings.emplace_back();
+      one.nanoseconds = static_cast<std::uint64_t>(encoding.seconds * 1e9);
+      if (encoding.partial) one.sums = *encoding.partial;
+    }
   }
-  const json::object object{{"job", job.key()}, {"part", part}, {"steps", std::move(steps)}};
+  const json::object object{{"job", job.key()}, {"part", part}, {"steps", step_form().list().write(measures)}};
   return write_own_text(path_of(job, part), json::serialize(object) + "\n", true);
 }
 

@@ -12,6 +12,7 @@
 #include "pipeline/api/command.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/cluster/submit.h"
+#include "pipeline/core/record.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/files.h"
@@ -66,14 +67,6 @@ std::vector<std::string> common_arguments(const ClusterArray& array, const std::
   return words;
 }
 
-Status write_submissions(const ClusterArray& array, const std::vector<Submission>& submissions) {
-  json::array all;
-  for (const Submission& one : submissions)
-    all.push_back({{"parts", one.parts_id}, {"indices", one.indices}, {"seal", one.seal_id}});
-  const json::object object{{"engine", "slurm"}, {"submissions", std::move(all)}};
-  return write_own_text(array.file("engine.json"), json::serialize(object) + "\n", true);
-}
-
 bool has_only(std::string_view text, std::string_view characters) {
   return text.find_first_not_of(characters) == text.npos;
 }
@@ -86,23 +79,31 @@ bool is_job_id(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() && !text.starts_with('0');
 }
 
-// Reads the number of a job from a record; empty if there is none.
-std::string needed_job_id(const json::value& value, std::string_view name) {
-  std::string id = needed_text(value, name);
-  if (id.empty() || is_job_id(id)) return id;
-  throw InvalidJson{fmt::format("'{}' is {}, not the number of a job", name, quoted_name(id, 40))};
-}
-
-std::string needed_indices(const json::value& value) {
-  std::string indices = needed_text(value, "indices");
-  if (has_only(indices, "0123456789,-")) return indices;
-  throw InvalidJson{fmt::format("'indices' is {}, not a list of parts", quoted_name(indices, 40))};
+const RecordForm<Submission>& submission_form() {
+  // The number of a job, or empty if there is none.
+  const auto id = checked_kind(UsualKind<std::string>::make(), [](const std::string& text, std::string_view name) {
+    if (!text.empty() && !is_job_id(text))
+      throw InvalidJson{fmt::format("'{}' is {}, not the number of a job", name, quoted_name(text, 40))};
+  });
+  const auto indices = checked_kind(UsualKind<std::string>::make(), [](const std::string& text, std::string_view name) {
+    if (!has_only(text, "0123456789,-"))
+      throw InvalidJson{fmt::format("'{}' is {}, not a list of parts", name, quoted_name(text, 40))};
+  });
+  static const RecordForm<Submission> form{member("parts", &Submission::parts_id, id),
+                                           member("indices", &Submission::indices, indices),
+                                           member("seal", &Submission::seal_id, id)};
+  return form;
 }
 
 Submission submission_of(const json::value& value) {
-  Submission read{needed_job_id(value, "parts"), needed_indices(value), needed_job_id(value, "seal")};
+  Submission read = submission_form().read(value);
   if (read.parts_id.empty() && read.seal_id.empty()) throw InvalidJson{"a submission has neither 'parts' nor a 'seal'"};
   return read;
+}
+
+Status write_submissions(const ClusterArray& array, const std::vector<Submission>& submissions) {
+  const json::object object{{"engine", "slurm"}, {"submissions", submission_form().list().write(submissions)}};
+  return write_own_text(array.file("engine.json"), json::serialize(object) + "\n", true);
 }
 
 // Parses the output of `sbatch --parsable`: "123" or "123;cluster", followed by a newline.

@@ -4,6 +4,7 @@
 
 #include <boost/json.hpp>
 
+#include "pipeline/core/record.h"
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/files.h"
@@ -19,6 +20,12 @@ constexpr std::string_view kClaimFormat = "ggufmill output claim";
 constexpr int kClaimVersion = 1;
 constexpr std::uint64_t kMaxBytes = 64 << 10;
 
+const RecordForm<OutputClaim>& claim_form() {
+  static const RecordForm<OutputClaim> form{member("job", &OutputClaim::key), member("folder", &OutputClaim::folder),
+                                            member("shown_folder", &OutputClaim::shown_folder)};
+  return form;
+}
+
 }  // namespace
 
 std::string claim_path(const std::string& output, const std::string& key) {
@@ -26,12 +33,9 @@ std::string claim_path(const std::string& output, const std::string& key) {
 }
 
 Status write_claim(const std::string& output, const OutputClaim& claim) {
-  const std::string text = json::serialize(json::object{{"format", kClaimFormat},
-                                                        {"version", kClaimVersion},
-                                                        {"job", claim.key},
-                                                        {"folder", claim.folder},
-                                                        {"shown_folder", claim.shown_folder}}) +
-                           "\n";
+  json::object object{{"format", kClaimFormat}, {"version", kClaimVersion}};
+  claim_form().add(claim, object);
+  const std::string text = json::serialize(object) + "\n";
   BOOST_OUTCOME_TRY(const auto file, AtomicFile::create(claim_path(output, claim.key), text.size(), {true}));
   return file->seal(std::as_bytes(std::span(text)), 0);
 }
@@ -41,8 +45,7 @@ std::optional<OutputClaim> read_claim(const std::string& path) try {
   if (!read || needed_text(read.value(), "format") != kClaimFormat ||
       needed_number(read.value(), "version") != kClaimVersion)
     return {};
-  return OutputClaim{needed_text(read.value(), "job"), needed_text(read.value(), "folder"),
-                     needed_text(read.value(), "shown_folder")};
+  return claim_form().read(read.value());
 } catch (const InvalidJson&) {
   return {};
 }

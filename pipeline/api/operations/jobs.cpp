@@ -68,7 +68,10 @@ class ValueWriter {
 };
 
 Form<PipelineFile> pipeline_file_form() {
-  auto at_path = converted<PipelineFile>(path(), [](std::string path) { return PipelineFile{std::move(path), {}}; });
+  auto at_path = converted<PipelineFile>(path(), [](std::string path) {
+    const bool is_text = path.find('\n') != path.npos;
+    return is_text ? PipelineFile{kContentsName, std::move(path)} : PipelineFile{std::move(path), {}};
+  });
   auto contents =
       converted<PipelineFile>(dictionary_of(any_value()), [](NamedValues<ConfigNode>, const ConfigNode& node) {
         return PipelineFile{kContentsName, ValueWriter(true).text_of(node)};
@@ -95,7 +98,8 @@ std::string as_parameter(const ConfigNode& value) { return value.is_scalar() ? v
 std::vector<Option<JobRequest>> pipeline_file_options() {
   using Request = JobRequest;
   return {
-      option("job", &Request::job, pipeline_file_form(), "the pipeline file, or an object with its contents")
+      option("job", &Request::job, pipeline_file_form(),
+             "the pipeline file, or its contents: an object, or a text of several lines")
           .word("FILE"),
       option("set", &Request::set, settings_form(as_yaml), "override a value: outputs.0.gguf=out/a.gguf"),
       option("parameters", &Request::parameters, settings_form(as_parameter), "set a declared parameter: NAME=value")

@@ -353,18 +353,6 @@ std::vector<std::string> step_warnings(const Job& job, const Plan& plan) {
   return job.card ? card_warnings(*job.card, plan, job) : std::vector<std::string>();
 }
 
-std::vector<Error> check_job(const Context& context, const BatchJob& job, bool overwrite) {
-  if (has_steps(job.job)) {
-    PublishOptions options;
-    options.batch.run.overwrite = overwrite;
-    return check_steps(context, job, options);
-  }
-  const auto plan = context.plan(job.job);
-  std::vector<Error> errors = plan ? context.check(plan.value(), overwrite) : std::vector{plan.error()};
-  std::erase_if(errors, wants_measurement);
-  return errors;
-}
-
 Result<PublishReport> publish(const Context& context, const BatchJob& job, const PublishOptions& options) {
   return Publisher(context, job, options).run();
 }

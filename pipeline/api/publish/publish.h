@@ -67,9 +67,6 @@ boost::json::object describe_status(const Context& context, const Plan& plan, co
 std::vector<Error> check_steps(const Context& context, const BatchJob& job, const PublishOptions& options);
 // Returns what the user should know before the steps of a job run. `plan` is that of its outputs.
 std::vector<std::string> step_warnings(const Job& job, const Plan& plan);
-// Returns the reasons why any job cannot be run, with or without steps, other than those that a run solves by
-// measuring.
-std::vector<Error> check_job(const Context& context, const BatchJob& job, bool overwrite);
 // Runs all steps that are not done. Checks everything that check_steps() checks first. Manifests are always written.
 Result<PublishReport> publish(const Context& context, const BatchJob& job, const PublishOptions& options);
 

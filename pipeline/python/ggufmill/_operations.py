@@ -49,7 +49,7 @@ class Operations(Operator):
         A run that is ended resumes with the same call. If outputs of a batch fail, the others are written before the
         failure is reported. In Python, `job` can also be a Plan, which is run as it is.
 
-        job             the pipeline file, or an object with its contents
+        job             the pipeline file, or its contents: an object, or a text of several lines
         set             override a value: outputs.0.gguf=out/a.gguf
         parameters      set a declared parameter: NAME=value
         overwrite       replace existing outputs
@@ -447,7 +447,7 @@ class Operations(Operator):
 
         Success means that `run` can start; a failure has all problems.
 
-        job         the pipeline file, or an object with its contents
+        job         the pipeline file, or its contents: an object, or a text of several lines
         set         override a value: outputs.0.gguf=out/a.gguf
         parameters  set a declared parameter: NAME=value
         overwrite   do not report existing outputs as errors
@@ -480,7 +480,7 @@ class Operations(Operator):
 
         For a plan with problems that prevent a run, the failure is `UsageError`, which has the plan as its result.
 
-        job         the pipeline file, or an object with its contents
+        job         the pipeline file, or its contents: an object, or a text of several lines
         set         override a value: outputs.0.gguf=out/a.gguf
         parameters  set a declared parameter: NAME=value
         written     give the plan in its canonical JSON form, which is the same on every machine
@@ -1094,7 +1094,7 @@ class Operations(Operator):
         Return the loss of the best choice of types at each size, for an output of a job with a target, and those of the
         built-in recipes. On the command line, `ggufmill plan --curve` prints it.
 
-        job         the pipeline file, or an object with its contents
+        job         the pipeline file, or its contents: an object, or a text of several lines
         set         override a value: outputs.0.gguf=out/a.gguf
         parameters  set a declared parameter: NAME=value
         output      number of the output, from 0
@@ -1148,7 +1148,7 @@ class Operations(Operator):
         tensors already measured. Machines that share the cache can measure one part each: a call without `part=` then
         uses their results and measures what is missing.
 
-        job            the pipeline file, or an object with its contents
+        job            the pipeline file, or its contents: an object, or a text of several lines
         set            override a value: outputs.0.gguf=out/a.gguf
         parameters     set a declared parameter: NAME=value
         output         also write the measurement to this file, for `measured` in a pipeline file
@@ -1203,7 +1203,7 @@ class Operations(Operator):
         model. The resulting sensitivities are the input of the objective `probe`. Only one such copy exists at a time;
         if interrupted, the same command resumes.
 
-        job         the pipeline file, or an object with its contents
+        job         the pipeline file, or its contents: an object, or a text of several lines
         set         override a value: outputs.0.gguf=out/a.gguf
         parameters  set a declared parameter: NAME=value
         perplexity  path of the llama-perplexity program; required
@@ -1573,7 +1573,7 @@ class Operations(Operator):
 
         `job` is a pipeline file or the folder of a cluster job, whose `state` is "sealed", "running" or "needs resume".
 
-        job         the pipeline file, or an object with its contents
+        job         the pipeline file, or its contents: an object, or a text of several lines
         set         override a value: outputs.0.gguf=out/a.gguf
         parameters  set a declared parameter: NAME=value
 
@@ -1614,7 +1614,7 @@ class Operations(Operator):
         `ggufmill part` yourself. The job is stored in a folder that all nodes must see; pass it to `status`, `resume`,
         and `cancel`. The sources of a matrix share one array and one seal, which seals the finished sources.
 
-        job          the pipeline file, or an object with its contents
+        job          the pipeline file, or its contents: an object, or a text of several lines
         set          override a value: outputs.0.gguf=out/a.gguf
         parameters   set a declared parameter: NAME=value
         folder       folder for the job; overrides cluster.folder
