@@ -181,7 +181,8 @@ std::uint64_t StepLayout::rows_within(std::uint64_t limit) const {
 std::uint64_t StepLayout::rows_of_slab(std::uint64_t usual, std::uint64_t most) const {
   const std::uint64_t rows = rows_within(usual);
   if (!metrics_.empty()) {
-    if (rows < kRowsChosenTogether) return std::min(rows_within(std::max(usual, most)), kRowsChosenTogether);
+    if (rows < kRowsChosenTogether)
+      return std::max(std::min(rows_within(std::max(usual, most)), kRowsChosenTogether), least_rows());
     return rows / kRowsChosenTogether * kRowsChosenTogether;
   }
   if (step_->expression->as_extent()) return rows;
@@ -192,7 +193,8 @@ std::uint64_t StepLayout::rows_of_slab(std::uint64_t usual, std::uint64_t most) 
 }
 
 std::uint64_t StepLayout::even_rows(std::uint64_t rows) const {
-  return !metrics_.empty() && rows >= tile_group() ? tile_group() : group_rows_;
+  if (metrics_.empty() || rows < kLevelRows) return group_rows_;
+  return rows < tile_group() ? std::max(group_rows_, kLevelRows) : tile_group();
 }
 
 std::uint64_t StepLayout::bytes_within(std::uint64_t limit) const {
@@ -201,9 +203,14 @@ std::uint64_t StepLayout::bytes_within(std::uint64_t limit) const {
   return std::max<std::uint64_t>(pages * kPageBytes / grain, 1) * grain;
 }
 
-std::uint64_t StepLayout::least() const {
+// Where levels are chosen, fewer rows would take hardly less memory, and as much time.
+std::uint64_t StepLayout::least_rows() const {
   const std::uint64_t rows = std::max<std::uint64_t>(step_->expression->shape.dims[1], 1);
-  return copies_only_ ? of_bytes(step_->expression->grain_bytes()) : of_rows(std::min(group_rows_, rows));
+  return std::min(metrics_.empty() ? group_rows_ : std::max(group_rows_, kLevelRows), rows);
+}
+
+std::uint64_t StepLayout::least() const {
+  return copies_only_ ? of_bytes(step_->expression->grain_bytes()) : of_rows(least_rows());
 }
 
 std::vector<StepLayout> layouts_of(const Plan& plan) {

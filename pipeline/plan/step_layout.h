@@ -126,7 +126,8 @@ class StepLayout {
   std::uint64_t even_rows(std::uint64_t rows) const;
   // Returns the bytes of whole blocks that cost at most `limit` as a copy; at least one block.
   std::uint64_t bytes_within(std::uint64_t limit) const;
-  // Returns the cost of the smallest piece: one row or group of rows, or one block of a copy.
+  // Returns the cost of the smallest piece: one row or group of rows, or one block of a copy. Where levels are chosen,
+  // it has the rows that share the memory for that.
   std::uint64_t least() const;
 
  private:
@@ -136,6 +137,7 @@ class StepLayout {
   void add_fixed_cost(const Plan& plan);
   void add_metrics();
   std::uint64_t tile_group() const;
+  std::uint64_t least_rows() const;
   std::uint64_t importance_cost(const Importance& importance) const;
 
   const Step* step_;
