@@ -57,6 +57,12 @@ class CovarianceMerge {
   Status match() {
     for (const WeightedCovariance& part : parts_) {
       const CovarianceFile& file = part.file;
+      for (const ImportanceEntry& entry : file.importance.entries)
+        if (file.input_of(entry.name) == nullptr)
+          return input_error(
+              file.importance.path,
+              fmt::format("tensor {} has importance, but no covariance, and would be lost", quoted_name(entry.name)),
+              "write the importance alone of each file with `ggufmill imatrix convert`, and merge that");
       if (file.block != first_.block)
         return differ(part, fmt::format("it has {}, but {} has {}", describe_form(file), first_.importance.path,
                                         describe_form(first_)));

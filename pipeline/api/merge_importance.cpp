@@ -14,6 +14,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/io/source_path.h"
 #include "stages/gguf/gguf.h"
 #include "stages/importance/activation_statistics.h"
 
@@ -265,7 +266,7 @@ Result<WeightedPath> part_of(const std::string& word) {
   const std::size_t at = word.rfind('=');
   double weight = 1;
   std::string path = word;
-  if (at != std::string::npos) {
+  if (at != std::string::npos && !is_file(word)) {
     const auto read = std::from_chars(word.data() + at + 1, word.data() + word.size(), weight);
     if (read.ec != std::errc() || read.ptr != word.data() + word.size() || !std::isfinite(weight) || weight <= 0)
       return usage_error(fmt::format("{} has no weight above 0 after '='", quoted_name(word)), "for example a.gguf=2");
@@ -323,13 +324,20 @@ Result<Merged> merge_importance(const std::vector<std::string>& inputs, const st
   }
   options.chunk_size = chunk_size.value_or(chunk_size_of(parts));
   BOOST_OUTCOME_TRY(Merged merged, merge_importance(parts, options));
+  for (const WeightedPath& path : paths) {
+    if (covariances != Covariances::kMerge || options.format == ImportanceFormat::kGguf) break;
+    BOOST_OUTCOME_TRY(const bool has_covariance, is_covariance_file(path.path, open));
+    if (has_covariance)
+      merged.warnings.push_back(
+          fmt::format("{}: the legacy format has no covariances; only the importance is written", path.path));
+  }
   const bool is_stated =
       chunk_size || std::ranges::any_of(parts, [](const WeightedFile& part) { return part.file.chunk_size != 0; });
   if (!is_stated && options.format == ImportanceFormat::kGguf)
     merged.warnings.push_back(
         fmt::format("{}: the legacy format does not say how many tokens a chunk has; {} are assumed: if llama-imatrix "
-                    "ran with another context, set --chunk-size",
-                    parts.front().file.path, options.chunk_size));
+                    "ran with another context, set {}",
+                    parts.front().file.path, options.chunk_size, option_reference("chunk_size")));
   return merged;
 }
 

@@ -1,6 +1,7 @@
 #include "pipeline/core/covariance.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -66,9 +67,9 @@ Extent Covariance::correlations_of(std::uint64_t matrix) const {
 }
 
 std::string Covariance::key() const {
-  return fmt::format("{} {} {} {} {} {} {} {} {}", correlations.source->path, correlations.source->bytes,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {}", correlations.source->path, correlations.source->bytes,
                      correlations.source->header_hash, correlations.source->modified, correlations.offset, sums.offset,
-                     columns, matrices, block);
+                     columns, matrices, block, fmt::join(unused, ","));
 }
 
 // While it is made, a tile has numbers of 64 bits. There is also room for the correlations of a row of tiles, which are

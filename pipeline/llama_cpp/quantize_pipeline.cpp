@@ -279,6 +279,12 @@ Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std:
     return usage_error(
         option_reference("repack", "true") + " changes no type, and options that change types are given with it",
         "quantize first, and repack the result");
+  for (const auto& [given, name] :
+       {std::pair(!options.encoder.empty(), "encoder"), std::pair(!options.covariance.empty(), "covariance")})
+    if (options.repack && given)
+      return usage_error(fmt::format("{} changes no value, so {} has no effect with it",
+                                     option_reference("repack", "true"), option_reference(name)),
+                         fmt::format("omit {}, or quantize first and repack the result", option_reference(name)));
   if (!options.imatrix.empty() && !options.covariance.empty())
     return usage_error(
         fmt::format("{} and {} cannot be used together", option_reference("imatrix"), option_reference("covariance")),

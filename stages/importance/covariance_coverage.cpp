@@ -56,6 +56,14 @@ void attach(const CovarianceFile& file, const CovarianceInput& input, const std:
 Status attach_covariance(const CovarianceFile& file, Model& model) {
   std::unordered_map<std::string_view, Tensor*> tensors;
   for (Tensor& tensor : model.tensors) tensors.emplace(tensor.name, &tensor);
+  const auto is_known = [&](const std::string& name) { return tensors.contains(name); };
+  if (std::ranges::none_of(file.inputs,
+                           [&](const auto& input) { return std::ranges::any_of(input.tensors, is_known); }))
+    model.problems.push_back(
+        input_error(file.importance.path,
+                    fmt::format("no tensor of the model has one of its {}, for example that of {}",
+                                counted(file.inputs.size(), "input"), quoted_name(file.inputs.front().owner)),
+                    "give the covariance file of this model, which ggufmill-calibrate writes, or none"));
   for (const CovarianceInput& input : file.inputs) {
     BOOST_OUTCOME_TRY(const std::vector<std::uint64_t> without, experts_without_sums(input));
     for (const std::string& name : input.tensors)

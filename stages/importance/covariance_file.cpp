@@ -103,19 +103,24 @@ class CovarianceReader {
   }
 
   Status read_input(std::uint32_t block, CovarianceInput& input) const {
+    const auto owner = entries_.find(input.owner);
+    if (owner == entries_.end()) return without_sums(input.owner);
+    const ImportanceEntry& own = *owner->second;
     for (const std::string& name : input.tensors) {
       const auto entry = entries_.find(name);
-      if (entry == entries_.end())
-        return error(fmt::format("tensor {} has an input, but no {}.in_sum2", quoted_name(name), printable(name)));
-      const ImportanceEntry& own = *entries_.at(input.owner);
+      if (entry == entries_.end()) return without_sums(name);
       if (entry->second->size() != own.size() || entry->second->counts.count != own.counts.count)
         return error(fmt::format(
             "the entry of tensor {} has {} sums and {} counts, but that of {}, with the same input, {} and {}",
             quoted_name(name), entry->second->size(), entry->second->counts.count, quoted_name(input.owner), own.size(),
             own.counts.count));
     }
-    input.entry = *entries_.at(input.owner);
+    input.entry = own;
     return read_correlations(block, input);
+  }
+
+  Error without_sums(const std::string& tensor) const {
+    return error(fmt::format("tensor {} has an input, but no {}.in_sum2", quoted_name(tensor), printable(tensor)));
   }
 
   Status read_correlations(std::uint32_t block, CovarianceInput& input) const {

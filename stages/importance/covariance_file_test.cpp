@@ -143,6 +143,10 @@ TEST_CASE("each tensor has one input, which is named after one of its tensors") 
   CHECK(covariance_fault_with(kInputs, names({"b", "a", "experts"})) ==
         "the input of 'a' is named after 'b', which does not have that input");
   CHECK(covariance_fault_with(kTensors, names({"a", "c", "experts"})) == "tensor 'c' has an input, but no c.in_sum2");
+  GgufBuilder without_owner = with_inputs();
+  without_owner.metadata[kTensors].value = names({"a", "z", "experts"});
+  without_owner.metadata[kInputs].value = names({"z", "z", "experts"});
+  CHECK(covariance_fault(without_owner) == "tensor 'z' has an input, but no z.in_sum2");
   GgufBuilder none = with_inputs();
   none.metadata[kTensors].value = none.metadata[kInputs].value = names({});
   CHECK(covariance_fault(none) == "'covariance.tensors' is empty");
@@ -278,4 +282,21 @@ TEST_CASE("a tensor of another shape than its input is a problem") {
   REQUIRE(model.problems.size() == 1);
   CHECK(model.problems[0].what ==
         "the input of tensor 'experts' has 5 columns of 3 experts, but the tensor is 15 x 2 x 1");
+}
+
+TEST_CASE("a covariance without some experts is another one") {
+  const Opened opened(with_inputs().build());
+  Covariance covariance = opened.file.value().inputs[1].covariance;
+  const std::string all = covariance.key();
+  covariance.unused = {1};
+  CHECK(covariance.key() != all);
+}
+
+TEST_CASE("the covariance file of another model is a problem") {
+  const Opened opened(with_inputs().build());
+  Model model;
+  model.tensors.push_back(tensor_of("other", {2, {6, 3, 1, 1}}));
+  REQUIRE(attach_covariance(opened.file.value(), model));
+  REQUIRE(model.problems.size() == 1);
+  CHECK(model.problems[0].what == "no tensor of the model has one of its 2 inputs, for example that of 'a'");
 }

@@ -42,6 +42,7 @@ class ImportanceStage : public ComputedImportanceStage {
       if (!covariance)
         return named_at(options_.covariance_origin, covariance.error(),
                         "check the path; ggufmill-calibrate writes such files");
+      model.notes.set(notes::kCovarianceGiven, true);
     }
     for (const ImportancePart& part : parts()) {
       auto file = open_importance(part.path, open_);
@@ -65,7 +66,6 @@ class ImportanceStage : public ComputedImportanceStage {
     if (!options_.covariance.empty()) {
       BOOST_OUTCOME_TRY(const CovarianceFile covariance, open_covariance(options_.covariance, open_));
       BOOST_OUTCOME_TRY(attach_covariance(covariance, model));
-      model.notes.set(notes::kCovarianceGiven, true);
     }
     if (options_.record)
       for (MetadataEntry& entry : metadata_of(data.summary()))
