@@ -40,10 +40,13 @@ bool is_text(const FieldSpec& spec) {
   return spec.kind == FieldKind::kString || spec.kind == FieldKind::kPath || spec.kind == FieldKind::kEnum;
 }
 
-// Returns the flag that stands for a value; without one, the first of the option.
+// Returns the flag that stands for a value; without one, the first of the option, with the value if it takes one.
 std::string flag_for(const OperationOption& option, std::string_view value) {
   const auto found = std::ranges::find(option.flags, value, &OptionFlag::value);
-  return "--" + (found == option.flags.end() ? option.flags.front() : *found).name;
+  if (found != option.flags.end()) return "--" + found->name;
+  const OptionFlag& first = option.flags.front();
+  return fmt::format("--{}{}{}", first.name, first.has_value && !value.empty() ? " " : "",
+                     first.has_value ? value : "");
 }
 
 }  // namespace

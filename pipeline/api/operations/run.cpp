@@ -109,7 +109,11 @@ Result<Ran> run_steps(const Context& context, const Batch& batch, const RunJobRe
     change_limits(request, each.job);
     has_begun = false;
     const auto done = publish(context, each, options);
-    if (!done) return of_source({done.error()}, batch.is_matrix ? each.source : "").front();
+    if (!done) {
+      Diagnostics errors;
+      for (const Error& error : of_source({done.error()}, batch.is_matrix ? each.source : "")) errors.add(error);
+      return errors.together();
+    }
     call.warn_all(done.value().warnings);
     if (!has_begun) call.note({"nothing to do: all steps are done"});
     all.cells.insert(all.cells.end(), done.value().cells.begin(), done.value().cells.end());
