@@ -167,10 +167,9 @@ std::string python_result(const OperationSpec& operation) {
   return fmt::format("{}", fmt::join(types, " | "));
 }
 
-// A definition: "def name(a, b) -> dict[str, Any]:", in lines.
-std::string definition(const OperationSpec& operation, bool is_method) {
-  std::vector<std::string> parameters;
-  if (is_method) parameters.emplace_back("self");
+// The head of a method: "def name(self, a, b) -> dict[str, Any]:", in lines.
+std::string definition(const OperationSpec& operation) {
+  std::vector<std::string> parameters{"self"};
   for (const OperationOption& option : options_of_programs(operation))
     if (option.is_positional()) parameters.push_back(python_parameter(option));
   const std::size_t positional = parameters.size();
@@ -179,12 +178,9 @@ std::string definition(const OperationSpec& operation, bool is_method) {
   if (operation.progress) parameters.emplace_back("progress: ProgressFunction | None = None");
   if (parameters.size() > positional)
     parameters.insert(parameters.begin() + static_cast<std::ptrdiff_t>(positional), "*");
-  const std::string indent(is_method ? 4 : 0, ' ');
-  if (parameters.empty())
-    return fmt::format("{}def {}() -> {}:\n", indent, python_name(operation), python_result(operation));
-  std::string text = fmt::format("{}def {}(\n", indent, python_name(operation));
-  for (const std::string& parameter : parameters) text += fmt::format("{}    {},\n", indent, parameter);
-  return text + fmt::format("{}) -> {}:\n", indent, python_result(operation));
+  std::string text = fmt::format("    def {}(\n", python_name(operation));
+  for (const std::string& parameter : parameters) text += fmt::format("        {},\n", parameter);
+  return text + fmt::format("    ) -> {}:\n", python_result(operation));
 }
 
 // A list of names with their descriptions, in two columns.
@@ -248,17 +244,7 @@ std::string method(const OperationSpec& operation) {
   if (operation.progress) call += "            progress,\n";
   if (!empty.empty()) call += fmt::format("            none_if_empty=({},),\n", fmt::join(empty, ", "));
   if (operation.result_is_alone) call += "            is_alone=True,\n";
-  return "\n" + definition(operation, true) + docstring(operation) + call + "        )\n";
-}
-
-std::string function(const OperationSpec& operation) {
-  std::vector<std::string> words;
-  for (const OperationOption& option : options_of_programs(operation))
-    words.push_back(option.is_positional() ? option.name() : fmt::format("{0}={0}", option.name()));
-  if (operation.progress) words.emplace_back("progress=progress");
-  const std::string given = words.empty() ? "" : fmt::format("\n        {},\n    ", fmt::join(words, ",\n        "));
-  return "\n\n" + definition(operation, false) +
-         fmt::format("    return default().{}({})\n", python_name(operation), given);
+  return "\n" + definition(operation) + docstring(operation) + call + "        )\n";
 }
 
 }  // namespace
@@ -282,19 +268,18 @@ std::string operations_in_python() {
       "from typing import Any, Literal, Union\n\n"
       "from ._error import Error\n"
       "from ._library import Progress\n"
-      "from ._operate import Operator, default\n"
+      "from ._operate import Operator, of_default\n"
       "from ._plan import Plan\n\n"
       "Path = Union[str, \"PathLike[str]\"]\n"
       "ProgressFunction = Callable[[Progress], object]\n\n\n"
       "class Operations(Operator):\n"
       "    \"\"\"The operations as methods: a base of Context.\"\"\"\n";
   for (const OperationSpec& operation : operations()) text += method(operation);
-  for (const OperationSpec& operation : operations()) text += function(operation);
   text += "\n\n";
   std::vector<std::string_view> names;
   for (const OperationSpec& operation : operations()) {
     names.push_back(python_name(operation));
-    text += fmt::format("{0}.__doc__ = Operations.{0}.__doc__\n", names.back());
+    text += fmt::format("{0} = of_default(Operations.{0})\n", names.back());
   }
   return text + fmt::format("__all__ = [\"{}\"]\n", fmt::join(names, "\", \""));
 }

@@ -18,6 +18,7 @@ from ._files import ImportanceMatrix
 from ._library import Progress
 from ._model import Metadata, Model, Tensor
 from ._numpy import np
+from ._operate import of_default
 from ._operations import *  # noqa: F403
 from ._operations import Operations
 from ._operations import __all__ as _operations
@@ -159,7 +160,6 @@ class Context(Operations):
         """Open a GGUF file (or its first shard), a checkpoint folder, or a safetensors file. Reads headers only."""
         return Model(self._native.open(os.fspath(path)))
 
-
     def imatrix(self, path):
         """Open an importance matrix of llama-imatrix, GGUF or .dat: a mapping of tensor names to column weights."""
         return ImportanceMatrix(self._native.imatrix(os.fspath(path)))
@@ -170,23 +170,7 @@ def _default():
     return Context()
 
 
-def quantize(array, type, importance=None, *, out=None, threads=0):
-    return _default().quantize(array, type, importance, out=out, threads=threads)
-
-
-def dequantize(buffer, type, shape=None, *, out=None, threads=0):
-    return _default().dequantize(buffer, type, shape, out=out, threads=threads)
-
-
-def open(path):
-    return _default().open(path)
-
-
-
-
-def imatrix(path):
-    return _default().imatrix(path)
-
-
-for _each in (quantize, dequantize, open, imatrix):
-    _each.__doc__ = getattr(Context, _each.__name__).__doc__
+quantize = of_default(Context.quantize)
+dequantize = of_default(Context.dequantize)
+open = of_default(Context.open)
+imatrix = of_default(Context.imatrix)

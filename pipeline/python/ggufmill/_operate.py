@@ -1,19 +1,41 @@
 """What the functions of _operations have in common."""
 
+from __future__ import annotations
+
+import functools
+import inspect
 import json
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ._error import Error, FileError, usage_error
 from ._library import call_with_result, encoded, interruptible
 from ._plan import Plan
 
 
-def default():
-    """Return the context that the functions of the module use."""
-    from . import _default  # imported on use: the package imports this module
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Concatenate, ParamSpec, TypeVar
 
-    return _default()
+    _Parameters = ParamSpec("_Parameters")
+    _Returned = TypeVar("_Returned")
+
+
+def of_default(method: Callable[Concatenate[Any, _Parameters], _Returned]) -> Callable[_Parameters, _Returned]:
+    """Return a method of Context as a function of the module, which calls it on the default context."""
+
+    @functools.wraps(method)
+    def function(*args, **keywords):
+        from . import _default  # imported on use: the package imports this module
+
+        return method(_default(), *args, **keywords)
+
+    signature = inspect.signature(method)
+    function.__signature__ = signature.replace(parameters=[*signature.parameters.values()][1:])
+    function.__module__ = __package__
+    function.__qualname__ = method.__name__
+    return function
 
 
 def _plain(value):

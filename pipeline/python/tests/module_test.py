@@ -34,7 +34,7 @@ class Readme(unittest.TestCase):
 
 
 class Stubs(unittest.TestCase):
-    """__init__.pyi, and _operations.py for operations, have what the module has, with the same parameters."""
+    """__init__.pyi, and the class in _operations.py for operations, have what the module has, with the same parameters."""
 
     def setUp(self):
         folder = os.path.dirname(ggufmill.__file__)
@@ -42,7 +42,11 @@ class Stubs(unittest.TestCase):
         with open(os.path.join(folder, "__init__.pyi"), encoding="utf-8") as file:
             self.stub = {each.name: each for each in ast.parse(file.read()).body if hasattr(each, "name")}
         with open(os.path.join(folder, "_operations.py"), encoding="utf-8") as file:
-            self.stub.update((each.name, each) for each in ast.parse(file.read()).body if isinstance(each, ast.FunctionDef))
+            methods = next(each for each in ast.parse(file.read()).body if isinstance(each, ast.ClassDef)).body
+        for method in methods:
+            if isinstance(method, ast.FunctionDef):
+                method.args.args.pop(0)  # the functions of the module have no self
+                self.stub[method.name] = method
 
     def test_names(self):
         self.assertEqual(sorted(self.stub), sorted(ggufmill.__all__))
