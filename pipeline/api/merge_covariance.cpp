@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <set>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/atomic_file.h"
@@ -58,11 +59,13 @@ class CovarianceMerge {
     for (const WeightedCovariance& part : parts_) {
       const CovarianceFile& file = part.file;
       for (const ImportanceEntry& entry : file.importance.entries)
-        if (file.input_of(entry.name) == nullptr)
+        if (file.input_of(entry.name) == nullptr || entry.activations.file)
           return input_error(
               file.importance.path,
-              fmt::format("tensor {} has importance, but no covariance, and would be lost", quoted_name(entry.name)),
-              "write the importance alone of each file with `ggufmill imatrix convert`, and merge that");
+              fmt::format("tensor {} has {}, which would be lost", quoted_name(entry.name),
+                          entry.activations.file ? "sums of activations" : "importance, but no covariance"),
+              "write the importance of each file with `ggufmill imatrix convert FILE --output OTHER`, and merge those");
+      BOOST_OUTCOME_TRY(check_shared_sums(file));
       if (file.block != first_.block)
         return differ(part, fmt::format("it has {}, but {} has {}", describe_form(file), first_.importance.path,
                                         describe_form(first_)));
@@ -71,14 +74,14 @@ class CovarianceMerge {
                                         first_.importance.path, first_.importance.chunk_size));
       std::vector<const CovarianceInput*>& inputs = inputs_.emplace_back();
       for (const CovarianceInput& input : first_.inputs) {
-        const auto same = std::ranges::find(file.inputs, input.owner, &CovarianceInput::owner);
-        if (same == file.inputs.end() || sorted(same->tensors) != sorted(input.tensors))
+        const CovarianceInput* const same = file.input_of(input.owner);
+        if (!same || same->owner != input.owner || sorted(same->tensors) != sorted(input.tensors))
           return differ(part, fmt::format("it does not have the input of {} of {}", quoted_name(input.owner),
                                           first_.importance.path));
         if (same->columns() != input.columns() || same->experts() != input.experts() || same->sets() != input.sets())
           return differ(part, fmt::format("the input of {} has another shape than in {}", quoted_name(input.owner),
                                           first_.importance.path));
-        inputs.push_back(&*same);
+        inputs.push_back(same);
       }
       if (file.inputs.size() != first_.inputs.size())
         return differ(part, fmt::format("it has {}, but {} has {}", counted(file.inputs.size(), "input"),
@@ -129,6 +132,9 @@ class CovarianceMerge {
     set("imatrix.datasets", texts(datasets));
     set("imatrix.chunk_count", number(static_cast<std::uint64_t>(chunks)));
     set("imatrix.chunk_size", number(first_.importance.chunk_size));
+    const auto layers = std::ranges::find_if(
+        parts_, [](const WeightedCovariance& part) { return part.file.importance.prediction_layers != 0; });
+    if (layers != parts_.end()) set("imatrix.n_layer_nextn", number(layers->file.importance.prediction_layers));
     set("covariance.version", number(1));
     set("covariance.block", number(first_.block));
     set("covariance.tensors", texts(tensors));
@@ -190,8 +196,9 @@ class CovarianceMerge {
     return ok();
   }
 
-  Status write_counts(std::size_t input, std::uint64_t offset) const {
+  Status write_counts(std::size_t input, std::uint64_t offset) {
     const std::uint64_t experts = first_.inputs[input].experts();
+    std::uint64_t unseen = 0;
     for (std::uint64_t expert = 0; expert < experts; ++expert) {
       double all = 0;
       for (std::size_t part = 0; part < parts_.size(); ++part) {
@@ -203,8 +210,12 @@ class CovarianceMerge {
         all += static_cast<double>(tokens);
       }
       const auto count = static_cast<float>(all);
+      if (count == 0) ++unseen;
       BOOST_OUTCOME_TRY(put<float>({&count, 1}, offset));
     }
+    if (unseen != 0 && warned_.insert(input).second)
+      merged_.warnings.push_back(fmt::format("the input of {}: {} of {} parts saw no token",
+                                             quoted_name(first_.inputs[input].owner), unseen, experts));
     return ok();
   }
 
@@ -287,6 +298,7 @@ class CovarianceMerge {
   std::vector<Written> tensors_;
   std::unique_ptr<AtomicFile> out_;
   Merged merged_;
+  std::set<std::size_t> warned_;  // inputs whose tokens were warned of
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace json = boost::json;
 template <class Request>
 Result<CalledOperation> call(const Context& context, Caller caller, const char* operation, const Request& request,
                              ggufmill_control* control, const Batch* jobs = nullptr) {
-  Call how{stop_of(control), ProgressCaller(control).of_reading()};
+  Call how{[stop = stop_of(control)] { return stop; }, ProgressCaller(control).of_reading()};
   how.jobs = jobs;
   PlanProgress progress(control);
   if (progress.is_wanted()) {
@@ -38,14 +38,7 @@ Result<CalledOperation> call(const ggufmill_context& context, const char* operat
 Result<CalledOperation> call_former(const ggufmill_context& context, const char* operation, json::object parameters,
                                     const char* options, std::initializer_list<Renamed> renamed,
                                     ggufmill_control* control) {
-  json::value request = json::object{};
-  if (options) {
-    auto parsed = parse_json("options", options);
-    if (!parsed || !parsed.value().is_object())
-      return call(context, operation, std::string_view(options), control);  // refuses it
-    request = std::move(parsed).value();
-  }
-  json::object& members = request.as_object();
+  BOOST_OUTCOME_TRY(json::object members, request_of(options ? options : ""));
   for (const Renamed& each : renamed)
     if (const json::value* const value = members.if_contains(each.key)) {
       if (members.contains(each.option))

@@ -132,10 +132,9 @@ Result<Strings> arrange_quantize(json::object& options) {
 // Translates the arguments of a tool with the operation that has them; `options` have the names that they have on the
 // command line of the tool.
 Result<Translated> from_operation(const ggufmill_context& context, const char* text, const char* operation) {
-  BOOST_OUTCOME_TRY(const json::value given, parse_json("options", text ? text : "{}"));
-  if (!given.is_object()) return usage_error("the options are not a JSON object");
+  BOOST_OUTCOME_TRY(const json::object given, request_of(text ? text : ""));
   json::object options;
-  for (const auto& member : given.get_object()) {
+  for (const auto& member : given) {
     std::string name(member.key());
     std::ranges::replace(name, '-', '_');
     options[name] = member.value();

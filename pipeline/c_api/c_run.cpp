@@ -44,7 +44,7 @@ Result<std::string> run_plan_of(const ggufmill_plan& plan, const char* text, ggu
   BOOST_OUTCOME_TRY(add_members(members, rows, given));
   RunRequest request;
   BOOST_OUTCOME_TRY(given.read(rows, plan.context->kernels().types(), &request));
-  Call call{stop_of(control)};
+  Call call{[stop = stop_of(control)] { return stop; }};
   PlanProgress progress(control);
   if (progress.is_wanted())
     call.run_progress = [&](const Plan& shown, const Progress& now) { progress.show(shown, now); };

@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
-#include <limits>
 #include <sstream>
-#include <typeinfo>
 
 #include "pipeline/api/operations/operation.h"
 #include "pipeline/cli/messages.h"
-#include "pipeline/config/bound_fields.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -63,27 +60,6 @@ po::options_description all_options(const CommandSpec& spec) {
   return all;
 }
 
-// Returns the largest number that the values of an option can be if they are whole numbers.
-std::optional<double> largest_number(const po::option_description& option) {
-  const auto* values = dynamic_cast<const po::typed_value_base*>(option.semantic().get());
-  if (values && values->value_type() == typeid(std::uint32_t)) return std::numeric_limits<std::uint32_t>::max();
-  if (values && values->value_type() == typeid(std::uint64_t)) return std::numeric_limits<double>::infinity();
-  return {};
-}
-
-// Checks whole numbers as those of pipeline files are checked: Program_options reads -1 as the largest number.
-Status check_numbers(const po::options_description& all, const po::parsed_options& parsed) {
-  for (const po::option& option : parsed.options) {
-    const po::option_description* described = all.find_nothrow(option.string_key, false);
-    const auto largest = described ? largest_number(*described) : std::nullopt;
-    if (!largest) continue;
-    for (const std::string& value : option.value) {
-      BOOST_OUTCOME_TRY(parse_option("--" + option.string_key, integer().at_most(*largest), value));
-    }
-  }
-  return ok();
-}
-
 // Refuses an option as the value of the option before it, whose own value was forgotten. A value that is given as
 // --option=VALUE may look like an option.
 Status check_values(const po::parsed_options& parsed) {
@@ -109,7 +85,6 @@ Parsed parse(const CommandSpec& spec, const po::options_description& all, const 
   for (const po::option& option : options.options)
     for (const std::string& value : option.value) parsed.given.emplace_back(option.string_key, value);
   if (const Status values = check_values(options); !values) return {fail(values.error()), {}, {}};
-  if (const Status numbers = check_numbers(all, options); !numbers) return {fail(numbers.error()), {}, {}};
   po::store(options, parsed.values);
   po::notify(parsed.values);
   return parsed;

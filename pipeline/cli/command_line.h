@@ -44,11 +44,6 @@ struct Parsed {
 // Parses the arguments of a verb. Handles --help and --log. `spec` must come from full_command().
 Parsed parse_command(const CommandSpec& spec, Arguments arguments);
 
-template <class T>
-T value_or(const boost::program_options::variables_map& values, const char* name, T otherwise) {
-  return values.count(name) ? values[name].as<T>() : std::move(otherwise);
-}
-
 inline std::optional<std::string> text_of(const boost::program_options::variables_map& values, const char* name) {
   if (!values.count(name)) return {};
   return values[name].as<std::string>();

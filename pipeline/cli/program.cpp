@@ -114,23 +114,14 @@ int finish(int exit_code) {
 
 namespace {
 
-// Returns all verbs. An operation that the list does not name follows the others of its group.
+// Returns all verbs, in the order of the help: by group, those of operations first.
 std::vector<Verb> all_verbs() {
-  std::vector<Verb> all{
-      verb_of("run"),     verb_of("quantize"), verb_of("convert"),       verb_of("convert-lora"), verb_of("check"),
-      verb_of("plan"),    verb_of("status"),   verb_of("inspect"),       verb_of("compare"),      verb_of("verify"),
-      verb_of("hash"),    verb_of("split"),    verb_of("merge"),         verb_of("edit"),         verb_of("name"),
-      verb_of("imatrix"), verb_of("measure"),  verb_of("probe"),         verb_of("recipe"),       verb_of("submit"),
-      verb_of("resume"),  verb_of("cancel"),   verb_of("render"),        verb_of("part"),         verb_of("seal"),
-      verb_of("types"),   verb_of("kernels"),  verb_of("architectures"), verb_of("schema"),       kManualVerb,
-      kCompletionVerb,
-  };
-  for (const OperationSpec& operation : operations()) {
-    if (!operation.has_verb || std::ranges::count(all, operation.verb(), &Verb::name) != 0) continue;
-    const auto last =
-        std::find_if(all.rbegin(), all.rend(), [&](const Verb& each) { return each.group == operation.group; });
-    all.insert(last.base(), verb_of(operation.verb()));
-  }
+  std::vector<Verb> all;
+  for (const OperationSpec& operation : operations())
+    if (operation.has_verb && std::ranges::count(all, operation.verb(), &Verb::name) == 0)
+      all.push_back(verb_of(operation.verb()));
+  all.insert(all.end(), {kManualVerb, kCompletionVerb});
+  std::ranges::stable_sort(all, {}, &Verb::group);
   return all;
 }
 

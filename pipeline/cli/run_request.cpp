@@ -115,7 +115,7 @@ int run_request(const OperationSpec& operation, const Context& context, const Op
     std::fflush(stdout);
     return text;
   };
-  Call call{.stop = catch_signals(),
+  Call call{.ask_stop = catch_signals,
             .warn =
                 [&](const std::string& warning) {
                   progress.finish();

@@ -39,7 +39,12 @@ std::string single_quoted(std::string_view text) {
   return out + "'";
 }
 
-// Invalid UTF-8 is left unchanged: YAML has no escape for it.
+std::string escape(unsigned code) {
+  return code > 0xffff ? fmt::format("\\U{:08x}", code) : fmt::format("\\u{:04x}", code);
+}
+
+}  // namespace
+
 std::string double_quoted(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {
@@ -47,15 +52,13 @@ std::string double_quoted(std::string_view text) {
     if (text[0] == '"' || text[0] == '\\')
       out += {'\\', text[0]};
     else if (is_utf8(text.substr(0, length)) && printable_sequence(text) == 0)
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(code_point(text.substr(0, length))));
+      out += escape(static_cast<unsigned>(code_point(text.substr(0, length))));
     else
       out += text.substr(0, length);
     text.remove_prefix(length);
   }
   return out + "\"";
 }
-
-}  // namespace
 
 std::string yaml_quoted(std::string_view raw) {
   const std::string text = without_parameters(raw);

@@ -89,20 +89,21 @@ class CovarianceReader {
     for (std::size_t i = 0; i < tensors.size(); ++i)
       if (!owner_of.emplace(tensors[i], owners[i]).second)
         return error(fmt::format("'{}' names {} twice", kTensorsKey, quoted_name(tensors[i])));
-    std::unordered_map<std::string_view, std::size_t> places;
+    std::unordered_map<std::string_view, std::size_t> inputs;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const auto own = owner_of.find(owners[i]);
       if (own == owner_of.end() || own->second != owners[i])
         return error(fmt::format("the input of {} is named after {}, which does not have that input",
                                  quoted_name(tensors[i]), quoted_name(owners[i])));
-      const auto [place, is_new] = places.emplace(owners[i], out.inputs.size());
+      const auto [input, is_new] = inputs.emplace(owners[i], out.inputs.size());
       if (is_new) out.inputs.emplace_back().owner = owners[i];
-      out.inputs[place->second].tensors.push_back(tensors[i]);
+      out.inputs[input->second].tensors.push_back(tensors[i]);
+      out.places.emplace(tensors[i], input->second);
     }
     return ok();
   }
 
-  Status read_input(std::uint32_t block, CovarianceInput& input) const {
+  Status read_input(std::uint32_t block, CovarianceInput& input) {
     const auto owner = entries_.find(input.owner);
     if (owner == entries_.end()) return without_sums(input.owner);
     const ImportanceEntry& own = *owner->second;
@@ -123,7 +124,7 @@ class CovarianceReader {
     return error(fmt::format("tensor {} has an input, but no {}.in_sum2", quoted_name(tensor), printable(tensor)));
   }
 
-  Status read_correlations(std::uint32_t block, CovarianceInput& input) const {
+  Status read_correlations(std::uint32_t block, CovarianceInput& input) {
     const std::string name = input.owner + ".in_corr";
     const auto found = tensors_.find(name);
     if (found == tensors_.end()) return error(fmt::format("tensor {} is missing", quoted_name(name)));
@@ -146,7 +147,11 @@ class CovarianceReader {
     covariance.is_pooled = shape.dims[1] < covariance.matrices;
     covariance.sums = input.entry.sums.extent();
     covariance.correlations = *tensor.expression->as_extent();
-    BOOST_OUTCOME_TRY(input.file, open_source(covariance.correlations.source->path));
+    std::shared_ptr<const ByteSource>& file = files_[covariance.correlations.source->path];
+    if (!file) {
+      BOOST_OUTCOME_TRY(file, open_source(covariance.correlations.source->path));
+    }
+    input.file = file;
     return ok();
   }
 
@@ -154,7 +159,31 @@ class CovarianceReader {
   const Model& model_;
   std::unordered_map<std::string_view, const Tensor*> tensors_;
   std::unordered_map<std::string_view, const ImportanceEntry*> entries_;
+  std::unordered_map<std::string, std::shared_ptr<const ByteSource>> files_;  // of the correlations
 };
+
+// Calls `read` with the number of the first of each piece of `count` numbers, for which `piece` then has the size.
+template <class Read>
+Status for_pieces(std::uint64_t count, std::vector<float>& piece, const Read& read) {
+  for (std::uint64_t first = 0; first < count; first += piece.size()) {
+    piece.resize(std::min(kNumbersAtOnce, count - first));
+    BOOST_OUTCOME_TRY(read(first));
+  }
+  return ok();
+}
+
+// Compares a run of numbers of a tensor with that of the tensor that their input is named after.
+Status check_equal(const FloatRun& own, const FloatRun& other, const std::string& what, const std::string& path) {
+  std::vector<float> piece, expected;
+  return for_pieces(own.count, piece, [&](std::uint64_t first) -> Status {
+    expected.resize(piece.size());
+    BOOST_OUTCOME_TRY(own.read(first, expected));
+    BOOST_OUTCOME_TRY(other.read(first, piece));
+    if (piece == expected) return ok();
+    return input_error(path, "not a valid covariance file: " + what,
+                       "collect the covariance again (ggufmill-calibrate writes such files), or take another copy");
+  });
+}
 
 }  // namespace
 
@@ -178,10 +207,8 @@ Status CovarianceInput::read_sums(std::uint64_t expert, std::uint64_t first, std
 }
 
 const CovarianceInput* CovarianceFile::input_of(std::string_view tensor) const {
-  const auto found = std::ranges::find_if(inputs, [&](const CovarianceInput& input) {
-    return std::ranges::find(input.tensors, tensor) != input.tensors.end();
-  });
-  return found == inputs.end() ? nullptr : &*found;
+  const auto found = places.find(std::string(tensor));
+  return found == places.end() ? nullptr : &inputs[found->second];
 }
 
 bool has_covariance(const Model& importance) { return importance.metadata.find(kVersionKey) != nullptr; }
@@ -207,26 +234,31 @@ Result<CovarianceFile> open_covariance(const std::string& path, const ModelOpene
   return is_importance ? for_importance(error, error.help) : error;
 }
 
+Status check_shared_sums(const CovarianceFile& file) {
+  for (const ImportanceEntry& entry : file.importance.entries) {
+    const CovarianceInput* const input = file.input_of(entry.name);
+    if (!input || input->owner == entry.name) continue;
+    const std::string what = fmt::format("the sums or counts of {} are not those of {}, whose input it has",
+                                         quoted_name(entry.name), quoted_name(input->owner));
+    BOOST_OUTCOME_TRY(check_equal(input->entry.sums, entry.sums, what, file.importance.path));
+    BOOST_OUTCOME_TRY(check_equal(input->entry.counts, entry.counts, what, file.importance.path));
+  }
+  return ok();
+}
+
 Status check_numbers(const CovarianceFile& file) {
   std::vector<float> piece;
-  const auto for_pieces = [&](std::uint64_t count, const auto& read) -> Status {
-    for (std::uint64_t first = 0; first < count; first += piece.size()) {
-      piece.resize(std::min(kNumbersAtOnce, count - first));
-      BOOST_OUTCOME_TRY(read(first));
-    }
-    return ok();
-  };
   for (const CovarianceInput& input : file.inputs) {
     for (std::uint64_t expert = 0; expert < input.experts(); ++expert) {
-      BOOST_OUTCOME_TRY(
-          for_pieces(input.columns(), [&](std::uint64_t first) { return input.read_sums(expert, first, piece); }));
+      BOOST_OUTCOME_TRY(for_pieces(input.columns(), piece,
+                                   [&](std::uint64_t first) { return input.read_sums(expert, first, piece); }));
     }
     for (std::uint64_t set = 0; set < input.sets(); ++set) {
-      BOOST_OUTCOME_TRY(for_pieces(*input.covariance.packing().length(),
+      BOOST_OUTCOME_TRY(for_pieces(*input.covariance.packing().length(), piece,
                                    [&](std::uint64_t first) { return input.read(set, first, piece); }));
     }
   }
-  return ok();
+  return check_shared_sums(file);
 }
 
 }  // namespace ggufmill

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "pipeline/core/covariance.h"
@@ -42,7 +43,8 @@ struct CovarianceInput {
 struct CovarianceFile {
   ImportanceFile importance;
   std::uint32_t block = 0;
-  std::vector<CovarianceInput> inputs;  // in the order in which covariance.inputs names them
+  std::vector<CovarianceInput> inputs;                    // in the order in which covariance.inputs names them
+  std::unordered_map<std::string, std::size_t> places{};  // for each tensor, that of its input
 
   // Returns null for a tensor whose input is not known.
   const CovarianceInput* input_of(std::string_view tensor) const;
@@ -57,7 +59,10 @@ Result<bool> is_covariance_file(const std::string& path, const ModelOpener& open
 // exit code 4 if the file has no covariances, or is not valid.
 Result<CovarianceFile> open_covariance(const std::string& path, const ModelOpener& open);
 
-// Reads all numbers of a file and checks them, a few at a time.
+// Checks that the tensors with one input have the same sums and counts. Reads them, a few at a time. Fails with exit
+// code 4.
+Status check_shared_sums(const CovarianceFile& file);
+// Reads all numbers of a file and checks them, a few at a time. Fails with exit code 4.
 Status check_numbers(const CovarianceFile& file);
 
 }  // namespace ggufmill

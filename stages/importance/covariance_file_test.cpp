@@ -1,6 +1,7 @@
 #include "stages/importance/covariance_file.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "pipeline/core/importance.h"
 #include "stages/gguf/gguf.h"
@@ -299,4 +300,25 @@ TEST_CASE("the covariance file of another model is a problem") {
   REQUIRE(attach_covariance(opened.file.value(), model));
   REQUIRE(model.problems.size() == 1);
   CHECK(model.problems[0].what == "no tensor of the model has one of its 2 inputs, for example that of 'a'");
+}
+
+TEST_CASE("tensors with one input have the same sums and counts") {
+  for (const char* const name : {"b.in_sum2", "b.counts"}) {
+    GgufBuilder file = with_inputs();
+    GgufBuilder::TensorSpec& tensor = tensor_in(file, name);
+    const float other = 77;
+    std::memcpy(tensor.data.data(), &other, sizeof other);
+    const Opened opened(file.build());
+    REQUIRE(opened.file);
+    const Status checked = check_shared_sums(opened.file.value());
+    REQUIRE_FALSE(checked);
+    CHECK(checked.error().code == ExitCode::kBadInput);
+    CHECK(checked.error().what ==
+          "not a valid covariance file: the sums or counts of 'b' are not those of 'a', whose input it has");
+  }
+}
+
+TEST_CASE("the inputs of a covariance file share an open file") {
+  const Opened opened(with_inputs().build());
+  CHECK(opened.file.value().inputs[0].file == opened.file.value().inputs[1].file);
 }

@@ -37,14 +37,17 @@ class ImportanceStage : public ComputedImportanceStage {
       return model;
     }
     std::vector<WeightedFile> files;
+    std::optional<CovarianceFile> covariance;
     if (!options_.covariance.empty()) {
-      const auto covariance = open_covariance(options_.covariance, open_);
-      if (!covariance)
-        return named_at(options_.covariance_origin, covariance.error(),
+      auto file = open_covariance(options_.covariance, open_);
+      if (!file)
+        return named_at(options_.covariance_origin, file.error(),
                         "check the path; ggufmill-calibrate writes such files");
+      covariance = std::move(file).value();
+      files.push_back({covariance->importance, 1});
       model.notes.set(notes::kCovarianceGiven, true);
     }
-    for (const ImportancePart& part : parts()) {
+    for (const ImportancePart& part : covariance ? std::vector<ImportancePart>() : parts()) {
       auto file = open_importance(part.path, open_);
       if (!file) return named_at(part.origin, file.error(), "check the path; llama-imatrix writes such files");
       files.push_back({std::move(file).value(), part.weight});
@@ -63,9 +66,8 @@ class ImportanceStage : public ComputedImportanceStage {
     }
     BOOST_OUTCOME_TRY(attach_importance(data, options_.selection, options_.policy, model));
     model.notes.set(notes::kImportanceGiven, true);
-    if (!options_.covariance.empty()) {
-      BOOST_OUTCOME_TRY(const CovarianceFile covariance, open_covariance(options_.covariance, open_));
-      BOOST_OUTCOME_TRY(attach_covariance(covariance, model));
+    if (covariance) {
+      BOOST_OUTCOME_TRY(attach_covariance(*covariance, model));
     }
     if (options_.record)
       for (MetadataEntry& entry : metadata_of(data.summary()))

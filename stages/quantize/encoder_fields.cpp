@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 namespace ggufmill {
 namespace {
 
@@ -39,16 +37,6 @@ constexpr const char* kNoCompensation =
     "remove it: the estimate by which errors were made to cancel did not predict the loss of models; effort 3 is the "
     "widest search";
 
-std::string check_shrink(const ConfigNode& node) {
-  const Result<double> value = number().read(node);
-  return value && value.value() >= 0 && value.value() <= 1 ? "" : "a factor for correlations is a number from 0 to 1";
-}
-
-std::string check_damp(const ConfigNode& node) {
-  const Result<double> value = number().read(node);
-  return value && std::isfinite(value.value()) && value.value() >= 0 ? "" : "it is a number of at least 0";
-}
-
 std::string lattice_doc() {
   return "Weights that were quantized before: `auto` recognises rows whose values the type can hold exactly, and "
          "encodes them without further loss. Rows that were rounded to BF16 since then are encoded in the same way if "
@@ -77,11 +65,11 @@ Form<EncoderSettings> settings_form() {
           .former_key("gain", kNoGain)
           .former_key("compensate", kNoCompensation);
   const auto covariance = map_of<CovarianceSettings>({
-      field("shrink", &CovarianceSettings::shrink, number().checked(check_shrink),
+      field("shrink", &CovarianceSettings::shrink,
             "Factor for the correlations of columns, from 0 to 1. Those of few tokens are noisy; without shrinkage, "
-            "levels "
-            "would be fitted to the noise."),
-      field("damp", &CovarianceSettings::damp, number().checked(check_damp),
+            "levels would be fitted to the noise.")
+          .at_most(1),
+      field("damp", &CovarianceSettings::damp,
             "What is added to the variance of every column, in means of the variances."),
       field("sweeps", &CovarianceSettings::sweeps,
             "How often every level is reconsidered, given all others, after the pass that chooses them.")

@@ -79,7 +79,7 @@ std::string excess(const Report& report, double most) {
 
 Result<Answer<Compared>> run_compare(const Context& context, const CompareRequest& request, const Call& call) {
   ComparisonOptions options = request;
-  options.stop = call.stop;
+  options.stop = call.stop();
   options.progress = call.progress;
   BOOST_OUTCOME_TRY(Comparison compared, context.compare(request.a, request.b, options));
   call.warn_all(compared.warnings);

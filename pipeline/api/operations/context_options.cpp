@@ -5,8 +5,7 @@ namespace ggufmill {
 std::vector<OperationOption> context_options(ContextUse use) {
   std::vector<OperationOption> options;
   if (use == ContextUse::kCheckpoints || use == ContextUse::kMaps)
-    options.push_back(option("architectures", &ContextRequest::architectures, list_of(path()),
-                             "folder of architecture maps, or one map file, to add to the built-in ones"));
+    options.push_back(option("architectures", &ContextRequest::architectures, list_of(path()), kArchitecturesHelp));
   if (use != ContextUse::kNone && use != ContextUse::kMaps)
     options.push_back(option("kernel_dirs", &ContextRequest::kernel_dirs, list_of(path()),
                              use == ContextUse::kTypes ? "folder with kernel modules that add types"

@@ -15,6 +15,9 @@ struct ContextRequest {
   std::vector<std::string> architectures{};
 };
 
+// Help of the option `architectures` of operations that read checkpoints.
+inline constexpr const char* kArchitecturesHelp =
+    "folder of architecture maps, or one map file, to add to the built-in ones";
 // Help of the option `outtype` of operations that read models.
 inline constexpr std::string_view kOutTypeHelp =
     "read a checkpoint folder as `ggufmill convert --outtype` would write it";

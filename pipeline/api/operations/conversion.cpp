@@ -1,10 +1,10 @@
 #include "pipeline/api/operations/conversion.h"
+#include "pipeline/api/operations/context_options.h"
 
 #include <fmt/format.h>
 
 #include "pipeline/api/operations/option_names.h"
 #include "pipeline/core/option_reference.h"
-#include "pipeline/llama_cpp/arguments.h"
 
 namespace ggufmill {
 namespace {

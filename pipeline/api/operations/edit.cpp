@@ -127,7 +127,7 @@ Result<Answer<EditedFile>> run_edit(const Context& context, const EditRequest& r
   options.overwrite = request.overwrite;
   options.dry_run = request.dry_run;
   options.types = context.recipes().types();
-  options.stop = call.stop;
+  options.stop = call.stop();
   BOOST_OUTCOME_TRY(Edited edited, edit_metadata(request.path, options));
   if (edited.restored) call.warn(request.path + ": an earlier edit was interrupted; its header was restored first");
   call.warn_all(edited.warnings);

@@ -53,7 +53,7 @@ Result<Answer<Hashes>> run_hash(const Context& context, const HashRequest& reque
   options.kinds.erase(std::unique(options.kinds.begin(), options.kinds.end()), options.kinds.end());
   if (options.kinds.empty()) options.kinds = {known.empty() ? HashKind::kXxh64 : strongest_of(known)};
   options.tensors = request.tensors;
-  options.stop = call.stop;
+  options.stop = call.stop();
   BOOST_OUTCOME_TRY(const std::vector<Hash> hashes, hash_model(model, request.path, options));
   Answer<Hashes> answer{{request.path, {}}};
   for (const Hash& hash : hashes) answer.value.hashes.push_back({hash, ""});

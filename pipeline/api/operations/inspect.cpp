@@ -102,7 +102,7 @@ Result<Answer<Inspected>> run_inspect(const Context& context, const InspectReque
   BOOST_OUTCOME_TRY(it.tensor, number_of(request.tensor, it.model));
   const Tensor& tensor = it.model.tensors[it.tensor];
   if (!request.values) {
-    BOOST_OUTCOME_TRY(it.statistics, tensor_statistics(context, tensor, request.bins, call.stop));
+    BOOST_OUTCOME_TRY(it.statistics, tensor_statistics(context, tensor, request.bins, call.stop()));
     return answer;
   }
   const RowRange range = request.rows.value_or(RowRange{0, std::min<std::uint64_t>(4, tensor.shape().rows())});

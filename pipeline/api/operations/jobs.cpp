@@ -4,6 +4,7 @@
 
 #include "pipeline/api/operations/measuring.h"
 #include "pipeline/api/table.h"
+#include "pipeline/config/yaml_words.h"
 #include "pipeline/core/option_reference.h"
 #include "pipeline/report/json_text.h"
 
@@ -11,19 +12,6 @@ namespace ggufmill {
 namespace {
 
 constexpr const char* kContentsName = "job";  // the path of contents in messages
-
-// Returns a JSON string with the same bytes.
-std::string quoted_text(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20)
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      out += c;
-  }
-  return out + '"';
-}
 
 // Writes values as JSON, which is valid YAML: in lines, so that a message can show the affected one, or in one line.
 class ValueWriter {
@@ -34,7 +22,7 @@ class ValueWriter {
     if (node.is_list()) return list(node);
     if (node.is_map()) return map(node);
     if (!node.is_scalar()) return "null";
-    return node.quoted ? quoted_text(node.scalar) : node.scalar;
+    return node.quoted ? double_quoted(node.scalar) : node.scalar;
   }
 
  private:
@@ -54,7 +42,7 @@ class ValueWriter {
     ++depth_;
     for (const ConfigNode::Entry& entry : node.entries) {
       if (&entry != &node.entries.front()) out += separator();
-      out += line() + quoted_text(entry.key) + ": " + text_of(entry.value);
+      out += line() + double_quoted(entry.key) + ": " + text_of(entry.value);
     }
     --depth_;
     return out + (node.entries.empty() ? "" : line()) + "}";

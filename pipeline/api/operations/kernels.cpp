@@ -143,7 +143,7 @@ Result<Answer<CheckedModule>> run_check_module(const Context& context, const Che
                                                                    .reference = request.reference,
                                                                    .types = request.types,
                                                                    .times = request.times,
-                                                                   .stop = call.stop,
+                                                                   .stop = call.stop(),
                                                                    .loaded = &context.kernels()}));
   using State = conformance::Finding::Kind;
   Answer<CheckedModule> answer{{checked.module, checked.results, checked.count(State::kPassed),

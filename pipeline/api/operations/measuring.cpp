@@ -46,7 +46,7 @@ Status note_estimate(const Context& context, const Job& job, const MeasureOption
 
 Result<Measurement> measure_with_notes(const Context& context, const Job& job, MeasuringOptions options,
                                        const Call& call) {
-  options.stop = call.stop;
+  options.stop = call.stop();
   options.warn = call.warn;
   if (call.step_progress)
     options.progress = [&](std::uint64_t done, std::uint64_t total) { call.step_progress("measuring", done, total); };

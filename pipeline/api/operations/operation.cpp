@@ -10,6 +10,11 @@
 
 namespace ggufmill {
 
+Form<std::string> number_as_text() {
+  return either<std::string>(
+      text(), converted<std::string>(integer(), [](std::uint64_t number) { return std::to_string(number); }));
+}
+
 std::string OperationOption::flag() const {
   std::string flag = other_flag.empty() ? name() : other_flag;
   std::ranges::replace(flag, '_', '-');

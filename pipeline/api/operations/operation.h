@@ -45,6 +45,9 @@ enum class OperationGroup { kConvert, kInspect, kEdit, kChoose, kCluster, kRefer
 
 // ---- options ----
 
+// A number, kept as the user wrote it.
+Form<std::string> number_as_text();
+
 // A flag without a value that stands for a value of its option: --no-layer for `tensors: false`.
 struct OptionFlag {
   std::string name;   // "no-layer"
@@ -314,7 +317,8 @@ struct Message {
 // What a caller gives an operation besides its request. The functions are called from one thread at a time; those of
 // progress, and `interim`, may be empty.
 struct Call {
-  const std::atomic<bool>* stop = nullptr;  // when set, the operation ends with kInterrupted
+  // Returns the flag of stop(). The program takes over Ctrl-C with it; without it, a signal ends the process at once.
+  std::function<const std::atomic<bool>*()> ask_stop{};
   // Receives the bytes done and their total.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
   // Receives the progress of a run.
@@ -335,6 +339,9 @@ struct Call {
   bool is_program = false;
   const Batch* jobs = nullptr;  // read already: replaces the options of a request that name a pipeline file
 
+  // Returns the flag that is set to end the operation with kInterrupted; null if nobody can set it. An operation that
+  // asks for the flag must look at it often.
+  const std::atomic<bool>* stop() const { return ask_stop ? ask_stop() : nullptr; }
   void warn_all(const std::vector<std::string>& warnings) const {
     for (const std::string& each : warnings) warn(each);
   }

@@ -76,8 +76,10 @@ Result<Answer<ShownPlans>> run_plan_operation(const Context& context, const Plan
                       ShownPlan& each = shown.plans.emplace_back(ShownPlan{planned.plan, planned.source});
                       if (planned.with_steps) {
                         auto steps = steps_of(context, *planned.with_steps, {});
-                        if (!steps) return {steps.error()};
-                        each.steps = std::move(steps).value();
+                        if (steps)
+                          each.steps = std::move(steps).value();
+                        else
+                          problems.push_back(steps.error());
                       }
                       if (!planned.measured.empty()) call.note({planned.measured});
                       return without_what_run_solves(std::move(problems), call, &each.solved);

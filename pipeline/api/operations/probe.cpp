@@ -31,7 +31,7 @@ Result<Answer<Probed>> run_probe(const Context& context, const ProbeRequest& req
   ProbeOptions options = request;
   options.threads = job.limits.threads;
   if (options.output.empty()) options.output = path_beside(job, ".sensitivities.json");
-  options.stop = call.stop;
+  options.stop = call.stop();
   options.progress = [&](const std::string& tensor, std::size_t done, std::size_t count) {
     call.note({fmt::format("[{}/{}] {}", done + 1, count, tensor)});
   };

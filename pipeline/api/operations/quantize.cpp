@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/api/operations/context_options.h"
 #include "pipeline/api/operations/operations.h"
 #include "pipeline/api/operations/option_names.h"
 #include "pipeline/api/operations/run_pipeline.h"
 #include "pipeline/api/table.h"
 #include "pipeline/core/checkpoint.h"
 #include "pipeline/core/text.h"
-#include "pipeline/llama_cpp/arguments.h"
 #include "pipeline/llama_cpp/quantize_options.h"
 
 namespace ggufmill {
@@ -87,12 +87,6 @@ Result<std::vector<std::string>> arranged(const std::vector<std::string>& words)
                                   std::move(each.threads)};
 }
 
-// A number, kept as the user wrote it.
-Form<std::string> threads_text() {
-  return either<std::string>(
-      text(), converted<std::string>(integer(), [](std::uint64_t number) { return std::to_string(number); }));
-}
-
 Form<std::vector<TensorTypes>> tensor_types_form() {
   auto rule = converted<TensorTypes>(text(), [](std::string written) { return TensorTypes{std::move(written), {}}; });
   auto file = map_of<TensorTypes>(
@@ -109,7 +103,7 @@ std::vector<Option<QuantizeRequest>> quantize_options() {
       option("type", &Words::type, text(), "name, alias, or number of a recipe, path of a recipe file, or several: A,B")
           .word("TYPE"),
       option("output", &Words::output, path(), "file to write, or a folder").optional_word("OUTPUT"),
-      option("threads", &Words::threads, threads_text(), "number of threads; default: as many as the machine has")
+      option("threads", &Words::threads, number_as_text(), "number of threads; default: as many as the machine has")
           .optional_word("THREADS"),
       option("allow_requantize", &Quantize::allow_requantize,
              "requantize tensors that are already quantized; loses quality"),

@@ -74,9 +74,10 @@ Result<Ran> run_batch_of(const Context& context, Batch batch, const RunJobReques
   call.warn_all(done.warnings);
   answer.failure = failure_of(done);
   answer.is_partial = true;
-  if (!answer.failure && call.stop && *call.stop && done.count(CellState::kNotRun) != 0) {
+  const std::atomic<bool>* const stop = call.stop();
+  if (!answer.failure && stop && *stop && done.count(CellState::kNotRun) != 0) {
     answer.failure = interrupted();
-    answer.is_partial = false;
+    answer.failure->detail = "finished outputs are kept; the same command continues";
   }
   return answer;
 }
@@ -125,6 +126,7 @@ Result<Ran> run_single(const Context& context, Job job, const RunJobRequest& req
   BOOST_OUTCOME_TRY(request_report(request, job.report));
   if (!request.profile.empty()) job.trace = request.profile;
   change_limits(request, job);
+  job = with_known_importance(context, job);
   const bool may_exist = request.overwrite || request.skip_unchanged;
   BOOST_OUTCOME_TRY(
       take_measurement(context, job, may_exist ? IfUnmeasured::kMeasure : IfUnmeasured::kMeasureNewFiles, call));
@@ -136,7 +138,7 @@ Result<Ran> run_single(const Context& context, Job job, const RunJobRequest& req
                  "", "plan it again"};
   Ran answer{};
   if (request.skip_unchanged) {
-    BOOST_OUTCOME_TRY(answer.value.unchanged, drop_unchanged(context, planned.plan, job, call.stop));
+    BOOST_OUTCOME_TRY(answer.value.unchanged, drop_unchanged(context, planned.plan, job, call.stop()));
     for (const std::string& path : answer.value.unchanged) call.note({path + "  unchanged"});
     if (job.outputs.empty()) return answer;
     if (!answer.value.unchanged.empty()) {
@@ -205,7 +207,7 @@ OperationSpec run_operation() {
                          "skip outputs whose manifests show that this run would not change them"),
                   option("fail_fast", &Request::fail_fast, "for a batch: start no further outputs after one fails"),
                   option("identity", &Request::identity, text(),
-                         "run only the plan with this identity, which `ggufmill plan --json` shows, without "
+                         "run only the plan with this identity, which the JSON of a plan has, without "
                          "other steps"),
                   threads_option(), io_option()} +
           engine_rows(),

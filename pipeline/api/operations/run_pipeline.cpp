@@ -181,7 +181,7 @@ RunOptions engine_options(const RunRequest& request, const Call& call) {
   options.io = request.io_engine;
   options.overwrite = request.overwrite;
   options.resume = request.resume;
-  options.stop = call.stop;
+  options.stop = call.stop();
   options.starts_over = call.warn;
   return options;
 }
@@ -199,7 +199,8 @@ Status discard_leftovers(const Context& context, const Plan& plan, const Call& c
 }
 
 Result<Report> run_plan(const Context& context, const RunRequest& request, const Plan& plan, const Call& call) {
-  for (const Message& note : foreign_notes(context.leftovers(plan))) call.note(note);
+  if (call.shows_notes)
+    for (const Message& note : foreign_notes(context.leftovers(plan))) call.note(note);
   RunOptions options = engine_options(request, call);
   if (call.run_progress) options.progress = [&](const Progress& now) { call.run_progress(plan, now); };
   std::optional<Profile> profile;

@@ -82,7 +82,7 @@ Result<Answer<Verified>> check_header(const Context& context, const std::string&
 Result<Answer<Verified>> run_verify(const Context& context, const VerifyRequest& request, const Call& call) {
   if (request.spec) return check_header(context, request.path);
   VerifyOptions options = request;
-  options.stop = call.stop;
+  options.stop = call.stop();
   options.progress = call.progress;
   BOOST_OUTCOME_TRY(Verification verified, context.verify(request.path, options));
   call.warn_all(verified.warnings);

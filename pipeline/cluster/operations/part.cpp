@@ -50,7 +50,7 @@ Result<Answer<PartDone>> run_part_operation(const Context& context, const RunPar
   BOOST_OUTCOME_TRY(const std::string folder, folder_of_plan(request.plan));
   BOOST_OUTCOME_TRY(const OpenedArray opened, enter_array(folder, context, call, request.isa));
   PartOptions options;
-  options.stop = call.stop;
+  options.stop = call.stop();
   std::function<void(std::uint64_t, std::uint64_t)> progress;
   if (call.step_progress)
     progress = [&](std::uint64_t done, std::uint64_t total) {
@@ -67,12 +67,6 @@ void print_part(const PartDone& done, TextOutput& to) {
   else
     to.notes.push_back({fmt::format("part {}: {} of work in {:.2f} s, {} of them by an earlier attempt", done.part,
                                     counted(done.units, "unit"), done.run.seconds, done.units_kept)});
-}
-
-// A number, kept as the user wrote it.
-Form<std::string> number_text() {
-  return either<std::string>(
-      text(), converted<std::string>(integer(), [](std::uint64_t number) { return std::to_string(number); }));
 }
 
 template <class Get>
@@ -92,13 +86,13 @@ OperationSpec part_operation() {
       .description =
           "Run part K of the cluster job in DIR, which `ggufmill submit` created; engines start the parts of a job "
           "with this command. Parts are numbered from 0. A part that is already done exits immediately; an interrupted "
-          "one resumes. Threads and memory are those that Slurm allocates, or else those of the pipeline file. Exit "
-          "code 75 means that trying again may help.",
+          "one resumes. Threads and memory are those that Slurm allocates, or else those of the pipeline file.",
+      .for_command_line = "Exit code 75 means that trying again may help.",
       .examples = "  ggufmill part --plan llama.job/plan.json --part 3\n"
                   "  seq 0 31 | parallel -S node1,node2 ggufmill part --plan $PWD/llama.job/plan.json --part {}",
       .usage_words = "--plan DIR/plan.json (--part K | --part-env NAME)",
       .options = {option("plan", &Request::plan, path(), "plan of the job, or its folder; required"),
-                  option("part", &Request::part, number_text(), "number of the part"),
+                  option("part", &Request::part, number_as_text(), "number of the part"),
                   option("part_env", &Request::part_env, text(),
                          "environment variable with the number of the part: SLURM_ARRAY_TASK_ID"),
                   option("threads", &Request::threads, threads_form(),

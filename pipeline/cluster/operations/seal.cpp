@@ -42,7 +42,7 @@ Result<Answer<SealedJobs>> run_seal(const Context& context, const SealRequest& r
   if (!request.wait.empty()) {
     BOOST_OUTCOME_TRY(options.wait_seconds, seconds_of(request.wait));
   }
-  options.stop = call.stop;
+  options.stop = call.stop();
   BOOST_OUTCOME_TRY(const std::string folder, folder_of_plan(request.plan));
   BOOST_OUTCOME_TRY(const OpenedPlans opened, enter_plans(folder, context, call));
   const PlannedArray& planned = opened.planned;
@@ -96,9 +96,10 @@ OperationSpec seal_operation() {
       .description =
           "Finish the cluster job in DIR once all its parts are done: read its outputs from end to end, compare them "
           "with what the parts wrote, and give them their names. Damaged parts are reset, so that `ggufmill resume` "
-          "runs them again. Exit code 75 means that parts are not done or were reset. Does nothing if the job is "
-          "already sealed. For a matrix, seal every source that is done, then report the state of the others; the exit "
-          "code is that of the first failure.",
+          "runs them again. Does nothing if the job is already sealed. For a matrix, seal every source that is done, "
+          "then report the state of the others.",
+      .for_command_line = "Exit code 75 means that parts are not done or were reset. For a matrix, the exit code is "
+                          "that of the first failure.",
       .examples = "  ggufmill seal --plan llama.job/plan.json\n"
                   "  ggufmill seal --plan llama.job/plan.json --wait 6h",
       .usage_words = "--plan DIR/plan.json",

@@ -203,7 +203,8 @@ Result<Answer<ShownStatus>> status_of_folder(const Context& context, const Statu
   JobWatch looking(opened.planned);
   JobStatus status = looking.look(true);
   Answer<ShownStatus> answer{shown_status(array, status, call)};
-  const auto is_stopped = [&] { return call.stop && *call.stop; };
+  const std::atomic<bool>* const stop = request.watch ? call.stop() : nullptr;
+  const auto is_stopped = [&] { return stop && *stop; };
   while (request.watch && status.state == JobStatus::State::kRunning && !is_stopped()) {
     if (call.interim) call.interim(std::make_shared<const ShownStatus>(answer.value));
     for (int i = 0; i < 20 && !is_stopped(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));

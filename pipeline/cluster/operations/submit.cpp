@@ -200,10 +200,10 @@ OperationSpec submit_operation() {
               threads_option(),
               option("program", &Request::program, path(),
                      "path of the program `ggufmill` on the nodes; default: this program, or `ggufmill`"),
-              option("isa", &Request::isa, text(), "kernels for the parts; default: as those of the context")
+              option("isa", &Request::isa, text(), "kernels for the parts; default: those of the context")
                   .only_for_programs(),
               option("kernel_dirs", &Request::kernel_dirs, list_of(path()),
-                     "folders of kernel modules for the parts; default: as those of the context")
+                     "folders of kernel modules for the parts; default: those of the context")
                   .only_for_programs()},
       .result = {{submit_result(
                       "folder", [](const ClusterArray& array, const SubmittedJob&) { return array.folder; },

@@ -55,7 +55,7 @@ class Operations(Operator):
         overwrite       replace existing outputs
         skip_unchanged  skip outputs whose manifests show that this run would not change them
         fail_fast       for a batch: start no further outputs after one fails
-        identity        run only the plan with this identity, which `ggufmill plan --json` shows, without other steps
+        identity        run only the plan with this identity, which the JSON of a plan has, without other steps
         threads         number of threads, or auto; overrides limits.threads
         io              I/O mode: cached, streaming, or direct; overrides limits.io
         engine          graph, or simple (processes one slab at a time)
@@ -1624,8 +1624,8 @@ class Operations(Operator):
         dry_run      show what would be done without writing or submitting anything
         threads      number of threads, or auto; overrides limits.threads
         program      path of the program `ggufmill` on the nodes; default: this program, or `ggufmill`
-        isa          kernels for the parts; default: as those of the context
-        kernel_dirs  folders of kernel modules for the parts; default: as those of the context
+        isa          kernels for the parts; default: those of the context
+        kernel_dirs  folders of kernel modules for the parts; default: those of the context
 
         Returns a dictionary:
         folder     the folder of the job
@@ -1759,8 +1759,7 @@ class Operations(Operator):
 
         Run part K of the cluster job in DIR, which `ggufmill submit` created; engines start the parts of a job with
         this command. Parts are numbered from 0. A part that is already done exits immediately; an interrupted one
-        resumes. Threads and memory are those that Slurm allocates, or else those of the pipeline file. Exit code 75
-        means that trying again may help.
+        resumes. Threads and memory are those that Slurm allocates, or else those of the pipeline file.
 
         plan      plan of the job, or its folder; required
         part      number of the part
@@ -1799,9 +1798,8 @@ class Operations(Operator):
 
         Finish the cluster job in DIR once all its parts are done: read its outputs from end to end, compare them with
         what the parts wrote, and give them their names. Damaged parts are reset, so that `ggufmill resume` runs them
-        again. Exit code 75 means that parts are not done or were reset. Does nothing if the job is already sealed. For
-        a matrix, seal every source that is done, then report the state of the others; the exit code is that of the
-        first failure.
+        again. Does nothing if the job is already sealed. For a matrix, seal every source that is done, then report the
+        state of the others.
 
         plan      plan of the job, or its folder; required
         wait      time to wait for unfinished parts: 90s, 30m, 6h, or a number of seconds
