@@ -1,7 +1,8 @@
 """check_recipes.py BUILD_FOLDER: carries out what the recipes in BUILD_FOLDER/recipes say, without Spack and EasyBuild.
 
 It shows that the recipes are of the language of these tools (Python), name the archive and its checksum, and install what
-they check for. It cannot show that the tools accept them. The package of conda is built and tested with rattler-build.
+they check for. It cannot show that the tools accept them. The package of conda is built and tested with rattler-build;
+without that, it is reported as skipped.
 """
 
 import glob
@@ -72,16 +73,16 @@ def spack(build, unpacked, work):
 
 
 def conda(build, work):
-    """Build the package of conda, and test it, with rattler-build."""
+    """Build the package of conda, and test it, with rattler-build. Prints whether that passed or was skipped."""
     try:
         import rattler_build
     except ImportError:
-        print("no rattler-build: the recipe for conda is not built")
+        print("skipped: the recipe for conda, which needs rattler-build (pip install py-rattler-build)")
         return
     output = os.path.join(work, "conda")
     rattler_build.build_recipes([f"{build}/recipes/conda/recipe.yaml"], output_dir=output, test="native", channel=[])
     (package,) = glob.glob(f"{output}/*/ggufmill-*.conda")
-    print(f"rattler-build: {os.path.basename(package)}, {os.path.getsize(package) / 1e6:.0f} MB, tested")
+    print(f"ok: the recipe for conda, with rattler-build: {os.path.basename(package)}, {os.path.getsize(package) / 1e6:.0f} MB")
 
 
 def apptainer(build, unpacked):
@@ -98,6 +99,7 @@ def main(build):
         unpacked = easybuild(build, work)
         apptainer(build, unpacked)
         spack(build, unpacked, work)
+        print("ok: the recipes for EasyBuild, Apptainer and Spack, without these tools", flush=True)
         conda(build, work)
 
 

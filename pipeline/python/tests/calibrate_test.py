@@ -3,12 +3,14 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 import ggufmill
 import numpy as np
@@ -16,6 +18,8 @@ import safetensors.torch
 import tokenizers
 import torch
 import transformers
+from ggufmill.calibrate import covariance_file
+from ggufmill.calibrate import text as calibration_text
 
 PROGRAM = os.environ["GGUFMILL"]
 CHUNK = 32
@@ -24,6 +28,12 @@ CHUNK = 32
 def calibrate(*arguments, **options):
     command = [sys.executable, "-m", "ggufmill.calibrate", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+def calibrate_where(change, *arguments):
+    """Calibrate after a change of Python's modules, as a statement."""
+    code = f"import os, sys; {change}; from ggufmill.calibrate.command import main; sys.exit(main(sys.argv[1:]))"
+    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
 
 
 def make_tokenizer(folder):
@@ -202,27 +212,104 @@ class Calibration(unittest.TestCase):
             mask = np.equal.outer(np.arange(columns) // 40, np.arange(columns) // 40)
             np.testing.assert_allclose(blocks.matrix(tensor)[0], whole.matrix(tensor)[0] * mask, rtol=2e-3, atol=1e-3)
 
+    def interrupted(self, name, number, layer):
+        """Send a signal to a calibration after a layer of four, counted from 0. Returns its process and its arguments."""
+        arguments = [self.path("model"), "-o", self.path(name), "--chunk", str(CHUNK), "--tokens", str(1 << 20), "--text", self.text]
+        running = subprocess.Popen([sys.executable, "-m", "ggufmill.calibrate", *arguments], stderr=subprocess.DEVNULL)
+        finished = self.path(f".{name}.ggufmill-calibration/layer-{layer}.json")
+        while running.poll() is None and not os.path.exists(finished):
+            time.sleep(0.002)
+        running.send_signal(number)
+        if number == signal.SIGKILL:
+            running.wait()
+        self.assertFalse(os.path.exists(self.path(name)), "it was too fast for the signal")
+        return running, arguments
+
+    def assert_refused(self, code, expected, *arguments):
+        done = calibrate(*arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(expected, done.stderr)
+
+    def assert_same_bytes(self, a, b):
+        with open(a, "rb") as x, open(b, "rb") as y:
+            self.assertEqual(x.read(), y.read())
+
     def test_a_killed_run_resumes_to_the_same_bytes(self):
         self.checkpoint(num_hidden_layers=4)
         write_text(self.text, 600 * CHUNK, 2)
         whole = self.calibrated("whole.gguf", "--text", self.text)
-        command = [sys.executable, "-m", "ggufmill.calibrate", self.path("model"), "-o", self.path("killed.gguf")]
-        command += ["--chunk", str(CHUNK), "--tokens", str(1 << 20), "--text", self.text]
-        running = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        finished = self.path(".killed.gguf.ggufmill-calibration/layer-1.json")
-        while running.poll() is None and not os.path.exists(finished):
-            time.sleep(0.002)
-        running.send_signal(signal.SIGKILL)
-        running.wait()
-        self.assertFalse(os.path.exists(self.path("killed.gguf")), "it was too fast to be killed")
-        other = calibrate(*command[3:], "--form", "block32")
-        self.assertEqual(other.returncode, 2)
-        self.assertIn("an unfinished calibration with this output differs in: --form", other.stderr)
-        resumed = calibrate(*command[3:])
+        _, arguments = self.interrupted("killed.gguf", signal.SIGKILL, 1)
+        self.assert_refused(2, "an unfinished calibration with this output differs in: --form\n", *arguments, "--form", "block32")
+        resumed = calibrate(*arguments)
         self.assertEqual(resumed.returncode, 0, resumed.stderr)
         self.assertRegex(resumed.stderr, r"resuming after layer \d")
-        with open(whole, "rb") as a, open(self.path("killed.gguf"), "rb") as b:
-            self.assertEqual(a.read(), b.read())
+        self.assert_same_bytes(whole, self.path("killed.gguf"))
+
+    def test_a_run_is_not_resumed_as_another_job(self):
+        self.checkpoint(num_hidden_layers=4)
+        write_text(self.text, 600 * CHUNK, 2)
+        _, arguments = self.interrupted("killed.gguf", signal.SIGKILL, 0)
+        # A map that exchanges the names of two tensors
+        shown = subprocess.run([PROGRAM, "architectures", "show", "llama"], capture_output=True, text=True)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        swapped = {"attn_norm": "ffn_norm", "ffn_norm": "attn_norm"}
+        changed = re.sub(r"(?<=to: 'blk\.\{layer\}\.)\w+", lambda name: swapped.get(name[0], name[0]), shown.stdout)
+        self.assertNotEqual(changed, shown.stdout)
+        with open(self.path("llama.yaml"), "w", encoding="utf-8") as file:
+            file.write(changed)
+        expected = "an unfinished calibration with this output differs in: the names of tensors (--architectures)\n"
+        self.assert_refused(2, expected, *arguments, "--architectures", self.path("llama.yaml"))
+        # A key that changes what the model computes
+        with open(self.path("model/config.json"), encoding="utf-8") as file:
+            config = json.load(file)
+        with open(self.path("model/config.json"), "w", encoding="utf-8") as file:
+            json.dump({**config, "rms_norm_eps": 1e-3}, file)
+        self.assert_refused(2, "an unfinished calibration with this output differs in: config.json\n", *arguments)
+        done = calibrate(*arguments, "--overwrite")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("resuming", done.stderr)
+        self.assert_same_bytes(self.path("killed.gguf"), self.calibrated("anew.gguf", "--text", self.text))
+
+    def test_what_a_removal_left_is_not_resumed(self):
+        self.checkpoint(num_hidden_layers=4)
+        write_text(self.text, 600 * CHUNK, 2)
+        _, arguments = self.interrupted("killed.gguf", signal.SIGKILL, 0)
+        os.unlink(self.path(".killed.gguf.ggufmill-calibration/job.json"))
+        done = calibrate(*arguments, "--form", "block32")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assert_same_bytes(self.path("killed.gguf"), self.calibrated("anew.gguf", "--text", self.text, "--form", "block32"))
+
+    def test_one_run_at_a_time_writes_an_output(self):
+        self.checkpoint(num_hidden_layers=4)
+        write_text(self.text, 600 * CHUNK, 2)
+        whole = self.calibrated("whole.gguf", "--text", self.text)
+        running, arguments = self.interrupted("busy.gguf", signal.SIGSTOP, 0)
+        expected = "busy.gguf: error: another calibration is writing this output\n  help: wait until it has finished, or use another path with -o"
+        try:
+            self.assert_refused(75, expected, *arguments)
+            self.assert_refused(75, expected, *arguments, "--form", "block32", "--overwrite")
+        finally:
+            running.send_signal(signal.SIGCONT)
+        self.assertEqual(running.wait(), 0)
+        self.assert_same_bytes(whole, self.path("busy.gguf"))
+        self.assertEqual([each for each in os.listdir(self.folder) if each.startswith(".")], [])
+
+    def test_it_needs_no_posix_fallocate(self):
+        self.checkpoint()
+        whole = self.calibrated("whole.gguf", "--text", self.text)
+        arguments = (self.path("model"), "-o", self.path("o.gguf"), "--chunk", CHUNK, "--text", self.text)
+        done = calibrate_where("del os.posix_fallocate", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assert_same_bytes(whole, self.path("o.gguf"))
+
+    def test_the_name_of_the_output_is_on_disk_before_the_rest_is_removed(self):
+        synced = []
+        with unittest.mock.patch("os.fsync", lambda file: synced.append((os.fstat(file), os.path.exists(self.path("o.gguf"))))):
+            covariance_file.write(self.path("o.gguf"), [], 0, [], 0, 0)
+        (file, before), (folder, after) = synced
+        self.assertTrue(os.path.samestat(file, os.stat(self.path("o.gguf"))))
+        self.assertTrue(os.path.samestat(folder, os.stat(self.folder)))
+        self.assertEqual((before, after), (False, True))
 
     def test_halves_merge_to_the_whole(self):
         self.checkpoint()
@@ -249,6 +336,23 @@ class Calibration(unittest.TestCase):
         found = Covariance(self.calibrated("chat.gguf", "--text", self.path("chat.jsonl")))
         # [user] and [assistant], two ends of one token each, and two line feeds after the text
         self.assertEqual(found.metadata["imatrix.chunk_count"], (6 + 11 + 2 + 80 + 62) // CHUNK)
+
+    def test_text_is_read_as_far_as_it_is_needed(self):
+        self.checkpoint()
+        with open(self.path("bad.jsonl"), "w", encoding="utf-8") as file:
+            file.write("no document\n")
+        arguments = ("-o", self.path("o.gguf"), "--chunk", CHUNK, "--text", self.text, self.path("bad.jsonl"))
+        done = calibrate(self.path("model"), *arguments, "--tokens", 40 * CHUNK)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assert_refused(4, "bad.jsonl:1: error: not a document", self.path("model"), *arguments, "--overwrite", "--tokens", 41 * CHUNK)
+        for text in ("", "ä€𝄞" * 1000000, "ä€𝄞\n" * 1000000, "a" * 1000 + "\n" + "b" * (1 << 22)):
+            with open(self.path("long.txt"), "w", encoding="utf-8") as file:
+                file.write(text)
+            parts = list(calibration_text._documents(self.path("long.txt")))
+            self.assertEqual("".join(parts), text)
+            self.assertLessEqual(max(map(len, parts), default=0), 1 << 21)
+            if text.endswith("\n"):
+                self.assertTrue(all(part.endswith("\n") for part in parts))
 
     def test_the_included_text_has_enough_for_the_default(self):
         folder = os.path.dirname(ggufmill.__file__)
@@ -299,6 +403,11 @@ class Errors(unittest.TestCase):
         self.assertIn("pip install ggufmill[calibrate]", printed)
         code = "import ggufmill, sys; assert not {'torch', 'transformers', 'ggufmill.calibrate'} & set(sys.modules)"
         self.assertEqual(subprocess.run([sys.executable, "-c", code], env=environment).returncode, 0)
+
+    def test_without_file_locks(self):
+        done = calibrate_where("sys.modules['fcntl'] = None", self.folder, "-o", self.path("o.gguf"))
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("error: a calibration needs file locks of POSIX, which this system does not have\n  help: on Windows, run it in WSL\n", done.stderr)
 
     def test_checkpoints_that_cannot_be_calibrated(self):
         make_checkpoint(self.folder, "Llama")

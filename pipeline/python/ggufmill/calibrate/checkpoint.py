@@ -2,12 +2,13 @@
 
 import bisect
 import glob
+import hashlib
 import json
 import os
 
-from .._error import FileError, InputError, KernelError, UsageError
+from .._error import FileError, InputError, KernelError, TransientError, UsageError
 
-_CODES = {UsageError: 2, InputError: 4, KernelError: 5, FileError: 6}
+_CODES = {UsageError: 2, InputError: 4, KernelError: 5, FileError: 6, TransientError: 75}
 
 
 def error(kind, where, what, help=""):
@@ -97,3 +98,8 @@ class Checkpoint:
         """Return what identifies the contents without reading them: names, sizes and times of the files."""
         paths = sorted(self._places)
         return [[os.path.basename(path), os.path.getsize(path), os.stat(path).st_mtime_ns] for path in paths]
+
+    def config_digest(self):
+        """Return the SHA-256 of config.json, in hexadecimal."""
+        with open(os.path.join(self.folder, "config.json"), "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()

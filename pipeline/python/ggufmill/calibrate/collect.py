@@ -6,6 +6,7 @@ import sys
 
 import torch
 
+from .. import __version__
 from .._error import InputError, UsageError
 from . import covariance_file
 from .checkpoint import error
@@ -102,11 +103,14 @@ def collect(checkpoint, tokenizer, options, block, device, text, chunks_of, prog
     job = {
         "version": 1,
         "the checkpoint": checkpoint.identity(),
+        "config.json": checkpoint.config_digest(),
+        "the names of tensors (--architectures)": mapping.digest(),
         "the text or --tokens": hashlib.sha256(chunks.tobytes()).hexdigest(),
         "--chunk": chunk,
         "--form": options.form,
         "--dtype": str(model.dtype),
         "--device": device.type,
+        "the version of ggufmill": __version__,
         "the version of torch": torch.__version__,
         "the version of transformers": sys.modules["transformers"].__version__,
     }

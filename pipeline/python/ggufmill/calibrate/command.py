@@ -1,6 +1,8 @@
 """The command line of the calibration, and its progress."""
 
 import argparse
+import importlib
+import importlib.util
 import os
 import sys
 import time
@@ -48,6 +50,8 @@ def _parse(arguments):
 
 def _check(options):
     """Complete and check what does not need the model. Returns the number of columns of a block, 0 for all."""
+    if importlib.util.find_spec("fcntl") is None:
+        raise error(KernelError, "", "a calibration needs file locks of POSIX, which this system does not have", "on Windows, run it in WSL")
     for name, least in (("tokens", 1), ("chunk", 2)):
         value = getattr(options, name)
         if value is not None and value < least:
@@ -67,14 +71,10 @@ def _check(options):
 
 
 def _import_torch():
+    """Import what the extra `calibrate` installs. Returns torch and transformers."""
     try:
-        import safetensors
-        import torch
-        import transformers
-
-        from .._numpy import np
-
-        return torch, transformers, (np.zeros(1), safetensors)
+        modules = {name: importlib.import_module(name) for name in ("numpy", "safetensors", "torch", "transformers")}
+        return modules["torch"], modules["transformers"]
     except ImportError as e:
         help = "install what a calibration needs: `pip install ggufmill[calibrate]`"
         raise error(KernelError, "", f"cannot import {e.name or 'a module'}: {e}", help) from None
@@ -122,7 +122,7 @@ def _duration(seconds):
 
 def calibrate(options):
     block = _check(options)
-    torch, transformers, _ = _import_torch()
+    torch, transformers = _import_torch()
     from .collect import collect  # these need torch
     from .text import INCLUDED, chunks_of
 

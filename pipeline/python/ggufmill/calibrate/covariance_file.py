@@ -90,8 +90,19 @@ def _header(inputs, block, datasets, chunks, chunk):
     return header.ljust(_aligned(len(header)), b"\0")
 
 
+def rename(part, path):
+    """Rename a file of the same folder, and wait until the new name is on disk."""
+    os.replace(part, path)
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
 def write(path, inputs, block, datasets, chunks, chunk):
-    """Write a file under a temporary name and rename it when it is complete. `inputs`: list of Input."""
+    """Write a file under a temporary name and rename it when it is complete; it is on disk when this returns.
+    `path` is absolute. `inputs`: list of Input."""
     part = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.ggufmill-calibrate")
     try:
         with open(part, "wb") as file:
@@ -102,7 +113,7 @@ def write(path, inputs, block, datasets, chunks, chunk):
                     file.write(bytes(_aligned(size) - size))
             file.flush()
             os.fsync(file.fileno())
-        os.replace(part, path)
+        rename(part, path)
     except BaseException:
         if os.path.exists(part):
             os.unlink(part)

@@ -6,6 +6,7 @@ checkpoint tensor that is multiplied with the input. So every architecture that 
 """
 
 import dataclasses
+import hashlib
 import json
 
 from .. import plan as plan_of
@@ -76,6 +77,13 @@ class Mapping:
                 continue
             self.targets[name] = Target(shape[0], shape[2] if len(shape) > 2 else 1)
             self._follow(name, number, 0, 2 if len(shape) > 2 else None, 0)
+
+    def digest(self):
+        """Return a digest of uses, targets and names, in hexadecimal: it differs if any tensor becomes another one."""
+        uses = {key: sorted(map(dataclasses.astuple, each)) for key, each in self.uses.items()}
+        targets = {name: dataclasses.astuple(target) for name, target in self.targets.items()}
+        names = {key: sorted(each) for key, each in self.names.items()}
+        return hashlib.sha256(json.dumps([uses, targets, names], sort_keys=True).encode()).hexdigest()
 
     def _keys_below(self, number, seen):
         """Yield the names of the checkpoint tensors that an expression reads."""

@@ -1,5 +1,6 @@
 """Calibration text: files of the user, or text.jsonl of this package, as chunks of token numbers."""
 
+import itertools
 import json
 import os
 
@@ -7,15 +8,18 @@ from .._error import InputError, UsageError
 from .._numpy import np
 from .checkpoint import error
 
+_PART = 1 << 20  # characters of a text that are read at a time
 INCLUDED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "text.jsonl")
 
 
 def _documents(path):
     """Yield the documents of a file: strings, or lists of messages of a conversation. A .jsonl file has one in each line,
-    {"text": ...} or {"messages": [{"role": ..., "content": ...}, ...]}; other files are one text."""
+    {"text": ...} or {"messages": [{"role": ..., "content": ...}, ...]}; other files are one text, which is read in parts
+    that end with a line where lines are shorter than a part."""
     with open(path, encoding="utf-8", errors="replace") as file:
         if not path.endswith(".jsonl"):
-            yield file.read()
+            while part := file.read(_PART) + file.readline(_PART):
+                yield part
             return
         for number, line in enumerate(file, 1):
             try:
@@ -44,14 +48,13 @@ def chunks_of(tokenizer, paths, tokens, chunk):
     Each chunk begins with the token of the beginning, if the tokenizer adds it to a text, as in llama-imatrix."""
     adds_bos = tokenizer.bos_token_id is not None and tokenizer("a").input_ids[:1] == [tokenizer.bos_token_id]
     wanted, numbers = -(-tokens // chunk) * chunk, [tokenizer.bos_token_id] * adds_bos
-    for path in paths:
-        for document in _documents(path):
-            text = _as_text(document, tokenizer)
-            if tokenizer.bos_token and text.startswith(tokenizer.bos_token):  # of a template
-                text = text[len(tokenizer.bos_token) :]
-            numbers += tokenizer(text, add_special_tokens=False, verbose=False).input_ids
-            if len(numbers) >= wanted:
-                break
+    for document in itertools.chain.from_iterable(map(_documents, paths)):
+        text = _as_text(document, tokenizer)
+        if tokenizer.bos_token and text.startswith(tokenizer.bos_token):  # of a template
+            text = text[len(tokenizer.bos_token) :]
+        numbers += tokenizer(text, add_special_tokens=False, verbose=False).input_ids
+        if len(numbers) >= wanted:
+            break
     count = min(len(numbers), wanted) // chunk
     if count == 0:
         help = f"use more text; `--chunk {max(len(numbers) // 4, 1)}` makes shorter chunks of it" if numbers else "use more text"

@@ -1,41 +1,69 @@
 """The working folder of a calibration, beside its output: what is needed to resume after a kill.
 
+    lock             locked while a run uses the folder
     job.json         what decides the result; another job is refused
     states-N         hidden states after N layers: the input of layer N (counted from 0), mapped into memory
     layer-N          sums, counts and correlations of the inputs of layer N
     layer-N.json     written last, when layer N is finished: what layer-N and states-(N + 1) hold
 """
 
+import fcntl
 import json
 import os
-import shutil
 
 import torch
 
-from .._error import FileError, UsageError
+from .._error import FileError, TransientError, UsageError
 from .._numpy import np
 from .checkpoint import error
-from .covariance_file import Input, packed_rows
+from .covariance_file import Input, packed_rows, rename
 
 
 class Work:
     def __init__(self, output, job, overwrite):
-        """`job`: a dictionary that decides the result. Raises an error if the folder is that of another job."""
+        """`job`: a dictionary that decides the result. Raises an error if the folder is that of another job, or if another
+        run uses it. This run has it until remove(), or until the process ends."""
         self.folder = os.path.join(os.path.dirname(output), f".{os.path.basename(output)}.ggufmill-calibration")
-        path = os.path.join(self.folder, "job.json")
+        self._lock = self._locked(output)
+        path = self._path("job.json")
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
                 before = json.load(file)
             different = sorted(name for name in {*before, *job} if before.get(name) != job.get(name))
             if different and not overwrite:
-                help = f"repeat its options to resume it, or use --overwrite to discard it ({self.folder})"
+                help = f"restore that to resume it, or use --overwrite to discard it ({self.folder})"
                 what = f"an unfinished calibration with this output differs in: {', '.join(different)}"
                 raise error(UsageError, output, what, help)
             if different:
-                shutil.rmtree(self.folder)
-        os.makedirs(self.folder, exist_ok=True)
+                os.unlink(path)
         if not os.path.exists(path):
+            self._clear()
             self._publish(path, json.dumps(job))
+
+    def _locked(self, output):
+        """Create the folder, and return the open file `lock` in it, which this process has locked."""
+        path = self._path("lock")
+        while True:
+            os.makedirs(self.folder, exist_ok=True)
+            file = None
+            try:
+                file = open(path, "wb")
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                    return file
+            except BlockingIOError:
+                help = "wait until it has finished, or use another path with -o"
+                raise error(TransientError, output, "another calibration is writing this output", help) from None
+            except FileNotFoundError:
+                pass  # the run that had it has removed it
+            if file:
+                file.close()
+
+    def _clear(self):
+        """Remove all files but the lock. job.json is the first, so that what is left after a kill is not resumed."""
+        for name in sorted(os.listdir(self.folder), key=lambda name: name != "job.json"):
+            if name != "lock":
+                os.unlink(self._path(name))
 
     def _path(self, name):
         return os.path.join(self.folder, name)
@@ -45,7 +73,7 @@ class Work:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(f"{path}.part", path)
+        rename(f"{path}.part", path)
 
     def finished(self):
         """Return the number of layers that are finished."""
@@ -60,7 +88,10 @@ class Work:
         count = int(np.prod(shape))
         if create:
             with open(path, "wb") as file:
-                os.posix_fallocate(file.fileno(), 0, count * dtype.itemsize)
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, count * dtype.itemsize)
+                else:  # macOS
+                    file.truncate(count * dtype.itemsize)
         return torch.from_file(path, shared=True, size=count, dtype=dtype).view(shape)
 
     def shape_before(self, layer):
@@ -114,7 +145,14 @@ class Work:
         return found
 
     def remove(self):
-        shutil.rmtree(self.folder)
+        """Remove the folder, and let other runs have it."""
+        self._clear()
+        os.unlink(self._path("lock"))
+        try:
+            os.rmdir(self.folder)
+        except OSError:  # another run has a lock of its own in it by now
+            pass
+        self._lock.close()
 
 
 def _copier(path, at, columns, experts, packed):
