@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "pipeline/api/command.h"
+#include "pipeline/io/command.h"
 #include "pipeline/api/context.h"
 #include "pipeline/api/publish/card_facts.h"
 #include "pipeline/api/publish/job_outputs.h"

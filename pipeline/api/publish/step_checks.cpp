@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "pipeline/api/command.h"
+#include "pipeline/io/command.h"
 #include "pipeline/api/context.h"
 #include "pipeline/api/llama_programs.h"
 #include "pipeline/api/publish/card_facts.h"

@@ -1,4 +1,4 @@
-#include "pipeline/api/command.h"
+#include "pipeline/io/command.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/process.h"
 

@@ -1,4 +1,4 @@
-#include "pipeline/api/command.h"
+#include "pipeline/io/command.h"
 
 #include <fmt/format.h>
 
