@@ -10,6 +10,7 @@
 #include "pipeline/api/publish/publish.h"
 #include "pipeline/c_api/c_options.h"
 #include "pipeline/c_api/c_support.h"
+#include "pipeline/call/json_call.h"
 #include "pipeline/config/bound_fields.h"
 #include "pipeline/llama_cpp/quantize_options.h"
 #include "pipeline/plan/written.h"

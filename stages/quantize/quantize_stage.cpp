@@ -9,9 +9,8 @@
 #include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "stages/quantize/facts.h"
-#include "stages/quantize/misfits.h"
+#include "stages/quantize/rule_uses.h"
 #include "stages/quantize/stream_facts.h"
-#include "stages/quantize/unused_rules.h"
 
 namespace ggufmill {
 namespace {

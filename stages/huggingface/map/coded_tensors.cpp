@@ -1,4 +1,4 @@
-#include "stages/huggingface/map/coded_tensors.h"
+#include "stages/huggingface/map/check_names.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
