@@ -96,7 +96,7 @@ int dispatch(const Arguments& arguments) {
   if (arguments[0] == "--version") return print_version(arguments);
   for (const Verb& verb : verbs()) {
     if (verb.name != arguments[0]) continue;
-    const Parsed parsed = parse_command(full_command(command_of(verb)), {arguments.begin() + 1, arguments.end()});
+    const Parsed parsed = parse_command(command_of(verb), {arguments.begin() + 1, arguments.end()});
     return parsed.exit_code ? *parsed.exit_code : run_verb(verb, parsed);
   }
   return unknown_verb(arguments);

@@ -340,6 +340,16 @@ int run_request(const OperationSpec& operation, const Context& context, const Op
 
 }  // namespace
 
+Status read_options(const CommandSpec& spec, const std::vector<OperationOption>& options, const Parsed& parsed,
+                    void* into) {
+  GivenOptions given(OptionNames(Caller::kCommandLine, options));
+  add_given(options, parsed.values, given);
+  const Strings words = positional_words(spec, parsed.values);
+  for (const OperationOption& each : options)
+    if (each.is_word() && !words.empty()) given.add_word(each, words.front());
+  return given.read(options, {}, into);
+}
+
 int run_operation(const OperationList& operations, const Parsed& parsed) {
   const Strings given_words = positional_words(operation_command(operations), parsed.values);
   Strings words = given_words;

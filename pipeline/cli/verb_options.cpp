@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "pipeline/api/operations/context_options.h"
+#include "pipeline/api/operations/option_names.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -168,6 +169,12 @@ std::string usage_of(const OperationSpec& operation) {
     usage += word->field.spec.required ? " " + shown : " [" + shown + "]";
   }
   return operation.options_first ? usage : usage + " [options]";
+}
+
+void add_options(const std::vector<OperationOption>& options, CommandSpec& spec) {
+  const OptionNames names(Caller::kCommandLine, options);
+  for (const OperationOption& each : options)
+    if (!each.is_word()) add_option(each, names, spec.options);
 }
 
 CommandSpec operation_command(const OperationList& operations) {
