@@ -93,4 +93,11 @@ class Misfits {
   std::vector<Group> groups_;
 };
 
+// Adds problems to the model: one for the tensors that have no importance but a type that the recipe refuses without
+// it, and one for those with importance data of the wrong size. Warns of the others that should have importance.
+void find_importance_problems(const Recipe& recipe, Model& model);
+// Adds a problem if an encoder needs a covariance and none was given. `origin`: of the encoder or the stage, for
+// messages.
+void find_missing_covariance(const Origin& origin, Model& model);
+
 }  // namespace ggufmill
