@@ -31,10 +31,10 @@ Result<std::uint64_t> count_matches(const Pattern& pattern, const Model& model) 
 
 // Returns the part of a tensor's name that a pattern probably means: 'attn_output' for 'atn_output'.
 std::string suggestion(const Pattern& pattern, const Model& model) {
-  constexpr std::size_t kMostParts = 1000;  // a model has a few dozen
+  constexpr std::size_t kMaxParts = 1000;  // a model has a few dozen
   std::vector<std::string> parts;
   for (const Tensor& tensor : model.tensors)
-    for (std::string_view rest = tensor.name; !rest.empty() && parts.size() < kMostParts;) {
+    for (std::string_view rest = tensor.name; !rest.empty() && parts.size() < kMaxParts;) {
       const std::string_view part = rest.substr(0, rest.find('.'));
       rest.remove_prefix(std::min(rest.size(), part.size() + 1));
       if (part.size() > 3 && std::ranges::find(parts, part) == parts.end()) parts.emplace_back(part);

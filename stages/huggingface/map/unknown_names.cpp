@@ -142,7 +142,7 @@ class UnknownNames {
   }
 
  private:
-  static constexpr std::size_t kMostWords = 4;  // before names
+  static constexpr std::size_t kMaxWords = 4;  // before names
 
   std::string examples(const std::vector<const NamedTensor*>& tensors) const {
     std::vector<std::string> names;
@@ -313,8 +313,8 @@ class UnknownNames {
 
   // What to do where some names, but not most, are there with a word and without it.
   std::string help_for_shared(const std::vector<std::string>& names, const std::string& removal) const {
-    constexpr std::size_t kMost = 4;  // names in a rule
-    if (names.size() > kMost) return "save the model to convert alone, without the other tensors, and convert that";
+    constexpr std::size_t kMax = 4;  // names in a rule
+    if (names.size() > kMax) return "save the model to convert alone, without the other tensors, and convert that";
     std::vector<std::string> drops;
     for (const std::string& name : names) drops.push_back(fmt::format("drop: '^{}$'", escaped(name)));
     return fmt::format("to remove it, and {} without it, {}", names.size() == 1 ? quoted_name(names[0]) : "the others",
@@ -336,7 +336,7 @@ class UnknownNames {
       const auto words = words_of(rest_[i]->name);
       std::string before;
       for (std::size_t w = 0; w + 1 < words.size(); ++w) {
-        if (w < kMostWords) result.insert({before += std::string(words[w]) + ".", ""});
+        if (w < kMaxWords) result.insert({before += std::string(words[w]) + ".", ""});
         if (w > 0 && !is_number(words[w])) result.insert({"", std::string(words[w])});
       }
     }
