@@ -1,5 +1,5 @@
 #pragma once
-// Lays out tensors and metadata as one GGUF file of version 3.
+// The header of a GGUF file, which is everything except tensor data: reads it, and lays out a new file of version 3.
 
 #include <cstdint>
 #include <string>
@@ -7,8 +7,30 @@
 
 #include "pipeline/core/model.h"
 #include "pipeline/core/stage.h"
+#include "pipeline/io/io.h"
+#include "stages/gguf/byte_reader.h"
 
 namespace ggufmill::gguf {
+
+// A tensor and, for error messages, the byte offset of its description.
+struct DescribedTensor {
+  std::string name;
+  Shape shape;
+  const TypeInfo* type = nullptr;
+  Extent data;  // its source is not set yet
+  std::uint64_t described_at = 0;
+};
+
+struct Header {
+  Encoding encoding;
+  std::uint64_t alignment = 0;
+  Metadata metadata;
+  std::vector<DescribedTensor> tensors;  // in file order; names are unique
+};
+
+// Reads only the header. Time and memory depend on the size of the header, not of the file. Checks everything that
+// readers of tensor data rely on. Fails with exit code 4 for invalid input, 6 if the system cannot read the file.
+Result<Header> read_header(const ByteSource& file, const Types& types);
 
 // Contents of one file, in order: metadata entries, and the tensors [first, last) of the model.
 struct FileContent {

@@ -1,4 +1,4 @@
-#include "stages/huggingface/completeness.h"
+#include "stages/huggingface/check_converted.h"
 
 #include <fmt/format.h>
 
@@ -13,18 +13,30 @@
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/checkpoint/adapter.h"
 #include "stages/huggingface/checkpoint/json_values.h"
+#include "stages/huggingface/map/metadata_rules.h"
 
 namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
 
+// Returns true if the vocabulary size is stated in config.json rather than a class default. Exit code 4 for values that
+// do not fit the map's rule.
+Result<bool> vocabulary_size_is_stated(const ChosenMap& chosen) {
+  const auto& rule = chosen.architecture.tokenizer.vocabulary_size;
+  if (!rule) return true;
+  BOOST_OUTCOME_TRY(const json::value size,
+                    Facts(chosen.options.folder, chosen.stored_config, chosen.architecture.values).evaluate(*rule));
+  BOOST_OUTCOME_TRY(const json::value used, chosen.facts->evaluate(*rule));
+  return size == used;
+}
+
 class Completeness {
  public:
   Completeness(const ConvertedModel& made, std::vector<std::string>& warnings)
       : chosen_(made.chosen),
         model_(made.model),
-        tokens_(made.tokens),
+        tokens_(made.tokenizer.tokens),
         missing_(made.missing),
         present_(made.present),
         sources_(made.sources),
@@ -222,19 +234,70 @@ class Completeness {
   std::vector<std::string>& warnings_;
 };
 
+// Returns the error for an embedding whose rows are not as long as the metadata has it. `columns`: their length.
+Error wrong_width(const ConvertedModel& made, const MetadataValue& length, std::uint64_t columns) {
+  const std::string what = fmt::format(
+      "the hidden size is {}, but the embedding (token_embd.weight) has rows of {} values", describe(length), columns);
+  for (const MetadataRule& rule : made.chosen.architecture.metadata)
+    if (made.model.metadata.find(whole_key(rule.key, made.chosen.architecture.name)) == &length)
+      if (const auto value = made.chosen.facts->evaluate(rule.value))
+        return made.chosen.facts->wrong_value(
+            rule.value, value.value(),
+            fmt::format("{}, the length of the rows of the embedding (token_embd.weight)", columns),
+            {made.chosen.config_file(), "", what});
+  return input_error(
+      made.chosen.config_file().string(), what,
+      fmt::format("check that {} and the weights are of the same model", made.chosen.architecture.config));
+}
+
 }  // namespace
 
 Status check_complete(const ConvertedModel& made, std::vector<std::string>& warnings) {
   return Completeness(made, warnings).check();
 }
 
-Result<bool> vocabulary_size_is_stated(const ChosenMap& chosen) {
-  const auto& rule = chosen.architecture.tokenizer.vocabulary_size;
-  if (!rule) return true;
-  BOOST_OUTCOME_TRY(const json::value size,
-                    Facts(chosen.options.folder, chosen.stored_config, chosen.architecture.values).evaluate(*rule));
-  BOOST_OUTCOME_TRY(const json::value used, chosen.facts->evaluate(*rule));
-  return size == used;
+Status check_texts(const ConvertedModel& made) {
+  for (const MetadataEntry& entry : made.model.metadata.entries()) {
+    if (entry.key == "tokenizer.ggml.tokens" && made.tokenizer.reader == TokenizerReader::kRwkv) continue;
+    if (!is_utf8(entry.value))
+      return input_error(made.chosen.options.folder,
+                         fmt::format("the value of {} is not UTF-8: it has an unpaired surrogate", entry.key),
+                         "find the unpaired \\ud800 to \\udfff in the JSON files and remove it");
+  }
+  return ok();
+}
+
+Status check_embedding(const ConvertedModel& made, std::vector<std::string>& warnings) {
+  const auto embedding = std::ranges::find(made.model.tensors, "token_embd.weight", &Tensor::name);
+  if (embedding == made.model.tensors.end()) return ok();
+  const std::uint64_t rows = embedding->shape().rows(), columns = embedding->shape().columns();
+  const MetadataValue* length = made.model.metadata.find(made.chosen.architecture.name + ".features_length");
+  if (!length) length = made.model.metadata.find(made.chosen.architecture.name + ".embedding_length");
+  if (length && as_unsigned(*length).value_or(0) != columns) return wrong_width(made, *length, columns);
+  if (made.tokenizer.reader == TokenizerReader::kNone || made.tokenizer.tokens <= rows) return ok();
+  const std::string what =
+      fmt::format("the tokenizer has {} tokens, but the embedding (token_embd.weight) has only {} rows",
+                  made.tokenizer.tokens, rows);
+  BOOST_OUTCOME_TRY(const bool is_stated, vocabulary_size_is_stated(made.chosen));
+  if (is_stated)
+    return input_error(made.chosen.options.folder, what,
+                       "check that the tokenizer and the weights are of the same model; vocab_size in config.json is "
+                       "the number of tokens");
+  warnings.push_back(what + ": vocab_size is missing in config.json, and the larger default of its model type is used");
+  return ok();
+}
+
+Status check_weights(const ChosenMap& chosen, const std::vector<MappedTensor>& tensors) {
+  const ModelPart part = chosen.options.part;
+  if (part == ModelPart::kText) return ok();
+  const auto is_own = [&](const MappedTensor& tensor) {
+    return !tensor.computed && (part != ModelPart::kDraft || tensor.name.starts_with("blk."));
+  };
+  if (std::ranges::any_of(tensors, is_own)) return ok();
+  return input_error(chosen.options.folder, fmt::format("contains no weights of the {}", part_name(part)),
+                     fmt::format("{} describes it, but its tensors are missing: take them from the original "
+                                 "checkpoint, or convert the text model alone",
+                                 chosen.architecture.config));
 }
 
 }  // namespace ggufmill::huggingface

@@ -1,18 +1,28 @@
-#include "pipeline/cli/operation_verb.h"
+// Runs a verb that is made from operations: chooses one, reads its requests, carries each out with its progress, and
+// prints what it found.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
+#include <csignal>
 #include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
 
 #include "pipeline/api/operations/context_options.h"
 #include "pipeline/api/operations/given_options.h"
+#include "pipeline/api/operations/option_names.h"
+#include "pipeline/api/table.h"
 #include "pipeline/cli/messages.h"
-#include "pipeline/cli/run_request.h"
-#include "pipeline/cli/signals.h"
+#include "pipeline/cli/progress.h"
+#include "pipeline/cli/verb_options.h"
 #include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/process.h"
+#include "pipeline/io/platform/terminal.h"
 
 namespace ggufmill {
 namespace {
@@ -20,173 +30,13 @@ namespace {
 namespace po = boost::program_options;
 using OptionPlace = OperationOption::Place;
 
-std::vector<const OperationOption*> words_of(const OperationSpec& operation) {
-  std::vector<const OperationOption*> words;
-  for (const OperationOption& each : operation.options)
-    if (each.is_word()) words.push_back(&each);
-  return words;
-}
-
-// Returns true if the operation is carried out for each of several words.
-bool takes_each(const OperationSpec& operation) {
-  const std::vector<const OperationOption*> words = words_of(operation);
-  return !words.empty() && words.front()->place == OptionPlace::kEachWord;
-}
-
-// ---- verbs that several operations share ----
-
-bool is_flag(std::string_view choice) { return choice.starts_with("--"); }
-
-// "--check" or "`show`"
-std::string choice_text(const OperationSpec& operation) {
-  return is_flag(operation.choice) ? std::string(operation.choice) : fmt::format("`{}`", operation.choice);
-}
-
-// "`show`, `check`, and `diff`"
-std::string choices_text(const OperationList& operations, std::string_view last) {
-  std::string text;
-  for (std::size_t i = 0; i < operations.size(); ++i) {
-    if (i != 0) text += operations.size() > 2 ? ", " : " ";
-    if (i != 0 && i + 1 == operations.size()) text += fmt::format("{} ", last);
-    text += choice_text(*operations[i]);
-  }
-  return text;
-}
-
-bool has_usual(const OperationList& operations) {
-  return std::ranges::any_of(operations, [](const OperationSpec* each) { return each->is_usual(); });
-}
-
-// "{files, bytes}; with @spec {file, findings: [{level}]}"
-std::string shape_of_result(const OperationSpec& operation) {
-  if (!operation.result_doc.empty()) return ": " + operation.result_doc;
-  std::string text;
-  for (std::size_t i = 0; i < operation.result.size();) {
-    const std::string& when = operation.result[i].when;
-    std::vector<ResultMember> members;
-    for (; i < operation.result.size() && operation.result[i].when == when; ++i) members.push_back(operation.result[i]);
-    text += when.empty() ? ": " + shape_of(members) : "; " + when + " " + shape_of(members);
-  }
-  return text;
-}
-
-// Describes what --json prints.
-std::string described_json(const OperationSpec& operation) {
-  if (operation.has_json_of_table) return "a JSON array with one object per row of the table";
-  if (operation.result_is_alone) return fmt::format("a JSON array: {}", operation.result.front().shape);
-  if (operation.has_json_lines) return "one JSON object per line" + shape_of_result(operation);
-  return fmt::format("one JSON object{}{}", shape_of_result(operation),
-                     takes_each(operation) ? "; for several models, a list" : "");
-}
-
-// The same for all operations of a verb; those that print the same are listed together.
-std::string described_json(const OperationList& operations) {
-  std::vector<std::pair<std::string, OperationList>> groups;
-  for (const OperationSpec* each : operations) {
-    if (each->prints_data) continue;
-    const std::string text = described_json(*each);
-    const auto same = std::ranges::find(groups, text, &std::pair<std::string, OperationList>::first);
-    if (same == groups.end())
-      groups.push_back({text, {each}});
-    else
-      same->second.push_back(each);
-  }
-  std::string doc;
-  for (const auto& [text, users] : groups) {
-    if (!has_usual(users)) doc += fmt::format("{}with {}: ", doc.empty() ? "" : "; ", choices_text(users, "and"));
-    doc += (&text == &groups.front().first ? "print " : "") + text;
-  }
-  return doc;
-}
-
-// An option of a verb, and the operations that have it.
-struct VerbOption {
-  OperationOption option;
-  OperationList users;
+// A request, and what the line of progress calls it.
+struct OperationRequest {
+  std::string name;
+  std::shared_ptr<const void> value;
 };
 
-// The options of one operation that are not its own, without their descriptions.
-std::vector<OperationOption> shown_options(const OperationSpec& operation) {
-  std::vector<OperationOption> options;
-  if (!operation.prints_data) options.push_back(option("json", &Shown::json, ""));
-  if (operation.progress)
-    options.push_back(option("quiet", &Shown::quiet, "print neither progress nor notes").short_flag('q'));
-  return options;
-}
-
-std::vector<OperationOption> all_options(const OperationSpec& operation) {
-  std::vector<OperationOption> options = operation.options;
-  for (const auto& more : {shown_options(operation), context_options(operation.context)})
-    options.insert(options.end(), more.begin(), more.end());
-  return options;
-}
-
-std::vector<OperationOption> all_options(const OperationList& operations) {
-  std::vector<OperationOption> options;
-  for (const OperationSpec* each : operations)
-    for (OperationOption& option : all_options(*each)) options.push_back(std::move(option));
-  return options;
-}
-
-void add_options(std::vector<OperationOption> options, const OperationSpec& user, std::vector<VerbOption>& to) {
-  for (OperationOption& each : options) {
-    if (each.is_word() || each.programs_only) continue;
-    const auto same =
-        std::ranges::find_if(to, [&](const VerbOption& other) { return other.option.flag() == each.flag(); });
-    if (same == to.end())
-      to.push_back({std::move(each), {&user}});
-    else
-      same->users.push_back(&user);
-  }
-}
-
-// Returns the options of a verb that have flags, in the order of its help.
-std::vector<VerbOption> verb_options(const OperationList& operations) {
-  std::vector<VerbOption> options;
-  for (const OperationSpec* each : operations) add_options(each->options, *each, options);
-  for (VerbOption& each : options)
-    if (!has_usual(each.users) && each.option.place != OptionPlace::kChoice)
-      each.option.field.spec.doc =
-          fmt::format("with {}: {}", choices_text(each.users, "and"), each.option.field.spec.doc);
-  for (const OperationSpec* each : operations) add_options(shown_options(*each), *each, options);
-  for (VerbOption& each : options)
-    if (each.option.name() == "json") each.option.field.spec.doc = described_json(operations);
-  for (const OperationSpec* each : operations) add_options(context_options(each->context), *each, options);
-  return options;
-}
-
-std::string usage_of(const OperationSpec& operation) {
-  if (operation.shared) return fmt::format("ggufmill {} {}", operation.verb(), operation.shared->usage);
-  std::string usage = fmt::format("ggufmill {}{}", operation.verb(), operation.options_first ? " [options]" : "");
-  if (!operation.usage_words.empty()) usage += fmt::format(" {}", operation.usage_words);
-  for (const OperationOption* word : words_of(operation)) {
-    if (!operation.usage_words.empty()) break;
-    const std::string shown =
-        word->shown_word + (word->place == OptionPlace::kEachWord || word->is_list() ? "..." : "");
-    usage += word->field.spec.required ? " " + shown : " [" + shown + "]";
-  }
-  return operation.options_first ? usage : usage + " [options]";
-}
-
-const po::value_semantic* value_of(const OperationOption& option) {
-  const FieldSpec& spec = option.field.spec;
-  if (spec.kind == FieldKind::kBool) return new po::untyped_value(true);
-  if (option.is_list()) return po::value<Strings>()->composing();
-  auto* const value = po::value<std::string>();
-  return spec.default_text.empty() ? value : value->default_value(spec.default_text);
-}
-
-void add_option(const OperationOption& option, const OptionNames& names, po::options_description& to) {
-  auto add = to.add_options();
-  for (const OptionFlag& flag : option.flags)
-    if (flag.has_value)
-      add(flag.name.c_str(), po::value<Strings>()->composing(), names.in_text(flag.doc).c_str());
-    else
-      add(flag.name.c_str(), names.in_text(flag.doc).c_str());
-  if (!option.flags.empty() || option.is_word()) return;
-  const std::string name = option.flag() + (option.letter == '\0' ? "" : fmt::format(",{}", option.letter));
-  add(name.c_str(), value_of(option), names.in_text(option.field.spec.doc).c_str());
-}
+// ---- arguments ----
 
 // The words of a command line without their flags.
 Strings positional_words(const CommandSpec& spec, const po::variables_map& values) {
@@ -331,38 +181,173 @@ Result<std::vector<OperationRequest>> read_requests(const OperationSpec& operati
   return requests;
 }
 
+// ---- signals ----
+
+std::atomic<bool> stop_requested{false};
+std::atomic<int> last_signal{0};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+void on_signal(int number) {
+  last_signal = number;
+  stop_requested = true;
+}
+
+// Handles Ctrl-C (SIGINT) and SIGTERM: a flag is set, the engine stops, and temporary files are removed unless a later
+// run can resume from them. Returns the flag. A second signal of the same kind kills the process immediately.
+const std::atomic<bool>* catch_signals() {
+  on_interrupt(on_signal);
+  return &stop_requested;
+}
+
+// Returns 130 after SIGINT, 143 after SIGTERM, and nullopt if no signal arrived.
+std::optional<int> signal_exit_code() {
+  if (last_signal == SIGINT) return static_cast<int>(ExitCode::kInterrupted);
+  if (last_signal == SIGTERM) return static_cast<int>(ExitCode::kTerminated);
+  return {};
+}
+
+// ---- one request ----
+
+// Shows progress: of the operation or its runs, and of steps, whose time begins with them.
+class Progresses {
+ public:
+  Progresses(bool quiet, std::string title) : quiet_(quiet), title_(std::move(title)) {}
+
+  void give_to(Call& call) {
+    call.progress = [this](std::uint64_t done, std::uint64_t total) { main().show(title_, done, total); };
+    call.run_progress = [this](const Plan& plan, const Progress& now) { main().show(plan, now); };
+    call.step_progress = [this](const std::string& step, std::uint64_t done, std::uint64_t total) {
+      of_step(step).show(step, done, total);
+    };
+    call.chunk_progress = [this](std::string_view step, const std::string& model, std::uint64_t done,
+                                 std::uint64_t total) {
+      of_step(fmt::format("{} {}", step, model)).show_chunks(step, model, done, total);
+    };
+  }
+
+  // Ends the lines on a terminal, so that others can follow them.
+  void finish() {
+    for (std::optional<ProgressMeter>* const meter : {&main_, &step_})
+      if (*meter) (*meter)->finish();
+  }
+
+ private:
+  ProgressMeter& main() { return main_ ? *main_ : main_.emplace(quiet_); }
+  ProgressMeter& of_step(const std::string& step) {
+    if (step_ && step == step_name_) return *step_;
+    step_name_ = step;
+    return step_.emplace(quiet_);
+  }
+
+  const bool quiet_;
+  const std::string title_;
+  std::string step_name_;
+  std::optional<ProgressMeter> main_, step_;
+};
+
+// Prints results that replace each other: in place on a terminal; elsewhere each that differs from the one before.
+class ResultScreen {
+ public:
+  void show(const TextOutput& text) {
+    std::string now = text.table ? render_table(text.table->columns, text.table->rows) : "";
+    now += terminal_ || text.interim.empty() ? text.out : text.interim;
+    if (now == last_) return;
+    if (terminal_ && lines_ != 0) fmt::print("\x1b[{}F\x1b[J", lines_);
+    std::fwrite(now.data(), 1, now.size(), stdout);
+    lines_ = std::count(now.begin(), now.end(), '\n');
+    last_ = std::move(now);
+  }
+
+ private:
+  const bool terminal_ = is_terminal(StandardStream::kOut);
+  std::ptrdiff_t lines_ = 0;
+  std::string last_;
+};
+
+// Returns the exit code of a failure: that of the signal that ended the operation, unless it says that trying again may
+// help.
+int after_signal(int code) {
+  return code == static_cast<int>(ExitCode::kTransient) ? code : signal_exit_code().value_or(code);
+}
+
+// Prints the errors of a failure, and returns the exit code of the first.
+int print_failure(const Error& failure, bool is_partial) {
+  if (!is_partial) return fail(failure);
+  Diagnostics errors;
+  errors.add(failure);
+  for (const Error& error : errors.errors()) print_error(error);
+  return static_cast<int>(failure.code);
+}
+
+void print_json(const OperationSpec& operation, const void* value, const TextOutput& text, bool is_last,
+                JsonList& list) {
+  if (operation.has_json_of_table && (text.table || !operation.result_is_alone))
+    return list.add(text.table ? table_json(text.table->columns, text.table->rows) : "[]");
+  if (is_last) list.begin_item();
+  const TextSink sink = [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stdout); };
+  if (operation.result_is_alone)
+    write_alone(operation.result, value, sink);
+  else
+    operation.write(value, sink);
+  if (!is_last) sink("\n");
+}
+
+// Returns the exit code. `list` is null unless JSON is to be printed.
+int run_request(const OperationSpec& operation, const Context& context, const OperationRequest& request,
+                const Shown& shown, const OptionNames& names, bool has_heading, JsonList* list) {
+  const std::string title(operation.progress.value_or("").empty() ? request.name : *operation.progress);
+  Progresses progress(shown.quiet, title);
+  ResultScreen screen;
+  const auto print = [&](const std::shared_ptr<const void>& value, bool is_last) {
+    TextOutput text;
+    operation.print(value.get(), text);
+    if (list)
+      print_json(operation, value.get(), text, is_last, *list);
+    else
+      screen.show(text);
+    std::fflush(stdout);
+    return text;
+  };
+  Call call{.ask_stop = catch_signals,
+            .warn =
+                [&](const std::string& warning) {
+                  progress.finish();
+                  print_warning(names.in_message(warning));
+                },
+            .shows_notes = !shown.quiet,
+            .is_program = true};
+  if (operation.progress) progress.give_to(call);
+  if (!shown.quiet)
+    call.note = [&](const Message& note) {
+      progress.finish();
+      print_note(names.in_message(note.text), note.table);
+    };
+  call.interim = [&](const std::shared_ptr<const void>& value) { print(value, false); };
+  const auto answer = operation.run(context, request.value.get(), call);
+  progress.finish();
+  if (!answer) return after_signal(fail(names.in_error(answer.error())));
+  if (has_heading && !list) fmt::print("{}\n", printable(request.name));
+  const TextOutput text = print(answer.value().value, true);
+  int code = answer.value().exit_code;
+  if (const auto& failure = answer.value().failure) {
+    code = print_failure(names.in_error(*failure), answer.value().is_partial);
+    code = after_signal(code);
+    if (!answer.value().is_partial) return code;
+  }
+  for (const Message& note : text.notes) call.note(note);
+  return code;
+}
+
 }  // namespace
 
-CommandSpec operation_command(const OperationList& operations) {
-  const OptionNames names(Caller::kCommandLine, all_options(operations));
-  const OperationSpec& first = *operations.front();
-  CommandSpec spec;
-  spec.usage = usage_of(first);
-  spec.description = names.in_text(first.shared ? first.shared->description : first.description);
-  if (!first.for_command_line.empty()) spec.description += fmt::format("\n\n{}", first.for_command_line);
-  spec.examples = first.shared ? first.shared->examples : first.examples;
-  spec.numbers = first.words_are_numbers;
-  for (const OperationSpec* operation : operations) {
-    const std::vector<const OperationOption*> words = words_of(*operation);
-    const bool is_chosen_by_word = !operation->choice.empty() && !is_flag(operation->choice);
-    if (is_chosen_by_word) spec.words.emplace_back(operation->choice);
-    const bool needs_words =
-        std::ranges::any_of(words, [](const auto* each) { return each->field.spec.required; }) &&
-        std::ranges::none_of(operation->options, [](const auto& each) { return each.words_are_replaced; });
-    if (!needs_words && (!is_chosen_by_word || operation->is_usual())) spec.optional = true;
-    if (is_chosen_by_word || words.size() > 1) spec.positional = "words";
-    if (words.empty()) continue;
-    spec.many = spec.many || spec.positional == "words" || takes_each(*operation) || words.front()->is_list();
-    if (spec.positional.empty()) spec.positional = lower_case(words.front()->shown_word);
-    if (spec.words.empty()) spec.words = words.front()->field.spec.choices;
-  }
-  for (const VerbOption& each : verb_options(operations)) add_option(each.option, names, spec.options);
-  for (const OperationSpec* operation : operations)
-    if (const std::string flag(is_flag(operation->choice) ? operation->choice.substr(2) : "");
-        !flag.empty() && !spec.options.find_nothrow(flag, false))
-      spec.options.add_options()(
-          flag.c_str(), lower_case(operation->summary.substr(0, 1)).append(operation->summary.substr(1)).c_str());
-  return spec;
+Status read_options(const CommandSpec& spec, const std::vector<OperationOption>& options, const Parsed& parsed,
+                    void* into) {
+  GivenOptions given(OptionNames(Caller::kCommandLine, options));
+  add_given(options, parsed.values, given);
+  const Strings words = positional_words(spec, parsed.values);
+  for (const OperationOption& each : options)
+    if (each.is_word() && !words.empty()) given.add_word(each, words.front());
+  return given.read(options, {}, into);
 }
 
 int run_operation(const OperationList& operations, const Parsed& parsed) {
