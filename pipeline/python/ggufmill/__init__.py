@@ -182,8 +182,8 @@ class Context(Operations):
         else:
             made = _started(start, self._native.row_shape(values.shape, type), _checked_out(out, values))
         if values.size:
-            numbers = np.require(values, np.float32, ["C", "A"])
-            self._native.choose_levels(numbers, type, matrix, sweeps, made, threads)
+            numbers = values if from_type == "F32" else self._native.quantize(values, from_type, "F32", None, None, threads)
+            self._native.choose_levels(numbers.view(np.float32), type, matrix, sweeps, made, threads)
         return made
 
     def dequantize(self, buffer, type, shape=None, *, out=None, threads=0):

@@ -118,6 +118,10 @@ class Arrays(unittest.TestCase):
         out = np.empty_like(start)
         self.assertIs(ggufmill.quantize(values, "Q4_K", covariance=matrix, start=start, out=out), out)
         np.testing.assert_array_equal(out, made)
+        halves = values.astype(np.float16)
+        np.testing.assert_array_equal(
+            ggufmill.quantize(halves, "Q4_K", covariance=matrix), ggufmill.quantize(halves.astype(np.float32), "Q4_K", covariance=matrix)
+        )
         for options, expected in (
             ({"covariance": matrix[:5]}, "a covariance of shape (5, 256) does not fit an array of shape (3, 5, 256)"),
             ({"covariance": matrix, "start": start[:2]}, "`start` is an array of uint8 (2, 5, 144), but the result is of uint8 (3, 5, 144)"),

@@ -129,6 +129,16 @@ class Encoding(unittest.TestCase):
                 self.assertNotIn("note:", said)
                 self.assertLess(self.divergence(kind, f"{kind}.gguf"), 1)
 
+    def test_what_is_left_as_it_was_is_reported(self):
+        self.checkpoint("Qwen3Moe", num_experts=64, num_experts_per_tok=2, moe_intermediate_size=64, head_dim=16)
+        said = self.encoded("Qwen3Moe", "Q4_0", "out.gguf")
+        self.assertRegex(said, r"note: 6 tensors .*, because experts got fewer than 256 tokens: blk.0.ffn_down_exps.weight, ")
+        self.checkpoint("Llama")
+        said = self.encoded("Llama", "Q8_0", "out8.gguf", "--dtype", "bfloat16")
+        self.assertNotIn("note:", said)
+        said = self.encoded("Llama", "F16", "out16.gguf")
+        self.assertIn("because F16 has no levels that can be chosen: blk.0.", said)
+
     def test_a_killed_run_resumes_to_the_same_bytes(self):
         self.checkpoint("Llama")
         self.encoded("Llama", "Q4_0", "whole.gguf", "-q")

@@ -55,7 +55,7 @@ class Observer(TorchDispatchMode):
     def seen_dense(self, name):
         """All matrices of a parameter are multiplied with every vector."""
 
-    def seen_result(self, function, args, result):
+    def seen_result(self, function, args, kwargs, result):
         """`result` was computed, of a product or anything else."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -67,7 +67,7 @@ class Observer(TorchDispatchMode):
             if not self._observe(vectors, weights):  # x W^T may be computed as W x^T
                 self._observe(vectors=weights.mT, weights=vectors.mT)
         result = function(*args, **(kwargs or {}))
-        self.seen_result(function, args, result)
+        self.seen_result(function, args, kwargs or {}, result)
         return result
 
     def _parameter_at(self, tensor):

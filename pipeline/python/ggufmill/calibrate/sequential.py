@@ -12,6 +12,8 @@ and R^ in the encoded model: the residual stream, as a rule. It makes the sum wh
 what the matrices before have left of their errors. Elements of H and D beside the diagonal, and Z, are multiplied with a
 factor below 1, because tokens that are not in the text have other correlations. Scales and minimums of blocks remain.
 
+The first two terms of W' are those of GPTAQ (arXiv 2504.02692).
+
 Experts get other tokens in the encoded model, so the rows of X and X^ do not belong together: they have W' = W.
 """
 
@@ -50,7 +52,7 @@ class _Watch(Observer):
 
     order    the members, in the order of their products
     vectors  {member: vectors}, float32 [n, columns]
-    added    {member: what was added to its result}, float32 [n, rows]
+    added    {member: what was added to its result, alone}, float32 [n, rows]
     often    members that were used more than once
     """
 
@@ -66,6 +68,8 @@ class _Watch(Observer):
             if self._ends_at(*member) and not self._misses_a_sum():
                 raise _Stopped
             return
+        if vectors.numel() == 0:
+            return
         if member in self.vectors:
             self.often.add(member)
             return
@@ -79,24 +83,23 @@ class _Watch(Observer):
     def _misses_a_sum(self):
         return self._sums_of is not None and any(member not in self.added for member in self._sums_of)
 
-    def seen_result(self, function, args, result):
+    def seen_result(self, function, args, kwargs, result):
         member, self._current = self._current, None
         if member is not None and (self._sums_of is None or member in self._sums_of):
             self._results[result.data_ptr()] = (member, result)
-        if function in _ADDITIONS:
-            for own, other in (args[:2], args[1::-1]):
-                self._add_sum(own, other)
+        if function in _ADDITIONS and kwargs.get("alpha", 1) == 1 and all(isinstance(each, torch.Tensor) for each in args[:2]):
+            is_in_place = function is not _ADDITIONS[0]
+            self._add_sum(args[0], args[1], False)
+            self._add_sum(args[1], args[0], is_in_place)
 
-    def _add_sum(self, own, other):
-        if not isinstance(own, torch.Tensor) or not isinstance(other, torch.Tensor) or own.shape != other.shape:
-            return
+    def _add_sum(self, own, other, is_sum):
+        """`other` was added to `own`, if that is the result of a product. `is_sum`: it has become the sum."""
         member, product = self._results.get(own.data_ptr(), (None, None))
-        if member is None or own.numel() != product.numel() or member in self.added:
+        if member is None or own.shape != other.shape or own.numel() != product.numel() or member in self.added:
             return
-        # `other` may be the result, if the addition was in place; it then holds the sum by now.
-        if other.data_ptr() != own.data_ptr():
-            self.added[member] = other.reshape(-1, product.shape[-1]).float().clone()
-            del self._results[own.data_ptr()]
+        added = other.reshape(-1, product.shape[-1]).float()
+        self.added[member] = added - product.reshape(added.shape).float() if is_sum else added.clone()
+        del self._results[own.data_ptr()]
 
 
 @dataclasses.dataclass
@@ -127,15 +130,27 @@ class Encoding:
         self._encoded = LayeredModel(self._file, mapping, original.device, original.dtype)
         self._encoded.prepare(tokens[:1].to(original.device))
         self._choosable = {type: _has_levels(type) for type in {tensor.type for tensor in self._file.tensors.values()}}
-        self.changed, self.kept = {}, {}  # {tensor: |W' - W| / |W|}, {tensor: why it remains as it was}
+        self._often = set()  # tensors that a layer uses more than once
+        self._changed, self._left, self._experts = {}, {}, {}  # see facts(); {tensor: experts that were encoded}
 
-    def missing(self, layer):
-        """Note the tensors of a layer that were not improved, and return them."""
+    def facts(self, layer):
+        """Return what was done in a layer: "changed", {tensor: greatest |W' - W| / |W|}, and "left", {why: tensors that are
+        as they were, or experts of which are}. Forget it."""
         prefix = f"blk.{self._original.layers[layer][0]}."
-        for name in self._mapping.targets:
-            if name.startswith(prefix) and name not in self.changed:
-                self.kept.setdefault(name, "no product of the model could be matched with it")
-        return {name: why for name, why in self.kept.items() if name.startswith(prefix)}
+        named = {*self._changed, *(name for names in self._left.values() for name in names)}
+        for name, target in self._mapping.targets.items():
+            if not name.startswith(prefix):
+                continue
+            if target.experts > 1 and self._experts.get(name, 0) < target.experts:
+                self._leave(name, f"experts got fewer than {_FEW_TOKENS} tokens")
+            elif name not in named:
+                self._leave(name, "no product of the model could be matched with them")
+        made = {"changed": self._changed, "left": {why: sorted(names) for why, names in self._left.items()}}
+        self._changed, self._left, self._experts = {}, {}, {}
+        return made
+
+    def _leave(self, name, why):
+        self._left.setdefault(why, set()).add(name)
 
     def encode_layer(self, layer, batches, before, after):
         """Encode the matrices of a layer, and run it.
@@ -161,7 +176,7 @@ class Encoding:
         return [(name, expert) for name, expert in self._original.tensors_of(*member) if name in self._file.tensors]
 
     def _stages(self, layer, parameters, ids, states):
-        """Return the stages of a layer in order, each with the set of tensors of later ones."""
+        """Return the stages of a layer in order, each with a set of tensors that are used only after all of its own."""
         watch = _Watch(parameters, lambda *member: bool(self._tensors_of(member)))
         with watch:
             self._original.run(layer, ids, states)
@@ -181,10 +196,19 @@ class Encoding:
             if not any(tensors is stage.tensors for stage in stages):
                 sums_of = {member for member in watch.added if any(name in tensors for name, _ in self._tensors_of(member))}
                 stages.append(_Stage(tensors, sums_of))
-        for member in watch.often:
+        self._often = {name for member in watch.often for name, _ in self._tensors_of(member)}
+        first, last = {}, {}  # uses of tensors
+        for use, member in enumerate(watch.order):
             for name, _ in self._tensors_of(member):
-                self.kept[name] = "the model multiplies with it more than once"
-        return [(stage, {name for later in stages[i + 1 :] for name in later.tensors}) for i, stage in enumerate(stages)]
+                first.setdefault(name, use)
+                last[name] = use
+        made = []
+        for stage in stages:
+            # Experts take turns, in an order that depends on the tokens.
+            has_experts = any(self._file.tensors[name].experts > 1 for name in stage.tensors)
+            end = max(last[name] for name in stage.tensors)
+            made.append((stage, set() if has_experts else {name for name in first if first[name] > end}))
+        return made
 
     def _encode_stage(self, layer, parameters, stage, later, count, inputs):
         wanted = lambda *member: any(name in stage.tensors for name, _ in self._tensors_of(member))
@@ -207,7 +231,7 @@ class Encoding:
             if len(keys) == 1:
                 by_key.setdefault(next(iter(keys)), []).append((name, expert))
             else:
-                self.kept.setdefault(name, "it is made of parameters with different inputs")
+                self._leave(name, "they consist of parameters with different inputs")
         for key, members in by_key.items():
             self._encode(sums[key], members)
         for name in names:
@@ -241,45 +265,47 @@ class Encoding:
         members = [each for each in members if self._can_encode(each[0], sums)]
         if not members:
             return
-        gram = sums.gram.double()
-        damping = _DAMP * gram.diagonal().mean()
+        # Devices without numbers of 64 bits leave this to the CPU.
+        device = "cpu" if sums.gram.device.type == "mps" else sums.gram.device
+        gram = sums.gram.to(device).double()
         metric = _shrunk(gram)
-        metric.diagonal().add_(damping)
-        factor, info = torch.linalg.cholesky_ex(metric)
-        if damping <= 0 or info.item():
+        metric.diagonal().add_(_DAMP * gram.diagonal().mean())
+        factor, failed = torch.linalg.cholesky_ex(metric)
+        if failed.item():
             for name, _ in members:
-                self.kept[name] = "the covariance of its input is not positive definite"
+                self._leave(name, "the covariance of their inputs is not positive definite")
             return
-        change = torch.cholesky_solve(_shrunk(sums.difference.double()).T.contiguous(), factor).T if sums.paired else None
+        change = torch.cholesky_solve(_shrunk(sums.difference.to(device).double()).T.contiguous(), factor).T if sums.paired else None
         for name, expert in members:
             tensor = self._file.tensors[name]
             count = len(tensor.encoded) // tensor.experts
             rows = slice(expert * count, (expert + 1) * count)
-            weights = tensor.values(self._checkpoint, rows.start, count).to(metric.device)
+            weights = tensor.values(self._checkpoint, rows.start, count).to(device)
             wanted = weights.double()
             if change is not None:
                 rest = self._rest_of(tensor, sums.rest)
                 wanted = wanted + wanted @ change
                 if rest is not None:
-                    wanted = wanted + torch.cholesky_solve(_SHRINK * rest.double().T, factor).T
+                    wanted = wanted + torch.cholesky_solve(_SHRINK * rest.to(device).double().T, factor).T
             if not torch.isfinite(wanted).all():
-                self.kept[name] = "its corrected values are not finite"
+                self._leave(name, "their corrected values are not finite")
                 continue
             own = float((wanted - weights).norm() / weights.norm().clamp_min(1e-30))
-            self.changed[name] = max(own, self.changed.get(name, 0.0))
+            self._experts[name] = self._experts.get(name, 0) + 1
+            self._changed[name] = max(own, self._changed.get(name, 0.0))
             values = wanted.float().cpu().numpy()
             start = np.ascontiguousarray(tensor.encoded[rows])
             tensor.encoded[rows] = quantize(values, tensor.type, covariance=metric.cpu().numpy(), start=start, sweeps=_SWEEPS)
 
     def _can_encode(self, name, sums):
-        if name in self.kept:
-            return False
         tensor = self._file.tensors[name]
         if not self._choosable[tensor.type]:
-            self.kept[name] = f"{tensor.type} has no levels that can be chosen"
-        elif sums.tokens < _FEW_TOKENS and tensor.experts > 1:
-            return False
-        return name not in self.kept
+            self._leave(name, f"{tensor.type} has no levels that can be chosen")
+        elif name in self._often:
+            self._leave(name, "the model multiplies with them more than once")
+        else:
+            return tensor.experts == 1 or sums.tokens >= _FEW_TOKENS
+        return False
 
     def _rest_of(self, tensor, rests):
         """Return Z for the rows of a tensor; None if its product is not added to anything, or not known for all rows."""
@@ -321,7 +347,7 @@ def _identity(path):
 def encode_all(setup, options, start_of, progress_of):
     """Write options.output. start_of(work) returns the path of the file in the working folder from which to start."""
     output, model = os.path.abspath(options.output), setup.model
-    job = {**setup.job, "the recipe": options.recipe, "--covariance": _identity(options.covariance)}
+    job = {**setup.job, "RECIPE": options.recipe, "--pre": options.pre, "--covariance": _identity(options.covariance)}
     work = Work(output, job, options.overwrite, "encoding")
     path = start_of(work)
     encoding = Encoding(setup.checkpoint, setup.mapping, model, path, setup.tokens)
@@ -350,8 +376,7 @@ def encode_all(setup, options, start_of, progress_of):
         encoding.encode_layer(layer, setup.batches, states, store)
         encoding.flush()
         shape = next(iter(after.values())).shape
-        work.publish(layer, {"states": list(shape), "changed": encoding.changed, "kept": encoding.missing(layer)})
-        encoding.changed, encoding.kept = {}, {}
+        work.publish(layer, {"states": list(shape), **encoding.facts(layer)})
         progress.step()
     facts = [work.read_layer(layer) for layer in range(len(model.layers))]
     rename(path, output)
@@ -361,12 +386,12 @@ def encode_all(setup, options, start_of, progress_of):
 
 
 def _report(output, facts):
-    changed = [each for layer in facts for each in layer["changed"].values()]
-    say(f"{output}: {len(changed)} tensors encoded with the inputs of the encoded model, {os.path.getsize(output) / 1e6:.1f} MB")
+    changed = sum(len(layer["changed"]) for layer in facts)
+    say(f"{output}: {changed} tensors encoded with the inputs of the encoded model, {os.path.getsize(output) / 1e6:.1f} MB")
     reasons = {}
     for layer in facts:
-        for name, why in layer["kept"].items():
-            reasons.setdefault(why, []).append(name)
+        for why, names in layer["left"].items():
+            reasons.setdefault(why, []).extend(names)
     for why, names in reasons.items():
         some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-        say(f"note: {len(names)} tensors of the layers are as with `--covariance` alone, because {why}: {some}")
+        say(f"note: {len(names)} tensors of the layers are wholly or partly encoded with the covariance alone, because {why}: {some}")
