@@ -84,8 +84,15 @@ Result<FitInput> planned_input(const Context& context, const Job& job, const Cal
   call.warn_all(plan.warnings);
   BOOST_OUTCOME_TRY(const Model model, shared_model(job));
   FitInput input{model.metadata, {}};
-  for (const PlannedOutput& output : plan.outputs)
-    if (!output.part || *output.part == ModelPart::kText) input.models.push_back(model_of(output));
+  for (const PlannedOutput& output : plan.outputs) {
+    if (output.part && *output.part != ModelPart::kText) continue;
+    input.models.push_back(model_of(output));
+    if (!is_measured(output))
+      call.warn(
+          fmt::format("{}: its types are chosen by a measurement that does not exist yet, so the size of the "
+                      "weights is not final; `ggufmill measure` makes it",
+                      input.models.back().name));
+  }
   if (input.models.empty())
     return usage_error("no output of the pipeline file is a text model",
                        "`fit` describes models that generate text or embeddings");

@@ -18,6 +18,7 @@ namespace {
 
 namespace json = boost::json;
 
+constexpr const char* kOnlyLanguageModels = "`ggufmill fit` describes models that generate text or embeddings";
 constexpr const char* kFormulas = "memory";  // the map with the formulas that all architectures share
 constexpr std::uint64_t kMostLayers = 4096;
 constexpr std::uint64_t kLongestList = 2 * kMostLayers;  // of metadata that formulas see
@@ -102,7 +103,7 @@ class Evaluation {
     BOOST_OUTCOME_TRY(json::value value, facts_.evaluate(rule));
     if (value.is_null())
       return input_error({}, fmt::format("the metadata has no usable '{}.{}'", architecture_, missing_),
-                         "`ggufmill fit` describes models that generate text or embeddings");
+                         kOnlyLanguageModels);
     return value;
   }
 
@@ -195,8 +196,7 @@ Result<RunMemory> run_memory(const Metadata& metadata, const RunSettings& settin
   const MetadataValue* const named = metadata.find("general.architecture");
   const std::string architecture(named ? as_string(*named).value_or("") : "");
   if (architecture.empty())
-    return input_error({}, "general.architecture, which names the kind of model, is missing",
-                       "`ggufmill edit` sets it: --set general.architecture=string:llama");
+    return input_error({}, "general.architecture, which names the kind of model, is missing", kOnlyLanguageModels);
   BOOST_OUTCOME_TRY(Architecture shared, read_architecture(kFormulas));
   Formulas formulas = std::move(shared.memory);
   BOOST_OUTCOME_TRY(const std::string map, map_of_architecture(architecture, added));
