@@ -30,6 +30,15 @@ const Part* part_of(const CardFile& file) {
   return std::ranges::find(kParts, std::string_view(file.part), &Part::name);
 }
 
+// "about 1.4 GiB for 8192 tokens, 4.2 GiB for 32768".
+std::string context_memory(const std::vector<CardContext>& contexts) {
+  std::string text;
+  for (const CardContext& each : contexts)
+    text += fmt::format("{}{} for {}{}", text.empty() ? "about " : ", ", human_bytes(each.bytes), each.tokens,
+                        text.empty() ? " tokens" : "");
+  return text;
+}
+
 // A file with what depends on the others.
 struct FileView {
   const CardFile* file;
@@ -273,6 +282,8 @@ constexpr Row<CardView> kCardRows[] = {
      [](const CardView& view) {
        return text_value(first_name(view, [](const CardFile& file) { return file.is_base; }));
      }},
+    {"context_memory", Kind::kText, "memory that contexts need beside the weights, if it is known",
+     [](const CardView& view) { return text_value(context_memory(view.card->contexts)); }},
     {"recommendation_rule", Kind::kText, "how the files were chosen that the notes recommend",
      [](const CardView& view) { return text_value(recommendation_rule(view.card->files)); }},
     {"has_importance", Kind::kFlag, "whether importance was used",
