@@ -9,11 +9,11 @@
 #include <chrono>
 #include <sstream>
 
-#include "pipeline/io/command.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/cluster/submit.h"
 #include "pipeline/core/record.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/command.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/files.h"
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "pipeline/io/command.h"
 #include "pipeline/api/context.h"
 #include "pipeline/api/publish/card_facts.h"
 #include "pipeline/api/publish/job_outputs.h"
@@ -13,6 +12,7 @@
 #include "pipeline/api/publish/step_results.h"
 #include "pipeline/api/publish/upload_step.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/command.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/source_path.h"

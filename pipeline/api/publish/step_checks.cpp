@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "pipeline/io/command.h"
 #include "pipeline/api/context.h"
 #include "pipeline/api/llama_programs.h"
 #include "pipeline/api/publish/card_facts.h"
@@ -15,6 +14,7 @@
 #include "pipeline/api/publish/upload_step.h"
 #include "pipeline/core/installation.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/command.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/process.h"
 #include "pipeline/io/source_path.h"

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "pipeline/io/command.h"
 #include "pipeline/core/installation.h"
 #include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/command.h"
 #include "pipeline/io/platform/filesystem.h"
 
 namespace ggufmill {

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/io/command.h"
 #include "pipeline/api/operations/batches.h"
 #include "pipeline/api/operations/jobs.h"
 #include "pipeline/api/table.h"
 #include "pipeline/cluster/edges.h"
 #include "pipeline/cluster/operations/cluster_operations.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/command.h"
 
 namespace ggufmill {
 namespace {
