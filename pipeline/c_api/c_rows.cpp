@@ -1,7 +1,6 @@
 // Rows in memory, for the C interface.
 #include <fmt/format.h>
 
-#include "pipeline/c_api/c_options.h"
 #include "pipeline/c_api/c_support.h"
 #include "pipeline/core/text.h"
 

@@ -20,6 +20,7 @@
 namespace ggufmill {
 
 class Context;
+class JobOutputs;
 
 enum class StepKind { kWrite, kImportance, kQuality, kCard, kUpload, kCommand };
 std::string_view name_of(StepKind kind);  // "write"
@@ -65,6 +66,10 @@ boost::json::object describe_status(const Context& context, const Plan& plan, co
 // Returns the reasons why the job cannot be run, as far as they can be known before its first step: those of
 // Context::check() for its outputs, missing programs and texts, paths that are written twice.
 std::vector<Error> check_steps(const Context& context, const BatchJob& job, const PublishOptions& options);
+// Adds them to `errors`, except for those that only a server knows. `source` is the path of the job's source, for
+// messages; of `batch`, only overwrite is used.
+void check_steps(const Context& context, const std::string& source, JobOutputs& outputs, const BatchOptions& batch,
+                 Diagnostics& errors);
 // Returns what the user should know before the steps of a job run. `plan` is that of its outputs.
 std::vector<std::string> step_warnings(const Job& job, const Plan& plan);
 // Runs all steps that are not done. Checks everything that check_steps() checks first. Manifests are always written.
