@@ -474,7 +474,7 @@ TEST_CASE("the source's file type is kept if the recipe has none") {
   StageBench bench;
   bench.model.metadata.add("general.file_type", metadata_unsigned(MetadataType::kUint32, 7));
   CHECK(file_type(bench.run("COPY")) == 7);
-  CHECK(file_type(bench.run("{type: Q4_K_R4}")) == 214);
+  if (Types().find("Q4_K_R4")) CHECK(file_type(bench.run("{type: Q4_K_R4}")) == 214);  // else in no file
   CHECK(file_type(bench.run("{type: F64}")) == 1024);
 }
 

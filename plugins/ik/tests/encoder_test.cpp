@@ -17,7 +17,7 @@ using namespace ggufmill;
 
 namespace {
 
-// The first row of tests/golden/kernels_ik_encoders.tsv for Q6_K.
+// The first row of plugins/ik/tests/kernels_encoders.tsv for Q6_K.
 constexpr std::uint64_t kRows = 4, kColumns = 1024, kSeed = 2024;
 constexpr const char* kBytes = "681a461960bb8102";
 

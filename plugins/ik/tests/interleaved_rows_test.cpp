@@ -62,7 +62,7 @@ struct Rows {
 
 TEST_CASE("rows are interleaved as ik_llama.cpp does") {
   const Types types = all_types();
-  const Tsv golden = read_tsv("tests/golden/interleaved_ik.tsv");
+  const Tsv golden = read_tsv("plugins/ik/tests/interleaved.tsv");
   const auto with_plain = std::ranges::count(interleaved_types(), "", &InterleavedType::ungrouped);
   CHECK(golden.rows.size() == static_cast<std::size_t>(with_plain));
   for (const std::vector<std::string>& row : golden.rows) {
@@ -133,11 +133,4 @@ TEST_CASE("a type of a module with other blocks than those of ik_llama.cpp has n
   Types types;
   REQUIRE(types.add({139, "IQ4_K", TypeClass::kForeign, 256, 143, {}}, "mine"));
   CHECK_FALSE(types.find("IQ4_K_R4"));
-}
-
-TEST_CASE("types that look interleaved but are not are refused with the reason") {
-  CHECK(unknown_type("bf16_r16", {}).what ==
-        "the type BF16_R16 is not supported: it is for processors with AVX512-BF16");
-  CHECK(unknown_type("iq5_k_r4", {}).help == kIkHelp);
-  CHECK(unknown_type("q4_k_r5", {}).help.starts_with("did you mean 'Q4_K_R4'?"));
 }

@@ -83,7 +83,7 @@ std::string made(const Workplace& place, const std::string& job) {
 }  // namespace
 
 TEST_CASE("floats become the interleaved rows of ik_llama.cpp") {
-  for (const std::vector<std::string>& row : read_tsv("tests/golden/kernels_r4_ik.tsv").rows) {
+  for (const std::vector<std::string>& row : read_tsv("plugins/ik/tests/kernels_r4.tsv").rows) {
     CAPTURE(row);
     const Workplace place;
     const std::uint64_t rows = std::stoull(row[3]), columns = std::stoull(row[4]), seed = std::stoull(row[5]);

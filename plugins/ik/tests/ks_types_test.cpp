@@ -21,7 +21,7 @@ TEST_CASE("the slow search of IQ2_KS gives the bytes of --slow-iq2ks") {
   ggufmill_module module{};
   module.kernels = kKernels.data();
   module.kernel_count = kKernels.size();
-  const auto rows = conformance::load_golden_table("tests/golden/kernels_iq2ks_slow.tsv");
+  const auto rows = conformance::load_golden_table("plugins/ik/tests/kernels_iq2ks_slow.tsv");
   const conformance::GoldenResult result = conformance::check_golden(module, module, rows);
   CHECK(result.quantized.wrong == std::vector<std::string>());
   CHECK(result.dequantized.wrong == std::vector<std::string>());

@@ -1,8 +1,8 @@
 // The arrangement of each interleaved type, as positions of fields in the block of a row and in the block of a group.
+#include "plugins/ik/host/interleaved_layouts.h"
+
 #include <array>
 #include <cstdlib>
-
-#include "pipeline/core/interleaved.h"
 
 namespace ggufmill {
 namespace {
@@ -348,7 +348,7 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-InterleavedLayout interleaved_layout(std::string_view plain, std::uint32_t rows) {
+InterleavedLayout ik_interleaved_layout(std::string_view plain, std::uint32_t rows) {
   LayoutMaker maker(rows);
   for (const Row& row : kRows)
     if (row.plain == plain) {
