@@ -238,6 +238,7 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const En
     BOOST_OUTCOME_TRY(check_complete(state, wanted));
     BOOST_OUTCOME_TRY(sources->check_unchanged());
     report.steps = measures.results();
+    if (options.profile) options.profile->found(store.findings());
     BOOST_OUTCOME_TRY(options.leave ? store.leave() : publish(store, state, ledger, options, report));
     report.bytes_read = state.bytes_read();
     report.bytes_written = state.bytes_written();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/json/array.hpp>
 #include <boost/json/string.hpp>
 #include <exception>
 #include <numeric>
@@ -110,9 +111,9 @@ std::string Profile::totals() const {
   const Summary sums = summary();
   const std::uint64_t events = events_;
   return fmt::format(
-      R"("seconds":{:.6f},"threads":{},"wait":{:.6f},"worked":{},"transferred":{},"alone":{},"events_skipped":{})",
+      R"("seconds":{:.6f},"threads":{},"wait":{:.6f},"worked":{},"transferred":{},"alone":{},"found":{},"events_skipped":{})",
       sums.wall, sums.threads, sums.wait, totals(sums.worked), totals(sums.transferred), totals(sums.alone),
-      events - std::min(events, kMaxEvents));
+      to_json_text(boost::json::array(findings_.begin(), findings_.end())), events - std::min(events, kMaxEvents));
 }
 
 std::string Profile::trace() const {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ggufmill {
@@ -56,10 +57,13 @@ class Profile {
   void transferred(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) noexcept;
   // Records the same for a step that only one thread at a time does; not thread-safe.
   void alone(ProfileStep step, Clock::time_point start) noexcept;
+  // Records what was found out about the outputs, one line each.
+  void found(std::vector<std::string> findings) { findings_ = std::move(findings); }
   // Marks the end of the run.
   void finish(unsigned threads);
 
   Summary summary() const;
+  const std::vector<std::string>& findings() const { return findings_; }
   // Returns the events in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens: one track per thread, and one
   // for the reads and writes of each slab. Contains the first kMaxEvents events of a long run; the totals include all
   // events.
@@ -94,6 +98,7 @@ class Profile {
   std::mutex mutex_;
   Track transfers_;  // guarded by mutex_
   Sums alone_;
+  std::vector<std::string> findings_;
 };
 
 // Measures a step on this thread during its own lifetime, if the run is profiled.

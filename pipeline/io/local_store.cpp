@@ -18,13 +18,15 @@
 #include "pipeline/io/store_scheme.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/io/threads.h"
+#include "pipeline/io/write_gate.h"
 
 namespace ggufmill {
 namespace {
 
 class Files final : public OutputStore {
  public:
-  explicit Files(std::vector<StoredFile> planned) : planned_(std::move(planned)), files_(planned_.size()) {}
+  explicit Files(std::vector<StoredFile> planned)
+      : planned_(std::move(planned)), files_(planned_.size()), gates_(planned_.size()) {}
 
   // Opens all files, on at most `threads` threads.
   Status open(const AtomicFile::Options& options, unsigned threads) {
@@ -45,7 +47,15 @@ class Files final : public OutputStore {
 
   void start_write(IoService& io, std::size_t file, std::uint64_t offset, std::span<const std::byte> from,
                    Completion done) override {
-    io.write(*files_[file], offset, from, std::move(done));
+    gates_[file].start(io, *files_[file], offset, from, std::move(done));
+  }
+
+  std::vector<std::string> findings() const override {
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < gates_.size(); ++i)
+      if (const std::string found = gates_[i].findings(); !found.empty())
+        all.push_back(fmt::format("{}: writes {}", quoted_name(planned_[i].path), found));
+    return all;
   }
 
   Status read(std::size_t file, std::uint64_t offset, std::span<std::byte> into) const override {
@@ -119,6 +129,7 @@ class Files final : public OutputStore {
 
   const std::vector<StoredFile> planned_;
   std::vector<std::unique_ptr<AtomicFile>> files_;
+  std::vector<WriteGate> gates_;  // one per file
 };
 
 Result<std::unique_ptr<OutputStore>> open_store(std::vector<StoredFile> planned, const StoreOptions& options,

@@ -46,16 +46,8 @@ ProcessResult run_and_end(const std::string& seconds, std::vector<std::string> w
   return run_process(words, folder.path());
 }
 
-}  // namespace
-
-TEST_CASE("a verb that waits for a server ends when it is told to") {
-  const SilentServer server;
-  const TempDir folder;
-  CHECK(run_and_end("1", {"inspect", server.url("model.gguf")}, folder).exit_code == 128 + 15);
-}
-
-TEST_CASE("a batch that is interrupted says what was written") {
-  const TempDir folder;
+// Makes a job of a model that takes no time, and of one that takes some seconds.
+void make_batch(const TempDir& folder) {
   for (const auto& [name, count] : {std::pair("a", 1), std::pair("b", 60)}) {
     std::string tensors;
     for (int i = 0; i < count; ++i)
@@ -71,10 +63,36 @@ TEST_CASE("a batch that is interrupted says what was written") {
   write_text(folder.file("job.yaml"),
              "version: 1\nmatrix: {sources: [a.gguf, b.gguf]}\nlimits: {threads: 1}\noutputs:\n"
              "  - {gguf: 'out/{name}.gguf', quantize: {type: IQ2_S, encoder: {search: {effort: 1}}}}\n");
-  const ProcessResult ended = run_and_end("3", {"run", "job.yaml", "--isa", "reference"}, folder);
+}
+
+// The job stops within a second; what it says then.
+void check_stopped(const ProcessResult& ended) {
   INFO(ended.err);
   CHECK(ended.exit_code == 128 + 15);
   CHECK(ended.err.find("1 written, 0 unchanged, 0 failed, 1 not run") != std::string::npos);
   CHECK(ended.err.find("finished outputs are kept; the same command continues") != std::string::npos);
   CHECK(ended.err.find("nothing was written") == std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("a verb that waits for a server ends when it is told to") {
+  const SilentServer server;
+  const TempDir folder;
+  CHECK(run_and_end("1", {"inspect", server.url("model.gguf")}, folder).exit_code == 128 + 15);
+}
+
+TEST_CASE("a batch that is interrupted says what was written") {
+  const TempDir folder;
+  make_batch(folder);
+  check_stopped(run_and_end("3", {"run", "job.yaml", "--isa", "reference"}, folder));
+}
+
+TEST_CASE("one request that arrives twice is one request") {
+  const TempDir folder;
+  make_batch(folder);
+  check_stopped(run_process(
+      {"/bin/sh", "-c", "\"$0\" run job.yaml --isa reference & sleep 3; kill $!; sleep .02; kill $!; wait $!",
+       GGUFMILL_BUILD_DIR "/bin/ggufmill"},
+      folder.path()));
 }

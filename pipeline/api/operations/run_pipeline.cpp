@@ -112,6 +112,7 @@ std::vector<Message> profile_notes(const Profile& profile, const RunReport& repo
     notes.push_back(
         {fmt::format("one thread at a time: {:.2f} ms per GB read, which allows {:.0f} GB/s with enough threads",
                      1e3 * alone / gigabytes, gigabytes / alone)});
+  for (const std::string& finding : profile.findings()) notes.push_back({finding});
   return notes;
 }
 

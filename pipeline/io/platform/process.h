@@ -25,7 +25,8 @@ std::vector<std::string> program_arguments(int argc, char** argv);
 // settings that are for those of the system.
 void use_own_libraries(const char* program_name);
 // Calls `handler` with SIGINT or SIGTERM when the user or the system asks the program to end, on any thread. Only the
-// first time; the second time ends the program.
+// first time; the second time ends the program, unless it comes within half a second: `timeout` and batch systems send
+// a request to the program and again to its group.
 void on_interrupt(void (*handler)(int number));
 // Returns true if standard output is a pipe whose reader has closed it, as in `ggufmill plan x | head`.
 bool is_output_unread();

@@ -4,9 +4,11 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +19,33 @@
 #endif
 
 namespace ggufmill {
+namespace {
+
+std::atomic<void (*)(int)> interrupt_handler{nullptr};
+std::atomic<std::int64_t> first_interrupt{0};  // milliseconds of the monotonic clock; 0: none
+static_assert(std::atomic<void (*)(int)>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+
+// `timeout`, `kill` of a group, and batch systems may send one request twice: to the program and to its group. Of two
+// signals this close together, the second is not another request.
+constexpr std::int64_t kOneRequest = 500;  // milliseconds
+
+// Calls only what a signal handler may.
+void on_interrupt_signal(int number) {
+  const int error = errno;
+  struct timespec now {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const std::int64_t time = std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000 + 1;
+  std::int64_t first = 0;
+  if (first_interrupt.compare_exchange_strong(first, time)) {
+    interrupt_handler.load()(number);
+  } else if (time - first >= kOneRequest) {
+    ::signal(number, SIG_DFL);
+    ::raise(number);  // delivered when this function returns
+  }
+  errno = error;
+}
+
+}  // namespace
 
 void prepare_program() {
 #ifdef __GLIBC__
@@ -31,9 +60,10 @@ void prepare_program() {
 std::vector<std::string> program_arguments(int argc, char** argv) { return {argv + std::min(argc, 1), argv + argc}; }
 
 void on_interrupt(void (*handler)(int number)) {
+  interrupt_handler = handler;
   struct sigaction action {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  action.sa_handler = on_interrupt_signal;
+  action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
 }
