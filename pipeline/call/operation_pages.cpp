@@ -160,7 +160,7 @@ std::string_view python_name(const OperationSpec& operation) {
 // The type of a result: a dictionary, or if it is alone, that of its members.
 std::string python_result(const OperationSpec& operation) {
   if (!operation.in_python.type.empty()) return std::string(operation.in_python.type);
-  if (!operation.result_is_alone) return "dict[str, Any]";
+  if (!operation.result_is_alone) return "Result";
   std::vector<std::string> types;
   for (const ResultMember& each : operation.result)
     types.emplace_back(each.shape.empty() ? "str" : "list[dict[str, Any]]");
@@ -202,7 +202,9 @@ std::string docstring(const OperationSpec& operation) {
   for (const OperationOption& option : options_of_programs(operation))
     list.emplace_back(option.name(), names.in_text(option.field.spec.doc));
   if (operation.progress)
-    list.emplace_back("progress", "a function that is called with a Progress; an exception in it ends the operation");
+    list.emplace_back(
+        "progress",
+        "a function that is called with a Progress, whose exceptions end the operation; True: a bar of tqdm");
   if (!list.empty()) text += "\n" + described(list);
   if (!operation.in_python.returns.empty())
     return text + "\n" + wrapped_at(fmt::format("Returns {}.", operation.in_python.returns), "        ", "        ") +
@@ -269,9 +271,10 @@ std::string operations_in_python() {
       "from ._error import Error\n"
       "from ._library import Progress\n"
       "from ._operate import Operator, of_default\n"
-      "from ._plan import Plan\n\n"
+      "from ._plan import Plan\n"
+      "from ._result import Result\n\n"
       "Path = Union[str, \"PathLike[str]\"]\n"
-      "ProgressFunction = Callable[[Progress], object]\n\n\n"
+      "# True: a bar of tqdm.\nProgressFunction = Union[Callable[[Progress], object], bool]\n\n\n"
       "class Operations(Operator):\n"
       "    \"\"\"The operations as methods: a base of Context.\"\"\"\n";
   for (const OperationSpec& operation : operations()) text += method(operation);

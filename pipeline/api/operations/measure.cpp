@@ -86,7 +86,7 @@ OperationSpec measure_operation() {
           "  ggufmill measure job.yaml --output figures.json     # quantize: {target: .., measured: figures.json}\n"
           "  ggufmill measure job.yaml --both-encoders && ggufmill plan job.yaml --curve --html curve.html\n"
           "  ggufmill measure job.yaml --part $SLURM_ARRAY_TASK_ID --parts 16",
-      .in_python = {.type = "dict[str, Any]", .returns = "the measurement, a dictionary in the format of its files"},
+      .in_python = {.type = "Result", .returns = "the measurement, a dictionary in the format of its files"},
       .options =
           Options() + pipeline_file_options() +
           Options{option("output", &Request::output, path(),

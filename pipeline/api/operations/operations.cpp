@@ -16,6 +16,7 @@ std::vector<OperationSpec> api_operations() {
       inspect_operation(),
       models_page_operation(),
       compare_operation(),
+      report_operation(),
       verify_operation(),
       hash_operation(),
       // Edit and split files

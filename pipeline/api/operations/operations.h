@@ -13,6 +13,7 @@ std::vector<OperationSpec> api_operations();
 // The declarations, each in a file of its own.
 OperationSpec check_operation();
 OperationSpec compare_operation();
+OperationSpec report_operation();
 OperationSpec curve_operation();
 OperationSpec verify_operation();
 OperationSpec hash_operation();

@@ -197,7 +197,7 @@ OperationSpec run_operation() {
                       "is.",
       .examples = "  ggufmill run configs/demo.yaml\n"
                   "  ggufmill run job.yaml --set outputs.0.gguf=/data/out.gguf --overwrite",
-      .in_python = {.type = "dict[str, Any]",
+      .in_python = {.type = "Result",
                     .returns = "the report, a dictionary in the format of report files, with \"unchanged\" and "
                                "\"warnings\""},
       .options =

@@ -1,7 +1,9 @@
 """ggufmill: quantize and decode weights, open and convert models. See README.md next to this package's sources."""
 
 import functools
+import importlib
 import os
+import sys
 
 from . import _native
 from ._error import (
@@ -24,10 +26,11 @@ from ._operations import Operations
 from ._operations import __all__ as _operations
 from ._plan import Plan
 from ._progress import ProgressBar
+from ._result import Result
 
 __version__ = _native.version
 __all__ = [
-    *("Context", "ImportanceMatrix", "Metadata", "Model", "Plan", "Progress", "ProgressBar", "Tensor"),
+    *("Context", "ImportanceMatrix", "Metadata", "Model", "Plan", "Progress", "ProgressBar", "Result", "Tensor"),
     *("Error", "FileError", "InputError", "KernelError", "TransientError", "UsageError", "VerificationError"),
     *("dequantize", "imatrix", "open", "quantize"),
     *_operations,
@@ -36,10 +39,23 @@ __all__ = [
 _FLOATS = {"float32": "F32", "float16": "F16", "float64": "F64", "bfloat16": "BF16"}
 
 
+def _of_torch(tensor):
+    """Return a tensor of torch as an array and its tensor type, or None: of the same memory if that is the CPU's."""
+    torch = sys.modules["torch"]
+    tensor = tensor.detach().cpu()
+    if tensor.dtype == torch.bfloat16:  # numpy has no such type
+        return tensor.contiguous().view(torch.int16).numpy(), "BF16"
+    return tensor.numpy(), None
+
+
 def _floats(array):
     """Return the array in the form that kernels read, and its tensor type. Copies it only if necessary."""
+    type_ = None
+    if type(array).__module__.partition(".")[0] == "torch":
+        array, type_ = _of_torch(array)
     array = np.asanyarray(array)
-    if array.dtype.name not in _FLOATS:
+    type_ = type_ or _FLOATS.get(array.dtype.name)
+    if type_ is None:
         raise usage_error(
             f"an array of {array.dtype} cannot be quantized",
             "it must be of float32, float16, bfloat16, or float64: array.astype(numpy.float32)",
@@ -47,7 +63,7 @@ def _floats(array):
     if array.ndim == 0:
         raise usage_error("an array without dimensions cannot be quantized", "rows are along the last axis")
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
-    return np.require(native, requirements=["C", "A"]), _FLOATS[array.dtype.name]
+    return np.require(native, requirements=["C", "A"]), type_
 
 
 def _weights(importance, shape):
@@ -112,7 +128,8 @@ class Context(Operations):
     def quantize(self, array, type, importance=None, *, out=None, threads=0):
         """Quantize rows of numbers, along the last axis, to rows of a type: uint8 of shape (..., bytes per row).
 
-        array       float32, float16, bfloat16, or float64, of any shape; not copied if it is C-contiguous
+        array       float32, float16, bfloat16, or float64, of any shape, of numpy or torch; not copied if it is
+                    C-contiguous and in the memory of the CPU
         type        "Q4_K", "F16", ...; the row length must be a multiple of its block size
         importance  weights of the columns: of shape (columns,) for all rows, or array.shape without the row axis,
                     for each matrix
@@ -174,3 +191,9 @@ quantize = of_default(Context.quantize)
 dequantize = of_default(Context.dequantize)
 open = of_default(Context.open)
 imatrix = of_default(Context.imatrix)
+
+
+def __getattr__(name):
+    if name != "aio":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(".aio", __name__)  # on use: importing asyncio takes longer than the rest

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ._error import Error, FileError, usage_error
 from ._library import call_with_result, encoded, interruptible
 from ._plan import Plan
+from ._progress import progress_function
+from ._result import Result
 
 
 if TYPE_CHECKING:
@@ -61,10 +63,12 @@ class Operator:
         given = {option: value for option, value in options.items() if value is not None}
         request = encoded(json.dumps(given, default=_plain))
         work = lambda control: call_with_result(self._native.handle, encoded(name), request, control)
-        result = json.loads(interruptible(work, progress))
+        with progress_function(name, progress) as report:
+            result = json.loads(interruptible(work, report))
         if is_alone:  # there is one member besides the warnings
             return next(value for member, value in result.items() if member != "warnings")
-        return {member: None if member in none_if_empty and value == "" else value for member, value in result.items()}
+        members = {member: None if member in none_if_empty and value == "" else value for member, value in result.items()}
+        return Result(self, members)
 
     # Operations whose results are not dictionaries of their members.
 

@@ -10,9 +10,11 @@ from ._error import Error
 from ._library import Progress
 from ._operate import Operator, of_default
 from ._plan import Plan
+from ._result import Result
 
 Path = Union[str, "PathLike[str]"]
-ProgressFunction = Callable[[Progress], object]
+# True: a bar of tqdm.
+ProgressFunction = Union[Callable[[Progress], object], bool]
 
 
 class Operations(Operator):
@@ -38,7 +40,7 @@ class Operations(Operator):
         report: Iterable[Path] | None = None,
         errors: bool = False,
         progress: ProgressFunction | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Run a pipeline file.
 
         Run a pipeline file: read the source once and write all outputs. For a batch (`matrix`), process the sources in
@@ -65,7 +67,8 @@ class Operations(Operator):
         discard         remove the leftover files of interrupted runs, and do nothing else
         report          FILE.html or FILE.json: write a report of the run; may be given once for each format
         errors          measure the error of each tensor, for the report (report.error)
-        progress        a function that is called with a Progress; an exception in it ends the operation
+        progress        a function that is called with a Progress, whose exceptions end the operation; True: a bar of
+                        tqdm
 
         Returns the report, a dictionary in the format of report files, with "unchanged" and "warnings".
         """
@@ -130,7 +133,7 @@ class Operations(Operator):
         report: Iterable[Path] | None = None,
         errors: bool = False,
         progress: ProgressFunction | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Quantize a model, with llama-quantize's arguments.
 
         Quantize a model, with the arguments of llama-quantize and the same bytes as its output. `input` is a GGUF file,
@@ -181,7 +184,8 @@ class Operations(Operator):
         discard               remove the leftover files of interrupted runs, and do nothing else
         report                FILE.html or FILE.json: write a report of the run; may be given once for each format
         errors                measure the error of each tensor, for the report (report.error)
-        progress              a function that is called with a Progress; an exception in it ends the operation
+        progress              a function that is called with a Progress, whose exceptions end the operation; True: a bar
+                              of tqdm
 
         Returns a dictionary:
         files     the files of the outputs: [{path, bytes, tensors}]
@@ -267,7 +271,7 @@ class Operations(Operator):
         report: Iterable[Path] | None = None,
         errors: bool = False,
         progress: ProgressFunction | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Convert a checkpoint to GGUF, with convert_hf_to_gguf.py's arguments.
 
         Convert a checkpoint to GGUF, with the arguments of convert_hf_to_gguf.py and the same bytes as its output.
@@ -309,8 +313,8 @@ class Operations(Operator):
         report                               FILE.html or FILE.json: write a report of the run; may be given once for
                                              each format
         errors                               measure the error of each tensor, for the report (report.error)
-        progress                             a function that is called with a Progress; an exception in it ends the
-                                             operation
+        progress                             a function that is called with a Progress, whose exceptions end the
+                                             operation; True: a bar of tqdm
 
         Returns a dictionary:
         files     the files of the outputs: [{path, bytes, tensors}]
@@ -377,7 +381,7 @@ class Operations(Operator):
         report: Iterable[Path] | None = None,
         errors: bool = False,
         progress: ProgressFunction | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Convert a LoRA adapter to GGUF, with convert_lora_to_gguf.py's arguments.
 
         Convert a LoRA adapter in the format of PEFT to GGUF, with the arguments of convert_lora_to_gguf.py and the same
@@ -401,7 +405,8 @@ class Operations(Operator):
         discard        remove the leftover files of interrupted runs, and do nothing else
         report         FILE.html or FILE.json: write a report of the run; may be given once for each format
         errors         measure the error of each tensor, for the report (report.error)
-        progress       a function that is called with a Progress; an exception in it ends the operation
+        progress       a function that is called with a Progress, whose exceptions end the operation; True: a bar of
+                       tqdm
 
         Returns a dictionary:
         files     the files of the outputs: [{path, bytes, tensors}]
@@ -509,7 +514,7 @@ class Operations(Operator):
         values: bool = False,
         rows: str | None = None,
         bins: int = 24,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Show the metadata and tensors of a model.
 
         Show the metadata and tensors of a GGUF file (the first shard of a sharded model), a checkpoint folder (as
@@ -547,7 +552,7 @@ class Operations(Operator):
         *,
         outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
         overwrite: bool = False,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Write an HTML page with pictures of models.
 
         Write an HTML page with pictures of one or several models, of every kind that `inspect` reads.
@@ -584,7 +589,7 @@ class Operations(Operator):
         threads: Literal["auto"] | int = "auto",
         overwrite: bool = False,
         progress: ProgressFunction | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Compare the values of two models.
 
         Compare the values of two models, tensor by tensor, matching tensors by name. `a` and `b` are GGUF files (the
@@ -604,7 +609,7 @@ class Operations(Operator):
         memory      maximum bytes of tensor data in memory: 512MiB
         threads     number of threads, or auto
         overwrite   replace an existing page
-        progress    a function that is called with a Progress; an exception in it ends the operation
+        progress    a function that is called with a Progress, whose exceptions end the operation; True: a bar of tqdm
 
         Returns the report, in the format of report files, and "warnings".
         """
@@ -624,6 +629,36 @@ class Operations(Operator):
             progress,
         )
 
+    def report(
+        self,
+        path: Path,
+        *,
+        output: Path | None = None,
+        overwrite: bool = False,
+    ) -> Result:
+        """Make the HTML page of a report that was written as JSON.
+
+        Make the HTML page of a report that `ggufmill run` or `ggufmill compare` wrote as JSON: the same page that they
+        write themselves for --report FILE.html. Without `output=`, the page is the output.
+
+        path       the report, JSON
+        output     the page to write
+        overwrite  replace an existing page
+
+        Returns a dictionary:
+        path      path of the page; with `output=`
+        html      the page; without `output=`
+        warnings  a list of strings
+        """
+        return self._operate(
+            "report",
+            {
+                "path": path,
+                "output": output,
+                "overwrite": overwrite,
+            },
+        )
+
     def verify(
         self,
         path: Path,
@@ -634,7 +669,7 @@ class Operations(Operator):
         threads: Literal["auto"] | int = "auto",
         spec: bool = False,
         progress: ProgressFunction | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Check that models are complete, valid, and match their manifests.
 
         Read a model from end to end and check that its structure is valid, the padding is zero, and all numbers and
@@ -659,7 +694,8 @@ class Operations(Operator):
         allow_missing  accept a checkpoint that lacks files or tensors of the model, with a warning
         threads        number of threads, or auto
         spec           compare the header with the GGUF specification without reading weights
-        progress       a function that is called with a Progress; an exception in it ends the operation
+        progress       a function that is called with a Progress, whose exceptions end the operation; True: a bar of
+                       tqdm
 
         Returns a dictionary:
         files     paths of the files that were read
@@ -693,7 +729,7 @@ class Operations(Operator):
         kinds: Iterable[Literal["xxh64", "sha1", "sha256", "uuid"]] | None = None,
         tensors: bool = True,
         check: Path | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Hash the weights of a model, as gguf-hash does.
 
         Hash the weights of a GGUF file, a sharded model, or safetensors files: each tensor, and all of them together,
@@ -742,7 +778,7 @@ class Operations(Operator):
         report: Iterable[Path] | None = None,
         errors: bool = False,
         progress: ProgressFunction | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Split a model into shards, as llama-gguf-split does.
 
         Split a model into shards `output`-00001-of-0000N.gguf, with the same bytes as llama-gguf-split. Without a
@@ -764,7 +800,8 @@ class Operations(Operator):
         discard                remove the leftover files of interrupted runs, and do nothing else
         report                 FILE.html or FILE.json: write a report of the run; may be given once for each format
         errors                 measure the error of each tensor, for the report (report.error)
-        progress               a function that is called with a Progress; an exception in it ends the operation
+        progress               a function that is called with a Progress, whose exceptions end the operation; True: a
+                               bar of tqdm
 
         Returns a dictionary:
         files     the files of the outputs: [{path, bytes, tensors}]
@@ -812,7 +849,7 @@ class Operations(Operator):
         report: Iterable[Path] | None = None,
         errors: bool = False,
         progress: ProgressFunction | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Merge the shards of a model into one file, as llama-gguf-split does.
 
         Merge the shards of a model into one file, with the same bytes as llama-gguf-split --merge, which keeps the keys
@@ -833,7 +870,8 @@ class Operations(Operator):
         discard        remove the leftover files of interrupted runs, and do nothing else
         report         FILE.html or FILE.json: write a report of the run; may be given once for each format
         errors         measure the error of each tensor, for the report (report.error)
-        progress       a function that is called with a Progress; an exception in it ends the operation
+        progress       a function that is called with a Progress, whose exceptions end the operation; True: a bar of
+                       tqdm
 
         Returns a dictionary:
         files     the files of the outputs: [{path, bytes, tensors}]
@@ -875,7 +913,7 @@ class Operations(Operator):
         output: Path | None = None,
         overwrite: bool = False,
         dry_run: bool = False,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Change the metadata of a GGUF file in place.
 
         Change the metadata of a GGUF file: set, remove, and rename keys. If the header has room for the change, only
@@ -928,7 +966,7 @@ class Operations(Operator):
     def name(
         self,
         name: str,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Parse a file name of GGUF's naming convention.
 
         Parse a file name that follows GGUF's naming convention,
@@ -986,7 +1024,7 @@ class Operations(Operator):
     def imatrix_show(
         self,
         path: Path,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Show an importance matrix.
 
         Show for each entry of an importance matrix of llama-imatrix, GGUF or legacy .dat, how many tokens it saw and
@@ -1017,7 +1055,7 @@ class Operations(Operator):
         output: Path,
         chunk_size: int | None = None,
         overwrite: bool = False,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Merge importance matrices.
 
         Add importance matrices of llama-imatrix, as llama-imatrix --in-file does, each multiplied by its weight; or
@@ -1050,7 +1088,7 @@ class Operations(Operator):
         output: Path,
         chunk_size: int | None = None,
         overwrite: bool = False,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Convert an importance matrix to the other format.
 
         Convert an importance matrix of llama-imatrix to GGUF or to the legacy .dat format. Of a covariance file, only
@@ -1102,7 +1140,7 @@ class Operations(Operator):
         measure     first measure what is not in the cache
         html        also write an HTML page to this file
         overwrite   replace an existing page
-        progress    a function that is called with a Progress; an exception in it ends the operation
+        progress    a function that is called with a Progress, whose exceptions end the operation; True: a bar of tqdm
 
         Returns dictionaries: `bytes` of all tensors, `loss`, `recipe` (None: the best choice of that size), and
         `target`, true for the job's own target.
@@ -1136,7 +1174,7 @@ class Operations(Operator):
         resume: bool = True,
         threads: Literal["auto"] | int | None = None,
         progress: ProgressFunction | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Measure what each type costs each tensor, for a target.
 
         For the targets of a pipeline file (quantize: {target: ...}): read a sample of each tensor's rows and measure
@@ -1160,7 +1198,8 @@ class Operations(Operator):
         parts          number of parts
         resume         use what the cache contains
         threads        number of threads, or auto; overrides limits.threads
-        progress       a function that is called with a Progress; an exception in it ends the operation
+        progress       a function that is called with a Progress, whose exceptions end the operation; True: a bar of
+                       tqdm
 
         Returns the measurement, a dictionary in the format of its files.
         """
@@ -1195,7 +1234,7 @@ class Operations(Operator):
         threads: Literal["auto"] | int | None = None,
         output: Path | None = None,
         progress: ProgressFunction | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Measure how much each tensor matters, with llama-perplexity.
 
         For the targets of a pipeline file: make, tensor by tensor, a copy of the model in which only that tensor has a
@@ -1213,7 +1252,7 @@ class Operations(Operator):
         context     tokens per chunk
         threads     number of threads, or auto; overrides limits.threads
         output      file to write; default: FILE.sensitivities.json for FILE.yaml
-        progress    a function that is called with a Progress; an exception in it ends the operation
+        progress    a function that is called with a Progress, whose exceptions end the operation; True: a bar of tqdm
 
         Returns a dictionary:
         output    the file that was written
@@ -1327,7 +1366,7 @@ class Operations(Operator):
         *,
         model: Path,
         outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Compare two recipes for a model.
 
         List the tensors of a model to which two recipes give different types.
@@ -1415,7 +1454,7 @@ class Operations(Operator):
 
     def kernels(
         self,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """List the kernel modules, loaded and refused.
 
         List all kernel modules that were found, with the reason for each refused module, and the kernels chosen for
@@ -1439,7 +1478,7 @@ class Operations(Operator):
         reference: Path | None = None,
         types: Iterable[str] | None = None,
         times: bool = False,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Check the kernels of a module.
 
         Run the kernels of a module to see whether they follow the rules of the ABI, which plugins/README.md lists. Each
@@ -1562,7 +1601,7 @@ class Operations(Operator):
         *,
         set: Mapping[str, Any] | Iterable[str] | None = None,
         parameters: Mapping[str, Any] | Iterable[str] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Show the progress of pipeline files and cluster jobs, and leftover files.
 
         Show which outputs of a pipeline file exist, whether a run is writing them now and its progress, and the
@@ -1606,7 +1645,7 @@ class Operations(Operator):
         program: Path | None = None,
         isa: str | None = None,
         kernel_dirs: Iterable[Path] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Submit a pipeline file to a cluster, in parts.
 
         Plan a pipeline file, divide the plan into parts, and submit them to the engine that `cluster:` in the file
@@ -1658,7 +1697,7 @@ class Operations(Operator):
         folder: Path,
         *,
         program: Path | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Resume a cluster job that stopped.
 
         Resume a cluster job that is not running: submit its unfinished parts, and a new seal, to its engine. Each part
@@ -1686,7 +1725,7 @@ class Operations(Operator):
         folder: Path,
         *,
         discard: bool = False,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Cancel a cluster job.
 
         Cancel a cluster job. Finished work is kept, and `ggufmill resume` continues from it; with `discard=`, the job
@@ -1715,7 +1754,7 @@ class Operations(Operator):
         claim: str | None = None,
         mount: str | None = None,
         image: str = "ggufmill:latest",
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Print a cluster job as Kubernetes manifests.
 
         Print a cluster job that `ggufmill submit --engine none` created in the format of another engine. For
@@ -1754,7 +1793,7 @@ class Operations(Operator):
         threads: Literal["auto"] | int | None = None,
         isa: str | None = None,
         progress: ProgressFunction | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Run one part of a cluster job.
 
         Run part K of the cluster job in DIR, which `ggufmill submit` created; engines start the parts of a job with
@@ -1766,7 +1805,7 @@ class Operations(Operator):
         part_env  environment variable with the number of the part: SLURM_ARRAY_TASK_ID
         threads   number of threads, or auto; overrides limits.threads
         isa       use only kernels for this ISA
-        progress  a function that is called with a Progress; an exception in it ends the operation
+        progress  a function that is called with a Progress, whose exceptions end the operation; True: a bar of tqdm
 
         Returns a dictionary:
         was_done    true if another attempt had finished it
@@ -1793,7 +1832,7 @@ class Operations(Operator):
         plan: Path | None = None,
         wait: str | None = None,
         progress: ProgressFunction | None = None,
-    ) -> dict[str, Any]:
+    ) -> Result:
         """Finish a cluster job whose parts are done.
 
         Finish the cluster job in DIR once all its parts are done: read its outputs from end to end, compare them with
@@ -1803,7 +1842,7 @@ class Operations(Operator):
 
         plan      plan of the job, or its folder; required
         wait      time to wait for unfinished parts: 90s, 30m, 6h, or a number of seconds
-        progress  a function that is called with a Progress; an exception in it ends the operation
+        progress  a function that is called with a Progress, whose exceptions end the operation; True: a bar of tqdm
 
         Returns a dictionary:
         jobs      for each job {source, was_sealed, edges, seconds, warnings}, or null if it failed
@@ -1857,6 +1896,7 @@ plan = of_default(Operations.plan)
 inspect = of_default(Operations.inspect)
 models_page = of_default(Operations.models_page)
 compare = of_default(Operations.compare)
+report = of_default(Operations.report)
 verify = of_default(Operations.verify)
 hash = of_default(Operations.hash)
 split = of_default(Operations.split)
@@ -1892,4 +1932,4 @@ render = of_default(Operations.render)
 part = of_default(Operations.part)
 seal = of_default(Operations.seal)
 schema = of_default(Operations.schema)
-__all__ = ["run", "quantize_model", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "measure", "probe", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]
+__all__ = ["run", "quantize_model", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "report", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "measure", "probe", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]

@@ -1,5 +1,7 @@
 """Progress shown in a tqdm bar."""
 
+import contextlib
+
 
 class ProgressBar:
     """A function for `progress` that moves a bar: ``with ggufmill.ProgressBar(desc="model") as bar: run(job, progress=bar)``.
@@ -33,3 +35,13 @@ class ProgressBar:
 
     def __repr__(self):
         return f"<ggufmill.ProgressBar {self.bar.n} of {self.bar.total}>"
+
+
+@contextlib.contextmanager
+def progress_function(name, progress):
+    """Yield the function for a value of the option `progress` of an operation. True: a bar, for as long as it runs."""
+    if progress is not True:
+        yield None if progress is False else progress
+        return
+    with ProgressBar(desc=name) as bar:
+        yield bar

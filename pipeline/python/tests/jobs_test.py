@@ -1,5 +1,6 @@
 """Jobs from Python: dictionaries and files, planned, checked, run and ended; models compared."""
 
+import asyncio
 import json
 import os
 import pathlib
@@ -267,6 +268,44 @@ class Jobs(unittest.TestCase):
         ggufmill.run(job, overwrite=True, resume=False)
         self.assertEqual((self.folder / "large-out.gguf").read_bytes(), whole)
         self.assertEqual(report["kind"], "run")
+
+    def test_a_cancelled_task_ends_its_run_and_the_next_goes_on(self):
+        job, seen = large_job(self.folder), []
+
+        async def run_and_cancel():
+            task = asyncio.ensure_future(ggufmill.aio.run(job, progress=seen.append))
+            while not any(each.bytes_written for each in seen):
+                await asyncio.sleep(0.01)
+            task.cancel()
+            await task
+
+        with self.assertRaises(asyncio.CancelledError):
+            asyncio.run(run_and_cancel())
+        self.assertNotIn("large-out.gguf", self.names())
+        report = asyncio.run(ggufmill.aio.run(job))
+        self.assertTrue(report.outputs[0]["tensors"])
+        self.assertIn("large-out.gguf", self.names())
+
+    def test_coroutines_return_and_raise_what_the_functions_do(self):
+        async def both():
+            return await asyncio.gather(
+                ggufmill.aio.hash(self.model), ggufmill.aio.inspect(self.folder / "none"), return_exceptions=True
+            )
+
+        hashes, error = asyncio.run(both())
+        self.assertEqual(hashes, ggufmill.hash(self.model))
+        self.assertIsInstance(error, ggufmill.InputError)
+        with self.assertRaises(AttributeError):
+            ggufmill.aio.nothing  # noqa: B018
+
+    def test_progress_true_is_a_bar(self):
+        bar = unittest.mock.Mock(total=None, n=0)
+        tqdm = unittest.mock.Mock(return_value=bar)
+        with unittest.mock.patch.dict(sys.modules, {"tqdm": unittest.mock.Mock(), "tqdm.auto": unittest.mock.Mock(tqdm=tqdm)}):
+            ggufmill.run(self.job(), progress=True)
+        self.assertEqual(tqdm.call_args.kwargs["desc"], "run")
+        bar.close.assert_called_once()
+        ggufmill.compare(self.model, self.out, progress=False)
 
 
 def large_job(folder):

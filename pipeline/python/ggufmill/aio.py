@@ -1,0 +1,58 @@
+"""The functions of ggufmill as coroutines: ``await ggufmill.aio.run("job.yaml")``.
+
+Each runs in a thread of the loop's executor. If the task is cancelled, the operation is, too: the task ends once that has,
+and a run keeps what is done. `progress` is called by the loop.
+"""
+
+import asyncio
+import functools
+import threading
+
+import ggufmill
+
+from ._library import Cancelled, cancelled_by
+from ._operations import __all__ as _operations
+
+__all__ = ["call", "dequantize", "quantize", *_operations]
+
+
+async def call(function, *arguments, progress=None, **keywords):
+    """Call a function of the module, or a method of a Context, with these arguments."""
+    loop = asyncio.get_running_loop()
+    if progress is not None:
+        keywords["progress"] = functools.partial(loop.call_soon_threadsafe, progress) if callable(progress) else progress
+    cancelled = threading.Event()
+
+    def work():
+        with cancelled_by(cancelled):
+            try:
+                return function(*arguments, **keywords)
+            except Cancelled:  # would end a thread of the executor
+                return None
+
+    running = loop.run_in_executor(None, work)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        cancelled.set()
+        await asyncio.wait([running])
+        if not running.cancelled():
+            running.exception()  # is nobody's any more
+        raise
+
+
+def __getattr__(name):
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    function = getattr(ggufmill, name)
+
+    @functools.wraps(function)
+    async def coroutine(*arguments, **keywords):
+        return await call(function, *arguments, **keywords)
+
+    globals()[name] = coroutine
+    return coroutine
+
+
+def __dir__():
+    return __all__
