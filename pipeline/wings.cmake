@@ -47,10 +47,25 @@ function(ggufmill_wings)
   endforeach()
 endfunction()
 
+# ggufmill_job_sections(NAME TYPE HEADER SOURCES...): registers sections of pipeline files. HEADER defines TYPESections, for a
+# job, and TYPEOutputSections, for each of its outputs, which Job::sections.NAME and JobOutput::sections.NAME contain; the
+# sources define NAME_fields() and NAME_output_fields(), their fields.
+function(ggufmill_job_sections name type header)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_LIST_DIR})
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+  list(JOIN ARGN "|" sources)
+  set_property(GLOBAL APPEND PROPERTY GGUFMILL_JOB_SECTIONS "${name}|${type}|${folder}/${header}|${sources}")
+endfunction()
+
+# ggufmill_job_steps(LIBRARY): registers the library that defines the functions of pipeline/api/job_steps.h.
+function(ggufmill_job_steps library)
+  set_property(GLOBAL PROPERTY GGUFMILL_JOB_STEPS ${library})
+endfunction()
+
 # ggufmill_type_family(NAME SOURCES...): registers the family of types NAME_type_family(), which the sources define.
 function(ggufmill_type_family name)
   set_property(GLOBAL APPEND PROPERTY GGUFMILL_TYPE_FAMILIES ${name})
-  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
   set_property(GLOBAL APPEND PROPERTY GGUFMILL_TYPE_FAMILY_SOURCES ${ARGN})
 endfunction()
 
@@ -77,5 +92,10 @@ endfunction()
 
 # ggufmill_embedded(FOLDER WHERE): adds the files of the folder WHERE to those of configs/FOLDER, see ggufmill_embed().
 function(ggufmill_embedded folder where)
-  set_property(GLOBAL APPEND PROPERTY GGUFMILL_EMBEDDED_${folder} ${CMAKE_CURRENT_SOURCE_DIR}/${where})
+  set_property(GLOBAL APPEND PROPERTY GGUFMILL_EMBEDDED_${folder} ${CMAKE_CURRENT_LIST_DIR}/${where})
 endfunction()
+
+# What wings add to folders that come before theirs is in the files wing.cmake of their folders.
+foreach(folder ${GGUFMILL_WING_FOLDERS})
+  include(${PROJECT_SOURCE_DIR}/${folder}/wing.cmake OPTIONAL)
+endforeach()

@@ -104,7 +104,7 @@ TEST_CASE("a type that weights cannot have is an error at its rule") {
 }
 
 TEST_CASE("a pattern of `repack` that matches nothing is an error at its place") {
-  GGUFMILL_NEEDS_TYPE("Q4_K_R4");
+  GGUFMILL_NEEDS("Q4_K_R4");
   const Error error = StageBench().error("{recipe: Q4_K_M,\n repack: {rows: interleaved, match: zzz}}");
   CHECK(error.where == "a.yaml:2:37");
   CHECK(error.what == "no tensor matches 'zzz'");

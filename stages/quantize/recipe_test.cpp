@@ -207,7 +207,7 @@ TEST_CASE("the file type of a recipe is known by its names, not by its path") {
 }
 
 TEST_CASE("interleaved rows have a file type of their own") {
-  GGUFMILL_NEEDS_TYPE("Q4_K_R4");
+  GGUFMILL_NEEDS("Q4_K_R4");
   CHECK(RecipeCatalog::interleaved_file_type(15) == 214);  // Q4_K_M
   CHECK(RecipeCatalog::interleaved_file_type(14) == 214);  // Q4_K_S
   CHECK(RecipeCatalog::interleaved_file_type(140) == 340);

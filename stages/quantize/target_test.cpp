@@ -577,7 +577,7 @@ TEST_CASE("a type of a kernel module is chosen where it is better, unless its mo
 }
 
 TEST_CASE("candidates are neither interleaved types nor unknown modules") {
-  GGUFMILL_NEEDS_TYPE("Q4_K_R4");
+  GGUFMILL_NEEDS("Q4_K_R4");
   const WithModule with;
   const auto error_of = [&](const char* candidate) {
     const auto made = with.stage(fmt::format("{{target: {{bits: 6}}, candidates: [{}]}}", candidate));

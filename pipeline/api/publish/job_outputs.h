@@ -44,7 +44,7 @@ class JobOutputs {
   // First those of the outputs without importance. Outputs stay on disk unless is_divided(): then a part has at most
   // the space that the job gives its outputs, where they are not larger, and its files are removed when they are sent.
   const std::vector<JobPart>& parts() const { return parts_; }
-  bool is_divided() const { return job_.upload && job_.upload->space; }
+  bool is_divided() const { return job_.sections.publish.upload && job_.sections.publish.upload->space; }
   std::vector<ImportanceComputation> computations() const;
 
   // Returns the path in the user's cache for the result of a computation, under a key of all that it depends on. Fails

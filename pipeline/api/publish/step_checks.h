@@ -8,7 +8,7 @@
 
 namespace ggufmill {
 
-// Adds the errors that check_steps() of publish.h returns. `source` is the path of the job's source, for messages; of
+// Adds the errors that check_steps() of job_steps.h returns. `source` is the path of the job's source, for messages; of
 // `batch`, only overwrite is used.
 void check_steps(const Context& context, const std::string& source, JobOutputs& outputs, const BatchOptions& batch,
                  Diagnostics& errors);

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/card/card.h"
+#include "pipeline/api/publish/card/card.h"
 
 namespace ggufmill {
 

@@ -1,4 +1,4 @@
-#include "pipeline/card/markdown.h"
+#include "pipeline/api/publish/card/markdown.h"
 
 #include <fmt/format.h>
 

@@ -30,11 +30,15 @@ struct JobStep {
   bool is_done = false;  // nothing is left to do
 };
 
-// Returns true if the job is to be run by publish(); Context::run() ignores its steps.
+// The functions below are those of a wing (configs/wings.tsv); in a build that omits it, no job has steps.
+
+// Fails if the job has steps that this build cannot run.
+Status check_steps_are_built(const Job& job);
+// Returns true if the job is to be run by run_steps(); Context::run() ignores its steps.
 bool has_steps(const Job& job);
 bool has_steps(const Batch& batch);  // of any of its jobs
 
-struct PublishOptions {
+struct StepOptions {
   BatchOptions batch{};  // for the steps that write outputs
   // Called when a step starts that is not done yet.
   std::function<void(const JobStep& step, std::size_t index, std::size_t count)> begun{};
@@ -45,15 +49,29 @@ struct PublishOptions {
   std::function<void(const JobStep& step, std::uint64_t done, std::uint64_t total)> sent{};
 };
 
-struct PublishReport {
+struct StepReport {
   std::vector<BatchCell> cells;  // of all outputs, in order
   std::vector<std::string> warnings;
 };
 
 // Returns the steps of a job in order. Reads headers, and the results of earlier runs.
-Result<std::vector<JobStep>> steps_of(const Context& context, const BatchJob& job, const PublishOptions& options);
+Result<std::vector<JobStep>> steps_of(const Context& context, const BatchJob& job, const StepOptions& options);
 // Returns the paths of files that the job has sent to the hub and removed.
 std::set<std::string> sent_files(const Context& context, const BatchJob& job);
+// Returns the reasons why the job cannot be run, as far as they can be known before its first step: those of
+// Context::check() for its outputs, missing programs and texts, paths that are written twice.
+std::vector<Error> check_steps(const Context& context, const BatchJob& job, const StepOptions& options);
+// Returns what the user should know before the steps of a job run. `plan` is that of its outputs.
+std::vector<std::string> step_warnings(const Job& job, const Plan& plan);
+// Runs all steps that are not done. Checks everything that check_steps() checks first. Manifests are always written.
+Result<StepReport> run_steps(const Context& context, const BatchJob& job, const StepOptions& options);
+
+// Returns the job with the importance that an earlier run has computed; where none has, its outputs are planned with an
+// assumed one.
+Job with_known_importance(const Context& context, const Job& job);
+
+// ---- for any job ----
+
 // Returns [{step, what, done}].
 boost::json::array describe_steps(const std::vector<JobStep>& steps);
 // Returns whether an output exists under its name; nullopt if its server cannot be asked.
@@ -62,16 +80,5 @@ std::optional<bool> output_exists(const std::string& path);
 // bytes, of_this_plan, in_use, other_since, cluster_job}], cluster_jobs}, and for a job with steps {steps: [{step,
 // what, done}]}. Reads only headers. `plan` is that of the job; `with_steps` is null for a job without steps.
 boost::json::object describe_status(const Context& context, const Plan& plan, const BatchJob* with_steps);
-// Returns the reasons why the job cannot be run, as far as they can be known before its first step: those of
-// Context::check() for its outputs, missing programs and texts, paths that are written twice.
-std::vector<Error> check_steps(const Context& context, const BatchJob& job, const PublishOptions& options);
-// Returns what the user should know before the steps of a job run. `plan` is that of its outputs.
-std::vector<std::string> step_warnings(const Job& job, const Plan& plan);
-// Runs all steps that are not done. Checks everything that check_steps() checks first. Manifests are always written.
-Result<PublishReport> publish(const Context& context, const BatchJob& job, const PublishOptions& options);
-
-// Returns the job with the importance that an earlier run has computed; where none has, its outputs are planned with an
-// assumed one.
-Job with_known_importance(const Context& context, const Job& job);
 
 }  // namespace ggufmill

@@ -1,4 +1,4 @@
-#include "pipeline/card/base_card.h"
+#include "pipeline/api/publish/card/base_card.h"
 
 #include <fmt/format.h>
 

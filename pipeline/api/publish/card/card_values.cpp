@@ -1,4 +1,4 @@
-#include "pipeline/card/card_values.h"
+#include "pipeline/api/publish/card/card_values.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <iterator>
 #include <tuple>
 
-#include "pipeline/card/markdown.h"
-#include "pipeline/card/recommendation.h"
+#include "pipeline/api/publish/card/markdown.h"
+#include "pipeline/api/publish/card/recommendation.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 

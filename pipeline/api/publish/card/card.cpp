@@ -1,4 +1,4 @@
-#include "pipeline/card/card.h"
+#include "pipeline/api/publish/card/card.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <charconv>
 #include <kainjow/mustache.hpp>
 
-#include "pipeline/card/card_values.h"
-#include "pipeline/card/markdown.h"
+#include "pipeline/api/publish/card/card_values.h"
+#include "pipeline/api/publish/card/markdown.h"
 #include "pipeline/config/config_node.h"
 #include "pipeline/config/fields.h"
 #include "pipeline/config/yaml_text.h"

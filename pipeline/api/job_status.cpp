@@ -1,15 +1,25 @@
 // The state of a job: its outputs, what interrupted runs left, and its steps.
 
+#include <algorithm>
 #include <boost/json.hpp>
 
 #include "pipeline/api/context.h"
-#include "pipeline/api/publish/publish.h"
+#include "pipeline/api/job_steps.h"
 #include "pipeline/io/platform/files.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 
 namespace json = boost::json;
+
+std::string_view name_of(StepKind kind) {
+  constexpr std::string_view kNames[] = {"write", "importance", "quality", "card", "upload", "command"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+bool has_steps(const Batch& batch) {
+  return std::ranges::any_of(batch.jobs, [](const BatchJob& each) { return has_steps(each.job); });
+}
 
 json::array describe_steps(const std::vector<JobStep>& steps) {
   json::array described;

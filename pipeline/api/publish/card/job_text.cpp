@@ -1,4 +1,4 @@
-#include "pipeline/card/job_text.h"
+#include "pipeline/api/publish/card/job_text.h"
 
 #include <algorithm>
 

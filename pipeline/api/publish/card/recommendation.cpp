@@ -1,4 +1,4 @@
-#include "pipeline/card/recommendation.h"
+#include "pipeline/api/publish/card/recommendation.h"
 
 #include <fmt/format.h>
 

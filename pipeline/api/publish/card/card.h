@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/card/base_card.h"
+#include "pipeline/api/publish/card/base_card.h"
 #include "pipeline/core/error.h"
 
 namespace ggufmill {

@@ -3,7 +3,7 @@
 
 #include <kainjow/mustache.hpp>
 
-#include "pipeline/card/card.h"
+#include "pipeline/api/publish/card/card.h"
 
 namespace ggufmill {
 

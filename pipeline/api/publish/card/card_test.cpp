@@ -1,4 +1,4 @@
-#include "pipeline/card/card.h"
+#include "pipeline/api/publish/card/card.h"
 
 #include <limits>
 
