@@ -107,6 +107,10 @@ Status Context::convert_rows(const RowConversion& conversion, const RowsOptions&
   return ggufmill::convert_rows(conversion, kernels(), options);
 }
 
+Status Context::choose_levels(const LevelChoice& choice, const RowsOptions& options) const {
+  return ggufmill::choose_levels(choice, kernels(), options);
+}
+
 Status Context::read_rows(const RowsOfTensor& wanted, const RowsOptions& options) const {
   return ggufmill::read_rows(wanted, kernels(), options);
 }

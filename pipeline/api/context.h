@@ -229,10 +229,12 @@ class Context {
   // Looks up the measurement of the job in the cache; plan() does so for targets that have none.
   Result<Recalled> recall(const Job& job, const MeasureOptions& options = {}) const;
 
-  // convert_rows() converts rows of numbers in memory to a type or back, with the same bytes as a run. read_rows()
+  // convert_rows() converts rows of numbers in memory to a type or back, with the same bytes as a run. choose_levels()
+  // replaces the levels of encoded rows in memory, with the covariance of what they are multiplied with. read_rows()
   // reads rows of a tensor of a model returned by inspect(), in its own type or as F32. See rows_in_memory.h, also for
   // the errors.
   Status convert_rows(const RowConversion& conversion, const RowsOptions& options = {}) const;
+  Status choose_levels(const LevelChoice& choice, const RowsOptions& options = {}) const;
   Status read_rows(const RowsOfTensor& wanted, const RowsOptions& options = {}) const;
 
   // Returns, for an output with a measured target, the losses of the best choices for all sizes and those of the

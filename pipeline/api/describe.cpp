@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 
+#include "pipeline/api/tensor_statistics.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {

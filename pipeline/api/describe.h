@@ -11,11 +11,12 @@
 #include "pipeline/api/context.h"
 #include "pipeline/api/edit.h"
 #include "pipeline/api/hash.h"
-#include "pipeline/api/tensor_statistics.h"
 #include "pipeline/report/report.h"
 #include "stages/gguf/specification.h"
 
 namespace ggufmill {
+
+struct TensorStatistics;
 
 // Sums over the tensors of an output.
 struct OutputTotals {

@@ -20,6 +20,7 @@
 namespace ggufmill {
 
 class Context;
+class JobOutputs;
 
 enum class StepKind { kWrite, kImportance, kQuality, kCard, kUpload, kCommand };
 std::string_view name_of(StepKind kind);  // "write"

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "pipeline/api/command.h"
+#include "pipeline/io/command.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 

@@ -33,8 +33,10 @@ struct MeasuringOptions {
 // Measures what the cache does not contain, and writes the measurement to a file if one is given. Checks first that the
 // file can be written.
 Result<Measurement> measure_to(const Context& context, const Job& job, const MeasuringOptions& options);
-// Writes a page about a measurement. check_measurement_page(), to be called before the measurement is taken, fails with
-// exit code 2 if the page would replace an input, the measurement, or an existing file without `overwrite`.
+// Writes a self-contained HTML page about a measurement: heat maps of the errors, by role and layer and by tensor and
+// type. Names are escaped, whatever they contain. check_measurement_page(), to be called before the measurement is
+// taken, fails with exit code 2 if the page would replace an input, the measurement, or an existing file without
+// `overwrite`.
 Status check_measurement_page(const Context& context, const Job& job, const std::string& measurement,
                               const std::string& page, bool overwrite);
 Status write_measurement_page(const Measurement& measurement, const std::string& page, bool overwrite);

@@ -133,6 +133,7 @@ TEST_CASE("every function refuses null for what it needs") {
       ggufmill_model_name(nullptr, nullptr, nullptr, nullptr),
       ggufmill_row_bytes(context(), nullptr, 32, nullptr, nullptr),
       ggufmill_quantize_rows(context(), "Q8_0", nullptr, nullptr, 1, 32, nullptr, 0, nullptr, 34, 0, nullptr, nullptr),
+      ggufmill_choose_levels(context(), "Q8_0", nullptr, 1, 32, nullptr, 2, nullptr, 34, 0, nullptr, nullptr),
       ggufmill_decode_rows(context(), "Q8_0", nullptr, 34, 1, 32, nullptr, 0, nullptr, nullptr),
       ggufmill_check_module(context(), nullptr, nullptr, nullptr, nullptr, nullptr),
       ggufmill_call(context(), nullptr, nullptr, nullptr, nullptr, nullptr),

@@ -4,6 +4,7 @@
 #include <boost/json.hpp>
 
 #include "pipeline/c_api/c_support.h"
+#include "pipeline/call/json_call.h"
 #include "pipeline/core/json.h"
 
 namespace ggufmill::c {

@@ -7,6 +7,7 @@
 
 #include "pipeline/api/operations/context_options.h"
 #include "pipeline/c_api/c_support.h"
+#include "pipeline/call/json_call.h"
 #include "pipeline/core/json.h"
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"

@@ -8,8 +8,9 @@
 
 #include "pipeline/api/describe.h"
 #include "pipeline/api/job_steps.h"
-#include "pipeline/c_api/c_options.h"
+#include "pipeline/api/operations/jobs.h"
 #include "pipeline/c_api/c_support.h"
+#include "pipeline/call/json_call.h"
 #include "pipeline/config/bound_fields.h"
 #include "pipeline/core/json.h"
 #include "pipeline/llama_cpp/quantize_options.h"
@@ -22,36 +23,32 @@ namespace {
 
 namespace json = boost::json;
 
-// The options of a job that are not those of its pipeline file.
+// The options of a job: those of operations with a pipeline file, and others.
 struct JobChanges {
-  JobOptions file;
-  std::optional<unsigned> threads;
-  std::optional<std::string> io;
+  JobRequest job;
   bool errors = false;
   std::string measurement, profile;
   Strings inputs;
+
+  JobOptions file() const { return {job.set, job.parameters}; }
 };
 
 Result<JobChanges> read_changes(const char* text) {
+  std::vector<OperationOption> shared{threads_option(), io_option()};
+  for (Option<JobRequest>& each : pipeline_file_options())
+    if (!each.is_word()) shared.push_back(std::move(each));
+  using Changes = JobChanges;
+  const std::vector<OperationOption> own{Option<Changes>(option("errors", &Changes::errors, "")),
+                                         Option<Changes>(option("measurement", &Changes::measurement, "")),
+                                         Option<Changes>(option("profile", &Changes::profile, "")),
+                                         Option<Changes>(option("inputs", &Changes::inputs, ""))};
   JobChanges changes;
-  Options options(text);
-  options.read("set", changes.file.set);
-  options.read("parameters", changes.file.parameters);
-  options.read("threads", changes.threads, Limits::kMaxThreads);
-  options.read("io", changes.io);
-  options.read("errors", changes.errors);
-  options.read("measurement", changes.measurement);
-  options.read("profile", changes.profile);
-  options.read("inputs", changes.inputs);
-  BOOST_OUTCOME_TRY(options.finish());
+  BOOST_OUTCOME_TRY(read_options(text, {{std::move(shared), &changes.job}, {own, &changes}}));
   return changes;
 }
 
 Status apply(const JobChanges& changes, Job& job) {
-  if (changes.threads) job.limits.threads = *changes.threads;
-  if (changes.io) {
-    BOOST_OUTCOME_TRY(job.limits.io, parse_option("io", io_form(), *changes.io));
-  }
+  change_limits(changes.job, job);
   if (changes.errors) {
     if (!job.report) job.report.emplace();
     job.report->error = true;
@@ -68,7 +65,7 @@ Status apply(const JobChanges& changes, Job& job) {
 template <class Read>
 Status open_job(const ggufmill_context& context, const char* text, ggufmill_job** job, const Read& read) {
   BOOST_OUTCOME_TRY(const JobChanges changes, read_changes(text));
-  BOOST_OUTCOME_TRY(Batch batch, read(changes.file));
+  BOOST_OUTCOME_TRY(Batch batch, read(changes.file()));
   if (batch.is_matrix && !changes.profile.empty())
     return usage_error("a profile is not supported for a batch", "run one of its jobs individually");
   for (BatchJob& each : batch.jobs) {
@@ -77,6 +74,11 @@ Status open_job(const ggufmill_context& context, const char* text, ggufmill_job*
   *job = new ggufmill_job{context.context, context.caller, std::move(batch)};
   return ok();
 }
+
+// The form of a described plan.
+struct PlanDescription {
+  bool written = false;  // as a cluster job and ggufmill_plan_read() have it
+};
 
 json::object described(const Plan& plan) {
   json::object object = describe_plan(plan);
@@ -248,11 +250,9 @@ ggufmill_status ggufmill_plan_describe(const ggufmill_plan* plan, const char* op
                                        ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"plan", plan}, {"json", json}}));
-    bool written = false;
-    Options given(options);
-    given.read("written", written);
-    BOOST_OUTCOME_TRY(given.finish());
-    *json = copy_of(written ? write_plan(plan->plan) : to_json_text(described(plan->plan)));
+    PlanDescription wanted;
+    BOOST_OUTCOME_TRY(read_options(options, {{{option("written", &PlanDescription::written, "")}, &wanted}}));
+    *json = copy_of(wanted.written ? write_plan(plan->plan) : to_json_text(described(plan->plan)));
     return ok();
   });
 }

@@ -1,8 +1,8 @@
 // Rows in memory, for the C interface.
 #include <fmt/format.h>
 
-#include "pipeline/c_api/c_options.h"
 #include "pipeline/c_api/c_support.h"
+#include "pipeline/core/encoder.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill::c {
@@ -98,6 +98,27 @@ ggufmill_status ggufmill_quantize_rows(const ggufmill_context* context, const ch
     BOOST_OUTCOME_TRY(expect_bytes("into", bytes, expected));
     return convert(*context->context, *source, *target, {values, into, rows, columns}, {importance, importance_rows},
                    {threads, stop_of(control)});
+  });
+}
+
+ggufmill_status ggufmill_choose_levels(const ggufmill_context* context, const char* type, const float* values,
+                                       uint64_t rows, uint64_t columns, const double* covariance, unsigned sweeps,
+                                       void* encoded, uint64_t bytes, unsigned threads, ggufmill_control* control,
+                                       ggufmill_error** error) {
+  return guarded(control, error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require(
+        {{"context", context}, {"type", type}, {"values", values}, {"covariance", covariance}, {"encoded", encoded}}));
+    BOOST_OUTCOME_TRY(const TypeInfo* const found, find_type(*context->context, type));
+    BOOST_OUTCOME_TRY(const std::uint64_t expected, all_bytes(*found, rows, columns));
+    BOOST_OUTCOME_TRY(expect_bytes("encoded", bytes, expected));
+    if (sweeps > Encoder::kMostSweeps)
+      return usage_error(fmt::format("{} sweeps are too many", sweeps),
+                         fmt::format("use at most {}", Encoder::kMostSweeps));
+    std::uint64_t elements = 0;
+    if (__builtin_mul_overflow(columns, columns, &elements)) return usage_error("there are too many columns");
+    const LevelChoice choice{found,   {values, rows * columns}, {static_cast<std::byte*>(encoded), bytes},
+                             columns, {covariance, elements},   sweeps};
+    return context->context->choose_levels(choice, {threads, stop_of(control)});
   });
 }
 

@@ -9,7 +9,6 @@
 #include "pipeline/api/measurement_file.h"
 #include "pipeline/api/operations/given_options.h"
 #include "pipeline/api/operations/run_pipeline.h"
-#include "pipeline/c_api/c_options.h"
 #include "pipeline/c_api/c_support.h"
 #include "pipeline/report/json_text.h"
 

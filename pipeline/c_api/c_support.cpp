@@ -10,6 +10,7 @@
 
 #include "pipeline/api/operations/context_options.h"
 #include "pipeline/api/operations/given_options.h"
+#include "pipeline/call/json_call.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/report/json_text.h"
 

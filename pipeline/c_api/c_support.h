@@ -55,6 +55,8 @@ struct ggufmill_model {
 
 namespace ggufmill::c {
 
+using Strings = std::vector<std::string>;
+
 // Calls `work(function)`, catches every exception, and converts the result to a status. Stores an error, or null, in
 // `error` unless that is null.
 ggufmill_status guarded_call(ggufmill_error** error, Status (*work)(const void* function),

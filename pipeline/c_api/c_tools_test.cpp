@@ -161,6 +161,29 @@ TEST_CASE("rows are quantized and decoded") {
   CHECK(quantize("Q4_K", 3 * 68, nullptr) == GGUFMILL_ERROR_USAGE);  // blocks of 256
 }
 
+TEST_CASE("levels of rows are chosen with a covariance") {
+  std::vector<float> values(2 * 32);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 7) - 3.3f;
+  std::vector<double> covariance(32 * 32, 0.5);
+  for (std::size_t i = 0; i < 32; ++i) covariance[i * 33] = 1;
+  std::vector<unsigned char> rows(2 * 18);
+  REQUIRE(ggufmill_quantize_rows(context(), "Q4_0", nullptr, values.data(), 2, 32, nullptr, 0, rows.data(), rows.size(),
+                                 0, nullptr, nullptr) == GGUFMILL_SUCCESS);
+  const std::vector<unsigned char> start = rows;
+  const auto choose = [&](const char* type, unsigned sweeps, std::uint64_t bytes) {
+    return ggufmill_choose_levels(context(), type, values.data(), 2, 32, covariance.data(), sweeps, rows.data(), bytes,
+                                  0, nullptr, nullptr);
+  };
+  REQUIRE(choose("Q4_0", 2, rows.size()) == GGUFMILL_SUCCESS);
+  CHECK(rows != start);
+  CHECK(std::equal(rows.begin(), rows.begin() + 2, start.begin()));  // the scale
+  CHECK(choose("F16", 2, 128) == GGUFMILL_ERROR_USAGE);
+  CHECK(choose("Q4_0", 101, rows.size()) == GGUFMILL_ERROR_USAGE);
+  CHECK(choose("Q4_0", 2, 18) == GGUFMILL_ERROR_USAGE);
+  covariance[0] = -1;
+  CHECK(choose("Q4_0", 2, rows.size()) == GGUFMILL_ERROR_BAD_INPUT);
+}
+
 TEST_CASE("values that are not finite are refused") {
   const std::vector<float> values(32, NAN);
   std::vector<unsigned char> bytes(34);

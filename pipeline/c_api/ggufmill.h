@@ -444,6 +444,20 @@ GGUFMILL_API ggufmill_status ggufmill_quantize_rows(const ggufmill_context* cont
                                                     uint64_t bytes, unsigned threads, ggufmill_control* control,
                                                     ggufmill_error** error);
 
+/* Replaces the levels of encoded rows, as a run does with the encoder `covariance`: so that the squared error e H e^T
+ * of each row is small, where e is the difference between its values and its decoded encoding, and H the sum of the
+ * products x x^T of the vectors x that the rows are multiplied with. Scales and minimums of blocks remain; the values
+ * need not be those from which they were made. `values` are F32. `covariance` is H: `columns` rows of `columns`
+ * numbers, symmetric and positive definite, and taken as it is, so the caller shrinks and damps it. `sweeps` is how
+ * often every level is reconsidered. `encoded` has exactly `bytes` bytes; its contents are undefined after an error.
+ * GGUFMILL_ERROR_USAGE for a type without such levels, GGUFMILL_ERROR_BAD_INPUT for a matrix that is not positive
+ * definite. */
+GGUFMILL_API ggufmill_status ggufmill_choose_levels(const ggufmill_context* context, const char* type,
+                                                    const float* values, uint64_t rows, uint64_t columns,
+                                                    const double* covariance, unsigned sweeps, void* encoded,
+                                                    uint64_t bytes, unsigned threads, ggufmill_control* control,
+                                                    ggufmill_error** error);
+
 /* Converts rows of a type to float32. `values` has exactly `bytes` bytes, `into` has rows * columns elements. */
 GGUFMILL_API ggufmill_status ggufmill_decode_rows(const ggufmill_context* context, const char* type, const void* values,
                                                   uint64_t bytes, uint64_t rows, uint64_t columns, float* into,

@@ -442,6 +442,21 @@ class Context {
         control);
     return bytes;
   }
+  // Replaces the levels of encoded rows of `columns` values each. `covariance`: columns * columns numbers.
+  void choose_levels(const std::string& type, const std::vector<float>& values, std::uint64_t columns,
+                     const std::vector<double>& covariance, unsigned sweeps, std::vector<unsigned char>& encoded,
+                     unsigned threads = 0, Control* control = nullptr) const {
+    const std::uint64_t rows = detail::rows_of(values.size(), columns, "values");
+    if (columns != 0 && (covariance.size() % columns != 0 || covariance.size() / columns != columns))
+      throw Error("a covariance of " + std::to_string(covariance.size()) + " numbers is not one of " +
+                  std::to_string(columns) + " columns");
+    detail::call(
+        [&](auto error) {
+          return ggufmill_choose_levels(get(), type.c_str(), values.data(), rows, columns, covariance.data(), sweeps,
+                                        encoded.data(), encoded.size(), threads, detail::get(control), error);
+        },
+        control);
+  }
   std::vector<float> decode(const std::string& type, const std::vector<unsigned char>& bytes, std::uint64_t columns,
                             unsigned threads = 0, Control* control = nullptr) const {
     const std::uint64_t rows = detail::rows_of(bytes.size(), row_bytes(type, columns), "bytes");

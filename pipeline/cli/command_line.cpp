@@ -46,6 +46,19 @@ Parsed usage_failure(const CommandSpec& spec, const std::string& what) {
   return {fail(usage_error(what, fmt::format("usage: {}; see `--help`", spec.usage))), {}, {}};
 }
 
+// The options that all verbs have.
+struct CommonOptions {
+  std::string log;
+  bool help = false;
+};
+
+// Adds them, and where parsing stores their values, which must then exist.
+void add_common(CommonOptions& into, po::options_description& to) {
+  to.add_options()("log", po::value(&into.log)->default_value("text"),
+                   "format of messages on stderr: text, or json (one object per line)")(
+      "help,h", po::bool_switch(&into.help), "print this help");
+}
+
 constexpr int kStyle = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
 
 // Returns the options listed in the help, and the positional one.
@@ -126,9 +139,8 @@ bool asks_for_json(const Arguments& arguments) {
 }  // namespace
 
 CommandSpec full_command(CommandSpec spec) {
-  spec.options.add_options()("log", po::value<std::string>()->default_value("text"),
-                             "format of messages on stderr: text, or json (one object per line)")("help,h",
-                                                                                                  "print this help");
+  CommonOptions unused;
+  add_common(unused, spec.options);
   return spec;
 }
 
@@ -139,20 +151,21 @@ std::string written_name(const po::option_description& option) {
   return (letter.starts_with('-') && !letter.starts_with("--") ? letter + ", " : "") + name + value;
 }
 
-Parsed parse_command(const CommandSpec& spec, Arguments arguments) {
+Parsed parse_command(CommandSpec spec, Arguments arguments) {
+  CommonOptions common;
+  add_common(common, spec.options);
   if (spec.numbers) arguments = with_numbers(std::move(arguments));
   const po::options_description all = all_options(spec);
   if (asks_for_json(arguments)) set_log_format(LogFormat::kJson);
   try {
     Parsed parsed = parse(spec, all, arguments);
     if (parsed.exit_code) return parsed;
-    if (parsed.values.count("help")) {
+    if (common.help) {
       std::fputs(help_text(spec).c_str(), stdout);
       return {0, {}, {}};
     }
-    const auto log = parsed.values["log"].as<std::string>();
-    if (log != "text" && log != "json")
-      return usage_failure(spec, fmt::format("--log must be 'text' or 'json', not '{}'", log));
+    if (common.log != "text" && common.log != "json")
+      return usage_failure(spec, fmt::format("--log must be 'text' or 'json', not '{}'", common.log));
     if (!spec.positional.empty() && !spec.optional && !parsed.values.count(spec.positional))
       return usage_failure(
           spec, spec.positional == "words" ? "arguments are missing" : fmt::format("no {} given", spec.positional));

@@ -29,7 +29,7 @@ struct CommandSpec {
   std::vector<std::string> words;  // possible values of the first positional argument, for completion
 };
 
-// Adds the options that all verbs have.
+// Adds the options that all verbs have, for help, manual pages and completion.
 CommandSpec full_command(CommandSpec spec);
 // Returns an option as written in help texts, for example "-q, --quiet" or "--set VALUE".
 std::string written_name(const boost::program_options::option_description& option);
@@ -41,12 +41,7 @@ struct Parsed {
   boost::program_options::variables_map values;
   std::vector<std::pair<std::string, std::string>> given;  // every option with a value, in the order given
 };
-// Parses the arguments of a verb. Handles --help and --log. `spec` must come from full_command().
-Parsed parse_command(const CommandSpec& spec, Arguments arguments);
-
-inline std::optional<std::string> text_of(const boost::program_options::variables_map& values, const char* name) {
-  if (!values.count(name)) return {};
-  return values[name].as<std::string>();
-}
+// Parses the arguments of a verb, which `spec` has without the options of all verbs. Handles --help and --log.
+Parsed parse_command(CommandSpec spec, Arguments arguments);
 
 }  // namespace ggufmill

@@ -7,12 +7,21 @@
 
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/verb.h"
+#include "pipeline/cli/verb_options.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
 
-using Option = boost::program_options::option_description;
+using Described = boost::program_options::option_description;
+
+struct CompletionRequest {
+  std::string shell{};
+};
+
+std::vector<OperationOption> completion_options() {
+  return {Option<CompletionRequest>(option("shell", &CompletionRequest::shell, "").word("SHELL"))};
+}
 
 CommandSpec completion_command() {
   CommandSpec spec;
@@ -29,7 +38,7 @@ CommandSpec completion_command() {
   return spec;
 }
 
-bool takes_value(const Option& option) { return option.semantic()->max_tokens() > 0; }
+bool takes_value(const Described& option) { return option.semantic()->max_tokens() > 0; }
 
 // Quotes a text with the shell's single quotes. `outside` replaces each quote in the text.
 std::string quoted(std::string_view text, std::string_view outside) {
@@ -144,7 +153,10 @@ std::string fish() {
 }
 
 int completion_verb(const Parsed& parsed) {
-  const auto shell = parsed.values["shell"].as<std::string>();
+  CompletionRequest request;
+  if (const Status read = read_options(completion_command(), completion_options(), parsed, &request); !read)
+    return fail(read.error());
+  const std::string& shell = request.shell;
   std::string script;
   if (shell == "bash") script = bash();
   if (shell == "zsh") script = zsh();

@@ -7,10 +7,22 @@
 #include "pipeline/api/reports.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/verb.h"
+#include "pipeline/cli/verb_options.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
+
+struct ManualRequest {
+  std::string verb{}, folder{};  // may be empty
+};
+
+std::vector<OperationOption> manual_options() {
+  using Manual = ManualRequest;
+  return {Option<Manual>(option("verb", &Manual::verb, "").optional_word("VERB")),
+          Option<Manual>(
+              option("folder", &Manual::folder, path(), "write all pages to this folder, as FOLDER/ggufmill-VERB.1"))};
+}
 
 CommandSpec manual_command() {
   CommandSpec spec;
@@ -20,8 +32,7 @@ CommandSpec manual_command() {
       "pages; `ggufmill manual run | man -l -` displays one.";
   spec.examples = "  ggufmill manual run | man -l -";
   spec.positional = "verb";
-  spec.options.add_options()("folder", boost::program_options::value<std::string>(),
-                             "write all pages to this folder, as FOLDER/ggufmill-VERB.1");
+  add_options(manual_options(), spec);
   spec.optional = true;
   for (const Verb& verb : verbs()) spec.words.emplace_back(verb.name);
   return spec;
@@ -104,18 +115,21 @@ int write_all(const std::string& folder) {
 }
 
 int manual_verb(const Parsed& parsed) {
-  if (const auto folder = text_of(parsed.values, "folder")) return write_all(*folder);
-  const auto name = text_of(parsed.values, "verb");
-  if (!name) {
+  ManualRequest request;
+  if (const Status read = read_options(manual_command(), manual_options(), parsed, &request); !read)
+    return fail(read.error());
+  if (!request.folder.empty()) return write_all(request.folder);
+  if (request.verb.empty()) {
     std::fputs(page_of_program().c_str(), stdout);
     return 0;
   }
   for (const Verb& verb : verbs()) {
-    if (verb.name != *name) continue;
+    if (verb.name != request.verb) continue;
     std::fputs(page_of(verb).c_str(), stdout);
     return 0;
   }
-  return fail(usage_error(fmt::format("unknown verb {}", quoted_name(*name)), "`ggufmill --help` lists the verbs"));
+  return fail(
+      usage_error(fmt::format("unknown verb {}", quoted_name(request.verb)), "`ggufmill --help` lists the verbs"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <openssl/crypto.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,10 +11,9 @@
 #include <optional>
 
 #include "pipeline/call/operations.h"
-#include "pipeline/cli/archive.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/verb.h"
-#include "pipeline/cli/version.h"
+#include "pipeline/core/installation.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/platform/process.h"
@@ -96,7 +96,7 @@ int dispatch(const Arguments& arguments) {
   if (arguments[0] == "--version") return print_version(arguments);
   for (const Verb& verb : verbs()) {
     if (verb.name != arguments[0]) continue;
-    const Parsed parsed = parse_command(full_command(command_of(verb)), {arguments.begin() + 1, arguments.end()});
+    const Parsed parsed = parse_command(command_of(verb), {arguments.begin() + 1, arguments.end()});
     return parsed.exit_code ? *parsed.exit_code : run_verb(verb, parsed);
   }
   return unknown_verb(arguments);
@@ -151,6 +151,16 @@ int fail_without_memory() {
   std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);
   return static_cast<int>(ExitCode::kTransient);
+}
+
+// In an archive made by `./dev dist`, which runs on a system whose libraries and settings may be of any age, gives the
+// process its name, gives programs that it starts the environment that bin/ggufmill was started with, and lets no
+// configuration of the system load a library of the system.
+void prepare_for_archive() {
+  if (!is_in_archive()) return;
+  use_own_libraries("ggufmill");
+  // The system's openssl.cnf may name providers and options that this OpenSSL does not have.
+  if (!environment_variable("OPENSSL_CONF")) ::OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
 }
 
 // Reports the exception that is being handled and returns the exit code.

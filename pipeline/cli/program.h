@@ -13,4 +13,8 @@ int run_program(const std::vector<std::string>& arguments);
 // SIGPIPE and SIGXFSZ, which are ignored.
 int run_program(int argc, char** argv);
 
+// Returns the text of `ggufmill --version --verbose`: the version of the program, those of the libraries that it uses,
+// and where it finds its files.
+std::string verbose_version();
+
 }  // namespace ggufmill

@@ -3,15 +3,19 @@
 // generated from the table.
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "pipeline/api/operations/operation.h"
 #include "pipeline/cli/command_line.h"
-#include "pipeline/cli/operation_verb.h"
 
 namespace ggufmill {
 
 inline constexpr std::string_view kProgramSummary = "converts and quantizes model weight files";
+
+// The operations of a verb: one, or those that share it.
+using OperationList = std::vector<const OperationSpec*>;
 
 struct Verb {
   std::string name;
@@ -31,5 +35,13 @@ std::span<const Verb> verbs();
 // Returns the arguments of a verb, and runs it.
 CommandSpec command_of(const Verb& verb);
 int run_verb(const Verb& verb, const Parsed& parsed);
+
+// Returns the arguments of a verb that is made from operations: the options of its operations, --json, --quiet, and
+// those of the context.
+CommandSpec operation_command(const OperationList& operations);
+
+// Carries out the operation that the arguments choose, prints the result, and returns the exit code. An operation on
+// several words is carried out for each, and the exit code is the first that is not 0.
+int run_operation(const OperationList& operations, const Parsed& parsed);
 
 }  // namespace ggufmill

@@ -1,4 +1,4 @@
-#include "pipeline/cli/version.h"
+#include "pipeline/cli/program.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <fmt/format.h>

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <sstream>
 
-#include "pipeline/api/command.h"
+#include "pipeline/io/command.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/cluster/submit.h"
 #include "pipeline/core/record.h"

@@ -22,87 +22,24 @@ constexpr std::uint64_t kTileNumbers = kMetricTile * kMetricTile;
 
 std::uint64_t tile_index(std::uint64_t row, std::uint64_t column) { return column * (column + 1) / 2 + row; }
 
-// Makes the tiles of a metric. While it is factored, a block of columns has tiles of 64-bit numbers, in the memory that
-// its two sets of tiles of 32-bit numbers occupy afterwards; so its correlations are read twice.
-class MetricMaker {
+// The covariance of a file: reads it, and shrinks and damps it. Its memory is the end of the metric's.
+class CovarianceOfFile {
  public:
-  MetricMaker(const ggufmill_covariance_kernels& kernels, const ByteSource& sums, const ByteSource& correlations,
-              const ForEach& for_each, const std::function<bool()>& stopped, Metric& metric)
-      : kernels_(kernels),
-        sums_source_(sums),
-        source_(correlations),
-        for_each_(for_each),
-        stopped_(stopped),
-        metric_(metric),
-        covariance_(*metric.use.covariance),
-        packing_(covariance_.packing()) {}
+  CovarianceOfFile(const ByteSource& sums, const ByteSource& correlations, const Metric& metric)
+      : sums_source_(sums), source_(correlations), metric_(metric), covariance_(*metric.use.covariance) {}
 
-  Status make() {
-    BOOST_OUTCOME_TRY(metric_.memory, Buffer::allocate(metric_.cost));
+  // Returns false if all sums are 0. `rest` has room for 2 * columns numbers of 64 bits, `halves` for a row of tiles.
+  Result<bool> start(double* rest, std::uint16_t* halves) {
     const std::uint64_t columns = covariance_.columns;
-    std::byte* const start = metric_.memory.data();
-    std::byte* const rest = start + metric_.cost - columns * 4 * sizeof(double);
-    roots_ = {reinterpret_cast<double*>(rest), columns};
-    auto* const floats = reinterpret_cast<float*>(rest + columns * sizeof(double));
-    inverse_a_ = {floats, columns};
-    inverse_h_ = {floats + columns, columns};
-    diagonal_ = {floats + 2 * columns, columns};
-    row_ = {floats + 3 * columns, columns};
-    halves_ = reinterpret_cast<std::uint16_t*>(rest - std::min(packing_.block(), columns) * kMetricTile *
-                                                          sizeof(std::uint16_t));
-    BOOST_OUTCOME_TRY(const bool has_sums, read_sums());
-    if (!has_sums) return ok();
-    std::byte* tiles = start;
-    for (std::uint64_t block = 0; block < packing_.blocks(); ++block) {
-      BOOST_OUTCOME_TRY(const bool is_made, make_block(packing_.columns_of(block), tiles));
-      if (!is_made) return ok();
-    }
-    metric_.values = {columns, packing_.block(), reinterpret_cast<const float*>(start), inverse_a_.data(),
-                      inverse_h_.data()};
-    metric_.is_usable = true;
-    return ok();
+    roots_ = {rest, columns};
+    auto* const floats = reinterpret_cast<float*>(rest + columns);
+    diagonal_ = {floats, columns};
+    row_ = {floats + columns, columns};
+    halves_ = halves;
+    return read_sums();
   }
 
- private:
-  // Returns false if all sums are 0.
-  Result<bool> read_sums() {
-    const Extent extent = covariance_.sums_of(metric_.matrix);
-    BOOST_OUTCOME_TRY(sums_source_.read(extent.offset, std::as_writable_bytes(diagonal_)));
-    if (extent.big_endian) swap_words(sizeof(float), std::as_writable_bytes(diagonal_));
-    double all = 0;
-    for (std::uint64_t i = 0; i < diagonal_.size(); ++i) {
-      const float sum = diagonal_[i];
-      if (!std::isfinite(sum) || sum < 0) return covariance_.bad_sum(metric_.matrix, i, sum);
-      all += double{sum};
-      roots_[i] = std::sqrt(double{sum});
-    }
-    damping_ = metric_.use.damp * (all / static_cast<double>(diagonal_.size()));
-    return all > 0;
-  }
-
-  // Advances `tiles` to the memory of the next block. Returns false if the matrix cannot be factored.
-  Result<bool> make_block(const CorrelatedColumns& columns, std::byte*& tiles) {
-    const std::uint64_t count = (columns.count + kMetricTile - 1) / kMetricTile;
-    const std::uint64_t numbers = count * (count + 1) / 2 * kTileNumbers;
-    auto* const wide = reinterpret_cast<double*>(tiles);
-    std::memset(tiles, 0, numbers * sizeof(double));
-    BOOST_OUTCOME_TRY(fill(columns, [&](std::uint64_t i, std::uint64_t j, double value) {
-      wide[tile_index(i / kMetricTile, j / kMetricTile) * kTileNumbers + j % kMetricTile * kMetricTile +
-           i % kMetricTile] = value;
-    }));
-    if (stopped_() || !factor(wide, count, columns.count)) return false;
-    keep_factor(columns, tiles, numbers);
-    auto* const h = reinterpret_cast<float*>(tiles) + numbers;
-    std::memset(h, 0, numbers * sizeof(float));
-    BOOST_OUTCOME_TRY(fill(columns, [&](std::uint64_t i, std::uint64_t j, double value) {
-      float* const tile = h + tile_index(i / kMetricTile, j / kMetricTile) * kTileNumbers;
-      const std::uint64_t row = i % kMetricTile, column = j % kMetricTile;
-      tile[column * kMetricTile + row] = static_cast<float>(value);
-      if (i / kMetricTile == j / kMetricTile) tile[row * kMetricTile + column] = static_cast<float>(value);
-    }));
-    tiles += numbers * sizeof(double);
-    return true;
-  }
+  double variance(std::uint64_t column) const { return double{diagonal_[column]} + damping_; }
 
   // Calls put(i, j, H_ij) for i <= j; columns are counted in the block. Reads the rows of one row of tiles at a time.
   template <class Put>
@@ -125,12 +62,120 @@ class MetricMaker {
         if (const std::size_t bad = decode_correlations(halves.subspan(start, others), row); bad != others)
           return covariance_.bad_correlation(metric_.matrix, columns.packed + from + start + bad, row[bad]);
         const double root = roots_[columns.first + i], shrink = metric_.use.shrink;
-        put(i, i, double{diagonal_[columns.first + i]} + damping_);
+        put(i, i, variance(columns.first + i));
         for (std::uint64_t j = 0; j < others; ++j)
           put(i, i + 1 + j, shrink * double{row[j]} * root * roots_[columns.first + i + 1 + j]);
       }
     }
     return ok();
+  }
+
+ private:
+  Result<bool> read_sums() {
+    const Extent extent = covariance_.sums_of(metric_.matrix);
+    BOOST_OUTCOME_TRY(sums_source_.read(extent.offset, std::as_writable_bytes(diagonal_)));
+    if (extent.big_endian) swap_words(sizeof(float), std::as_writable_bytes(diagonal_));
+    double all = 0;
+    for (std::uint64_t i = 0; i < diagonal_.size(); ++i) {
+      const float sum = diagonal_[i];
+      if (!std::isfinite(sum) || sum < 0) return covariance_.bad_sum(metric_.matrix, i, sum);
+      all += double{sum};
+      roots_[i] = std::sqrt(double{sum});
+    }
+    damping_ = metric_.use.damp * (all / static_cast<double>(diagonal_.size()));
+    return all > 0;
+  }
+
+  const ByteSource &sums_source_, &source_;
+  const Metric& metric_;
+  const Covariance& covariance_;
+  std::span<double> roots_;          // of the sums
+  std::span<float> diagonal_, row_;  // diagonal_: the sums
+  std::uint16_t* halves_ = nullptr;  // of a row of tiles
+  double damping_ = 0;
+};
+
+// A covariance in memory, which is taken as it is.
+class CovarianceInMemory {
+ public:
+  CovarianceInMemory(std::span<const double> elements, std::uint64_t columns)
+      : elements_(elements), columns_(columns) {}
+
+  Result<bool> start(double*, std::uint16_t*) const { return true; }
+  double variance(std::uint64_t column) const { return elements_[column * columns_ + column]; }
+  template <class Put>
+  Status fill(const CorrelatedColumns& columns, const Put& put) const {
+    for (std::uint64_t i = 0; i < columns.count; ++i)
+      for (std::uint64_t j = i; j < columns.count; ++j) put(i, j, elements_[i * columns_ + j]);
+    return ok();
+  }
+
+ private:
+  const std::span<const double> elements_;
+  const std::uint64_t columns_;
+};
+
+// Makes the tiles of a metric. While it is factored, a block of columns has tiles of 64-bit numbers, in the memory that
+// its two sets of tiles of 32-bit numbers occupy afterwards; so its elements are read twice.
+template <class Elements>
+class MetricMaker {
+ public:
+  MetricMaker(const ggufmill_covariance_kernels& kernels, Elements elements, const ForEach& for_each,
+              const std::function<bool()>& stopped, Metric& metric)
+      : kernels_(kernels),
+        elements_(std::move(elements)),
+        for_each_(for_each),
+        stopped_(stopped),
+        metric_(metric),
+        packing_(metric.use.covariance->packing()) {}
+
+  Status make() {
+    BOOST_OUTCOME_TRY(metric_.memory, Buffer::allocate(metric_.cost));
+    const std::uint64_t columns = packing_.columns();
+    std::byte* const start = metric_.memory.data();
+    auto* const floats = reinterpret_cast<float*>(start + metric_.cost - columns * sizeof(double));
+    inverse_a_ = {floats, columns};
+    inverse_h_ = {floats + columns, columns};
+    std::byte* const rest = start + metric_.cost - columns * 4 * sizeof(double);
+    const std::uint64_t row_of_tiles = std::min(packing_.block(), columns) * kMetricTile;
+    BOOST_OUTCOME_TRY(const bool has_sums,
+                      elements_.start(reinterpret_cast<double*>(rest),
+                                      reinterpret_cast<std::uint16_t*>(rest - row_of_tiles * sizeof(std::uint16_t))));
+    if (!has_sums) return ok();
+    std::byte* tiles = start;
+    for (std::uint64_t block = 0; block < packing_.blocks(); ++block) {
+      BOOST_OUTCOME_TRY(const bool is_made, make_block(packing_.columns_of(block), tiles));
+      if (!is_made) return ok();
+    }
+    metric_.values = {columns, packing_.block(), reinterpret_cast<const float*>(start), inverse_a_.data(),
+                      inverse_h_.data()};
+    metric_.is_usable = true;
+    return ok();
+  }
+
+ private:
+  // Advances `tiles` to the memory of the next block. Returns false if the matrix cannot be factored.
+  Result<bool> make_block(const CorrelatedColumns& columns, std::byte*& tiles) {
+    const std::uint64_t count = (columns.count + kMetricTile - 1) / kMetricTile;
+    const std::uint64_t numbers = count * (count + 1) / 2 * kTileNumbers;
+    auto* const wide = reinterpret_cast<double*>(tiles);
+    std::memset(tiles, 0, numbers * sizeof(double));
+    BOOST_OUTCOME_TRY(elements_.fill(columns, [&](std::uint64_t i, std::uint64_t j, double value) {
+      wide[tile_index(i / kMetricTile, j / kMetricTile) * kTileNumbers + j % kMetricTile * kMetricTile +
+           i % kMetricTile] = value;
+    }));
+    if (stopped_() || !factor(wide, count, columns.count)) return false;
+    keep_factor(columns, tiles, numbers);
+    auto* const h = reinterpret_cast<float*>(tiles) + numbers;
+    std::memset(h, 0, numbers * sizeof(float));
+    BOOST_OUTCOME_TRY(elements_.fill(columns, [&](std::uint64_t i, std::uint64_t j, double value) {
+      float* const tile = h + tile_index(i / kMetricTile, j / kMetricTile) * kTileNumbers;
+      const std::uint64_t row = i % kMetricTile, column = j % kMetricTile;
+      tile[column * kMetricTile + row] = static_cast<float>(value);
+      if (i / kMetricTile == j / kMetricTile) tile[row * kMetricTile + column] = static_cast<float>(value);
+    }));
+    tiles += numbers * sizeof(double);
+    return true;
   }
 
   // From the last column of tiles to the first.
@@ -158,7 +203,7 @@ class MetricMaker {
       const std::uint64_t tile = i / kMetricTile, inside = i % kMetricTile, column = columns.first + i;
       inverse_a_[column] =
           static_cast<float>(1 / wide[tile_index(tile, tile) * kTileNumbers + inside * kMetricTile + inside]);
-      inverse_h_[column] = static_cast<float>(1 / (double{diagonal_[column]} + damping_));
+      inverse_h_[column] = static_cast<float>(1 / elements_.variance(column));
     }
     for (std::uint64_t i = 0; i < numbers; ++i) {
       double from = 0;
@@ -169,16 +214,12 @@ class MetricMaker {
   }
 
   const ggufmill_covariance_kernels& kernels_;
-  const ByteSource &sums_source_, &source_;
+  Elements elements_;
   const ForEach& for_each_;
   const std::function<bool()>& stopped_;
   Metric& metric_;
-  const Covariance& covariance_;
   const CorrelationPacking packing_;
-  std::span<double> roots_;                                  // of the sums
-  std::span<float> inverse_a_, inverse_h_, diagonal_, row_;  // diagonal_: the sums
-  std::uint16_t* halves_ = nullptr;                          // of a row of tiles
-  double damping_ = 0;
+  std::span<float> inverse_a_, inverse_h_;
 };
 
 std::string key_of(const MetricUse& use, std::uint64_t matrix) {
@@ -189,7 +230,13 @@ std::string key_of(const MetricUse& use, std::uint64_t matrix) {
 
 Status make_metric(const ggufmill_covariance_kernels& kernels, const ByteSource& sums, const ByteSource& correlations,
                    const ForEach& for_each, const std::function<bool()>& stopped, Metric& metric) {
-  return MetricMaker(kernels, sums, correlations, for_each, stopped, metric).make();
+  return MetricMaker(kernels, CovarianceOfFile(sums, correlations, metric), for_each, stopped, metric).make();
+}
+
+Status make_metric(const ggufmill_covariance_kernels& kernels, std::span<const double> elements,
+                   const ForEach& for_each, const std::function<bool()>& stopped, Metric& metric) {
+  const std::uint64_t columns = metric.use.covariance->columns;
+  return MetricMaker(kernels, CovarianceInMemory(elements, columns), for_each, stopped, metric).make();
 }
 
 bool Metrics::acquire(std::uint64_t cost, std::span<const MetricUse> uses, std::uint64_t matrix, std::uint64_t ordinal,

@@ -47,6 +47,10 @@ using ForEach = std::function<void(std::uint64_t count, const std::function<void
 // sums or correlations. `stopped` ends the work; the metric is then not usable.
 Status make_metric(const ggufmill_covariance_kernels& kernels, const ByteSource& sums, const ByteSource& correlations,
                    const ForEach& for_each, const std::function<bool()>& stopped, Metric& metric);
+// Likewise of a symmetric matrix in memory, with as many rows as the metric's covariance has columns, as it is: neither
+// shrunk nor damped. Of that covariance, only the number of columns matters.
+Status make_metric(const ggufmill_covariance_kernels& kernels, std::span<const double> elements,
+                   const ForEach& for_each, const std::function<bool()>& stopped, Metric& metric);
 
 // acquire() and release() must not be called concurrently; all else is thread-safe.
 class Metrics {

@@ -4,11 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include "pipeline/core/covariance.h"
+#include "pipeline/core/encoder.h"
 #include "pipeline/core/importance.h"
 #include "pipeline/graph/convert.h"
+#include "pipeline/graph/metrics.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/output_store.h"
 #include "pipeline/io/threads.h"
 #include "pipeline/plan/slabs.h"
 
@@ -281,7 +287,107 @@ class TensorRows {
   ImportanceWeights no_weights_;
 };
 
+// Checks a choice of levels, and makes it in groups of rows.
+class Choice {
+ public:
+  Choice(const LevelChoice& wanted, const Kernels& kernels, const RowsOptions& options)
+      : wanted_(wanted), type_(*wanted.type), kernels_(kernels.covariance()), options_(options) {}
+
+  Status check() {
+    if (!has_covariance(type_) || type_.plain)
+      return usage_error(fmt::format("rows of {} have no levels that can be chosen with a covariance", type_.name),
+                         "these types have: " + types_with(covariance_method()));
+    BOOST_OUTCOME_TRY(check_columns(type_, wanted_.columns));
+    const std::uint64_t columns = wanted_.columns;
+    rows_ = columns == 0 ? 0 : wanted_.values.size() / columns;
+    if (rows_ * columns != wanted_.values.size())
+      return usage_error(fmt::format("{} values are not whole rows of {}", wanted_.values.size(), columns));
+    if (rows_ * row_bytes(type_, columns) != wanted_.rows.size())
+      return usage_error(fmt::format("{} bytes is the wrong size for {} rows of {} values of {}", wanted_.rows.size(),
+                                     rows_, columns, type_.name),
+                         fmt::format("a row has {} bytes", row_bytes(type_, columns)));
+    if (columns > kMostColumns || wanted_.covariance.size() != columns * columns)
+      return usage_error(
+          fmt::format("a covariance of {} elements does not fit rows of {} values", wanted_.covariance.size(), columns),
+          "it has one row and one column for each column of the values");
+    for (const double element : wanted_.covariance)
+      if (!std::isfinite(element)) return input_error("", "the covariance contains numbers that are not finite");
+    for (std::size_t i = 0; i < wanted_.values.size(); ++i)
+      if (!std::isfinite(wanted_.values[i]))
+        return input_error("", fmt::format("row {}, column {}: the value is not finite", i / columns, i % columns),
+                           "only finite values can be encoded");
+    return ok();
+  }
+
+  // Must be called after check().
+  Status run() {
+    if (rows_ == 0) return ok();
+    auto covariance = std::make_shared<Covariance>();
+    covariance->columns = wanted_.columns;
+    covariance->matrices = 1;
+    Metric metric;
+    metric.cost = covariance->metric_bytes();
+    metric.use.covariance = std::move(covariance);
+    const unsigned threads = threads_for(options_.threads);
+    const auto stopped = [&] { return options_.stop && options_.stop->load(); };
+    const auto for_each = [&](std::uint64_t count, const std::function<void(std::uint64_t)>& each) {
+      static_cast<void>(for_each_on_threads(static_cast<unsigned>(std::min<std::uint64_t>(threads, count)), count,
+                                            [&](std::size_t i, std::vector<std::byte>&) {
+                                              each(i);
+                                              return ok();
+                                            }));
+    };
+    BOOST_OUTCOME_TRY(make_metric(kernels_, wanted_.covariance, for_each, stopped, metric));
+    if (stopped()) return interrupted();
+    if (!metric.is_usable)
+      return input_error("", "the covariance is not positive definite", "add a small positive number to its diagonal");
+    const std::uint64_t groups = (rows_ + kGroup - 1) / kGroup;
+    return for_each_on_threads(static_cast<unsigned>(std::min<std::uint64_t>(threads, groups)), groups,
+                               [&](std::size_t group, std::vector<std::byte>& memory) -> Status {
+                                 if (stopped()) return interrupted();
+                                 choose(group, metric, memory);
+                                 return ok();
+                               });
+  }
+
+ private:
+  static constexpr std::uint64_t kMostColumns = std::uint64_t{1} << 24, kGroup = 4 * kLevelRows;
+  static constexpr std::size_t kAlignment = 64;
+
+  void choose(std::uint64_t group, const Metric& metric, std::vector<std::byte>& memory) const {
+    const std::uint64_t columns = wanted_.columns, first = group * kGroup, count = std::min(kGroup, rows_ - first);
+    const std::size_t bytes = kGroup * columns * kLevelBytesPerColumn;
+    memory.resize(bytes + kAlignment);
+    void* aligned = memory.data();
+    std::size_t room = memory.size();
+    std::align(kAlignment, bytes, aligned, room);
+    const ggufmill_level_call call{type_.id,
+                                   wanted_.sweeps,
+                                   count,
+                                   columns,
+                                   wanted_.values.data() + first * columns,
+                                   wanted_.rows.data() + first * row_bytes(type_, columns),
+                                   &metric.values,
+                                   aligned};
+    kernels_.choose_levels(&call);
+  }
+
+  const LevelChoice& wanted_;
+  const TypeInfo& type_;
+  const ggufmill_covariance_kernels& kernels_;
+  const RowsOptions& options_;
+  std::uint64_t rows_ = 0;
+};
+
 }  // namespace
+
+Status choose_levels(const LevelChoice& choice, const Kernels& kernels, const RowsOptions& options) try {
+  Choice work(choice, kernels, options);
+  BOOST_OUTCOME_TRY(work.check());
+  return work.run();
+} catch (...) {
+  return error_of_exception();
+}
 
 Status convert_rows(const RowConversion& conversion, const Kernels& kernels, const RowsOptions& options) try {
   Conversion work(conversion);

@@ -40,6 +40,23 @@ struct RowConversion {
 // finite or too large for the type, 5 if the kernel for a type is missing. Thread-safe.
 Status convert_rows(const RowConversion& conversion, const Kernels& kernels, const RowsOptions& options = {});
 
+// Encoded rows whose levels are to be chosen anew, so that the squared error e H e^T of each row is small, where e is
+// the difference between its values and its decoded encoding. Scales and minimums of blocks remain. Ownership and
+// alignment as in RowConversion.
+struct LevelChoice {
+  const TypeInfo* type = nullptr;  // with levels: has_covariance()
+  std::span<const float> values;
+  std::span<std::byte> rows;           // undefined after an error
+  std::uint64_t columns = 0;           // of each row
+  std::span<const double> covariance;  // H, columns * columns: symmetric, positive definite
+  std::uint32_t sweeps = 0;  // how often every level is reconsidered after the first pass, at most Encoder::kMostSweeps
+};
+
+// Chooses levels, as a run does with the encoder `covariance`. The same bytes whatever the threads and the machine.
+// Fails with exit code 2 if sizes are inconsistent or the type has no levels, 4 for values that are not finite or a
+// covariance that is not positive definite. Thread-safe.
+Status choose_levels(const LevelChoice& choice, const Kernels& kernels, const RowsOptions& options = {});
+
 // read_rows() reads rows [first, first + rows) of a tensor as defined by its expression; `to` is its own type or F32.
 // Fails with exit code 2 if the rows or sizes do not fit, 4 if a source has changed since the model was opened or is
 // malformed, 5 if the kernel for a type is missing, 6 if reading fails. Thread-safe.

@@ -157,6 +157,77 @@ TEST_CASE("a value that cannot be converted is reported with its position") {
         "row 600, column 17: a value is too large for F16");
 }
 
+namespace {
+
+// Returns a covariance of columns of which neighbours are correlated.
+std::vector<double> covariance_of(std::uint64_t columns) {
+  std::vector<double> made(columns * columns);
+  for (std::uint64_t i = 0; i < columns; ++i)
+    for (std::uint64_t j = 0; j < columns; ++j)
+      made[i * columns + j] =
+          (1 + double(i % 3)) * (1 + double(j % 3)) * std::pow(0.8, std::abs(double(i) - double(j)));
+  return made;
+}
+
+// Returns the sum of e H e^T of all rows.
+double loss(const std::vector<float>& values, const Bytes& rows, const char* type, const std::vector<double>& h,
+            std::uint64_t columns) {
+  std::vector<float> decoded(values.size());
+  const auto into = std::as_writable_bytes(std::span(decoded));
+  REQUIRE(convert_rows({&type_named(type), rows, &type_named("F32"), into, columns}, reference_kernels()));
+  double sum = 0;
+  for (std::size_t row = 0; row < values.size(); row += columns)
+    for (std::uint64_t i = 0; i < columns; ++i)
+      for (std::uint64_t j = 0; j < columns; ++j)
+        sum += double{values[row + i] - decoded[row + i]} * h[i * columns + j] *
+               double{values[row + j] - decoded[row + j]};
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("levels are chosen with a covariance, whatever the threads and the number of rows") {
+  const char* type = GENERATE("Q4_K", "Q8_0", "IQ4_NL");
+  constexpr std::uint64_t kColumns = 256;
+  const std::vector<float> values = numbers(kColumns * 150);
+  const std::vector<double> h = covariance_of(kColumns);
+  const Bytes start = encoded(type, values, kColumns);
+  const auto chosen = [&](std::span<const float> some, unsigned threads) {
+    Bytes rows(start.begin(), start.begin() + std::ptrdiff_t(start.size() / 150 * (some.size() / kColumns)));
+    REQUIRE(choose_levels({&type_named(type), some, rows, kColumns, h, 2}, reference_kernels(), {threads, nullptr}));
+    return rows;
+  };
+  const Bytes made = chosen(values, 1);
+  CHECK(loss(values, made, type, h, kColumns) < 0.9 * loss(values, start, type, h, kColumns));
+  CHECK(chosen(values, 3) == made);
+  const Bytes fewer = chosen(std::span(values).first(17 * kColumns), 2);
+  CHECK(std::equal(fewer.begin(), fewer.end(), made.begin()));
+}
+
+TEST_CASE("a choice of levels that cannot be made is refused") {
+  std::vector<float> values = numbers(64 * 3);
+  std::vector<double> h = covariance_of(64);
+  Bytes rows(3 * 36);
+  const auto refused = [&](const char* type, std::uint64_t columns) {
+    const Status made = choose_levels({&type_named(type), values, rows, columns, h, 2}, reference_kernels());
+    return made ? Error{} : made.error();
+  };
+  CHECK(refused("Q4_0", 64).what.empty());
+  CHECK(refused("F16", 64).what == "rows of F16 have no levels that can be chosen with a covariance");
+  CHECK(refused("Q4_K", 64).what == "rows of 64 values are not a whole number of blocks of Q4_K");
+  CHECK(refused("Q4_0", 32).what == "108 bytes is the wrong size for 6 rows of 32 values of Q4_0");
+  h.pop_back();
+  CHECK(refused("Q4_0", 64).what == "a covariance of 4095 elements does not fit rows of 64 values");
+  h.push_back(-1);
+  CHECK(refused("Q4_0", 64).what == "the covariance is not positive definite");
+  CHECK(refused("Q4_0", 64).code == ExitCode::kBadInput);
+  h.back() = std::numeric_limits<double>::infinity();
+  CHECK(refused("Q4_0", 64).what == "the covariance contains numbers that are not finite");
+  h = covariance_of(64);
+  values[70] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(refused("Q4_0", 64).what == "row 1, column 6: the value is not finite");
+}
+
 TEST_CASE("an empty conversion writes nothing, and a stopped one reports it") {
   CHECK(convert_rows({&type_named("F32"), {}, &type_named("Q4_K"), {}, 256}, reference_kernels()));
   CHECK(convert_rows({&type_named("F32"), {}, &type_named("Q4_K"), {}, 0}, reference_kernels()));

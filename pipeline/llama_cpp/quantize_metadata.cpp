@@ -1,4 +1,4 @@
-#include "pipeline/llama_cpp/quantize_metadata.h"
+#include "pipeline/llama_cpp/quantize_options.h"
 
 #include <fmt/format.h>
 

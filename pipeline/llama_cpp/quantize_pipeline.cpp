@@ -14,7 +14,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/gguf_files.h"
 #include "pipeline/io/source_path.h"
-#include "pipeline/llama_cpp/quantize_metadata.h"
+#include "pipeline/llama_cpp/quantize_options.h"
 #include "stages/prune/prune_stage.h"
 #include "stages/quantize/encoder_fields.h"
 #include "stages/quantize/recipe.h"

@@ -12,11 +12,10 @@
 
 namespace ggufmill {
 
-// Returns the encoder that encodes the tensor: what its target type has of the one that it asks for.
+// Returns the encoder that encodes the tensor: the one that it asks for, as far as its target type supports it.
 Encoder used_encoder(const Tensor& tensor);
 
-// What one place has to contain, as the tensor itself says. Kept apart from the steps, so that these can be checked
-// against it.
+// The required contents of one place, taken from the tensor alone, so that steps can be checked against them.
 struct WantedPlace {
   Place place;
   std::uint64_t bytes = 0;  // that the file reserves

@@ -1,4 +1,4 @@
-// IQ4_KSS.
+// Decodes and encodes IQ4_KSS.
 
 #include <algorithm>
 #include <bit>

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "plugins/abi/ggufmill_lattice.h"
 #include "plugins/reference/k_types.h"
 #include "plugins/reference/search_affine.h"
 #include "plugins/reference/search_parts.h"

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "plugins/abi/ggufmill_lattice.h"
 #include "plugins/reference/codebooks.h"
 #include "plugins/reference/iq4_types.h"
 #include "plugins/reference/search_parts.h"

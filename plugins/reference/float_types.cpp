@@ -1,4 +1,4 @@
-#include "plugins/reference/float_types.h"
+#include "plugins/reference/number_types.h"
 
 #include <cstring>
 

@@ -3,8 +3,6 @@
 
 #include "plugins/reference/module.h"
 #include "plugins/reference/bit_types.h"
-#include "plugins/reference/exact_lattice.h"
-#include "plugins/reference/float_types.h"
 #include "plugins/reference/fp4_types.h"
 #include "plugins/reference/iq1_types.h"
 #include "plugins/reference/iq4_types.h"
@@ -33,10 +31,3 @@ constexpr auto kKernels = join(kFloatKernels, kSimpleKernels, kKKernels, kIq1Ker
 
 extern "C" GGUFMILL_EXPORT constinit const ggufmill_module GGUFMILL_MODULE =
     ggufmill::reference::module_of(ggufmill::reference::kKernels, "reference", "reference");
-
-#ifndef GGUFMILL_LOADABLE
-extern "C" constinit const ggufmill_lattice_table ggufmill_reference_lattices = {
-    ggufmill::reference::kLattices.size(),
-    ggufmill::reference::kLattices.data(),
-};
-#endif

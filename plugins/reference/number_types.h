@@ -1,14 +1,35 @@
 #pragma once
-// Integers, and decode-only types that occur only in sources other than GGUF. Integers decode to the nearest F32, and
-// values encode to the nearest integer, ties to even; a value outside the range of the integer type cannot be
-// represented. Integers smaller than a byte are packed starting at the low bits of the first byte. Source of the 8-bit
-// floats: OCP 8-bit Floating Point Specification (OFP8), revision 1.0.
+// Types of one number per element. F32, F16, BF16 and F64 are converted one at a time; the rounding rules come from
+// ggml, src/ggml-impl.h, and F64 is rounded to the nearest F32. Integers, and decode-only types that occur only in
+// sources other than GGUF. Integers decode to the nearest F32, and values encode to the nearest integer, ties to even;
+// a value outside the range of the integer type cannot be represented. Integers smaller than a byte are packed starting
+// at the low bits of the first byte. Source of the 8-bit floats: OCP 8-bit Floating Point Specification (OFP8),
+// revision 1.0.
 
 #include <array>
 
 #include "plugins/reference/codec.h"
 
 namespace ggufmill::reference {
+
+int32_t copy_f32(const ggufmill_call* call);
+int32_t decode_f16(const ggufmill_call* call);
+int32_t encode_f16(const ggufmill_call* call);
+int32_t decode_bf16(const ggufmill_call* call);
+int32_t encode_bf16(const ggufmill_call* call);
+int32_t decode_f64(const ggufmill_call* call);
+int32_t encode_f64(const ggufmill_call* call);
+
+inline constexpr std::array kFloatKernels = {
+    plain_kernel(GGUFMILL_DECODE, 0, 1, 4, "F32", copy_f32),
+    plain_kernel(GGUFMILL_ENCODE, 0, 1, 4, "F32", copy_f32),
+    plain_kernel(GGUFMILL_DECODE, 1, 1, 2, "F16", decode_f16),
+    plain_kernel(GGUFMILL_ENCODE, 1, 1, 2, "F16", encode_f16),
+    plain_kernel(GGUFMILL_DECODE, 28, 1, 8, "F64", decode_f64),
+    plain_kernel(GGUFMILL_ENCODE, 28, 1, 8, "F64", encode_f64),
+    plain_kernel(GGUFMILL_DECODE, 30, 1, 2, "BF16", decode_bf16),
+    plain_kernel(GGUFMILL_ENCODE, 30, 1, 2, "BF16", encode_bf16),
+};
 
 int32_t decode_i8(const ggufmill_call* call);
 int32_t decode_i16(const ggufmill_call* call);

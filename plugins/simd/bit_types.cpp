@@ -2,7 +2,7 @@
 // so each lane processes one block. The scale of Q2_0 is a maximum, which does not depend on the order, so one block is
 // processed at a time, with its weights in the lanes.
 
-#include "plugins/simd/bit_types.h"
+#include "plugins/simd/crumb_types.h"
 
 #include <cstring>
 

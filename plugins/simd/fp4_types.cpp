@@ -1,7 +1,7 @@
 // MXFP4 and NVFP4, with the same results as plugins/reference/fp4_types.cpp. The only reduction is a maximum, which
 // does not depend on the order, so one block is processed at a time, with its weights in the lanes.
 
-#include "plugins/simd/fp4_types.h"
+#include "plugins/simd/iq4_types.h"
 
 #include "plugins/reference/fp4_scales.h"
 #include "plugins/simd/fp4_steps.h"

@@ -5,8 +5,8 @@
 #include "plugins/reference/iq1_thirds.h"
 #include "plugins/reference/iq_match.h"
 #include "plugins/simd/iq1_cuts.h"
-#include "plugins/simd/lane_rows.h"
 #include "plugins/simd/lattice_neighbours.h"
+#include "plugins/simd/transpose.h"
 
 namespace ggufmill::simd {
 
@@ -35,6 +35,24 @@ inline Floats iq1_value(Words points, int i, Floats shift) {
   const Ints level = as_ints(hn::ShiftRightSame(points, 4 * i) & words(3));
   return to_floats(level - ints(1)) + shift;
 }
+
+// kCount values of each lane, converted back to rows for searches that read a single lane.
+template <int kCount>
+class LaneRows {
+ public:
+  // Reads from lanes: element i is at lanes[i * kLanes].
+  void set(const float* lanes) {
+    std::uint8_t* rows[kLanes];
+    for (std::size_t lane = 0; lane < kLanes; ++lane) rows[lane] = reinterpret_cast<std::uint8_t*>(rows_[lane]);
+    lanes_to_rows(reinterpret_cast<const std::uint32_t*>(lanes), kCount, rows);
+  }
+
+  // Returns the values from element i on. A full vector can be read, although some of its values may be meaningless.
+  const float* at(std::size_t lane, int i) const { return rows_[lane] + i; }
+
+ private:
+  alignas(64) float rows_[kLanes][kCount + 16] = {};
+};
 
 // A sub-block of kCount weights in each lane.
 template <int kCount>

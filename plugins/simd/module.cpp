@@ -3,9 +3,8 @@
 
 #include "plugins/reference/module.h"
 #include "plugins/reference/number_types.h"
-#include "plugins/simd/bit_types.h"
+#include "plugins/simd/crumb_types.h"
 #include "plugins/simd/float_types.h"
-#include "plugins/simd/fp4_types.h"
 #include "plugins/simd/iq1_types.h"
 #include "plugins/simd/iq2_types.h"
 #include "plugins/simd/iq3_types.h"
@@ -13,7 +12,6 @@
 #include "plugins/simd/k_types.h"
 #include "plugins/simd/search_types.h"
 #include "plugins/simd/simple_types.h"
-#include "plugins/simd/ternary_types.h"
 
 namespace ggufmill::simd {
 namespace {
@@ -26,10 +24,8 @@ constexpr auto kKernels = reference::join(  //
     kIq1Kernels,                            //
     kIq2Kernels,                            //
     kIq3Kernels,                            //
-    kIq4Kernels,                            //
-    kTernaryKernels,                        //
-    kFp4Kernels,                            //
-    kBitKernels,                            //
+    kTableKernels,                          //
+    kCrumbKernels,                          //
     reference::kNumberKernels,              //
     kSearchKernels                          //
 );

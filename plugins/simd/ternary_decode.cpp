@@ -1,9 +1,9 @@
 // Decoders of TQ1_0 and TQ2_0.
 
 #include "plugins/simd/bytes.h"
+#include "plugins/simd/crumb_types.h"
 #include "plugins/simd/crumbs.h"
 #include "plugins/simd/stored_half.h"
-#include "plugins/simd/ternary_types.h"
 
 namespace ggufmill::simd {
 namespace {

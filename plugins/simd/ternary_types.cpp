@@ -1,7 +1,7 @@
 // TQ1_0 and TQ2_0, with the same results as plugins/reference/ternary_types.cpp. The only reduction is a maximum, which
 // does not depend on the order, so one block is processed at a time, with its weights in the lanes.
 
-#include "plugins/simd/ternary_types.h"
+#include "plugins/simd/crumb_types.h"
 
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/magnitude.h"

@@ -19,9 +19,9 @@ namespace {
 // Files with more than the diffusion model have one of these prefixes on its tensors, files of the model alone
 // possibly the last.
 constexpr std::string_view kPrefixes[] = {"model.diffusion_model.", "model."}, kOwnPrefix = "net.";
-constexpr std::uint64_t kSmallTensor = 1024;                     // stays F32 up to this number of values
-constexpr std::uint64_t kLeastReshaped = 512, kRowLength = 256;  // values of tensors that become rows of 256
-constexpr std::uint64_t kMostlyF16 = 1, kMostlyBf16 = 32;        // general.file_type
+constexpr std::uint64_t kSmallTensor = 1024;                   // stays F32 up to this number of values
+constexpr std::uint64_t kMinReshaped = 512, kRowLength = 256;  // values of tensors that become rows of 256
+constexpr std::uint64_t kMostlyF16 = 1, kMostlyBf16 = 32;      // general.file_type
 
 std::string_view prefix_of(const std::vector<CheckpointTensor>& tensors) {
   const auto begins = [](std::string_view prefix) {
@@ -146,18 +146,18 @@ class Conversion {
 
   bool becomes_rows_of_256(const CheckpointTensor& tensor) const {
     const std::uint64_t elements = tensor.values->shape.elements();
-    return family_.rows_of_256 && tensor.dims.size() > 1 && elements >= kLeastReshaped && elements % kRowLength == 0 &&
+    return family_.rows_of_256 && tensor.dims.size() > 1 && elements >= kMinReshaped && elements % kRowLength == 0 &&
            tensor.dims.back() % kRowLength != 0;
   }
 
   Status store_dimensions(const CheckpointTensor& tensor) {
-    constexpr std::uint64_t kMostInDimension = std::numeric_limits<std::int32_t>::max();
+    constexpr std::uint64_t kMaxInDimension = std::numeric_limits<std::int32_t>::max();
     std::vector<MetadataValue> dims;
     for (const std::uint64_t dim : tensor.dims) {
-      if (dim > kMostInDimension)
+      if (dim > kMaxInDimension)
         return input_error(options_.path,
                            fmt::format("tensor {} has a dimension of {}; at most {} can be recorded as an int32",
-                                       quoted_name(tensor.name), dim, kMostInDimension),
+                                       quoted_name(tensor.name), dim, kMaxInDimension),
                            "check that this is a diffusion model");
       dims.push_back(metadata_unsigned(MetadataType::kInt32, dim));
     }

@@ -22,6 +22,10 @@ struct SourceOptions {
   std::uint32_t context_length = 2048;       // 4096 for LLaMA 2
   Origin origin{};
 };
+
+// Reads a model as make_ggml_source() documents: magic and version, seven parameters, the vocabulary, then each tensor
+// after its description.
+Result<Model> read_model(const SourceOptions& options);
 }  // namespace ggml
 
 // Returns a source that yields the model that convert_llama_ggml_to_gguf.py makes of such a file (llama.cpp, MIT): the

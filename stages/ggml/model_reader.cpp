@@ -8,7 +8,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
-#include "stages/ggml/model_reader.h"
+#include "stages/ggml/ggml.h"
 
 namespace ggufmill {
 namespace ggml {

@@ -1,4 +1,4 @@
-#include "stages/ggml/model_reader.h"
+#include "stages/ggml/ggml.h"
 
 namespace ggufmill {
 namespace ggml {

@@ -1,4 +1,4 @@
-#include "stages/gguf/file_layout.h"
+#include "stages/gguf/header.h"
 
 #include <fmt/format.h>
 

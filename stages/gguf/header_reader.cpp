@@ -1,4 +1,4 @@
-#include "stages/gguf/header_reader.h"
+#include "stages/gguf/header.h"
 
 #include <fmt/format.h>
 

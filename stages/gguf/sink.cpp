@@ -8,9 +8,9 @@
 #include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/filesystem.h"
-#include "stages/gguf/file_layout.h"
 #include "stages/gguf/format.h"
 #include "stages/gguf/gguf.h"
+#include "stages/gguf/header.h"
 
 namespace ggufmill {
 namespace gguf {

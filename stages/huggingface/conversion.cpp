@@ -15,12 +15,12 @@
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/adapter_conversion.h"
+#include "stages/huggingface/check_converted.h"
 #include "stages/huggingface/checkpoint/checkpoint_files.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/checkpoint/quantized_checkpoint.h"
 #include "stages/huggingface/chosen_map.h"
-#include "stages/huggingface/completeness.h"
 #include "stages/huggingface/converted_tensors.h"
 #include "stages/huggingface/decode_options.h"
 #include "stages/huggingface/general.h"
@@ -70,10 +70,9 @@ class Conversion {
       BOOST_OUTCOME_TRY(add_tokenizer());
     }
     if (!adapter_ && !chosen_.architecture.adapters && !chosen_.options.vocabulary_only) {
-      const ConvertedModel made{chosen_, result_.model, tokenizer_.tokens, missing_, present_, sources_};
-      BOOST_OUTCOME_TRY(check_complete(made, result_.model.warnings));
+      BOOST_OUTCOME_TRY(check_complete(converted(), result_.model.warnings));
     }
-    BOOST_OUTCOME_TRY(check_texts());
+    BOOST_OUTCOME_TRY(check_texts(converted()));
     BOOST_OUTCOME_TRY(add_files());
     BOOST_OUTCOME_TRY(warn_of_adapters());
     note_parts();
@@ -82,6 +81,9 @@ class Conversion {
 
  private:
   void warn(std::string warning) { result_.model.warnings.push_back(std::move(warning)); }
+
+  // What has been converted so far, for checks.
+  ConvertedModel converted() const { return {chosen_, result_.model, tokenizer_, missing_, present_, sources_}; }
 
   bool has_tokenizer() const {
     return chosen_.architecture.part == ModelPart::kText && !adapter_ && !chosen_.architecture.adapters;
@@ -145,7 +147,7 @@ class Conversion {
       kept_ = file_type_with(*decoded.block_type);
     BOOST_OUTCOME_TRY(auto mapped, map_tensors(chosen_.architecture, *chosen_.facts, decoded.tensors,
                                                chosen_.options.folder, &missing_));
-    BOOST_OUTCOME_TRY(check_weights(mapped));
+    BOOST_OUTCOME_TRY(check_weights(chosen_, mapped));
     for (const NamedTensor& tensor : decoded.tensors) present_.push_back(tensor.name);
     for (const MappedTensor& tensor : mapped) sources_.emplace(tensor.name, tensor.source);
     if (chosen_.options.fuse_gate_up_experts) {
@@ -281,61 +283,11 @@ class Conversion {
     for (const MetadataEntry& entry : tokenizer_.metadata.entries())
       metadata.set(whole_key(entry.key, chosen_.architecture.name), entry.value);
     for (std::string& warning : tokenizer_.warnings) warn(std::move(warning));
-    BOOST_OUTCOME_TRY(check_embedding());
+    BOOST_OUTCOME_TRY(check_embedding(converted(), result_.model.warnings));
     BOOST_OUTCOME_TRY(
         set_metadata(map.metadata_after_tokenizer, chosen_.architecture, chosen_.tokenizer_facts(), metadata));
     if (&map == &chosen_.architecture) return ok();
     return set_metadata(chosen_.architecture.metadata_after_tokenizer, chosen_.architecture, *chosen_.facts, metadata);
-  }
-
-  // JSON escapes can contain half of a surrogate pair, which has no UTF-8 encoding. RWKV tokens may be arbitrary
-  // bytes.
-  Status check_texts() const {
-    for (const MetadataEntry& entry : result_.model.metadata.entries()) {
-      if (entry.key == "tokenizer.ggml.tokens" && tokenizer_.reader == TokenizerReader::kRwkv) continue;
-      if (!is_utf8(entry.value))
-        return input_error(chosen_.options.folder,
-                           fmt::format("the value of {} is not UTF-8: it has an unpaired surrogate", entry.key),
-                           "find the unpaired \\ud800 to \\udfff in the JSON files and remove it");
-    }
-    return ok();
-  }
-
-  // Returns the error for an embedding whose rows are not as long as the metadata has it. `columns`: their length.
-  Error wrong_width(const MetadataValue& length, std::uint64_t columns) const {
-    const std::string what =
-        fmt::format("the hidden size is {}, but the embedding (token_embd.weight) has rows of {} values",
-                    describe(length), columns);
-    for (const MetadataRule& rule : chosen_.architecture.metadata)
-      if (result_.model.metadata.find(whole_key(rule.key, chosen_.architecture.name)) == &length)
-        if (const auto value = chosen_.facts->evaluate(rule.value))
-          return chosen_.facts->wrong_value(
-              rule.value, value.value(),
-              fmt::format("{}, the length of the rows of the embedding (token_embd.weight)", columns),
-              {chosen_.config_file(), "", what});
-    return input_error(chosen_.config_file().string(), what,
-                       fmt::format("check that {} and the weights are of the same model", chosen_.architecture.config));
-  }
-
-  // Checks that the embedding has one row per token and as many columns as config.json specifies. Models that do not
-  // generate text may read narrower features.
-  Status check_embedding() {
-    const auto embedding = std::ranges::find(result_.model.tensors, "token_embd.weight", &Tensor::name);
-    if (embedding == result_.model.tensors.end()) return ok();
-    const std::uint64_t rows = embedding->shape().rows(), columns = embedding->shape().columns();
-    const MetadataValue* length = result_.model.metadata.find(chosen_.architecture.name + ".features_length");
-    if (!length) length = result_.model.metadata.find(chosen_.architecture.name + ".embedding_length");
-    if (length && as_unsigned(*length).value_or(0) != columns) return wrong_width(*length, columns);
-    if (tokenizer_.reader == TokenizerReader::kNone || tokenizer_.tokens <= rows) return ok();
-    const std::string what = fmt::format(
-        "the tokenizer has {} tokens, but the embedding (token_embd.weight) has only {} rows", tokenizer_.tokens, rows);
-    BOOST_OUTCOME_TRY(const bool is_stated, vocabulary_size_is_stated(chosen_));
-    if (is_stated)
-      return input_error(chosen_.options.folder, what,
-                         "check that the tokenizer and the weights are of the same model; vocab_size in config.json is "
-                         "the number of tokens");
-    warn(what + ": vocab_size is missing in config.json, and the larger default of its model type is used");
-    return ok();
   }
 
   // Adds the files other than the weights that were or may have been read: none of them may be overwritten, or change
@@ -385,21 +337,6 @@ class Conversion {
                       "in the source of a pipeline file to convert one",
                       fmt::join(quoted_names(*names), ", ")));
     return ok();
-  }
-
-  // config.json can describe a projector or a draft whose weights were removed from the checkpoint. A draft shares the
-  // tensors outside of layers with the text model.
-  Status check_weights(const std::vector<MappedTensor>& tensors) const {
-    const ModelPart part = chosen_.options.part;
-    if (part == ModelPart::kText) return ok();
-    const auto is_own = [&](const MappedTensor& tensor) {
-      return !tensor.computed && (part != ModelPart::kDraft || tensor.name.starts_with("blk."));
-    };
-    if (std::ranges::any_of(tensors, is_own)) return ok();
-    return input_error(chosen_.options.folder, fmt::format("contains no weights of the {}", part_name(part)),
-                       fmt::format("{} describes it, but its tensors are missing: take them from the original "
-                                   "checkpoint, or convert the text model alone",
-                                   chosen_.architecture.config));
   }
 
   // Notes on the model which parts its checkpoint has: those that a map describes.

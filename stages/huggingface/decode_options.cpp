@@ -22,7 +22,7 @@ Result<std::vector<std::uint64_t>> ranks_of(const ShardRule& rule, const Facts& 
         ranks.push_back(static_cast<std::uint64_t>(*number));
   if (!ranks.empty()) return ranks;
   return input_error((facts.folder() / "config.json").string(),
-                     fmt::format("{} is not a list of numbers of ranks", shown(value)),
+                     fmt::format("{} is not a list of rank counts", shown(value)),
                      fmt::format("required by the map at {}", rule.ranks.place));
 }
 

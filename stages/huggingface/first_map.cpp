@@ -63,8 +63,8 @@ struct Alike {
 using Patterns = std::map<std::string, Alike>;
 
 std::string shortened(const std::string& text) {
-  constexpr std::size_t kMost = 80;
-  return text.size() <= kMost ? text : text.substr(0, kMost - 3) + "...";
+  constexpr std::size_t kMax = 80;
+  return text.size() <= kMax ? text : text.substr(0, kMax - 3) + "...";
 }
 
 std::string describe_error(const Error& error) {
@@ -370,10 +370,10 @@ Result<std::vector<Fit>> fits(const SourceOptions& source, const AddedMaps& adde
 
 // Returns the comment that reports why the first of the maps was chosen, and which ones come next.
 std::string reason(const std::vector<Fit>& fits) {
-  constexpr std::size_t kMost = 4;
+  constexpr std::size_t kMax = 4;
   std::vector<std::string> texts;
   for (const Fit& fit : fits)
-    if (texts.size() < kMost)
+    if (texts.size() < kMax)
       texts.push_back(fmt::format("{} ({}, {}, {})", fit.map, fit.matched, fit.missing, fit.unread));
   return fmt::format(
       "The maps that fit best, with the numbers of kinds of tensors that match, of what they require and is missing, "

@@ -15,7 +15,6 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
-#include "stages/huggingface/model_card.h"
 
 namespace ggufmill::huggingface {
 namespace {

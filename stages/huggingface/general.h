@@ -9,6 +9,7 @@
 
 #include "pipeline/core/error.h"
 #include "pipeline/core/metadata.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/model_id.h"
 
 namespace ggufmill::huggingface {
@@ -37,5 +38,12 @@ std::string folder_name(const std::string& folder);
 // that names the file and the key.
 Result<General> read_general(const GeneralOptions& options, const boost::json::object& config,
                              const WeightCount& weights);
+
+// Returns the model card of a checkpoint: the YAML at the start of its README.md, between the first line, "---", and
+// the next "---". Plain scalars are typed according to YAML 1.1
+// (`no` is false, 7 a number), but dates remain text. Returns an empty object if README.md is missing, does not begin
+// with such a line, or does not contain a map; the last case adds a warning. Errors have the code kBadInput and name
+// the place. Reads at most 2 MiB of the file.
+Result<boost::json::object> read_model_card(const fs::path& folder, std::vector<std::string>& warnings);
 
 }  // namespace ggufmill::huggingface

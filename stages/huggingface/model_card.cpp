@@ -1,6 +1,6 @@
 // The types of the scalars follow PyYAML, the library that convert_hf_to_gguf.py (llama.cpp) uses.
 
-#include "stages/huggingface/model_card.h"
+#include "stages/huggingface/general.h"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,6 @@
 #include "pipeline/core/importance.h"
 #include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
-#include "stages/importance/substitutes.h"
 
 namespace ggufmill {
 namespace {

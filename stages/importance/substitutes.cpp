@@ -1,4 +1,4 @@
-#include "stages/importance/substitutes.h"
+#include "stages/importance/coverage.h"
 
 #include <algorithm>
 #include <utility>

@@ -11,9 +11,8 @@
 #include "pipeline/core/type_family.h"
 #include "pipeline/core/wings.h"
 #include "stages/quantize/facts.h"
-#include "stages/quantize/misfits.h"
+#include "stages/quantize/rule_uses.h"
 #include "stages/quantize/stream_facts.h"
-#include "stages/quantize/unused_rules.h"
 
 namespace ggufmill {
 namespace {
@@ -36,77 +35,6 @@ std::uint32_t guessed_file_type(const std::vector<Tensor>& tensors, const Recipe
   for (const Tensor* tensor : by_layer)
     if (const std::size_t count = ++counts[tensor->type]; count > most_count) most = tensor->type, most_count = count;
   return catalog.file_type_of(*most).value_or(kAllF32) | kGuessed;
-}
-
-bool exempt(const Recipe& recipe, const Tensor& tensor) {
-  const TensorClass tensor_class = class_of(tensor.name);
-  return std::any_of(recipe.importance_exempt.begin(), recipe.importance_exempt.end(),
-                     [&](const ClassSet& set) { return set.contains(tensor_class, false); });
-}
-
-bool needs(const Recipe& recipe, const Tensor& tensor) {
-  const auto& types = recipe.needs_importance;
-  return tensor.converted() && std::find(types.begin(), types.end(), &ungrouped_type(*tensor.type)) != types.end() &&
-         !exempt(recipe, tensor);
-}
-
-// Returns one problem for all tensors with types that need importance. `what` and `help` give the cause and are the
-// same for every output.
-Error no_importance(const std::vector<const Tensor*>& tensors, bool is_given) {
-  std::map<std::string_view, std::size_t> counts;
-  for (const Tensor* tensor : tensors) ++counts[tensor->type->name];
-  std::string types;
-  for (const auto& [type, count] : counts) types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, type);
-  Error error =
-      is_given ? with_options(
-                     usage_error("the importance file has no data for some tensors whose types need it",
-                                 "choose larger types for them: tensors: [{match: .., type: ..}]; or take "
-                                 "it from the nearest layers: importance: {missing: neighbours, ..}"),
-                     fmt::format("choose larger types for them with {}; or take it from the nearest layers: add "
-                                 "`missing: neighbours` to `importance` in the pipeline file that {} prints",
-                                 option_reference("tensor_type", "PATTERN=TYPE"), option_reference("emit_pipeline")))
-               : with_options(usage_error("no importance matrix is given, but some types need one",
-                                          "add one: stages: [{importance: {file: imatrix.gguf}}]"),
-                              "add one: " + option_reference("imatrix", "imatrix.gguf"));
-  const char* tail = tensors.size() == 1 ? "" : tensors.size() == 2 ? " and 1 more" : " and others";
-  error.detail = fmt::format("tensors of such types: {} ({}{})", types, quoted_name(tensors.front()->name), tail);
-  return error;
-}
-
-// The head is often missing: llama-imatrix collects no data for it by default.
-bool is_head(const Tensor& tensor) { return class_of(tensor.name) == TensorClass::kOutput; }
-
-// Returns one problem for all tensors whose importance data has the wrong size.
-Error wrong_size(const std::vector<const Tensor*>& tensors) {
-  Error error = *tensors.front()->importance_fault;
-  if (tensors.size() == 1) return error;
-  std::vector<std::string> names;
-  for (const Tensor* tensor : tensors) names.push_back(quoted_name(tensor->name));
-  error.detail = fmt::format("so it is for {} tensors: {}", tensors.size(), list_some(names));
-  return with_options(std::move(error),
-                      fmt::format("recreate the file with this model, or skip the entries: {} for each",
-                                  option_reference("exclude_weights", "NAME")));
-}
-
-// Adds problems to the model: one for the tensors that have no importance but a type that the recipe refuses without
-// it, and one for those with importance data of the wrong size. Warns of the others that should have importance.
-void find_importance_problems(const Recipe& recipe, Model& model) {
-  std::vector<const Tensor*> without, wrong;
-  std::vector<std::string> missed;
-  for (const Tensor& tensor : model.tensors)
-    if (tensor.converted() && tensor.importance_fault)
-      wrong.push_back(&tensor);
-    else if (!tensor.importance && needs(recipe, tensor))
-      without.push_back(&tensor);
-    else if (tensor.importance_is_missing && tensor.converted() && tensor.type->is_quantized() && !is_head(tensor))
-      missed.push_back(quoted_name(tensor.name));
-  if (!wrong.empty()) model.problems.push_back(wrong_size(wrong));
-  if (!missed.empty())
-    model.warnings.push_back(fmt::format(
-        "the importance file has no data for {}, quantized without importance: {}; in a pipeline file, missing: "
-        "neighbours takes it from the nearest layers",
-        counted(missed.size(), "tensor"), list_some(missed)));
-  if (!without.empty()) model.problems.push_back(no_importance(without, model.notes.get(notes::kImportanceGiven)));
 }
 
 constexpr const char* kFileTypeKey = "general.file_type";
@@ -168,7 +96,7 @@ class QuantizeStage final : public TargetStage {
     if (options_.recipe.is_list) warn_of_rest(model, open);
     warn_of_unused_encoders(model);
     find_importance_problems(options_.recipe, model);
-    find_missing_covariance(model);
+    find_missing_covariance(options_.origin, model);
     write_metadata(model);
     model.notes.set(notes::kRecipe, options_.target ? options_.recipe.name + "-" + options_.target->objective.name
                                                     : options_.recipe.name);
@@ -307,11 +235,7 @@ class QuantizeStage final : public TargetStage {
       if (choice) model.warnings.push_back(fmt::format("types are chosen with objective 'relative': {}", why));
     }
     if (!choice) return choice.error();
-    if (!choice.value().is_proven)
-      model.warnings.push_back("the choice of types is good, but not proven to be optimal");
-    warn_of_little_known(target.objective, choice.value(), model);
-    warn_of_estimated(choice.value(), model);
-    warn_of_worthless(target, choice.value(), model);
+    report_choice(target, choice.value(), model);
     for (const ChosenTensor& chosen : choice.value().tensors) {
       Tensor& tensor = model.tensors[chosen.tensor];
       BOOST_OUTCOME_TRY(check_requantize(tensor, *chosen.type));
@@ -328,71 +252,7 @@ class QuantizeStage final : public TargetStage {
         tensor.reason +=
             fmt::format("; importance is little known, so at least {}", target.objective.cautious->at_least->name);
     }
-    model.notes.set(notes::kChoice, describe_choice(target, choice.value()));
     return ok();
-  }
-
-  // Reports the tensors whose importance is missing or rests on few tokens.
-  static void warn_of_little_known(const Objective& objective, const Choice& choice, Model& model) {
-    std::vector<std::string> careful, careless;
-    for (const ChosenTensor& chosen : choice.tensors) {
-      const Tensor& tensor = model.tensors[chosen.tensor];
-      if (is_little_known(objective, tensor))
-        (chosen.is_cautious ? careful : careless).push_back(quoted_name(tensor.name));
-    }
-    const auto warn = [&](const std::vector<std::string>& names, const char* what, const char* why) {
-      if (names.empty()) return;
-      model.warnings.push_back(
-          fmt::format("{} below {} for tensors whose importance is missing or rests on few tokens{}{}", what,
-                      objective.cautious->at_least->name, why, listed(names)));
-    };
-    warn(careful, "no type", "");
-    warn(careless, "types", ", because larger ones do not fit or are no candidates");
-  }
-
-  // Reports the tensors whose energy is estimated.
-  static void warn_of_estimated(const Choice& choice, Model& model) {
-    std::vector<std::string> names;
-    for (const std::string& name : choice.estimated) names.push_back(quoted_name(name));
-    if (names.empty()) return;
-    model.warnings.push_back(
-        "the sensitivity of layers is estimated from other layers, because tensors that write to the residual stream "
-        "have no importance" +
-        listed(names));
-  }
-
-  // Reports the tensors that any type suits, because their sensitivity was measured to be zero or less.
-  static void warn_of_worthless(const TargetOptions& target, const Choice& choice, Model& model) {
-    if (target.objective.kind != ObjectiveKind::kProbe) return;
-    std::vector<std::string> names;
-    for (const ChosenTensor& chosen : choice.tensors) {
-      const std::string& name = model.tensors[chosen.tensor].name;
-      const auto probe = target.probes.find(name);
-      if (probe == target.probes.end() || probe->second.divergence > 0) continue;
-      const std::string line = probe->second.line > 0 ? fmt::format(", line {}", probe->second.line) : "";
-      names.push_back(fmt::format("{} ({:.4g}{})", quoted_name(name), probe->second.divergence, line));
-    }
-    if (!names.empty())
-      model.warnings.push_back(
-          fmt::format("{}: tensors with a divergence of zero or less count nothing, so they get the smallest types{}",
-                      target.sensitivities, listed(names)));
-  }
-
-  // Returns the number of names and the first few.
-  static std::string listed(const std::vector<std::string>& names) {
-    return fmt::format(" ({} in total): {}", names.size(), list_some(names));
-  }
-
-  // Says what was minimized, and what was gained over the recipes of the same size.
-  static std::string describe_choice(const TargetOptions& target, const Choice& choice) {
-    std::string text = fmt::format("loss {:.4g} by '{}'", choice.loss, target.objective.name);
-    for (const RecipeGain& gain : choice.gains) {
-      const auto& part = target.budgets[gain.budget].tensors;
-      text +=
-          fmt::format("; {:.4g} of {}'s {:.4g} at its size{}", gain.recipe_loss > 0 ? gain.loss / gain.recipe_loss : 1,
-                      gain.recipe, gain.recipe_loss, part ? fmt::format(" for '{}'", part->text()) : "");
-    }
-    return text;
   }
 
   // Assumes types while there is no measurement: the rest of the job can be planned, and the added problem prevents it
@@ -406,7 +266,7 @@ class QuantizeStage final : public TargetStage {
       model.tensors[chosen.tensor].reason = "assumed: not yet measured";
     }
     const std::uint64_t bytes = tensor_bytes(model), others = bytes - assumed.choice.bytes;
-    model.problems.push_back(unmeasured(options_.origin, others + assumed.least_bytes, others + assumed.most_bytes));
+    model.problems.push_back(unmeasured(options_.origin, others + assumed.min_bytes, others + assumed.max_bytes));
     return ok();
   }
 
@@ -449,23 +309,6 @@ class QuantizeStage final : public TargetStage {
         model.warnings.push_back(
             fmt::format("no tensor becomes {}, for which `encoders` gives an encoder", type->name));
     }
-  }
-
-  // Adds a problem if an encoder needs a covariance and none was given.
-  void find_missing_covariance(Model& model) const {
-    if (model.notes.get(notes::kCovarianceGiven)) return;
-    const auto wants_it = [](const Tensor& tensor) {
-      return tensor.encoder.is_covariance() && tensor.converted() && has_covariance(*tensor.type);
-    };
-    const auto found = std::ranges::find_if(model.tensors, wants_it);
-    if (found == model.tensors.end()) return;
-    model.problems.push_back(with_options(
-        error_at(options_.origin,
-                 fmt::format("no covariance is given, but the encoder of tensor {} is 'covariance'",
-                             quoted_name(found->name)),
-                 "add one: stages: [{importance: {covariance: model.covariance.gguf}}]; or choose `encoder: search`"),
-        fmt::format("add one: {}; or choose {}", option_reference("covariance", "model.covariance.gguf"),
-                    option_reference("encoder", "search"))));
   }
 
   // Refuses to quantize an already quantized tensor again unless allowed: the lost precision cannot be recovered.

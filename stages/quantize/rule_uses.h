@@ -1,10 +1,11 @@
 #pragma once
-// Effect of a recipe's rules on a model.
+// Effect of rules on a model: which tensors they decide.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "stages/quantize/decide.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {
@@ -21,5 +22,10 @@ Result<std::vector<RuleUse>> rule_uses(const Recipe& recipe, const Model& model,
 
 // Returns the model with the types that a recipe gives it.
 Result<Model> with_recipe(const Recipe& recipe, Model model, const RecipeCatalog& catalog);
+
+// Checks the rules of an output after all of its tensors are decided. A rule that matches no tensor, or only tensors
+// that earlier rules decide, is an error (exit code 2) at its place, or a warning of the model if `warns` is set. A
+// rule whose tensors are all kept is a warning. Optional rules are not reported.
+Status check_rules_used(const std::vector<TensorRule>& rules, bool warns, Model& model);
 
 }  // namespace ggufmill

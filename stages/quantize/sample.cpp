@@ -19,18 +19,18 @@ std::uint64_t every_in(std::string_view text) {
   text.remove_prefix(kOneOf.size());
   std::uint64_t every = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), every);
-  return read.ec == std::errc() && read.ptr == text.data() + text.size() && every <= RowSample::kMost ? every : 0;
+  return read.ec == std::errc() && read.ptr == text.data() + text.size() && every <= RowSample::kMax ? every : 0;
 }
 
 std::string check_sample(const ConfigNode& node) {
   return every_in(node.scalar) != 0 ? ""
                                     : fmt::format("{} is neither 'all' nor '1/N' with N from 1 to {}",
-                                                  quoted_name(node.scalar), RowSample::kMost);
+                                                  quoted_name(node.scalar), RowSample::kMax);
 }
 
 // Returns the distance between sampled rows.
 std::uint64_t stride_of(const Shape& shape, RowSample sample) {
-  const std::uint64_t stride = std::min({sample.every, shape.rows() / kLeastSampledRows, shape.dims[1]});
+  const std::uint64_t stride = std::min({sample.every, shape.rows() / kMinSampledRows, shape.dims[1]});
   return stride > 2 && stride % 2 == 0 ? stride - 1 : std::max<std::uint64_t>(stride, 1);
 }
 

@@ -10,7 +10,7 @@ namespace ggufmill {
 
 // One row of every `every` rows; 1: all rows.
 struct RowSample {
-  static constexpr std::uint64_t kMost = 1 << 20;
+  static constexpr std::uint64_t kMax = 1 << 20;
   std::uint64_t every = 16;
 
   bool is_all() const { return every == 1; }
@@ -21,10 +21,10 @@ struct RowSample {
 Form<RowSample> sample_form();
 
 // Returns the tensor with the sampled rows only: the same number in each matrix, evenly spread, at least one in each
-// and kLeastSampledRows in the tensor as far as it has as many. Where they begin depends on the tensor's name alone. An
+// and kMinSampledRows in the tensor as far as it has as many. Where they begin depends on the tensor's name alone. An
 // even distance greater than 2 is reduced by 1, since heads and other parts of a tensor have numbers of rows that are
 // multiples of powers of 2. Returns the tensor itself if the sample contains all of its rows.
-inline constexpr std::uint64_t kLeastSampledRows = 64;
+inline constexpr std::uint64_t kMinSampledRows = 64;
 Result<Tensor> sampled(const Tensor& tensor, RowSample sample);
 
 }  // namespace ggufmill

@@ -91,6 +91,10 @@ struct Choice {
   void add(const Choice& of_others);
 };
 
+// Adds warnings about a choice to the model: of tensors whose importance or sensitivity is little known, and of those
+// that any type suits. Sets the note that describes the choice.
+void report_choice(const TargetOptions& target, const Choice& choice, Model& model);
+
 // Reads the options of a target in a mapping of `quantize`; nullopt without `target`, which the other options need.
 Form<std::optional<TargetOptions>> target_form(const RecipeCatalog& catalog);
 
@@ -99,13 +103,13 @@ Form<std::optional<TargetOptions>> target_form(const RecipeCatalog& catalog);
 // those of choose_types(): budgets that no choice fits, groups that span two budgets, tensors that no candidate fits.
 struct AssumedChoice {
   Choice choice;
-  std::uint64_t least_bytes = 0, most_bytes = 0;  // possible sizes of the chosen tensors
+  std::uint64_t min_bytes = 0, max_bytes = 0;  // possible sizes of the chosen tensors
 };
 Result<AssumedChoice> assume_types(const TargetOptions& options, const Model& model,
                                    const std::vector<std::size_t>& open, std::uint64_t other_bytes);
 
 // Returns the problem reported for a model with assumed types, with the possible range of tensor sizes.
-Error unmeasured(const Origin& origin, std::uint64_t least_bytes, std::uint64_t most_bytes);
+Error unmeasured(const Origin& origin, std::uint64_t min_bytes, std::uint64_t max_bytes);
 // Returns true if measuring fixes the problem or error: it is that of unmeasured(), or an outdated measurement.
 bool wants_measurement(const Error& error);
 

@@ -35,8 +35,9 @@ class Workplace {
           "AWS_PROFILE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR", "AWS_REGION", "AWS_DEFAULT_REGION",
           "HF_ENDPOINT", "XDG_STATE_HOME", "XDG_CACHE_HOME", "GGUFMILL_CACHE"})
       ::unsetenv(name);
-    settings_.insert(settings_.end(), {"no_proxy=*", "HOME=" + home_.path().string(), "HF_HOME=" + home_.file("hf"),
-                                       "AWS_SHARED_CREDENTIALS_FILE=" + home_.file("credentials")});
+    settings_.insert(settings_.end(),
+                     {"no_proxy=*", "AWS_EC2_METADATA_DISABLED=true", "HOME=" + home_.path().string(),
+                      "HF_HOME=" + home_.file("hf"), "AWS_SHARED_CREDENTIALS_FILE=" + home_.file("credentials")});
   }
   ProcessResult run(std::vector<std::string> words) const { return run_by({}, std::move(words)); }
   // Same, with a program before the words that runs the rest of them.

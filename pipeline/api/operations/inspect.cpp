@@ -11,9 +11,11 @@
 #include "pipeline/api/operations/context_options.h"
 #include "pipeline/api/operations/operations.h"
 #include "pipeline/api/pages.h"
+#include "pipeline/api/tensor_statistics.h"
 #include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
+#include "pipeline/report/models_page.h"
 
 namespace ggufmill {
 namespace {

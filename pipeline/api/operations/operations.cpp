@@ -14,6 +14,7 @@ std::vector<OperationSpec> api_operations() {
       plan_operation(),
       // Look at models
       inspect_operation(),
+      fit_operation(),
       models_page_operation(),
       compare_operation(),
       report_operation(),

@@ -28,6 +28,7 @@ OperationSpec edit_operation();
 OperationSpec convert_operation();
 OperationSpec convert_lora_operation();
 OperationSpec inspect_operation();
+OperationSpec fit_operation();
 OperationSpec models_page_operation();
 OperationSpec recipes_operation();
 OperationSpec recipe_operation();

@@ -13,6 +13,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/plan/written.h"
 #include "pipeline/report/json_text.h"
+#include "pipeline/report/models_page.h"
 
 namespace ggufmill {
 namespace {

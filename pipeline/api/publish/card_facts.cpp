@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <map>
 
+#include "pipeline/api/fit.h"
 #include "pipeline/api/publish/card/job_text.h"
 #include "pipeline/api/publish/quality.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
+#include "stages/huggingface/map/added_maps.h"
 
 namespace ggufmill {
 namespace {
@@ -53,6 +55,34 @@ std::string first_file_of(const Plan& plan) { return plan.source.files.empty() ?
 
 std::string name_of(const std::string& path) { return fs::path(path).filename().string(); }
 
+// Returns the memory that usual contexts need; empty if that is not known.
+std::vector<CardContext> contexts_of(const Job& job) {
+  const auto model = shared_model(job);
+  const auto added = huggingface::AddedMaps::read({});
+  if (!model || !added) return {};
+  const Metadata& metadata = model.value().metadata;
+  const MetadataValue* const architecture = metadata.find("general.architecture");
+  const MetadataValue* const trained =
+      architecture ? metadata.find(std::string(as_string(*architecture).value_or("")) + ".context_length") : nullptr;
+  if (!trained) return {};
+  std::vector<FitTensor> tensors;
+  for (const Tensor& tensor : model.value().tensors)
+    tensors.push_back({tensor.name, tensor.shape(), tensor.type, padded_bytes(tensor, *tensor.type, 0)});
+  std::vector<CardContext> contexts;
+  FitSettings settings;
+  settings.cache_type = &type_named("F16");
+  for (const std::uint64_t tokens : {std::uint64_t{8192}, std::uint64_t{32768}}) {
+    settings.run.context = std::min(tokens, as_unsigned(*trained).value_or(0));
+    if (settings.run.context == 0) return {};
+    const auto fitted = fit_of(tensors, metadata, settings, added.value());
+    if (!fitted || !fitted.value().is_known) return {};
+    const MemoryUse& use = fitted.value().all;
+    if (contexts.empty() || settings.run.context > contexts.back().tokens)
+      contexts.push_back({settings.run.context, use.cache + use.states + use.compute});
+  }
+  return contexts;
+}
+
 // Returns the card of a job without its files. `plan` is that of any of its outputs.
 Result<Card> started_card(const CardOptions& options, const Plan& plan, const Job& job) {
   Card card;
@@ -81,6 +111,7 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
   } else if (card.base_model.empty()) {
     card.base_model = hub_name(source);
   }
+  if (card.use != CardUse::kAdapter) card.contexts = contexts_of(job);
   if (card.name.empty()) card.name = fs::path(source).stem().string();
   if (is_file(job.file)) {
     BOOST_OUTCOME_TRY(const std::string text, read_text_file(job.file, kMostBytes));

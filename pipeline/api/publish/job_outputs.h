@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/api/batch.h"
 #include "pipeline/core/job.h"
 #include "pipeline/manifest/manifest.h"
 #include "pipeline/plan/plan.h"
@@ -83,5 +84,10 @@ class JobOutputs {
   std::map<const JobPart*, std::optional<Plan>> plans_;
   std::map<std::string, bool> known_;  // by result_path()
 };
+
+// Adds the problems of a job with steps to `errors`, except for those that only a server knows: see check_steps() of
+// job_steps.h. `source` is the path of the job's source, for messages; of `batch`, only overwrite is used.
+void check_steps(const Context& context, const std::string& source, JobOutputs& outputs, const BatchOptions& batch,
+                 Diagnostics& errors);
 
 }  // namespace ggufmill

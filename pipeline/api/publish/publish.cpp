@@ -4,16 +4,15 @@
 
 #include <algorithm>
 
-#include "pipeline/api/command.h"
 #include "pipeline/api/context.h"
 #include "pipeline/api/publish/card_facts.h"
 #include "pipeline/api/publish/job_outputs.h"
 #include "pipeline/api/publish/quality.h"
 #include "pipeline/api/publish/result_file.h"
-#include "pipeline/api/publish/step_checks.h"
 #include "pipeline/api/publish/step_results.h"
 #include "pipeline/api/publish/upload_step.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/command.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/source_path.h"
@@ -333,17 +332,6 @@ std::set<std::string> sent_files(const Context& context, const BatchJob& job) {
         for (const OutputFile& file : known.value().planned->files)
           if (!is_file(file.path)) sent.insert(file.path);
   return sent;
-}
-
-std::vector<Error> check_steps(const Context& context, const BatchJob& job, const StepOptions& options) {
-  Diagnostics errors;
-  JobOutputs outputs(context, job.job);
-  check_steps(context, job.source, outputs, options.batch, errors);
-  if (errors.empty() && outputs.job().sections.publish.upload)
-    if (UploadStep upload(*outputs.job().sections.publish.upload, outputs); !upload.is_done())
-      if (const Status access = upload.check_access(options.batch.run.overwrite, nullptr); !access)
-        errors.add(access.error());
-  return errors.errors();
 }
 
 std::vector<std::string> step_warnings(const Job& job, const Plan& plan) {

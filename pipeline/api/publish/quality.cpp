@@ -6,7 +6,9 @@
 #include <boost/json.hpp>
 
 #include "pipeline/api/publish/result_file.h"
+#include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/json_file.h"
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
@@ -50,6 +52,45 @@ Result<bool> compares(const QualityOptions& options, const JobOutput& output, co
     if (matches) return true;
   }
   return options.outputs.empty();
+}
+
+// ---- quality in the reports of the runs that wrote the outputs ----
+
+constexpr std::uint64_t kMostReportBytes = 1 << 30;
+
+// Returns a report, as JSON or as a page, with the member `quality` of the outputs set; other outputs stay as they are.
+// Every output begins a line (report_json()), with the member `files` first, or second after `quality`.
+std::string with_quality(std::string report, const QualityByPath& quality) {
+  for (const auto& [path, object] : quality) {
+    const std::string files = "\"files\":[{\"path\":" + script_text(to_json_text(boost::json::value(path))) + ",";
+    const std::size_t at = report.find(files, report.find("\"outputs\":["));
+    if (at == std::string::npos) continue;
+    const std::size_t line = report.rfind('\n', at) + 1;
+    report.replace(line, at - line, "{\"quality\":" + script_text(to_json_text(object)) + ",");
+  }
+  return report;
+}
+
+// Returns the report at a path with quality, and whether that changes it; none if there is no report.
+std::optional<std::pair<std::string, bool>> changed(const std::string& path, const QualityByPath& quality) {
+  if (path.empty() || !is_file(path)) return {};
+  const auto text = read_text_file(path, kMostReportBytes);
+  if (!text || text.value().find("\"format\":\"ggufmill-report\"") == std::string::npos) return {};
+  std::string with = with_quality(text.value(), quality);
+  const bool is_other = with != text.value();
+  return std::pair(std::move(with), is_other);
+}
+
+// Both do nothing for a file that does not exist, or that is no report. The second returns true if there is nothing to
+// do.
+Status add_quality(const std::string& path, const QualityByPath& quality) {
+  const auto report = changed(path, quality);
+  return report && report->second ? write_text(path, report->first, true) : Status(ok());
+}
+
+bool has_quality(const std::string& path, const QualityByPath& quality) {
+  const auto report = changed(path, quality);
+  return !report || !report->second;
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
 #pragma once
 // The step that compares outputs with one of them.
 
+#include <boost/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pipeline/api/llama_programs.h"
 #include "pipeline/api/publish/job_outputs.h"
-#include "pipeline/api/publish/report_quality.h"
 #include "pipeline/api/publish/step_results.h"
 
 namespace ggufmill {
@@ -25,6 +26,9 @@ struct QualityOutput {
   std::string path;                 // of the first file
   std::vector<std::string> sha256;  // of its files
 };
+
+// The quality of outputs, as JSON, by the path of their first file.
+using QualityByPath = std::vector<std::pair<std::string, boost::json::object>>;
 
 // Measures each output once, whatever interrupts it; the predictions of the base are kept in a file next to it until
 // all outputs of the job are measured.

@@ -1,19 +1,21 @@
-#include "pipeline/api/publish/step_checks.h"
-#include "pipeline/io/platform/filesystem.h"
+// Checks of a job with steps before its first step.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "pipeline/api/command.h"
 #include "pipeline/api/context.h"
+#include "pipeline/api/job_steps.h"
 #include "pipeline/api/llama_programs.h"
 #include "pipeline/api/publish/card_facts.h"
+#include "pipeline/api/publish/job_outputs.h"
 #include "pipeline/api/publish/quality.h"
 #include "pipeline/api/publish/result_file.h"
 #include "pipeline/api/publish/upload_step.h"
 #include "pipeline/core/installation.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/command.h"
+#include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/process.h"
 #include "pipeline/io/source_path.h"
 
@@ -252,6 +254,17 @@ class StepChecks {
 void check_steps(const Context& context, const std::string& source, JobOutputs& outputs, const BatchOptions& batch,
                  Diagnostics& errors) {
   StepChecks(context, source, outputs, batch, errors).check();
+}
+
+std::vector<Error> check_steps(const Context& context, const BatchJob& job, const StepOptions& options) {
+  Diagnostics errors;
+  JobOutputs outputs(context, job.job);
+  check_steps(context, job.source, outputs, options.batch, errors);
+  if (errors.empty() && outputs.job().sections.publish.upload)
+    if (UploadStep upload(*outputs.job().sections.publish.upload, outputs); !upload.is_done())
+      if (const Status access = upload.check_access(options.batch.run.overwrite, nullptr); !access)
+        errors.add(access.error());
+  return errors.errors();
 }
 
 }  // namespace ggufmill

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "pipeline/api/command.h"
+#include "pipeline/io/command.h"
 #include "pipeline/core/installation.h"
 #include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/api/command.h"
+#include "pipeline/io/command.h"
 #include "pipeline/api/operations/batches.h"
 #include "pipeline/api/operations/jobs.h"
 #include "pipeline/api/table.h"

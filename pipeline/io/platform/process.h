@@ -21,7 +21,7 @@ namespace ggufmill {
 void prepare_program();
 // Returns the arguments of main() without the name of the program.
 std::vector<std::string> program_arguments(int argc, char** argv);
-// For a program that is started with a C library and other libraries of its own (cli/archive.h): shields it from
+// For a program that is started with a C library and other libraries of its own (cli/program.cpp): shields it from
 // settings that are for those of the system.
 void use_own_libraries(const char* program_name);
 // Calls `handler` with SIGINT or SIGTERM when the user or the system asks the program to end, on any thread. Only the

@@ -18,6 +18,7 @@
 #include "pipeline/io/remote/list_bounds.h"
 #include "pipeline/io/remote/part_map.h"
 #include "pipeline/io/remote/server_text.h"
+#include "pipeline/io/remote/written_time.h"
 #include "pipeline/io/remote/xml.h"
 
 namespace ggufmill::remote {
@@ -60,42 +61,6 @@ Number number_of(std::string_view text) {
 // Returns true if `name`, of an upload or an ETag, may be stored and sent back.
 bool is_usable_name(std::string_view name) {
   return !name.empty() && name.size() <= kMaxName && is_header_value(name) && !has_secret(name);
-}
-
-// Parts of a time in UTC, as written.
-struct WrittenTime {
-  unsigned year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
-};
-
-// Returns seconds since 1970; 0 if it is not a time.
-std::int64_t seconds_of(const WrittenTime& time) {
-  namespace chrono = std::chrono;
-  const chrono::year_month_day date{chrono::year(static_cast<int>(time.year)), chrono::month(time.month),
-                                    chrono::day(time.day)};
-  if (!date.ok() || time.hour > 23 || time.minute > 59 || time.second > 60) return 0;
-  return chrono::sys_seconds(chrono::sys_days(date)).time_since_epoch().count() + time.hour * 3600 + time.minute * 60 +
-         time.second;
-}
-
-// "Mon, 02 Jan 2006 15:04:05 GMT"
-std::int64_t seconds_of_http_date(const std::string& text) {
-  constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
-  WrittenTime time;
-  char month[4] = {};
-  if (std::sscanf(text.c_str(), "%*3s, %u %3s %u %u:%u:%u GMT", &time.day, month, &time.year, &time.hour, &time.minute,
-                  &time.second) != 6)
-    return 0;
-  const std::size_t at = std::strlen(month) == 3 ? kMonths.find(month) : kMonths.npos;
-  time.month = at < kMonths.size() && at % 3 == 0 ? static_cast<unsigned>(at / 3 + 1) : 0;
-  return seconds_of(time);
-}
-
-// "2006-01-02T15:04:05", whatever follows
-std::int64_t seconds_of_iso_time(const std::string& text) {
-  WrittenTime time;
-  const int found = std::sscanf(text.c_str(), "%u-%u-%uT%u:%u:%u", &time.year, &time.month, &time.day, &time.hour,
-                                &time.minute, &time.second);
-  return found == 6 ? seconds_of(time) : 0;
 }
 
 // Encodes a value in a query.
@@ -270,9 +235,12 @@ Result<Bucket> Bucket::open(const std::string& path) {
   return Bucket(std::move(address), std::move(access));
 }
 
-Bucket::Reply Bucket::ask_once(const Call& call, const Settings& settings) const {
-  Request request{access_.url,   call.headers,       access_.key, settings.patience,
+Result<Bucket::Reply> Bucket::ask_once(const Call& call, const Settings& settings) const {
+  Request request{access_.url,   call.headers,       {},          settings.patience,
                   settings.stop, settings.abandoned, call.method, call.body};
+  if (access_.keys) {
+    BOOST_OUTCOME_TRY(request.key, access_.keys->now());
+  }
   if (call.is_about_bucket) request.url.resize(request.url.size() - percent_encoded(address_.path).size());
   if (!call.query.empty()) request.url += "?" + call.query;
   request.is_once = call.is_once;
@@ -296,7 +264,7 @@ Result<Bucket::Reply> Bucket::ask(const Call& call, const Settings& settings) co
   Attempts attempts(address_, settings);
   for (unsigned number = 1;; ++number) {
     if (settings.stopped()) return interrupted();
-    Reply reply = ask_once(call, settings);
+    BOOST_OUTCOME_TRY(Reply reply, ask_once(call, settings));
     if (reply.answer.outcome == Answer::Outcome::kStopped) return interrupted();
     reply.attempts = number;
     if (reply.is_ok() || !reply.may_pass()) return reply;

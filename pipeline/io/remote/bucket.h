@@ -103,7 +103,7 @@ class Bucket {
   struct Call;
   struct Reply;
   Bucket(Address address, Access access) : address_(std::move(address)), access_(std::move(access)) {}
-  Reply ask_once(const Call& call, const Settings& settings) const;
+  Result<Reply> ask_once(const Call& call, const Settings& settings) const;
   Result<Reply> ask(const Call& call, const Settings& settings) const;
   Error refused(const Call& call, const Reply& reply) const;
   // `why` says what is wrong with the document; empty: it is another one, or missing.

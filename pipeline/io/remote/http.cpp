@@ -318,7 +318,7 @@ Answer send(const Request& request, const BodySink& sink) {
   const auto total = request.patience.total(request.answer_bytes + (request.body ? request.body->bytes : 0)).count();
   curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS,
                    static_cast<long>(std::min<std::int64_t>(total, std::numeric_limits<long>::max())));
-  if (is_token_in_clear(request)) curl_easy_setopt(handle, CURLOPT_NOPROXY, "*");
+  if (request.is_direct || is_token_in_clear(request)) curl_easy_setopt(handle, CURLOPT_NOPROXY, "*");
   curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);
   curl_easy_setopt(handle, CURLOPT_HEADERDATA, &exchange);
   curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_body);

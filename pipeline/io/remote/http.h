@@ -54,6 +54,7 @@ struct Request {
   const RequestBody* body = nullptr;  // with PUT and POST; null: none. Must outlive the call
   // Sent at most once. Otherwise libcurl sends a request again if an idle connection turns out to be closed.
   bool is_once = false;
+  bool is_direct = false;                // not through a proxy, whatever the environment says
   std::uint64_t answer_bytes = 1 << 20;  // expected in the response at most, for Patience::total()
 };
 

@@ -11,9 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/io/memory.h"
 #include "pipeline/io/output_store.h"
+#include "pipeline/io/platform/files.h"
 #include "pipeline/io/remote/part_map.h"
-#include "pipeline/io/remote/part_space.h"
 #include "pipeline/io/remote/upload_target.h"
 #include "pipeline/io/services.h"
 #include "pipeline/io/shared_uploads.h"
@@ -23,6 +24,27 @@ namespace ggufmill::remote {
 // Returns how many bytes of memory the parts of these files get; exit code 2 if they may need more than there is in
 // memory and in the spool.
 Result<std::uint64_t> memory_for_parts(const PartMap& map, const StoreOptions& options);
+
+// Space for the bytes of one part until it is uploaded, in memory or in a file of the spool folder. They begin as
+// zeros. Reads and writes are thread-safe for disjoint ranges.
+class PartSpace {
+ public:
+  // Exit code 75 if the system is out of memory.
+  static Result<std::unique_ptr<PartSpace>> in_memory(std::size_t bytes);
+  // A file without a name, so that a kill leaves nothing. Exit code 6 if the folder has no space, or may not be
+  // written.
+  static Result<std::unique_ptr<PartSpace>> in_folder(const std::string& folder, std::uint64_t bytes);
+
+  Status write(std::uint64_t offset, std::span<const std::byte> from);
+  Status read(std::uint64_t offset, std::span<std::byte> into) const;
+  // All bytes; empty if they are in a file.
+  std::span<const std::byte> bytes() const { return memory_.span(); }
+
+ private:
+  Buffer memory_;
+  std::string folder_;
+  Descriptor file_;
+};
 
 // Parts get space in the order in which the run begins to write them (PartMap). A write to a part that has none yet
 // waits for an upload to finish, so the memory is bounded; writes to earlier parts never wait, so those get complete.

@@ -1,4 +1,4 @@
-#include "pipeline/io/remote/part_space.h"
+#include "pipeline/io/remote/multipart_store.h"
 
 #include <cerrno>
 #include <cstring>

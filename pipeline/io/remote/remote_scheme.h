@@ -1,12 +1,14 @@
 #pragma once
 // Kinds of servers: what their addresses mean, and the credentials that they take.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "pipeline/core/error.h"
 #include "pipeline/io/remote/address.h"
+#include "pipeline/io/remote/aws_keys.h"
 #include "pipeline/io/remote/http.h"
 #include "pipeline/io/source_scheme.h"
 
@@ -16,7 +18,7 @@ namespace ggufmill::remote {
 struct Access {
   std::string url{};
   std::vector<std::string> headers{};  // includes the token, if there is one
-  std::optional<SigningKey> key{};
+  std::shared_ptr<AwsKeys> keys{};     // that sign the requests; null: they are not signed
   bool is_anonymous = true;
   bool token_withheld = false;  // a token exists, but the endpoint is plain HTTP to another machine
 };

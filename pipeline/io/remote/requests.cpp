@@ -61,13 +61,16 @@ Result<Answer> follow(Place& place, const Address& address, const std::vector<st
                       const Settings& settings, const BodySink& sink, const std::function<void(const Answer&)>& look,
                       std::uint64_t answer_bytes) {
   for (unsigned redirects = 0;; ++redirects) {
-    Request request{place.access.url, headers, place.access.key, settings.patience, settings.stop, settings.abandoned};
+    Request request{place.access.url, headers, {}, settings.patience, settings.stop, settings.abandoned};
+    if (place.access.keys) {
+      BOOST_OUTCOME_TRY(request.key, place.access.keys->now());
+    }
     request.headers.insert(request.headers.end(), place.access.headers.begin(), place.access.headers.end());
     request.answer_bytes = answer_bytes;
     Answer answer = send(request, sink);
     if (!is_redirect(answer)) return answer;
     look(answer);
-    if (place.access.key)
+    if (place.access.keys)
       return input_error(address.text, "the bucket is in another region",
                          "set AWS_REGION to its region, or AWS_ENDPOINT_URL_S3 to its endpoint");
     BOOST_OUTCOME_TRY(check_named_url(address, place.access.url, answer.redirect, "redirects"));

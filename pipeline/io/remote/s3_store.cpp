@@ -10,7 +10,6 @@
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/remote/multipart_store.h"
-#include "pipeline/io/remote/s3_uploads.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/io/threads.h"
 

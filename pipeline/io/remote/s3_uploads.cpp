@@ -1,9 +1,8 @@
-#include "pipeline/io/remote/s3_uploads.h"
-
 #include <algorithm>
 #include <set>
 
 #include "pipeline/io/remote/multipart_store.h"
+#include "pipeline/io/remote/s3_store.h"
 
 namespace ggufmill::remote {
 namespace {

@@ -57,13 +57,14 @@ std::vector<std::string> signing_headers(std::string_view method, std::string_vi
   }
   const std::string request =
       fmt::format("{}\n{}\n{}\n{}\n{}\n{}", method, path.empty() ? "/" : path, query, lines, names, body_hash);
-  const std::string scope = fmt::format("{}/{}/s3/aws4_request", date, key.region);
+  const std::string scope = fmt::format("{}/{}/{}/aws4_request", date, key.region, key.service);
   const std::string text = fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, sha256_hex(request));
 
   const std::string secret = "AWS4" + key.secret;
   Mac mac(secret.begin(), secret.end());
-  for (const std::string_view part : {std::string_view(date), std::string_view(key.region), std::string_view("s3"),
-                                      std::string_view("aws4_request"), std::string_view(text)})
+  for (const std::string_view part :
+       {std::string_view(date), std::string_view(key.region), std::string_view(key.service),
+        std::string_view("aws4_request"), std::string_view(text)})
     mac = hmac(mac, part);
   added.push_back(fmt::format("Authorization: AWS4-HMAC-SHA256 Credential={}/{}, SignedHeaders={}, Signature={}",
                               key.id, scope, names, hex_of(mac)));

@@ -11,10 +11,11 @@
 
 namespace ggufmill::remote {
 
-// Key with which S3 requests are signed.
+// Key with which requests to S3, or to another service of AWS, are signed.
 struct SigningKey {
   std::string id, secret, token;  // token: for temporary keys only, else empty
   std::string region;
+  std::string service{"s3"};
 };
 
 // Instead of the SHA-256 of a body that is not signed.

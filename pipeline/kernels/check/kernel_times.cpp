@@ -1,4 +1,4 @@
-#include "pipeline/kernels/check/kernel_times.h"
+#include "pipeline/kernels/check/module_conformance.h"
 
 #include <fmt/format.h>
 

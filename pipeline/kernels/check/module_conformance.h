@@ -1,5 +1,5 @@
 #pragma once
-// Checks every kernel of a module: `ggufmill kernels --check`.
+// Checks every kernel of a module, and measures how fast they are: `ggufmill kernels --check`.
 
 #include <atomic>
 #include <string>
@@ -7,10 +7,25 @@
 
 #include "pipeline/core/error.h"
 #include "pipeline/kernels/check/kernel_checks.h"
-#include "pipeline/kernels/check/kernel_times.h"
 #include "pipeline/kernels/kernels.h"
 
 namespace ggufmill {
+namespace conformance {
+
+// The speed of a kernel, for authors of modules: on one thread, on rows that fit a core's caches. The benchmarks of
+// ggufmill itself are in tests/bench.
+struct KernelTime {
+  std::string type, operation, encoder;  // as in ConformanceResult
+  bool weighted = false;                 // with importance
+  double rate = 0;                       // bytes of F32 values read or written per second; 0: the kernel failed
+  double reference = 0;                  // the same for the kernel that it is compared with; 0: there is none
+};
+
+// Times kernels, each in a process of its own, with and without importance as they take it. Takes about half a second
+// for each line. The arguments are those of check_kernels().
+std::vector<KernelTime> time_kernels(KernelList kernels, KernelList expected, const CheckOptions& options = {});
+
+}  // namespace conformance
 
 struct ConformanceOptions {
   std::string module;              // path

@@ -129,7 +129,16 @@ class Context(Operations):
     def isa(self) -> str: ...
     def modules(self) -> list[dict[str, Any]]: ...
     def quantize(
-        self, array: ArrayLike, type: str, importance: ArrayLike | None = None, *, out: _Out = None, threads: int = 0
+        self,
+        array: ArrayLike,
+        type: str,
+        importance: ArrayLike | None = None,
+        *,
+        covariance: ArrayLike | None = None,
+        start: NDArray[np.uint8] | None = None,
+        sweeps: int = 2,
+        out: _Out = None,
+        threads: int = 0,
     ) -> NDArray[np.uint8]: ...
     def dequantize(
         self, buffer: _Buffer, type: str, shape: _Shape | None = None, *, out: _Out = None, threads: int = 0
@@ -138,7 +147,15 @@ class Context(Operations):
     def imatrix(self, path: _Path) -> ImportanceMatrix: ...
 
 def quantize(
-    array: ArrayLike, type: str, importance: ArrayLike | None = None, *, out: _Out = None, threads: int = 0
+    array: ArrayLike,
+    type: str,
+    importance: ArrayLike | None = None,
+    *,
+    covariance: ArrayLike | None = None,
+    start: NDArray[np.uint8] | None = None,
+    sweeps: int = 2,
+    out: _Out = None,
+    threads: int = 0,
 ) -> NDArray[np.uint8]: ...
 def dequantize(
     buffer: _Buffer, type: str, shape: _Shape | None = None, *, out: _Out = None, threads: int = 0

@@ -39,11 +39,15 @@ class Context:
             raise usage_error(found[0].what, meant + "`ggufmill.types()` lists them")
         return made.value, info
 
+    def row_shape(self, shape, type):
+        """Return the shape of the encoded rows of an array of a shape."""
+        row_bytes, _ = self._row_bytes(type, shape[-1], "the last axis of the array must be a multiple of that")
+        return (*shape[:-1], row_bytes)
+
     def quantize(self, values, from_type, to_type, importance, out, threads):
         """`values`: numbers of `from_type`, C-contiguous and aligned, as are `importance` and `out`, or None."""
         columns = values.shape[-1]
-        row_bytes, _ = self._row_bytes(to_type, columns, "the last axis of the array must be a multiple of that")
-        made = _result(out, np.uint8, (*values.shape[:-1], row_bytes))
+        made = _result(out, np.uint8, self.row_shape(values.shape, to_type))
         parts = 0 if importance is None else importance.size // max(columns, 1)
         rows = values.size // columns if columns else 0
         interruptible(
@@ -54,6 +58,16 @@ class Context:
             )
         )
         return made
+
+    def choose_levels(self, values, type, covariance, sweeps, rows, threads):
+        """Replace the levels of `rows`, uint8. `values` are float32, `covariance` float64; all C-contiguous and aligned."""
+        columns = values.shape[-1]
+        interruptible(
+            lambda control: call(
+                *("choose_levels", self.handle, encoded(type), values.ctypes.data, values.size // columns, columns),
+                *(covariance.ctypes.data, sweeps, rows.ctypes.data, rows.nbytes, threads, control),
+            )
+        )
 
     def dequantize(self, buffer, type, shape, out, threads):
         view = memoryview(buffer)

@@ -545,6 +545,72 @@ class Operations(Operator):
             },
         )
 
+    def fit(
+        self,
+        path: Path,
+        *,
+        type: str | None = None,
+        outtype: Literal["auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"] = "auto",
+        context: str | int | None = None,
+        kv: str = "F16",
+        flash_attention: bool = True,
+        batch: int = 512,
+        device: str | int | None = None,
+        margin: int | str = "1GiB",
+        bandwidth: int | str | None = None,
+    ) -> Result:
+        """Show how much memory a model needs, and how many layers fit on devices.
+
+        Show what llama.cpp needs to run a model: its weights, the cache of keys and values for each context, the states
+        of recurrent layers, and the buffers of computations; with `device=`, how many layers fit on the devices, and
+        the options of llama.cpp with which they lie there; with `bandwidth=`, how many tokens per second are possible
+        at most. Reads only headers.
+
+        `path` is a GGUF file, the first shard of a sharded model, a checkpoint, as it is or with `type=` as it would be
+        quantized, the address of one of these (hf://OWNER/MODEL), or a pipeline file (*.yaml), whose outputs are shown.
+
+        Weights, cache and states are those of llama.cpp to the byte if everything is in one memory. The buffers of
+        computations are an estimate for its CPU backend, mostly within 3%; other backends need more or less. The number
+        of tokens per second is an upper bound: the bandwidth by the bytes of weights and cache that a token reads when
+        the context is full; of experts, those that are used. Layers are assigned as llama.cpp does: the first ones
+        remain in the memory of the machine, and the output is on the last device.
+
+        path             model, or pipeline file
+        type             show the model as it would be quantized: a recipe, as for `ggufmill quantize`, or several: A,B
+        outtype          read a checkpoint folder as `ggufmill convert --outtype` would write it
+        context          number of tokens of the context, or several; 4096,32768 by default
+        kv               type of the KV cache
+        flash_attention  use flash attention
+        batch            number of tokens that are computed at once: llama.cpp's -ub
+        device           memory of the device, or of several in order: 24GiB,24GiB
+        margin           memory of each device that stays free
+        bandwidth        bytes per second that are read from memory, for the number of tokens per second
+
+        Returns a dictionary:
+        path          the model or pipeline file
+        architecture  general.architecture
+        kv            type of the KV cache
+        rows          one for each model and context: [{model, context, weights, cache, states, compute, total, fits,
+                      layers, offloaded, devices: [{size, layers, has_output, weights, cache, states, compute, total}],
+                      read_per_token, tokens_per_second}]
+        warnings      a list of strings
+        """
+        return self._operate(
+            "fit",
+            {
+                "path": path,
+                "type": type,
+                "outtype": outtype,
+                "context": context,
+                "kv": kv,
+                "flash_attention": flash_attention,
+                "batch": batch,
+                "device": device,
+                "margin": margin,
+                "bandwidth": bandwidth,
+            },
+        )
+
     def models_page(
         self,
         models: Iterable[Path],
@@ -1894,6 +1960,7 @@ convert_lora = of_default(Operations.convert_lora)
 check = of_default(Operations.check)
 plan = of_default(Operations.plan)
 inspect = of_default(Operations.inspect)
+fit = of_default(Operations.fit)
 models_page = of_default(Operations.models_page)
 compare = of_default(Operations.compare)
 report = of_default(Operations.report)
@@ -1932,4 +1999,4 @@ render = of_default(Operations.render)
 part = of_default(Operations.part)
 seal = of_default(Operations.seal)
 schema = of_default(Operations.schema)
-__all__ = ["run", "quantize_model", "convert", "convert_lora", "check", "plan", "inspect", "models_page", "compare", "report", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "measure", "probe", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]
+__all__ = ["run", "quantize_model", "convert", "convert_lora", "check", "plan", "inspect", "fit", "models_page", "compare", "report", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "measure", "probe", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]

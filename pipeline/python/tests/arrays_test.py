@@ -106,6 +106,31 @@ class Arrays(unittest.TestCase):
         self.assertEqual(ggufmill.quantize(values[:0], "Q4_K").shape, (0, 5, 7, 144))
         self.assertEqual(ggufmill.dequantize(b"", "Q4_K", (0, 256)).shape, (0, 256))
 
+    def test_levels_are_chosen_with_a_covariance(self):
+        values, inputs = numbers(3, 5, 256), numbers(1000, 256).astype(np.float64)
+        inputs[:, 1:] += inputs[:, :-1]
+        matrix = inputs.T @ inputs
+        error = lambda rows: np.square((ggufmill.dequantize(rows, "Q4_K") - values) @ inputs.T).sum()
+        start = ggufmill.quantize(values, "Q4_K")
+        made = ggufmill.quantize(values, "Q4_K", covariance=matrix)
+        self.assertLess(error(made), 0.8 * error(start))
+        np.testing.assert_array_equal(made[..., :16], start[..., :16])  # scales and minimums
+        out = np.empty_like(start)
+        self.assertIs(ggufmill.quantize(values, "Q4_K", covariance=matrix, start=start, out=out), out)
+        np.testing.assert_array_equal(out, made)
+        halves = values.astype(np.float16)
+        np.testing.assert_array_equal(
+            ggufmill.quantize(halves, "Q4_K", covariance=matrix), ggufmill.quantize(halves.astype(np.float32), "Q4_K", covariance=matrix)
+        )
+        for options, expected in (
+            ({"covariance": matrix[:5]}, "a covariance of shape (5, 256) does not fit an array of shape (3, 5, 256)"),
+            ({"covariance": matrix, "start": start[:2]}, "`start` is an array of uint8 (2, 5, 144), but the result is of uint8 (3, 5, 144)"),
+            ({"start": start}, "`start` has no effect without `covariance`"),
+        ):
+            with self.assertRaises(ggufmill.UsageError) as caught:
+                ggufmill.quantize(values, "Q4_K", **options)
+            self.assertEqual(caught.exception.what, expected)
+
     def test_importance_of_each_matrix(self):
         values, importance = numbers(3, 5, 256), np.abs(numbers(3, 256))
         made = ggufmill.quantize(values, "Q4_K", importance)

@@ -6,7 +6,7 @@ import runpy
 import sys
 
 NEEDED = {"numpy": "apt-get install python3-numpy"}
-if sys.argv[1] == "calibrate":
+if sys.argv[1] in ("calibrate", "encode"):
     NEEDED.update({each: f"pip install {each}" for each in ("torch", "transformers", "safetensors")})
 for package, how in NEEDED.items():
     if importlib.util.find_spec(package) is None:

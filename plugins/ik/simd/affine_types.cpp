@@ -1,4 +1,4 @@
-#include "plugins/ik/simd/affine_types.h"
+#include "plugins/ik/simd/llama_types.h"
 
 #include "plugins/ik/simd/line_walk.h"
 #include "plugins/simd/q2_k_encoder.h"

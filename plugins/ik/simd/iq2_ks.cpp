@@ -34,6 +34,7 @@
 #include <cstring>
 #include <limits>
 
+#include "plugins/ik/simd/eight_sums.h"
 #include "plugins/ik/simd/ks_types.h"
 
 namespace ggufmill::simd {

@@ -2,11 +2,10 @@
 // specifies (GGUFMILL_SIMD_ISA).
 
 #include "plugins/reference/module.h"
-#include "plugins/ik/simd/affine_types.h"
 #include "plugins/ik/simd/k_types.h"
 #include "plugins/ik/simd/ks_types.h"
 #include "plugins/ik/simd/kt_types.h"
-#include "plugins/ik/simd/scaled_types.h"
+#include "plugins/ik/simd/llama_types.h"
 #include "plugins/ik/simd/simple_types.h"
 
 namespace ggufmill::simd {

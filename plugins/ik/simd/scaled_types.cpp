@@ -1,4 +1,4 @@
-#include "plugins/ik/simd/scaled_types.h"
+#include "plugins/ik/simd/llama_types.h"
 
 #include "plugins/ik/simd/code_search.h"
 #include "plugins/ik/simd/unequal_search.h"

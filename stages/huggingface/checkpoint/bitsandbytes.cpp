@@ -20,8 +20,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kState = ".quant_state.bitsandbytes__";
-constexpr std::uint64_t kBytes = 256;             // different ones
-constexpr double kMostValues = 9007199254740991;  // of a weight
+constexpr std::uint64_t kBytes = 256;            // different ones
+constexpr double kMaxValues = 9007199254740991;  // of a weight
 constexpr const char* kDamagedCodes = "the checkpoint is damaged: download or save it again";
 
 // What the JSON text beside a weight says.
@@ -55,7 +55,7 @@ Result<State> read_state(const Expression& tensor) {
     if (fits) state.shape.dims[state.shape.rank++] = static_cast<std::uint64_t>(*dim);
     values *= fits ? static_cast<double>(*dim) : 1;
   }
-  if (!fits || values > kMostValues)
+  if (!fits || values > kMaxValues)
     return input_error({},
                        fmt::format("{} is not a state of quantization: {}", quoted_name(text, 100),
                                    fits ? "the weight would have 2^53 values or more"

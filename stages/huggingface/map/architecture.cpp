@@ -38,21 +38,6 @@ std::string resolved(const std::string& name, const std::string& from, const Add
   return map && map->path != from ? map->path : name;
 }
 
-// Returns the contents of a built-in map file, which is parsed only once: parsing takes longer than converting a small
-// model. Thread-safe.
-Result<const MapFile*> built_in_file(const BuiltInArchitecture& built_in) {
-  static std::mutex mutex;
-  static std::map<std::string_view, MapFile> files;
-  const std::lock_guard lock(mutex);
-  auto found = files.find(built_in.name);
-  if (found == files.end()) {
-    const std::string name = std::string(built_in.name) + ".yaml";
-    BOOST_OUTCOME_TRY(MapFile file, parse_document(built_in.text, name, map_form()));
-    found = files.emplace(built_in.name, std::move(file)).first;
-  }
-  return &found->second;
-}
-
 Error unknown_architecture(const std::string& name, const Origin& asked, const AddedMaps& added) {
   std::vector<std::string> names;
   for (const AddedMaps::Map& each : added.maps()) names.push_back(each.name);
@@ -115,6 +100,7 @@ void extend(Architecture& map, MapFile own) {
   replace(map.computed, std::move(own.computed));
   replace(map.tokenizer, std::move(own.tokenizer));
   for (auto& [hash, name] : own.pre_tokenizers) map.pre_tokenizers.insert_or_assign(hash, std::move(name));
+  for (auto& [name, rule] : own.memory) map.memory[name] = std::move(rule);
   append(map.further_weights, std::move(own.further_weights));
   append(map.refuses, std::move(own.refuses));
   append(map.shards, std::move(own.shards));
@@ -211,6 +197,19 @@ Result<Architecture> read_architecture(const std::string& name_or_path, const Or
     return Error{ExitCode::kUsage, name_or_path, fmt::format("the map has no `{}`", missing), "",
                  "set it, or extend a map that sets it: `extends: [decoder, text]`"};
   return architecture;
+}
+
+Result<const MapFile*> built_in_file(const BuiltInArchitecture& built_in) {
+  static std::mutex mutex;
+  static std::map<std::string_view, MapFile> files;
+  const std::lock_guard lock(mutex);
+  auto found = files.find(built_in.name);
+  if (found == files.end()) {
+    const std::string name = std::string(built_in.name) + ".yaml";
+    BOOST_OUTCOME_TRY(MapFile file, parse_document(built_in.text, name, map_form()));
+    found = files.emplace(built_in.name, std::move(file)).first;
+  }
+  return &found->second;
 }
 
 const BuiltInArchitecture* built_in_named(std::string_view name) {

@@ -225,7 +225,8 @@ struct Architecture {
   std::vector<TypeRule> types;  // the first match wins
   TokenizerRules tokenizer;
   PreTokenizers pre_tokenizers;
-  std::vector<std::string> files;  // files it was read from; empty for a built-in map
+  std::map<std::string, ValueRule> memory;  // formulas over the metadata that is written, see run_memory.h
+  std::vector<std::string> files;           // files it was read from; empty for a built-in map
 };
 
 // A map that another one extends, by name or path.
@@ -259,6 +260,7 @@ struct MapFile {
   std::vector<TypeRule> types{};
   std::optional<TokenizerRules> tokenizer{};
   NamedValues<std::string> pre_tokenizers{};
+  NamedValues<ValueRule> memory{};
 };
 const Form<MapFile>& map_form();
 // Forms of its parts.
@@ -324,6 +326,9 @@ struct BuiltInArchitecture {
 };
 std::span<const BuiltInArchitecture> built_in_architectures();     // sorted by name; includes partial maps
 const BuiltInArchitecture* built_in_named(std::string_view name);  // null if there is none
+// Returns the contents of a built-in map file, without what it inherits. It is parsed only once: parsing takes longer
+// than converting a small model. Thread-safe.
+Result<const MapFile*> built_in_file(const BuiltInArchitecture& built_in);
 std::string_view unserved_class_table();  // configs/unserved_classes.tsv: see tokenizer/tables.h
 
 }  // namespace ggufmill::huggingface

@@ -331,6 +331,9 @@ Fields<MapFile> map_fields() {
       field("pre_tokenizers", &Map::pre_tokenizers, pre_tokenizers_form(),
             "Values of tokenizer.ggml.pre, by the hash of what the tokenizer makes of the check text, in addition to "
             "the built-in ones."),
+      field("memory", &Map::memory, dictionary_of(value_form().doc("A formula.")),
+            "Formulas, over the metadata of the GGUF file, for what a model needs in memory beside its weights: for "
+            "`ggufmill fit`. They override those of the files it extends; the map `memory` has those of all models."),
   };
 }
 

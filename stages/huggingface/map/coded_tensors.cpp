@@ -1,4 +1,4 @@
-#include "stages/huggingface/map/coded_tensors.h"
+#include "stages/huggingface/map/check_names.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -113,10 +113,10 @@ class CodedTensors {
 
   // Returns the names of some other tensors of the module.
   std::vector<std::string> others_in(const std::string& module, const std::string& name) const {
-    constexpr std::size_t kMost = 3;
+    constexpr std::size_t kMax = 3;
     std::vector<std::string> others;
     for (const std::string& other : names_beside(module, name))
-      if (!other.ends_with(".bias") && others.size() < kMost)
+      if (!other.ends_with(".bias") && others.size() < kMax)
         others.push_back(quoted_name(std::string_view(other).substr(module.size() + 1)));
     return others;
   }

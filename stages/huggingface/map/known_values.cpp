@@ -1,4 +1,4 @@
-#include "stages/huggingface/map/known_values.h"
+#include "stages/huggingface/map/restored_checkpoint.h"
 
 #include <fmt/format.h>
 

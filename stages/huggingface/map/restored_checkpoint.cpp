@@ -14,7 +14,6 @@
 #include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/map/added_maps.h"
 #include "stages/huggingface/map/architecture.h"
-#include "stages/huggingface/map/known_values.h"
 #include "stages/huggingface/map/metadata_rules.h"
 #include "stages/huggingface/map/model_type.h"
 #include "stages/huggingface/map/tensor_map.h"

@@ -1,7 +1,10 @@
 #pragma once
 // The inverse conversion: turns a model with GGUF's names and layout back into the checkpoint that it came from.
 
+#include <vector>
+
 #include "pipeline/core/checkpoint.h"
+#include "pipeline/core/expression.h"
 
 namespace ggufmill::huggingface {
 
@@ -13,5 +16,23 @@ namespace ggufmill::huggingface {
 // Exit code 2 for tensors that no rule makes or whose conversion cannot be inverted, with the rule; 4 for a
 // config.json that is invalid or belongs to another model.
 Result<Model> restore_checkpoint(Model model, const CheckpointOrigin& origin);
+
+// ---- the inverse of expressions: the values of a tensor from those of the tensors that were made of it ----
+
+// Returns a placeholder F32 tensor, as an input for expressions.
+Result<ExpressionRef> unknown_tensor(const Shape& shape);
+
+// An expression made of an unknown tensor, and its known values. Both have the same shape, except for trailing
+// dimensions of 1.
+struct KnownValues {
+  ExpressionRef made;
+  ExpressionRef values;
+};
+
+// Returns the values of `unknown`, in its shape. All `values` must have the same type; values that need computation
+// become F32. Reordered, sliced and concatenated values are put back in place, and additions, multiplications and
+// negated exponentials are inverted. Errors carry neither a place nor a tensor name: an operation that cannot be
+// inverted, or parts of the tensor that nothing was made of.
+Result<ExpressionRef> find_values(const ExpressionRef& unknown, const std::vector<KnownValues>& known);
 
 }  // namespace ggufmill::huggingface

@@ -12,10 +12,8 @@
 #include "pipeline/core/text.h"
 #include "stages/huggingface/map/active_rules.h"
 #include "stages/huggingface/map/check_names.h"
-#include "stages/huggingface/map/coded_tensors.h"
 #include "stages/huggingface/map/tensor_operations.h"
 #include "stages/huggingface/map/tensor_steps.h"
-#include "stages/huggingface/map/trainer_names.h"
 
 namespace ggufmill::huggingface {
 namespace {

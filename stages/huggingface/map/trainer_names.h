@@ -1,5 +1,5 @@
 #pragma once
-// What training frameworks add to the names of a model's tensors, and names that a map does not know.
+// What training frameworks add to the names of a model's tensors.
 
 #include <functional>
 #include <string>
@@ -15,6 +15,24 @@ namespace ggufmill::huggingface {
 // Whether a map has a rule for a tensor of this name.
 using NameTest = std::function<bool(const std::string&)>;
 
+// Returns the words of a name, which dots separate.
+std::vector<std::string_view> words_of(std::string_view name);
+
+// Returns the first word of all names, if it is the same; otherwise an empty text.
+std::string common_first_word(const std::vector<std::string>& names);
+
+// Returns the name without the words for which `is_one` holds.
+template <class IsOne>
+std::string without(std::string_view name, const IsOne& is_one) {
+  std::string result;
+  for (const std::string_view word : words_of(name)) {
+    if (is_one(word)) continue;
+    if (!result.empty()) result += '.';
+    result += word;
+  }
+  return result;
+}
+
 // Returns the name without the words that trainers wrap around modules, wherever they stand: `_orig_mod` of
 // torch.compile and the like.
 std::string without_wrappers(std::string_view name);
@@ -25,17 +43,5 @@ std::string without_wrappers(std::string_view name);
 // two would become equal. Exit code 4 for values of config.json that do not fit the map's rules.
 Result<std::vector<std::string>> remove_trainer_names(const Architecture& architecture, const Facts& facts,
                                                       std::vector<NamedTensor>& tensors);
-
-// Returns one error for each cause of names that no rule matches: an adapter that is not merged, a shard of FSDP, a
-// word before or inside names, a second model, tensors that do not belong to the model. `unknown`: these tensors. A
-// single one has an error only if it is a part of an adapter or of a shard.
-// `where` is for messages: the checkpoint's folder. `is_known`: whether the map would take a tensor of a name of the
-// checkpoint, before the map renames it.
-std::vector<Error> unknown_name_errors(const Architecture& architecture, const std::string& where,
-                                       const std::vector<NamedTensor>& tensors,
-                                       const std::vector<const NamedTensor*>& unknown, const NameTest& is_known);
-
-// Returns what to do for a tensor that no rule matches.
-std::string help_for_unknown(const Architecture& architecture, const std::string& where);
 
 }  // namespace ggufmill::huggingface

@@ -137,8 +137,8 @@ json::object rope_parameters(const json::object& config) {
   return rope;
 }
 
-// A map may be untrusted: these limits bound the stack depth and the time of a lookup, regardless of how its values
-// refer to each other.
+// A map may be untrusted: with kDeepestValues, which bounds the depth of the stack, this bounds the time of a lookup,
+// however its values refer to each other.
 constexpr std::size_t kMaxSteps = 1'000'000;
 
 }  // namespace

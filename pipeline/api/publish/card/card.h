@@ -57,6 +57,11 @@ struct CardImportance {
   std::string file;  // name of the importance file
 };
 
+// Memory that a context needs beside the weights: the cache of keys and values as F16, states, and computations.
+struct CardContext {
+  std::uint64_t tokens = 0, bytes = 0;
+};
+
 // The use of the model, which decides the commands of the card.
 enum class CardUse { kText, kEmbedding, kAdapter };
 
@@ -68,6 +73,7 @@ struct Card {
   BaseCard base{};             // from the card of the base model
   CardUse use = CardUse::kText;
   std::vector<CardFile> files{};
+  std::vector<CardContext> contexts{};  // in increasing order; empty: not shown
   std::optional<CardMeasurement> measurement{};
   std::optional<CardImportance> importance{};
   std::string job{};      // text of the pipeline file

@@ -62,6 +62,7 @@ Card tiny_card() {
       measured("Q5_K_M", 5732992128, 5.71, {.divergence = 0.0108, .same_top = 0.9489}),
   };
   card.files[3].encoder = "search";
+  card.contexts = {{8192, std::uint64_t{3} << 29}, {32768, std::uint64_t{9} << 29}};
   card.measurement = CardMeasurement{"wiki.test.raw", 564, 512};
   card.importance = CardImportance{"calibration.txt", 125, "imatrix.gguf"};
   card.job = "version: 1\nsource: {huggingface: hf://example/Tiny-8B}\n";
@@ -104,7 +105,7 @@ GGUF files of [example/Tiny-8B](https://huggingface.co/example/Tiny-8B) in sever
 
 Each file was compared with BF16/Tiny-BF16-00001-of-00002.gguf on wiki.test.raw (564 chunks of 512 tokens). The KL divergence is the mean difference of the two models' predictions in nats; lower is better. "Same top token" is how often both predict the same token as the most likely one. The notes name the smallest file whose mean divergence is at most 0.002 (hardly any loss), 0.02 (high quality) and 0.05 (good balance of size and quality).
 
-Choose the largest file that fits into the memory of your GPU with 1 to 2 GiB to spare for the context. A larger one runs more slowly, as long as it fits into the memory of GPU and computer together.
+Choose the largest file that fits into the memory of your GPU together with the context: llama.cpp needs about 1.50 GiB for 8192 tokens, 4.50 GiB for 32768. A larger one runs more slowly, as long as it fits into the memory of GPU and computer together.
 
 <details>
 <summary>SHA-256</summary>
@@ -309,6 +310,12 @@ TEST_CASE("importance is noted if only some files have it") {
   CHECK(rendered(card, "{{#files}}{{recipe}}: {{{note}}};{{/files}}") == "A: with importance;B: ;");
 }
 
+TEST_CASE("the memory for contexts is left to the reader if it is not known") {
+  Card card;
+  card.files = {{.shards = {{"a.gguf", ""}}, .recipe = "A"}};
+  CHECK(rendered(card, default_template()).find("with 1 to 2 GiB to spare for the context") != std::string::npos);
+}
+
 TEST_CASE("a template of one's own has its own text, and every placeholder works in it") {
   std::string text = "Grüße & <b>{{! remark }}\n";
   for (const CardPlaceholder& placeholder : card_placeholders())
@@ -317,7 +324,8 @@ TEST_CASE("a template of one's own has its own text, and every placeholder works
   CHECK(rendered(tiny_card(), text) ==
         "Grüße & <b>\nname base_model base_model_link is_text repository front_matter license license_name "
         "license_link language "
-        "pipeline_tag has_sha256 quality quality_text quality_chunks quality_context base_file recommendation_rule "
+        "pipeline_tag has_sha256 quality quality_text quality_chunks quality_context base_file context_memory "
+        "recommendation_rule "
         "has_importance importance_text importance_chunks importance_file example_file example_tag projector_file job "
         "version ");
 }

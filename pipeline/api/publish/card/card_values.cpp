@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <tuple>
 
 #include "pipeline/api/publish/card/markdown.h"
 #include "pipeline/api/publish/card/recommendation.h"
-#include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -17,11 +15,6 @@ namespace {
 
 namespace mustache = kainjow::mustache;
 using Kind = CardPlaceholder::Kind;
-
-constexpr std::string_view kHub = "https://huggingface.co/";
-
-// Tags of the base model's files, which are not those of the card's.
-constexpr std::string_view kFormatTags[] = {"safetensors", "pytorch"};
 
 // Parts of a model in the order of the table, and what readers have to know about them.
 struct Part {
@@ -35,6 +28,15 @@ constexpr Part kParts[] = {
 
 const Part* part_of(const CardFile& file) {
   return std::ranges::find(kParts, std::string_view(file.part), &Part::name);
+}
+
+// "about 1.4 GiB for 8192 tokens, 4.2 GiB for 32768".
+std::string context_memory(const std::vector<CardContext>& contexts) {
+  std::string text;
+  for (const CardContext& each : contexts)
+    text += fmt::format("{}{} for {}{}", text.empty() ? "about " : ", ", human_bytes(each.bytes), each.tokens,
+                        text.empty() ? " tokens" : "");
+  return text;
 }
 
 // A file with what depends on the others.
@@ -97,83 +99,6 @@ std::string decimal_text(double number, std::string_view unit = {}) {
 }
 
 std::string name_of(const CardFile& file) { return file.shards.empty() ? std::string() : file.shards.front().name; }
-
-// Trainers write the path of a folder instead of a name.
-bool is_hub_name(std::string_view name) {
-  const auto is_part = [](std::string_view part) {
-    constexpr std::string_view kPunctuation = "-_.";
-    return !part.empty() && part.front() != '.' && std::ranges::all_of(part, [&](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             kPunctuation.find(c) != kPunctuation.npos;
-    });
-  };
-  const std::size_t slash = name.find('/');
-  return slash != name.npos && is_part(name.substr(0, slash)) && is_part(name.substr(slash + 1));
-}
-
-// ---- front matter ----
-
-void add_scalar(std::string& yaml, std::string_view key, const std::string& value) {
-  if (!value.empty()) yaml += fmt::format("{}: {}\n", key, yaml_scalar(is_utf8(value) ? value : printable(value)));
-}
-
-void add_list(std::string& yaml, std::string_view key, const std::vector<std::string>& values) {
-  if (values.empty()) return;
-  yaml += fmt::format("{}:\n", key);
-  for (const std::string& value : values)
-    yaml += fmt::format("- {}\n", yaml_scalar(is_utf8(value) ? value : printable(value)));
-}
-
-void add_license(std::string& yaml, const Card& card) {
-  if (card.base.license.size() == 1)
-    add_scalar(yaml, "license", card.base.license.front());
-  else
-    add_list(yaml, "license", card.base.license);
-}
-
-// A file of the base model's repository is not in the card's.
-std::string license_url(const Card& card) {
-  const std::string& link = card.base.license_link;
-  if (link.empty() || link.find("://") != link.npos || card.base_model.empty()) return link;
-  return fmt::format("{}{}/blob/main/{}", kHub, card.base_model, link);
-}
-
-std::vector<std::string> tags_of(const Card& card) {
-  std::vector<std::string> tags = {"gguf"};
-  if (card.importance) tags.emplace_back("imatrix");
-  for (const std::string& tag : card.base.tags) {
-    if (std::ranges::find(kFormatTags, std::string_view(tag)) != std::end(kFormatTags)) continue;
-    if (std::ranges::find(tags, tag) == tags.end()) tags.push_back(tag);
-  }
-  return tags;
-}
-
-// Returns how the model was made from its base models. Without a name of its own on the hub, it is what its card says.
-std::string relation_of(const Card& card) {
-  if (card.use == CardUse::kAdapter) return "adapter";
-  if (!card.base_model.empty()) return "quantized";
-  if (!card.base.base_model_relation.empty()) return card.base.base_model_relation;
-  return base_models_of(card).size() > 1 ? "merge" : "finetune";
-}
-
-std::string front_matter_of(const Card& card) {
-  std::string yaml;
-  const std::vector<std::string> bases = base_models_of(card);
-  if (bases.size() == 1)
-    add_scalar(yaml, "base_model", bases.front());
-  else
-    add_list(yaml, "base_model", bases);
-  if (!bases.empty()) add_scalar(yaml, "base_model_relation", relation_of(card));
-  add_license(yaml, card);
-  add_scalar(yaml, "license_name", card.base.license_name);
-  add_scalar(yaml, "license_link", license_url(card));
-  add_list(yaml, "language", card.base.language);
-  add_scalar(yaml, "pipeline_tag", card.base.pipeline_tag);
-  add_scalar(yaml, "quantized_by", card.quantized_by);
-  add_list(yaml, "tags", tags_of(card));
-  yaml.pop_back();  // there is always a tag
-  return yaml;
-}
 
 // ---- parts of the table ----
 
@@ -357,6 +282,8 @@ constexpr Row<CardView> kCardRows[] = {
      [](const CardView& view) {
        return text_value(first_name(view, [](const CardFile& file) { return file.is_base; }));
      }},
+    {"context_memory", Kind::kText, "memory that contexts need beside the weights, if it is known",
+     [](const CardView& view) { return text_value(context_memory(view.card->contexts)); }},
     {"recommendation_rule", Kind::kText, "how the files were chosen that the notes recommend",
      [](const CardView& view) { return text_value(recommendation_rule(view.card->files)); }},
     {"has_importance", Kind::kFlag, "whether importance was used",
@@ -396,14 +323,6 @@ void add_rows(std::vector<CardPlaceholder>& out, const std::string& section, con
 }
 
 }  // namespace
-
-std::vector<std::string> base_models_of(const Card& card) {
-  if (!card.base_model.empty()) return {card.base_model};
-  std::vector<std::string> names;
-  for (const std::string& name : card.base.base_model)
-    if (is_hub_name(name)) names.push_back(name);
-  return names;
-}
 
 mustache::data card_values(const Card& card) { return values_of(kCardRows, view_of(card)); }
 

@@ -1,5 +1,6 @@
 """A calibration: runs a model layer by layer and writes the covariance file."""
 
+import dataclasses
 import hashlib
 import os
 import sys
@@ -19,7 +20,7 @@ _BATCH_TOKENS = 2048  # computed together: enough to use all cores, and small be
 _FEW_TOKENS = 256  # an expert with fewer is reported
 
 
-def _say(text):
+def say(text):
     sys.stderr.write(f"{text}\n")
 
 
@@ -51,7 +52,7 @@ def _warn_of_experts(layer, inputs):
         few = sum(count < _FEW_TOKENS for count in counts)
         if experts > 1 and few:
             least = counts.index(min(counts))
-            _say(
+            say(
                 f"warning: {tensors[0]}: {few} of {experts} experts got fewer than {_FEW_TOKENS} tokens (expert {least}: {counts[least]}); "
                 f"those without tokens are encoded without covariance\n  help: use more --tokens"
             )
@@ -81,17 +82,40 @@ def _run_layer(layer, model, mapping, block, work, batches, progress):
             progress.step()
         inputs = _groups(products, model, mapping.targets)
     if products.dense:
-        _say(f"warning: layer {layer}: {type(model.model).__name__} multiplies all experts with all tokens on this device, so the inputs of an expert are not only those of its own tokens")
+        say(f"warning: layer {layer}: {type(model.model).__name__} multiplies all experts with all tokens on this device, so the inputs of an expert are not only those of its own tokens")
     _warn_of_experts(layer, inputs)
     work.finish(layer, inputs, after.shape if after is not None else ())
 
 
-def collect(checkpoint, tokenizer, options, block, device, text, chunks_of, progress_of):
+@dataclasses.dataclass
+class Setup:
+    """What a calibration and an encoding have in common.
+
+    model   prepared to run its layers
+    tokens  token numbers [chunks, tokens of a chunk], and the same in batches
+    job     what decides the result, for Work
+    """
+
+    checkpoint: object
+    mapping: Mapping
+    model: LayeredModel
+    tokens: torch.Tensor
+    batches: list
+    job: dict
+
+    def say_start(self, options, finished):
+        if not options.quiet:
+            chunks, chunk = self.tokens.shape
+            again = f", resuming after layer {finished}" if finished else ""
+            dtype = str(self.model.dtype).removeprefix("torch.")
+            say(f"{chunks} chunks of {chunk} tokens, {len(self.model.layers)} layers, {self.model.device}, {dtype}{again}")
+
+
+def set_up(checkpoint, tokenizer, options, device, text, chunks_of):
     torch.set_grad_enabled(False)
     torch.backends.cuda.matmul.allow_tf32 = False  # sums of up to millions of products
-    output = os.path.abspath(options.output)
     dtype = options.dtype or ("float32" if device.type == "cpu" else None)
-    mapping = Mapping(checkpoint, f"{output}.gguf", options.architectures)
+    mapping = Mapping(checkpoint, f"{os.path.abspath(options.output)}.gguf", options.architectures)
     model = LayeredModel(checkpoint, mapping, device, getattr(torch, dtype) if dtype else None)
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if context and options.chunk and options.chunk > context:
@@ -99,7 +123,7 @@ def collect(checkpoint, tokenizer, options, block, device, text, chunks_of, prog
     chunk = options.chunk or min(512, context or 512)
     chunks = chunks_of(tokenizer, text, options.tokens, chunk)
     if chunks.size < options.tokens and not options.quiet:
-        _say(f"warning: the text has only {chunks.size} of {options.tokens} tokens")
+        say(f"warning: the text has only {chunks.size} of {options.tokens} tokens")
     job = {
         "version": 1,
         "the checkpoint": checkpoint.identity(),
@@ -107,28 +131,31 @@ def collect(checkpoint, tokenizer, options, block, device, text, chunks_of, prog
         "the names of tensors (--architectures)": mapping.digest(),
         "the text or --tokens": hashlib.sha256(chunks.tobytes()).hexdigest(),
         "--chunk": chunk,
-        "--form": options.form,
         "--dtype": str(model.dtype),
         "--device": device.type,
         "the version of ggufmill": __version__,
         "the version of torch": torch.__version__,
         "the version of transformers": sys.modules["transformers"].__version__,
     }
-    work = Work(output, job, options.overwrite)
     tokens = torch.from_numpy(chunks)
     batches = tokens.split(max(_BATCH_TOKENS // chunk, 1))
     model.prepare(batches[0][:1].to(device))
+    return Setup(checkpoint, mapping, model, tokens, batches, job)
+
+
+def collect(setup, options, output, block, text, progress_of):
+    """Write the covariance file `output`, an absolute path. `block`: columns of a diagonal block, 0 for all."""
+    model, mapping = setup.model, setup.mapping
+    work = Work(output, {**setup.job, "--form": options.form}, options.overwrite)
     finished = work.finished()
-    if not options.quiet:
-        again = f", resuming after layer {finished}" if finished else ""
-        _say(f"{len(chunks)} chunks of {chunk} tokens, {len(model.layers)} layers, {device}, {str(model.dtype).removeprefix('torch.')}{again}")
-    progress = progress_of(len(model.layers), finished, len(batches), options.quiet)
+    setup.say_start(options, finished)
+    progress = progress_of(len(model.layers), finished, len(setup.batches), options.quiet)
     for layer in range(finished, len(model.layers)):
-        _run_layer(layer, model, mapping, block, work, batches, progress)
+        _run_layer(layer, model, mapping, block, work, setup.batches, progress)
     inputs = work.inputs(len(model.layers))
     if not inputs:
-        raise error(InputError, checkpoint.folder, "no product of the model could be matched with a GGUF tensor")
-    covariance_file.write(output, inputs, block, [os.path.basename(path) for path in text], len(chunks), chunk)
+        raise error(InputError, setup.checkpoint.folder, "no product of the model could be matched with a GGUF tensor")
+    covariance_file.write(output, inputs, block, [os.path.basename(path) for path in text], *setup.tokens.shape)
     work.remove()
     if not options.quiet:
         _report(output, inputs, mapping, model)
@@ -138,7 +165,7 @@ def _report(output, inputs, mapping, model):
     known = {tensor for each in inputs for tensor in each.tensors}
     blocks = tuple(f"blk.{number}." for number, _ in model.layers)
     missing = sorted(tensor for tensor in mapping.targets if tensor.startswith(blocks) and tensor not in known)
-    _say(f"{output}: {len(inputs)} inputs of {len(known)} tensors, {os.path.getsize(output) / 1e6:.1f} MB")
+    say(f"{output}: {len(inputs)} inputs of {len(known)} tensors, {os.path.getsize(output) / 1e6:.1f} MB")
     if missing:
         some = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
-        _say(f"note: {len(missing)} tensors of the layers have no input of their own and are encoded without covariance: {some}")
+        say(f"note: {len(missing)} tensors of the layers have no input of their own and are encoded without covariance: {some}")

@@ -25,40 +25,49 @@ examples:
 """
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    def __init__(self, program, description, examples):
+        super().__init__(program, description=description, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter)
+
     def error(self, message):
-        raise error(UsageError, "", message, "`ggufmill-calibrate --help` lists the options")
+        raise error(UsageError, "", message, f"`{self.prog} --help` lists the options")
 
 
-def _parse(arguments):
-    p = _Parser("ggufmill-calibrate", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("model", metavar="MODEL", help="folder of the checkpoint: config.json, *.safetensors, and the tokenizer")
-    p.add_argument("-o", "--output", metavar="FILE", required=True, help="covariance file to write")
+def add_text_options(p):
+    """Add the options of the text and how the model is run on it."""
     p.add_argument("--text", metavar="FILE", nargs="+", action="extend", help="text in UTF-8, or *.jsonl with conversations for the chat template; default: a text "
                    "of several languages, code and conversations that comes with ggufmill")  # fmt: skip
     p.add_argument("--tokens", type=int, default=131072, help="tokens of the text to use (default: %(default)s)")
     p.add_argument("--chunk", type=int, help="tokens of a chunk, which the model sees alone (default: 512, or the model's context)")
-    p.add_argument("--form", default="full", help="full: all correlations; blockN, such as block256: only those within each N columns, which is smaller "
-                   "(default: %(default)s)")  # fmt: skip
     p.add_argument("--device", default="cpu", help="device of torch: cpu, cuda, cuda:1, mps (default: %(default)s)")
     p.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="type to compute the model in (default: float32 on the CPU, elsewhere the checkpoint's)")
     p.add_argument("--architectures", metavar="PATH", help="folder of architecture maps, or one map file, to add to the built-in ones")
-    p.add_argument("--overwrite", action="store_true", help="replace an existing output, and discard an unfinished calibration with other options")
+
+
+def add_run_options(p, work):
+    p.add_argument("--overwrite", action="store_true", help=f"replace an existing output, and discard an unfinished {work} with other options")
     p.add_argument("-q", "--quiet", action="store_true", help="print no progress")
+
+
+def _parse(arguments):
+    p = Parser("ggufmill-calibrate", DESCRIPTION, EXAMPLES)
+    p.add_argument("model", metavar="MODEL", help="folder of the checkpoint: config.json, *.safetensors, and the tokenizer")
+    p.add_argument("-o", "--output", metavar="FILE", required=True, help="covariance file to write")
+    add_text_options(p)
+    p.add_argument("--form", default="full", help="full: all correlations; blockN, such as block256: only those within each N columns, which is smaller "
+                   "(default: %(default)s)")  # fmt: skip
+    add_run_options(p, "calibration")
     return p.parse_args(arguments)
 
 
-def _check(options):
-    """Complete and check what does not need the model. Returns the number of columns of a block, 0 for all."""
+def check(options):
+    """Check what does not need the model."""
     if importlib.util.find_spec("fcntl") is None:
         raise error(KernelError, "", "a calibration needs file locks of POSIX, which this system does not have", "on Windows, run it in WSL")
     for name, least in (("tokens", 1), ("chunk", 2)):
         value = getattr(options, name)
         if value is not None and value < least:
             raise error(UsageError, "", f"--{name} {value} is too small", f"use at least {least}")
-    form = options.form
-    if form != "full" and not (form.startswith("block") and form[5:].isascii() and form[5:].isdigit() and 2 <= int(form[5:]) < 1 << 32):
-        raise error(UsageError, "", f"unknown form {form!r}", "use --form full, or --form block256 with any number of columns from 2")
     if os.path.exists(options.output) and not options.overwrite:
         raise error(FileError, options.output, "already exists", "use --overwrite to replace it, or another path with -o")
     folder = os.path.dirname(os.path.abspath(options.output))
@@ -67,7 +76,15 @@ def _check(options):
     for path in options.text or ():
         if not os.path.isfile(path):
             raise error(FileError, path, "no such file, which --text names", "check the path")
-    return 0 if form == "full" else int(form[5:])
+
+
+def _block_of(form):
+    """Return the number of columns of a block, 0 for all."""
+    if form == "full":
+        return 0
+    if not (form.startswith("block") and form[5:].isascii() and form[5:].isdigit() and 2 <= int(form[5:]) < 1 << 32):
+        raise error(UsageError, "", f"unknown form {form!r}", "use --form full, or --form block256 with any number of columns from 2")
+    return int(form[5:])
 
 
 def _import_torch():
@@ -90,7 +107,24 @@ def _device(torch, name):
         raise error(KernelError, "", f"torch {torch.__version__} cannot use --device {name}: {' '.join(str(e).split())[:200]}", help) from None
 
 
-class _Progress:
+def set_up(options):
+    """Return the Setup of options that have been checked, and the paths of the text."""
+    torch, transformers = _import_torch()
+    from . import collect  # these need torch
+    from .text import INCLUDED, chunks_of
+
+    checkpoint = Checkpoint(options.model)
+    device = _device(torch, options.device)
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(options.model, local_files_only=True)
+    except Exception as e:  # pylint: disable=broad-except # what it raises depends on the tokenizer
+        help = "the folder must have the tokenizer's files: tokenizer.json, or tokenizer.model and tokenizer_config.json"
+        raise error(UsageError, options.model, f"transformers cannot read the tokenizer: {' '.join(str(e).split())[:300]}", help) from None
+    text = options.text or [INCLUDED]
+    return collect.set_up(checkpoint, tokenizer, options, device, text, chunks_of), text
+
+
+class Progress:
     """Shows how far a run is, on stderr: on a terminal in one line, else a line for each layer."""
 
     def __init__(self, layers, first, batches, quiet):
@@ -121,24 +155,18 @@ def _duration(seconds):
 
 
 def calibrate(options):
-    block = _check(options)
-    torch, transformers = _import_torch()
-    from .collect import collect  # these need torch
-    from .text import INCLUDED, chunks_of
+    check(options)
+    block = _block_of(options.form)
+    setup, text = set_up(options)
+    from .collect import collect
 
-    checkpoint = Checkpoint(options.model)
-    device = _device(torch, options.device)
+    collect(setup, options, os.path.abspath(options.output), block, text, Progress)
+
+
+def exit_code_of(work):
+    """Do the work of a program, and print its error. Returns the exit code."""
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(options.model, local_files_only=True)
-    except Exception as e:  # pylint: disable=broad-except # what it raises depends on the tokenizer
-        help = "the folder must have the tokenizer's files: tokenizer.json, or tokenizer.model and tokenizer_config.json"
-        raise error(UsageError, options.model, f"transformers cannot read the tokenizer: {' '.join(str(e).split())[:300]}", help) from None
-    collect(checkpoint, tokenizer, options, block, device, options.text or [INCLUDED], chunks_of, _Progress)
-
-
-def main(arguments=None):
-    try:
-        calibrate(_parse(arguments))
+        work()
     except Error as e:
         sys.stderr.write(str(e).rstrip("\n") + "\n")
         return e.exit_code
@@ -149,6 +177,10 @@ def main(arguments=None):
         sys.stderr.write("\ninterrupted; the same command resumes\n")
         return 130
     return 0
+
+
+def main(arguments=None):
+    return exit_code_of(lambda: calibrate(_parse(arguments)))
 
 
 def script():

@@ -51,6 +51,9 @@ class Mapping:
     """uses     {name of a checkpoint tensor: list of Use}, of all tensors
     targets  {name of a GGUF tensor: Target}, of those that can be quantized
     names    {name of a checkpoint tensor: set of GGUF tensors in which it appears}
+
+    nodes        the expressions of the plan
+    expressions  {name of a GGUF tensor: number of its expression in nodes}, of those that can be quantized
     """
 
     def __init__(self, checkpoint, scratch, architectures=None):
@@ -63,19 +66,20 @@ class Mapping:
             source["architectures"] = architectures
         made = plan_of({"version": 1, "source": {"huggingface": source}, "outputs": outputs})
         written = json.loads(made.written())
-        self._nodes = written["expressions"]
+        self.nodes = written["expressions"]
         self._sources = [source["path"] for source in written["sources"]]
         self._checkpoint = checkpoint
-        self.uses, self.targets, self.names = {}, {}, {}
+        self.uses, self.targets, self.names, self.expressions = {}, {}, {}, {}
         for step in written["steps"]:
             number, name = step["expression"], step["name"]
             for key in self._keys_below(number, set()):
                 self.names.setdefault(key, set()).add(name)
-            shape = self._nodes[number]["shape"]
+            shape = self.nodes[number]["shape"]
             types = {encoding["type"] for encoding in step["encodings"]}
             if len(shape) < 2 or types <= _FLOATS:
                 continue
             self.targets[name] = Target(shape[0], shape[2] if len(shape) > 2 else 1)
+            self.expressions[name] = number
             self._follow(name, number, 0, 2 if len(shape) > 2 else None, 0)
 
     def digest(self):
@@ -90,15 +94,15 @@ class Mapping:
         if number in seen:
             return
         seen.add(number)
-        node = self._nodes[number]
+        node = self.nodes[number]
         if "extent" in node:
-            found = self._tensor_at(node)
+            found = self.tensor_at(node)
             if found is not None:
                 yield found[0]
         for each in node.get("inputs", ()):
             yield from self._keys_below(each, seen)
 
-    def _tensor_at(self, node):
+    def tensor_at(self, node):
         """Return name, shape and the offset in its bytes of the checkpoint tensor in which an extent is; else None."""
         extent = node["extent"]
         return self._checkpoint.tensor_at(self._sources[extent["source"]], extent["offset"], extent["bytes"])
@@ -107,12 +111,12 @@ class Mapping:
         """Follow the columns, which are dimension `column` of a node, and the experts, dimension `stacked` if not None,
         of which the first is `expert`. Dimensions are numbered as in GGUF, the fastest first. Uses are found only
         where all columns stay together and in order."""
-        node = self._nodes[number]
+        node = self.nodes[number]
         operation, inputs = node["operation"], node.get("inputs", [])
         if operation == "extent":
             self._add_use(name, node, column, stacked, expert)
         elif operation in _ELEMENTWISE or (operation == "reorder_rows" and column != 1 and stacked != 1):
-            if inputs and self._nodes[inputs[0]]["shape"] == node["shape"]:
+            if inputs and self.nodes[inputs[0]]["shape"] == node["shape"]:
                 self._follow(name, inputs[0], column, stacked, expert)
         elif operation == "stack":
             last = len(node["shape"]) - 1
@@ -121,15 +125,15 @@ class Mapping:
         elif operation == "concat" and node["axis"] != column:
             for each in inputs:
                 self._follow(name, each, column, stacked, expert)
-                expert += self._nodes[each]["shape"][stacked] if node["axis"] == stacked else 0
+                expert += self.nodes[each]["shape"][stacked] if node["axis"] == stacked else 0
         elif operation == "slice":
-            if node["axis"] != column or node["shape"] == self._nodes[inputs[0]]["shape"]:
+            if node["axis"] != column or node["shape"] == self.nodes[inputs[0]]["shape"]:
                 self._follow(name, inputs[0], column, stacked, expert - (node["first"] if node["axis"] == stacked else 0))
         elif operation == "transpose":
             order = node["order"]
             self._follow(name, inputs[0], order[column], None if stacked is None else order[stacked], expert)
         elif operation == "reshape":
-            before, after = self._nodes[inputs[0]]["shape"], node["shape"]
+            before, after = self.nodes[inputs[0]]["shape"], node["shape"]
             leading = _same(before, after)
             if stacked is not None and stacked >= leading:
                 from_end = len(after) - stacked
@@ -138,7 +142,7 @@ class Mapping:
                 self._follow(name, inputs[0], column, stacked, expert)
 
     def _add_use(self, name, node, column, stacked, expert):
-        found = self._tensor_at(node)
+        found = self.tensor_at(node)
         if found is None or column > 1:
             return
         key, shape, inside = found

@@ -19,7 +19,7 @@ import transformers
 
 from .._error import InputError, UsageError
 from .checkpoint import error
-from .sources import sources_of
+from .sources import Source, sources_of
 
 _BLOCK = re.compile(r"blk\.(\d+)\.")
 
@@ -212,6 +212,16 @@ class LayeredModel:
         finally:
             self._stored = self._result = None
         raise error(InputError, self.checkpoint.folder, f"{type(self.model).__name__} did not run its layer {index}")
+
+    def read_again(self, parameter):
+        """Read a parameter of the loaded layer again, to the same place in memory."""
+        value = self.model.get_parameter(parameter).data
+        value.copy_(self._read(parameter, value.shape))
+
+    def is_tensor(self, parameter, key):
+        """Return whether a parameter is a tensor of the checkpoint, as it is."""
+        source = self._sources.get(parameter)
+        return isinstance(source, Source) and source.keys == [key]
 
     def tensors_of(self, parameter, matrix, axis):
         """Return the set of (GGUF tensor, expert) that a matrix of a parameter becomes, whose columns are along an axis."""

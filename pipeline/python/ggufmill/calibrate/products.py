@@ -1,4 +1,4 @@
-"""Sums of x x^T over all vectors x that a layer multiplies with its weights.
+"""What a layer multiplies with its weights: the vectors x, and sums of x x^T over all of them.
 
 The products are observed where torch computes them: a matrix product one of whose operands lies in the memory of a
 parameter. So this works for every module, for experts in one array as for experts that are modules, whatever a model
@@ -37,31 +37,26 @@ class Sums:
     count: int = 0
 
 
-class Products(TorchDispatchMode):
-    """While active, adds up x x^T of every input of the parameters of a layer.
+class Observer(TorchDispatchMode):
+    """While active, calls seen() for each product with a parameter of a layer, before it is computed.
 
     parameters  {name: tensor}, in memory for as long as this is in use
-    is_wanted   is_wanted(name, matrix, axis): whether the product of a matrix (0 unless the parameter has three axes)
-                along an axis (-1, or -2 for a parameter that is stored transposed) is of interest
-    block       columns of a diagonal block; 0: all
-
-    inputs   {(name, matrix, axis): key in sums}
-    sums     {key: Sums}: a key is the first (name, matrix, axis) that had the input
-    mixed    (name, matrix, axis) that shared an input in one batch and not in another: their sums are unknown
-    dense    names of parameters all of whose matrices were multiplied with every vector
     """
 
-    def __init__(self, parameters, is_wanted, block):
+    def __init__(self, parameters):
         super().__init__()
         places = sorted((tensor.data_ptr(), name, tensor) for name, tensor in parameters.items() if tensor.dim() in (2, 3))
         self._starts, self._places = [start for start, *_ in places], places
-        self._is_wanted, self._block = is_wanted, block
-        self.inputs, self.sums, self.mixed, self.dense = {}, {}, set(), set()
-        self._batch = {}  # place of a tensor -> (the tensor, which keeps its place; key in sums)
 
-    def end_batch(self):
-        """Forget the tensors of the batch."""
-        self._batch = {}
+    def seen(self, name, matrix, axis, vectors):
+        """`vectors` [..., n, columns] are multiplied with a matrix (0 unless the parameter has three axes) whose columns
+        are along an axis (-1, or -2 for a parameter that is stored transposed)."""
+
+    def seen_dense(self, name):
+        """All matrices of a parameter are multiplied with every vector."""
+
+    def seen_result(self, function, args, kwargs, result):
+        """`result` was computed, of a product or anything else."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         places = _PRODUCTS.get(function)
@@ -71,7 +66,9 @@ class Products(TorchDispatchMode):
                 weights = weights.t()
             if not self._observe(vectors, weights):  # x W^T may be computed as W x^T
                 self._observe(vectors=weights.mT, weights=vectors.mT)
-        return function(*args, **(kwargs or {}))
+        result = function(*args, **(kwargs or {}))
+        self.seen_result(function, args, kwargs or {}, result)
+        return result
 
     def _parameter_at(self, tensor):
         """Return (name, parameter) in whose memory a tensor begins; None if there is none."""
@@ -96,7 +93,7 @@ class Products(TorchDispatchMode):
         if parameter.dim() == 3:
             matrix = (weights.data_ptr() - parameter.data_ptr()) // (parameter.stride(0) * parameter.element_size())
         if weights.dim() == 2:
-            self._add(name, matrix, axis, vectors)
+            self.seen(name, matrix, axis, vectors)
             return True
         if parameter.dim() == 3 and weights.stride(0) not in (0, parameter.stride(0)):
             return True
@@ -106,18 +103,50 @@ class Products(TorchDispatchMode):
                 # Every matrix gets all vectors, of which a model sets those to zero that it did not choose.
                 chosen = rows.any(-1)
                 if chosen.all() and len(rows):
-                    self.dense.add(name)
+                    self.seen_dense(name)
                 rows = rows[chosen]
-                self._add(name, matrix + i, axis, rows)
+                self.seen(name, matrix + i, axis, rows)
             else:
-                self._add(name, matrix, axis, rows)
+                self.seen(name, matrix, axis, rows)
         return True
 
-    def _add(self, name, matrix, axis, vectors):
+
+def place_of(vectors):
+    """Return what two tensors have in common if they are the same vectors, as long as both exist."""
+    return (vectors.data_ptr(), vectors.numel(), vectors.shape[-1], vectors.stride(-1), vectors._version, vectors.dtype)
+
+
+class Products(Observer):
+    """While active, adds up x x^T of every input of the parameters of a layer.
+
+    parameters  as of Observer
+    is_wanted   is_wanted(name, matrix, axis): whether a product is of interest, see Observer.seen()
+    block       columns of a diagonal block; 0: all
+
+    inputs   {(name, matrix, axis): key in sums}
+    sums     {key: Sums}: a key is the first (name, matrix, axis) that had the input
+    mixed    (name, matrix, axis) that shared an input in one batch and not in another: their sums are unknown
+    dense    names of parameters all of whose matrices were multiplied with every vector
+    """
+
+    def __init__(self, parameters, is_wanted, block):
+        super().__init__(parameters)
+        self._is_wanted, self._block = is_wanted, block
+        self.inputs, self.sums, self.mixed, self.dense = {}, {}, set(), set()
+        self._batch = {}  # place of a tensor -> (the tensor, which keeps its place; key in sums)
+
+    def end_batch(self):
+        """Forget the tensors of the batch."""
+        self._batch = {}
+
+    def seen_dense(self, name):
+        self.dense.add(name)
+
+    def seen(self, name, matrix, axis, vectors):
         if not self._is_wanted(name, matrix, axis) or vectors.numel() == 0:
             return
         columns = vectors.shape[-1]
-        place = (vectors.data_ptr(), vectors.numel(), columns, vectors.stride(-1), vectors._version, vectors.dtype)
+        place = place_of(vectors)
         member = (name, matrix, axis)
         if place in self._batch and self._batch[place][1] == self.inputs.get(member, self._batch[place][1]):
             self.inputs[member] = self._batch[place][1]

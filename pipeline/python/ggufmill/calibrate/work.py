@@ -1,15 +1,18 @@
-"""The working folder of a calibration, beside its output: what is needed to resume after a kill.
+"""The working folder of a calibration or an encoding, beside its output: what is needed to resume after a kill.
 
     lock             locked while a run uses the folder
     job.json         what decides the result; another job is refused
     states-N         hidden states after N layers: the input of layer N (counted from 0), mapped into memory
-    layer-N          sums, counts and correlations of the inputs of layer N
+    encoded-N        of an encoding: those of the encoded model
+    layer-N          of a calibration: sums, counts and correlations of the inputs of layer N
     layer-N.json     written last, when layer N is finished: what layer-N and states-(N + 1) hold
+    covariance.gguf, start.gguf   of an encoding: what it starts from; start.gguf becomes the output
 """
 
 import fcntl
 import json
 import os
+import shutil
 
 import torch
 
@@ -20,19 +23,20 @@ from .covariance_file import Input, packed_rows, rename
 
 
 class Work:
-    def __init__(self, output, job, overwrite):
-        """`job`: a dictionary that decides the result. Raises an error if the folder is that of another job, or if another
+    def __init__(self, output, job, overwrite, kind="calibration"):
+        """`kind`: calibration or encoding. `job`: a dictionary that decides the result. Raises an error if the folder is that of another job, or if another
         run uses it. This run has it until remove(), or until the process ends."""
-        self.folder = os.path.join(os.path.dirname(output), f".{os.path.basename(output)}.ggufmill-calibration")
+        self.folder = os.path.join(os.path.dirname(output), f".{os.path.basename(output)}.ggufmill-{kind}")
+        self._kind = kind
         self._lock = self._locked(output)
-        path = self._path("job.json")
+        path = self.path("job.json")
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
                 before = json.load(file)
             different = sorted(name for name in {*before, *job} if before.get(name) != job.get(name))
             if different and not overwrite:
                 help = f"restore that to resume it, or use --overwrite to discard it ({self.folder})"
-                what = f"an unfinished calibration with this output differs in: {', '.join(different)}"
+                what = f"an unfinished {self._kind} with this output differs in: {', '.join(different)}"
                 raise error(UsageError, output, what, help)
             if different:
                 os.unlink(path)
@@ -42,7 +46,7 @@ class Work:
 
     def _locked(self, output):
         """Create the folder, and return the open file `lock` in it, which this process has locked."""
-        path = self._path("lock")
+        path = self.path("lock")
         while True:
             os.makedirs(self.folder, exist_ok=True)
             file = None
@@ -53,7 +57,7 @@ class Work:
                     return file
             except BlockingIOError:
                 help = "wait until it has finished, or use another path with -o"
-                raise error(TransientError, output, "another calibration is writing this output", help) from None
+                raise error(TransientError, output, f"another {self._kind} is writing this output", help) from None
             except FileNotFoundError:
                 pass  # the run that had it has removed it
             if file:
@@ -63,9 +67,10 @@ class Work:
         """Remove all files but the lock. job.json is the first, so that what is left after a kill is not resumed."""
         for name in sorted(os.listdir(self.folder), key=lambda name: name != "job.json"):
             if name != "lock":
-                os.unlink(self._path(name))
+                is_folder = os.path.isdir(self.path(name)) and not os.path.islink(self.path(name))
+                (shutil.rmtree if is_folder else os.unlink)(self.path(name))
 
-    def _path(self, name):
+    def path(self, name):
         return os.path.join(self.folder, name)
 
     def _publish(self, path, text):
@@ -78,13 +83,13 @@ class Work:
     def finished(self):
         """Return the number of layers that are finished."""
         count = 0
-        while os.path.exists(self._path(f"layer-{count}.json")):
+        while os.path.exists(self.path(f"layer-{count}.json")):
             count += 1
         return count
 
-    def states(self, layer, shape, dtype, create=False):
-        """Return the hidden states before a layer, a tensor in the mapped file."""
-        path = self._path(f"states-{layer}")
+    def states(self, layer, shape, dtype, create=False, kind="states"):
+        """Return the hidden states before a layer, a tensor in the mapped file. `kind`: states or encoded."""
+        path = self.path(f"{kind}-{layer}")
         count = int(np.prod(shape))
         if create:
             with open(path, "wb") as file:
@@ -96,17 +101,17 @@ class Work:
 
     def shape_before(self, layer):
         """Return the shape of the hidden states before a layer, as the layer before it left them."""
-        return self._read_layer(layer - 1)["states"]
+        return self.read_layer(layer - 1)["states"]
 
-    def _read_layer(self, layer):
-        with open(self._path(f"layer-{layer}.json"), encoding="utf-8") as file:
+    def read_layer(self, layer):
+        with open(self.path(f"layer-{layer}.json"), encoding="utf-8") as file:
             return json.load(file)
 
     def finish(self, layer, inputs, states):
         """Store the inputs of a layer, a list of (tensors, experts, {expert: Sums}), and what shape the states after it
         have, which are in memory mapped by states(layer + 1, ...)."""
         listed = []
-        with open(self._path(f"layer-{layer}"), "wb") as file:
+        with open(self.path(f"layer-{layer}"), "wb") as file:
             for tensors, experts, sums in inputs:
                 columns = len(next(iter(sums.values())).squares)
                 sizes = [len(gram) for gram in next(iter(sums.values())).grams]
@@ -126,20 +131,27 @@ class Work:
                             file.write(row.tobytes())
             file.flush()
             os.fsync(file.fileno())
-        after = self._path(f"states-{layer + 1}")
-        if os.path.exists(after):
-            with open(after, "rb+") as file:
-                os.fsync(file.fileno())
-        self._publish(self._path(f"layer-{layer}.json"), json.dumps({"inputs": listed, "states": list(states)}))
-        if os.path.exists(self._path(f"states-{layer}")):
-            os.unlink(self._path(f"states-{layer}"))
+        self.publish(layer, {"inputs": listed, "states": list(states)})
+
+    def publish(self, layer, facts):
+        """Record that a layer is finished, with facts for read_layer(): "states" is the shape of the hidden states after
+        it. All that it left but the states is on disk."""
+        for kind in ("states", "encoded"):
+            after = self.path(f"{kind}-{layer + 1}")
+            if os.path.exists(after):
+                with open(after, "rb+") as file:
+                    os.fsync(file.fileno())
+        self._publish(self.path(f"layer-{layer}.json"), json.dumps(facts))
+        for kind in ("states", "encoded"):
+            if os.path.exists(self.path(f"{kind}-{layer}")):
+                os.unlink(self.path(f"{kind}-{layer}"))
 
     def inputs(self, layers):
         """Return the inputs of all layers, a list of Input."""
         found = []
         for layer in range(layers):
-            path = self._path(f"layer-{layer}")
-            for each in self._read_layer(layer)["inputs"]:
+            path = self.path(f"layer-{layer}")
+            for each in self.read_layer(layer)["inputs"]:
                 copy = _copier(path, each["at"], each["columns"], each["experts"], each["packed"])
                 found.append(Input(each["tensors"], each["columns"], each["experts"], each["packed"], copy))
         return found
@@ -147,7 +159,7 @@ class Work:
     def remove(self):
         """Remove the folder, and let other runs have it."""
         self._clear()
-        os.unlink(self._path("lock"))
+        os.unlink(self.path("lock"))
         try:
             os.rmdir(self.folder)
         except OSError:  # another run has a lock of its own in it by now

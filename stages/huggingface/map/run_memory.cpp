@@ -1,0 +1,238 @@
+#include "stages/huggingface/map/run_memory.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <map>
+#include <set>
+
+#include "pipeline/core/text.h"
+#include "stages/huggingface/checkpoint/json_values.h"
+#include "stages/huggingface/map/architecture.h"
+#include "stages/huggingface/map/values.h"
+
+namespace ggufmill::huggingface {
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* kOnlyLanguageModels = "`ggufmill fit` describes models that generate text or embeddings";
+constexpr const char* kFormulas = "memory";  // the map with the formulas that all architectures share
+constexpr std::uint64_t kMostLayers = 4096;
+constexpr std::uint64_t kLongestList = 2 * kMostLayers;  // of metadata that formulas see
+constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40;
+constexpr std::uint64_t kContextStep = 256;  // llama.cpp rounds the context up to a multiple of this
+constexpr std::size_t kDeepestFormulas = 64;
+
+using Formulas = std::map<std::string, ValueRule>;
+
+// Returns a number, flag, or list of them as JSON; null for anything else.
+json::value json_of(const MetadataValue& value) {
+  if (const auto flag = as_bool(value)) return *flag;
+  if (const auto number = as_signed(value)) return *number;
+  if (const auto number = as_number(value)) return *number;
+  const auto list = as_array(value);
+  if (!list || list->count > kLongestList) return nullptr;
+  json::array items;
+  for (const MetadataValue& item : array_items(value)) {
+    json::value each = json_of(item);
+    if (each.is_null() || each.is_array()) return nullptr;
+    items.push_back(std::move(each));
+  }
+  return items;
+}
+
+// Returns the metadata of an architecture as an object: attention.head_count is member head_count of attention.
+json::object object_of(const Metadata& metadata, std::string_view architecture) {
+  json::object object;
+  const std::string prefix = std::string(architecture) + ".";
+  for (const MetadataEntry& entry : metadata.entries()) {
+    if (!entry.key.starts_with(prefix)) continue;
+    std::string_view name = std::string_view(entry.key).substr(prefix.size());
+    json::object* at = &object;
+    for (std::size_t dot = name.find('.'); at && dot != std::string_view::npos; dot = name.find('.')) {
+      json::value& member = (*at)[name.substr(0, dot)];
+      if (member.is_null()) member.emplace_object();
+      at = member.if_object();
+      name.remove_prefix(dot + 1);
+    }
+    if (json::value value = json_of(entry.value); at && !value.is_null()) (*at)[name] = std::move(value);
+  }
+  return object;
+}
+
+bool describes(const MapFile& map, std::string_view architecture) {
+  return map.name == architecture ||
+         std::ranges::any_of(map.other_names, [&](const OtherName& other) { return other.name == architecture; });
+}
+
+// Returns the map of an architecture: an added one, the built-in one of the same name, or any other built-in one; an
+// empty string if there is none.
+Result<std::string> map_of_architecture(const std::string& architecture, const AddedMaps& added) {
+  for (const AddedMaps::Map& each : added.maps())
+    if (describes(each.own, architecture)) return each.path;
+  if (built_in_named(architecture)) return architecture;
+  for (const BuiltInArchitecture& each : built_in_architectures()) {
+    if (each.text.find(architecture) == std::string_view::npos) continue;
+    BOOST_OUTCOME_TRY(const MapFile* const own, built_in_file(each));
+    if (describes(*own, architecture)) return std::string(each.name);
+  }
+  return std::string();
+}
+
+// Evaluates formulas, each once.
+class Evaluation {
+ public:
+  Evaluation(const Formulas& formulas, std::string architecture, json::object metadata)
+      : formulas_(formulas), architecture_(std::move(architecture)), facts_({}, std::move(metadata), no_values_) {}
+
+  void set(const std::string& name, json::value value) {
+    facts_.set(name, std::move(value));
+    known_.insert(name);
+  }
+
+  // Returns the value of a formula, or of a key without one. Fails if it has none.
+  Result<json::value> value(const std::string& name) {
+    missing_ = name;
+    BOOST_OUTCOME_TRY(prepare(name));
+    ValueRule rule;
+    rule.kind = ValueRule::Kind::kName;
+    rule.names = {name};
+    BOOST_OUTCOME_TRY(json::value value, facts_.evaluate(rule));
+    if (value.is_null())
+      return input_error({}, fmt::format("the metadata has no usable '{}.{}'", architecture_, missing_),
+                         kOnlyLanguageModels);
+    return value;
+  }
+
+ private:
+  // Evaluates a formula and those that it refers to.
+  Status prepare(const std::string& name) {
+    const auto formula = formulas_.find(name);
+    if (formula == formulas_.end() || known_.contains(name)) return ok();
+    if (busy_.contains(name)) return ok();  // a formula that refers to its own name means the key
+    if (busy_.size() == kDeepestFormulas)
+      return input_error({}, fmt::format("formulas refer to one another more than {} levels deep", kDeepestFormulas));
+    busy_.insert(name);
+    BOOST_OUTCOME_TRY(prepare(formula->second));
+    std::vector<std::string> missing;
+    auto value = facts_.evaluate(formula->second, &missing);
+    busy_.erase(name);
+    if (!value) {
+      const Error& why = value.error();
+      return input_error({}, fmt::format("the metadata does not fit the formula `{}` of {}: {}", name,
+                                         formula->second.place, why.what));
+    }
+    if (!value.value().is_null())
+      facts_.set(name, std::move(value).value());
+    else if (!missing.empty())
+      missing_ = missing.front();
+    known_.insert(name);
+    return ok();
+  }
+
+  Status prepare(const ValueRule& rule) {
+    for (const std::string& name : rule.names) {
+      BOOST_OUTCOME_TRY(prepare(name));
+    }
+    for (const ValueRule& argument : rule.arguments) {
+      BOOST_OUTCOME_TRY(prepare(argument));
+    }
+    return ok();
+  }
+
+  const Formulas& formulas_;
+  const std::string architecture_;
+  const Formulas no_values_{};
+  Facts facts_;
+  std::set<std::string> known_, busy_;
+  std::string missing_;  // the last name without a value
+};
+
+Error wrong_formula(std::string_view name, std::string_view expected, const json::value& value) {
+  return input_error({}, fmt::format("according to the metadata, the memory formula `{}` is {}, expected {}", name,
+                                     shown(value), expected));
+}
+
+Result<std::uint64_t> count_of(const json::value& value, std::string_view name, std::uint64_t most) {
+  const auto number = whole_number(value);
+  if (!number || *number < 0 || static_cast<std::uint64_t>(*number) > most)
+    return wrong_formula(name, fmt::format("a number from 0 to {}", most), value);
+  return static_cast<std::uint64_t>(*number);
+}
+
+// Returns a count for each layer: those of a list, or the same for all.
+Result<std::vector<std::uint64_t>> counts_of(const json::value& value, std::string_view name, std::uint64_t layers) {
+  std::vector<std::uint64_t> counts;
+  const json::array* const list = value.if_array();
+  if (list && list->size() < layers)
+    return wrong_formula(name, fmt::format("a list of {} numbers", layers), json::value(list->size()));
+  for (std::uint64_t i = 0; i < layers; ++i) {
+    BOOST_OUTCOME_TRY(counts.emplace_back(), count_of(list ? (*list)[i] : value, name, kMostElements));
+  }
+  return counts;
+}
+
+Result<KeyValueCache> cache_of(const json::value& value, std::uint64_t layers) {
+  const auto member = [&](const char* name) {
+    const json::value* const found = json_member(value, name);
+    return found ? *found : json::value();
+  };
+  KeyValueCache cache;
+  const json::value name = member("name");
+  cache.name = json_text(name).value_or("cache");
+  BOOST_OUTCOME_TRY(const auto cells, counts_of(member("cells"), "cells", layers));
+  BOOST_OUTCOME_TRY(const auto keys, counts_of(member("keys"), "keys", layers));
+  BOOST_OUTCOME_TRY(const auto values, counts_of(member("values"), "values", layers));
+  for (std::uint64_t i = 0; i < layers; ++i) cache.layers.push_back({cells[i], keys[i], values[i]});
+  return cache;
+}
+
+}  // namespace
+
+Result<RunMemory> run_memory(const Metadata& metadata, const RunSettings& settings, const AddedMaps& added) {
+  const MetadataValue* const named = metadata.find("general.architecture");
+  const std::string architecture(named ? as_string(*named).value_or("") : "");
+  if (architecture.empty())
+    return input_error({}, "general.architecture, which names the kind of model, is missing", kOnlyLanguageModels);
+  BOOST_OUTCOME_TRY(Architecture shared, read_architecture(kFormulas));
+  Formulas formulas = std::move(shared.memory);
+  BOOST_OUTCOME_TRY(const std::string map, map_of_architecture(architecture, added));
+  if (!map.empty()) {
+    BOOST_OUTCOME_TRY(Architecture own, read_architecture(map, {}, added));
+    for (auto& [name, formula] : own.memory) formulas.insert_or_assign(name, std::move(formula));
+  }
+  Evaluation evaluation(formulas, architecture, object_of(metadata, architecture));
+  evaluation.set("context", (settings.context + kContextStep - 1) / kContextStep * kContextStep);
+  evaluation.set("batch", std::min(settings.batch, settings.context));
+  evaluation.set("flash_attention", settings.flash_attention);
+  evaluation.set("vocabulary", settings.vocabulary);
+  const auto count = [&](const char* name) -> Result<std::uint64_t> {
+    BOOST_OUTCOME_TRY(const json::value value, evaluation.value(name));
+    return count_of(value, name, kMostLayers);
+  };
+  RunMemory memory;
+  memory.is_known = !map.empty();
+  BOOST_OUTCOME_TRY(memory.layers, count("block_count"));
+  BOOST_OUTCOME_TRY(memory.used_layers, count("used_layers"));
+  BOOST_OUTCOME_TRY(const json::value caches, evaluation.value("caches"));
+  if (!caches.is_array()) return wrong_formula("caches", "a list", caches);
+  for (const json::value& each : caches.get_array()) {
+    BOOST_OUTCOME_TRY(memory.caches.emplace_back(), cache_of(each, memory.layers));
+  }
+  BOOST_OUTCOME_TRY(const json::value states, evaluation.value("states"));
+  BOOST_OUTCOME_TRY(memory.states, counts_of(states, "states", memory.layers));
+  for (std::uint64_t& each : memory.states) each *= sizeof(float);
+  BOOST_OUTCOME_TRY(const json::value compute, evaluation.value("compute"));
+  BOOST_OUTCOME_TRY(memory.compute, count_of(compute, "compute", kMostElements * sizeof(float)));
+  BOOST_OUTCOME_TRY(const json::value copies, evaluation.value("copies_embedding"));
+  memory.copies_embedding = is_true(copies);
+  BOOST_OUTCOME_TRY(const json::value types, evaluation.value("cache_types"));
+  if (types.is_array())
+    for (const json::value& each : types.get_array()) memory.cache_types.emplace_back(json_text(each).value_or(""));
+  return memory;
+}
+
+}  // namespace ggufmill::huggingface
