@@ -1,6 +1,9 @@
 // Checks which folders may include and link which (DESIGN 2), using the #include lines of the source tree and the
 // ggufmill_library() lines of its CMake files.
+#include <fnmatch.h>
+
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -9,14 +12,37 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/support/tsv.h"
 
 namespace ggufmill {
 namespace {
 
 namespace fs = std::filesystem;
+
+// A row of configs/wings.tsv: a part of the tree that a build can omit.
+struct Wing {
+  std::string name;
+  std::vector<std::string> folders, identifiers;
+};
+
+std::vector<std::string> words_in(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), std::istream_iterator<std::string>()};
+}
+
+const std::vector<Wing>& wings() {
+  static const std::vector<Wing> all = [] {
+    std::vector<Wing> read;
+    for (const std::vector<std::string>& row : read_tsv("configs/wings.tsv").rows)
+      read.push_back({row[0], words_in(row[1]), words_in(row[4])});
+    return read;
+  }();
+  return all;
+}
 
 // Lists the project files that a folder may include, in addition to its own. The first rule that a file falls under
 // applies.
@@ -25,13 +51,12 @@ struct FolderRule {
   std::vector<std::string_view> may_include;
 };
 
-const std::vector<FolderRule> kFolderRules = {
+const std::vector<FolderRule> kFolderRulesOfAll = {
     {"plugins/", {"plugins/"}},
     // The system's calls include nothing of the project, so that every folder may include them.
     {"pipeline/io/platform/", {}},
     {"pipeline/core/", {"pipeline/io/platform/"}},
     {"pipeline/config/", {"pipeline/core/", "pipeline/io/platform/"}},
-    {"pipeline/card/", {"pipeline/core/", "pipeline/config/"}},
     {"pipeline/io/", {"pipeline/core/"}},
     {"pipeline/kernels/", {"pipeline/core/", "pipeline/io/platform/", "plugins/abi/"}},
     {"pipeline/report/", {"pipeline/core/"}},
@@ -41,11 +66,11 @@ const std::vector<FolderRule> kFolderRules = {
     {"pipeline/graph/",
      {"pipeline/core/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/", "pipeline/report/", "plugins/abi/"}},
     {"pipeline/api/operations/",
-     {"pipeline/core/", "pipeline/config/", "pipeline/card/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/",
-      "pipeline/graph/", "pipeline/journal/", "pipeline/report/", "pipeline/api/", "pipeline/llama_cpp/", "stages/"}},
+     {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/", "pipeline/graph/",
+      "pipeline/journal/", "pipeline/report/", "pipeline/api/", "pipeline/llama_cpp/", "stages/"}},
     {"pipeline/api/",
-     {"pipeline/core/", "pipeline/config/", "pipeline/card/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/",
-      "pipeline/graph/", "pipeline/journal/", "pipeline/manifest/", "pipeline/report/", "stages/", "plugins/abi/"}},
+     {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/", "pipeline/graph/",
+      "pipeline/journal/", "pipeline/manifest/", "pipeline/report/", "stages/", "plugins/abi/"}},
     {"pipeline/llama_cpp/", {"pipeline/core/", "pipeline/config/", "pipeline/io/", "pipeline/api/", "stages/"}},
     {"pipeline/cluster/",
      {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/", "pipeline/graph/",
@@ -60,6 +85,31 @@ const std::vector<FolderRule> kFolderRules = {
       "stages/huggingface/tokenizer/"}},
     {"stages/", {"pipeline/core/", "pipeline/config/", "pipeline/io/"}},
 };
+
+// Sources of wings that are compiled into folders of the program: they include what these do.
+constexpr std::pair<std::string_view, std::string_view> kPartsOfWings[] = {
+    {"host/", "pipeline/core/"}, {"fields/", "pipeline/config/"}, {"card/", "pipeline/config/"}};
+
+// The rules of all folders, with those for parts of wings first.
+const std::vector<FolderRule>& folder_rules() {
+  static std::vector<std::string> parts;
+  static const std::vector<FolderRule> rules = [] {
+    std::vector<FolderRule> all = kFolderRulesOfAll;
+    for (const Wing& wing : wings())
+      for (const std::string& folder : wing.folders)
+        for (const auto& [part, home] : kPartsOfWings) parts.push_back(folder + "/" + std::string(part));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      FolderRule rule{parts[i], {}};
+      const std::string_view home = kPartsOfWings[i % std::size(kPartsOfWings)].second;
+      for (const FolderRule& each : kFolderRulesOfAll)
+        if (each.folder == home) rule.may_include = each.may_include;
+      rule.may_include.push_back(home);
+      all.insert(all.begin(), std::move(rule));
+    }
+    return all;
+  }();
+  return rules;
+}
 
 // Folders that a folder may link, in addition to those that it may include.
 const std::vector<FolderRule> kLinkRules = {
@@ -79,7 +129,6 @@ constexpr LibraryRule kLibraryRules[] = {
     {"boost/program_options", "pipeline/cli/"},
     {"yaml-cpp/", "pipeline/config/"},
     {"curl/", "pipeline/io/"},
-    {"kainjow/", "pipeline/card/"},
     {"filesystem", "pipeline/io/platform/"},
     {"filesystem", "pipeline/precompiled.h"},
 };
@@ -111,20 +160,28 @@ bool starts_with_any(std::string_view text, const auto& prefixes) {
 std::string_view folder_of(std::string_view file) {
   const std::size_t top = file.find('/');
   std::string_view folder = file.substr(0, file.find('/', top + 1) + 1);
-  for (const FolderRule& rule : kFolderRules)
+  for (const FolderRule& rule : folder_rules())
     if (file.starts_with(rule.folder) && rule.folder.size() > folder.size()) folder = rule.folder;
   return folder;
 }
 
 bool project_include_allowed(std::string_view file, std::string_view included) {
   if (included.starts_with(folder_of(file))) return true;
-  for (const FolderRule& rule : kFolderRules) {
+  for (const FolderRule& rule : folder_rules()) {
     if (file.starts_with(rule.folder)) return starts_with_any(included, rule.may_include);
   }
   return false;
 }
 
+// Returns true for files of the cards of a wing, which alone may include Mustache.
+bool is_card(std::string_view file) {
+  return std::ranges::any_of(wings(), [&](const Wing& wing) {
+    return std::ranges::any_of(wing.folders, [&](const auto& folder) { return file.starts_with(folder + "/card/"); });
+  });
+}
+
 bool library_include_allowed(std::string_view file, std::string_view included) {
+  if (included.starts_with("kainjow/")) return is_card(file);
   bool is_limited = false;
   for (const LibraryRule& rule : kLibraryRules) {
     if (!included.starts_with(rule.prefix)) continue;
@@ -290,7 +347,9 @@ TEST_CASE("the include rules bite") {
   CHECK_FALSE(include_allowed("pipeline/core/error.cpp", "pipeline/plan/plan.h"));
   CHECK_FALSE(include_allowed("pipeline/config/job.h", "pipeline/plan/plan.h"));
   CHECK_FALSE(include_allowed("pipeline/plan/plan.h", "pipeline/config/job.h"));
-  CHECK_FALSE(include_allowed("pipeline/card/card.cpp", "pipeline/io/file.h"));
+  for (const Wing& wing : wings())
+    for (const std::string& folder : wing.folders)
+      CHECK_FALSE(include_allowed(folder + "/card/card.cpp", "pipeline/io/file.h"));
   CHECK_FALSE(include_allowed("pipeline/api/reports.cpp", "kainjow/mustache.hpp"));
   CHECK_FALSE(include_allowed("stages/gguf/reader.cpp", "stages/quantize/rules.h"));
   CHECK(include_allowed("stages/huggingface/conversion.cpp", "stages/huggingface/map/values.h"));
@@ -349,6 +408,99 @@ TEST_CASE("the link rules bite") {
   CHECK_FALSE(link_allowed("stages/huggingface/map/", "stages/huggingface/"));
   CHECK_FALSE(link_allowed("stages/huggingface/tokenizer/", "stages/huggingface/map/"));
   CHECK(mutual_needs({{"a/", {"b/"}}, {"b/", {"a/", "c/"}}}) == std::vector<std::string>{"a/ and b/"});
+}
+
+// Files that name a wing although they are outside of its folders, and why.
+struct NamesWings {
+  std::string_view files;  // a path, or the start of paths
+  std::string_view why;
+};
+constexpr NamesWings kNamesWings[] = {
+    {"plugins/abi/ggufmill_kernels.h", "the ids that modules may define are part of the ABI of every build"},
+    {"pipeline/kernels/module_check.cpp", "checks these ids"},
+    {"tests/bench/contenders.cpp", "other programs do not have the types with these ids"},
+    {"pipeline/packages/Containerfile", "an image of the complete build, which alone is published"},
+    {"pipeline/packages/archive.py", "an archive of the complete build"},
+    {"pipeline/packages/windows/windows_archive.py", "an archive of the complete build"},
+    {"tests/windows/archive", "tests that archive"},
+    {"configs/exclusions/llama.cpp.yaml", "says what llama.cpp does not read"},
+};
+
+// Documents describe the complete build, and so do the outputs of golden cases.
+bool describes_complete_build(const fs::path& path) {
+  return path.extension() == ".md" || path.generic_string().starts_with("tests/cli/cases/");
+}
+
+bool is_read_for_names(const fs::path& path) {
+  static const std::set<std::string> kEndings = {".h",     ".cpp", ".c",  ".in",   ".py",
+                                                 ".cmake", ".txt", ".sh", ".yaml", ""};
+  return kEndings.contains(path.extension().string()) && !describes_complete_build(path);
+}
+
+std::vector<std::string> identifiers_in(std::string_view text) {
+  std::vector<std::string> found;
+  std::string word;
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '_')
+      word += c;
+    else if (!word.empty())
+      found.push_back(std::move(word)), word.clear();
+  }
+  if (!word.empty()) found.push_back(std::move(word));
+  return found;
+}
+
+bool is_identifier_of(const Wing& wing, const std::string& word) {
+  return std::ranges::any_of(
+      wing.identifiers, [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), word.c_str(), 0) == 0; });
+}
+
+// Returns by what a text names a wing; empty if it does not.
+std::string name_in(const std::string& text, const Wing& wing) {
+  for (const std::string& folder : wing.folders)
+    if (text.find(folder + "/") != text.npos) return folder;
+  for (const std::string& word : identifiers_in(text))
+    if (is_identifier_of(wing, word)) return word;
+  return {};
+}
+
+TEST_CASE("no file outside a wing names it, but for the list of wings") {
+  std::vector<std::string> files = files_where(is_read_for_names);
+  for (const char* file : {"CMakeLists.txt", "CMakePresets.json", "dev", ".ci/run"}) files.emplace_back(file);
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator("configs"))
+    if (entry.is_regular_file() && is_read_for_names(entry.path())) files.push_back(entry.path().generic_string());
+  std::set<std::string_view> used;
+  for (const std::string& file : files) {
+    std::string text = text_of(file);
+    for (const Wing& wing : wings()) {
+      if (std::ranges::any_of(wing.folders, [&](const auto& folder) { return file.starts_with(folder + "/"); }))
+        continue;
+      const std::string named = name_in(text, wing);
+      if (named.empty()) continue;
+      const auto exception =
+          std::ranges::find_if(kNamesWings, [&](const NamesWings& each) { return file.starts_with(each.files); });
+      if (exception == std::end(kNamesWings))
+        FAIL_CHECK(file + " names the wing " + wing.name + ": " + named);
+      else
+        used.insert(exception->files);
+    }
+  }
+  for (const NamesWings& each : kNamesWings) {
+    CAPTURE(each.files);
+    CHECK(used.contains(each.files));
+  }
+}
+
+TEST_CASE("the names of wings bite") {
+  const Wing wing{"one", {"plugins/one"}, {"one", "One[A-Z]*", "*_one_*"}};
+  for (const char* text : {"#include \"plugins/one/a.h\"", "x.one()", "OneType x;", "ggufmill_one_module", "\"one\""}) {
+    CAPTURE(text);
+    CHECK_FALSE(name_in(text, wing).empty());
+  }
+  for (const char* text : {"plugins/ones/a.h", "none ones", "phone"}) {
+    CAPTURE(text);
+    CHECK(name_in(text, wing).empty());
+  }
 }
 
 TEST_CASE("only one header includes Catch2") {

@@ -4,6 +4,7 @@
 
 #include "pipeline/api/check.h"
 #include "pipeline/api/context.h"
+#include "pipeline/api/job_steps.h"
 #include "pipeline/api/open_model.h"
 #include "pipeline/api/registry.h"
 #include "pipeline/config/yaml_reader.h"
@@ -24,17 +25,22 @@ Result<T> value_or_errors(std::optional<T> value, const Diagnostics& errors) {
   return std::move(*value);
 }
 
+Status place_steps(Job& job) {
+  BOOST_OUTCOME_TRY(place_computed_importance(job));
+  return check_steps_are_built(job);
+}
+
 Result<Batch> settled(std::optional<Batch> batch, Diagnostics& errors) {
   if (batch)
     for (BatchJob& each : batch->jobs)
-      if (const Status placed = place_computed_importance(each.job); !placed) errors.add(placed.error());
+      if (const Status placed = place_steps(each.job); !placed) errors.add(placed.error());
   if (!errors.empty()) return errors.together();
   return std::move(*batch);
 }
 
 Result<Job> settled(std::optional<Job> job, Diagnostics& errors) {
   if (job)
-    if (const Status placed = place_computed_importance(*job); !placed) errors.add(placed.error());
+    if (const Status placed = place_steps(*job); !placed) errors.add(placed.error());
   if (!errors.empty()) return errors.together();
   return std::move(*job);
 }

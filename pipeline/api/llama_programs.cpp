@@ -44,7 +44,7 @@ std::vector<std::string> command_of(const std::string& program, const std::strin
   return words;
 }
 
-std::vector<std::string> command_of(const QualityOptions& quality, const std::string& model,
+std::vector<std::string> command_of(const PerplexityOptions& quality, const std::string& model,
                                     const std::string& predictions, const ProgramOptions& options) {
   std::vector<std::string> words =
       command_of(quality.program, model, quality.text, quality.chunks, quality.context, options);
@@ -117,13 +117,13 @@ Status compute_importance(const ImportanceComputation& computation, const std::s
   return check_result(computation.program, into, "importance matrix", computation.context, 0);
 }
 
-Status write_predictions(const QualityOptions& quality, const std::string& model, const std::string& into,
+Status write_predictions(const PerplexityOptions& quality, const std::string& model, const std::string& into,
                          const ProgramOptions& options) {
   BOOST_OUTCOME_TRY(run(command_of(quality, model, into, options), model, quality.context, options));
   return check_result(quality.program, into, "predictions of the base model", quality.context, kPredictionsHeader);
 }
 
-Result<MeasuredQuality> measure_quality(const QualityOptions& quality, const std::string& model,
+Result<MeasuredQuality> measure_quality(const PerplexityOptions& quality, const std::string& model,
                                         const std::string& predictions, const ProgramOptions& options) {
   std::vector<std::string> words = command_of(quality, model, predictions, options);
   words.emplace_back("--kl-divergence");

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "pipeline/core/error.h"
-#include "pipeline/core/job.h"
+#include "pipeline/core/perplexity.h"
 #include "stages/importance/computed_importance.h"
 
 namespace ggufmill {
@@ -40,11 +40,11 @@ struct MeasuredQuality {
 
 // Runs llama-perplexity on the base model, which writes its predictions to the file `into`: about two bytes for every
 // token of the vocabulary and every second token of the text.
-Status write_predictions(const QualityOptions& quality, const std::string& model, const std::string& into,
+Status write_predictions(const PerplexityOptions& quality, const std::string& model, const std::string& into,
                          const ProgramOptions& options);
 // Runs it on another model and compares the predictions. Fails with exit code 6 if the program fails, and 4 if it does
 // not print the results, for example because the text is too short.
-Result<MeasuredQuality> measure_quality(const QualityOptions& quality, const std::string& model,
+Result<MeasuredQuality> measure_quality(const PerplexityOptions& quality, const std::string& model,
                                         const std::string& predictions, const ProgramOptions& options);
 
 // Reads what llama-perplexity prints (llama.cpp, tools/perplexity/perplexity.cpp, kl_divergence). Fails with the name

@@ -39,9 +39,9 @@ class Prober {
   }
 
   Result<Probes> run() {
-    if (options_.context < QualityOptions::kLeastContext)
+    if (options_.context < PerplexityOptions::kLeastContext)
       return usage_error(fmt::format("a context of {} tokens is too small", options_.context),
-                         fmt::format("it must be at least {}", QualityOptions::kLeastContext));
+                         fmt::format("it must be at least {}", PerplexityOptions::kLeastContext));
     BOOST_OUTCOME_TRY(const Model shared, shared_model(job_));
     if (shared.files.size() != 1 || !shared.files.front()->path.ends_with(".gguf"))
       return usage_error("probing needs a source in a single GGUF file, which the program reads as the base model",
@@ -202,7 +202,7 @@ class Prober {
   const Context& context_;
   const Job& job_;
   const ProbeOptions& options_;
-  QualityOptions text_;  // as far as it concerns the program
+  PerplexityOptions text_;  // as far as it concerns the program
   ProgramOptions programs_;
   std::string base_;         // path of the source
   std::string measured_on_;  // see ProbeFile

@@ -9,6 +9,7 @@
 #include "pipeline/io/platform/filesystem.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
+#include "tests/support/needs.h"
 
 namespace {
 
@@ -344,6 +345,7 @@ TEST_CASE("a batch continues after a failure, and reports all outputs") {
 }
 
 TEST_CASE("a job with steps is checked and run, and done the second time") {
+  GGUFMILL_NEEDS("after");
   const JobFolder folder;
 #ifdef _WIN32
   GGUFMILL_SKIP("starts a shell of POSIX systems");

@@ -7,11 +7,12 @@
 #include <optional>
 
 #include "pipeline/api/describe.h"
+#include "pipeline/api/job_steps.h"
 #include "pipeline/api/operations/jobs.h"
-#include "pipeline/api/publish/publish.h"
 #include "pipeline/c_api/c_support.h"
 #include "pipeline/call/json_call.h"
 #include "pipeline/config/bound_fields.h"
+#include "pipeline/core/json.h"
 #include "pipeline/llama_cpp/quantize_options.h"
 #include "pipeline/plan/written.h"
 #include "pipeline/report/json_text.h"

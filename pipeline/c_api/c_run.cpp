@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "pipeline/api/describe.h"
+#include "pipeline/api/job_steps.h"
 #include "pipeline/api/measurement_file.h"
 #include "pipeline/api/operations/given_options.h"
 #include "pipeline/api/operations/run_pipeline.h"
-#include "pipeline/api/publish/publish.h"
 #include "pipeline/c_api/c_support.h"
 #include "pipeline/report/json_text.h"
 

@@ -11,25 +11,30 @@
 #include "stages/quantize/recipe.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
+#include "tests/support/needs.h"
 
 using namespace ggufmill;
 
 TEST_CASE("configs/pipeline.schema.json is current") {
+  GGUFMILL_NEEDS_ALL_WINGS();
   INFO("to update it, run: ggufmill schema pipeline > configs/pipeline.schema.json");
   CHECK((read_text("configs/pipeline.schema.json") == json_schema(job_fields(make_registry()))));
 }
 
 TEST_CASE("configs/recipe.schema.json is current") {
+  GGUFMILL_NEEDS_ALL_WINGS();
   INFO("to update it, run: ggufmill schema recipe > configs/recipe.schema.json");
   CHECK((read_text("configs/recipe.schema.json") == json_schema(recipe_fields())));
 }
 
 TEST_CASE("configs/architecture.schema.json is current") {
+  GGUFMILL_NEEDS_ALL_WINGS();
   INFO("to update it, run: ggufmill schema architecture > configs/architecture.schema.json");
   CHECK((read_text("configs/architecture.schema.json") == json_schema(huggingface::architecture_fields())));
 }
 
 TEST_CASE("configs/REFERENCE.md is current") {
+  GGUFMILL_NEEDS_ALL_WINGS();
   INFO(
       "to update it, run: (ggufmill schema --reference; for i in recipe architecture; do echo; ggufmill schema $i "
       "--reference; "
@@ -39,11 +44,13 @@ TEST_CASE("configs/REFERENCE.md is current") {
 }
 
 TEST_CASE("configs/OPERATIONS.md is current") {
+  GGUFMILL_NEEDS_ALL_WINGS();
   INFO("to update it, run: ggufmill schema operations --reference > configs/OPERATIONS.md");
   CHECK((read_text("configs/OPERATIONS.md") == operations_reference()));
 }
 
 TEST_CASE("the operations of the Python module are current") {
+  GGUFMILL_NEEDS_ALL_WINGS();
   INFO("to update them, run: ggufmill schema operations --python > pipeline/python/ggufmill/_operations.py");
   CHECK((read_text("pipeline/python/ggufmill/_operations.py") == operations_in_python()));
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "pipeline/core/text.h"
+#include "pipeline/core/wings.h"
 
 namespace ggufmill {
 namespace {
@@ -135,7 +136,10 @@ class Linter {
     std::vector<std::string> names;
     for (const FieldSpec& field : spec.fields) names.push_back(field.name);
     std::string meant = did_you_mean(entry.key, names), help;
-    if (!meant.empty()) {
+    if (std::string omitted = omitted_wing_help(entry.key); !omitted.empty()) {
+      meant.clear();
+      help = std::move(omitted);
+    } else if (!meant.empty()) {
       help = fmt::format("did you mean '{}'?", meant);
     } else {
       std::vector<std::string> owners;  // the key is valid one level below

@@ -104,9 +104,6 @@ TEST_CASE("each kind of scalar has its message") {
        "unknown quantization type 'Q5_M' | did you mean 'Q5_K'? `ggufmill types` lists them\n"},
       {of(FieldKind::kTypeName), scalar("IQ4_SX"),
        "unknown quantization type 'IQ4_SX' | did you mean 'IQ4_XS'? `ggufmill types` lists them\n"},
-      {of(FieldKind::kTypeName), scalar("IQ4_KS"),
-       "unknown quantization type 'IQ4_KS' | the kernel module ik (package ggufmill-ik) adds types of ik_llama.cpp; "
-       "`ggufmill types` lists what is available\n"},
       {of(FieldKind::kEncoderName), scalar("search"), ""},
       {of(FieldKind::kEncoderName), scalar("serch"),
        "unknown encoder 'serch' | did you mean 'search'? encoders here: reference, search, covariance; kernel modules "

@@ -60,6 +60,9 @@ Form<ClusterOptions> cluster_form();
 // Options of a job and of an output that no part of the registry provides.
 const Fields<Job>& job_options();
 const Fields<JobOutput>& output_options();
+// Those of wings among them.
+Fields<JobSections> job_section_fields();
+Fields<OutputSections> output_section_fields();
 
 // Field table of a complete pipeline file, built from those of the registry. The lint, schema and reference page use
 // it.

@@ -141,98 +141,6 @@ Form<ReportRequest> report_form() {
   });
 }
 
-Form<Hook> hook_form() {
-  return map_of<Hook>({field("command", &Hook::command, list_of(text()).at_least(1),
-                             "The program and its arguments. No shell interprets them.")
-                           .required()
-                           .example("[./upload.sh, --quiet]"),
-                       field("secrets", &Hook::secrets, enumeration<Secrets>(kSecretsWords),
-                             "Tokens and keys in the environment of ggufmill, such as HF_TOKEN and "
-                             "AWS_SECRET_ACCESS_KEY: remove them from that of the program, or keep them for a program "
-                             "that needs them.")
-                           .example("keep")})
-      .at(&Hook::origin);
-}
-
-Form<QualityOptions> quality_form() {
-  using Options = QualityOptions;
-  return map_of<Options>(
-             {
-                 field("program", &Options::program, path(), "The program llama-perplexity of llama.cpp.")
-                     .example("llama.cpp/build/bin/llama-perplexity"),
-                 field("text", &Options::text, path(), "Text that the models predict.")
-                     .required()
-                     .example("wiki.test.raw"),
-                 field("chunks", &Options::chunks, "Number of chunks of the text. Defaults to all.")
-                     .at_least(1)
-                     .shown_default("")
-                     .example("100"),
-                 field("context", &Options::context, "Tokens per chunk.")
-                     .at_least(Options::kLeastContext)
-                     .example("512"),
-                 field("against", &Options::base, path(),
-                       "Path of the output that the others are compared with. Defaults to the first output.")
-                     .example("out/model-BF16.gguf"),
-                 field("outputs", &Options::outputs,
-                       list_of(regex().doc("Pattern to find anywhere in the file name (Perl syntax).")).at_least(1),
-                       "Outputs to compare, by their file names. Defaults to all of the text model.")
-                     .example("[Q4_K, IQ2]"),
-                 field("options", &Options::options, list_of(text()), "Further arguments of the program.")
-                     .example("['-ngl', '99']"),
-                 field("json", &Options::json, path(), "Path of the results as data.").example("out/quality.json"),
-             })
-      .at(&Options::origin);
-}
-
-Form<CardOptions> card_form() {
-  using Options = CardOptions;
-  return map_of<Options>(
-             {
-                 field("path", &Options::path, path(), "Path of the card.").example("out/README.md"),
-                 field("template", &Options::card_template, path(),
-                       "Mustache template of the card. Defaults to the built-in one, which `ggufmill card --template` "
-                       "prints.")
-                     .example("card.md"),
-                 field("base_model", &Options::base_model, text(),
-                       "Name of the source on the hub. Defaults to what the source's own card says.")
-                     .example("ORG/NAME"),
-                 field("repository", &Options::repository, text(),
-                       "Name on the hub under which the outputs are published, for the commands that the card shows. "
-                       "Defaults to that of `upload`.")
-                     .example("ORG/NAME-GGUF"),
-             })
-      .at(&Options::origin);
-}
-
-Form<UploadOptions> upload_form() {
-  using Options = UploadOptions;
-  return map_of<Options>(
-             {
-                 field("to", &Options::to, text(), "Repository of the hub, with a branch other than main after an @.")
-                     .required()
-                     .example("hf://ORG/NAME-GGUF"),
-                 field("files", &Options::files,
-                       list_of(regex().doc("Pattern to find anywhere in the file name (Perl syntax).")).at_least(1),
-                       "Files to upload, by their names. Defaults to all outputs, importance matrices, and the card.")
-                     .example("['\\.gguf$']"),
-                 field("message", &Options::message, "Message of the commit.").example("Add quantizations"),
-                 field("create", &Options::create, "Create the repository if it does not exist.").example("true"),
-                 field("private", &Options::is_private,
-                       "Whether a repository that is created is private. Defaults to what the organization has set, "
-                       "usually public.")
-                     .example("true"),
-                 field("space", &Options::space,
-                       either<std::uint64_t>(word<std::uint64_t>({{"largest", std::uint64_t{0}}})
-                                                 .doc("That of the largest output: one output at a time."),
-                                             bytes().doc("Number of bytes.").at_least(1)),
-                       "Disk space for outputs. They are written, measured, and sent in groups of at most this size, "
-                       "each with one read of the source, and removed when the hub has their content; the commit "
-                       "follows at the end. Defaults to one group that stays.")
-                     .example("200GiB"),
-             })
-      .at(&Options::origin);
-}
-
 }  // namespace
 
 Form<unsigned> threads_form() {
@@ -243,69 +151,55 @@ Form<unsigned> threads_form() {
 Form<IoMode> io_form() { return enumeration<IoMode>(io_mode_names()); }
 
 const Fields<JobOutput>& output_options() {
-  static const Fields<JobOutput> fields{
-      field("part", &JobOutput::part, enumeration<ModelPart>(kModelPartWords),
-            "Part of the checkpoint that the output contains: the text model, the projector with the encoders of "
-            "images and sound, or the layers that predict further tokens. Defaults to that of the source.")
-          .at(&JobOutput::part_origin)
-          .example("projector"),
-      field("outtype", &JobOutput::out_type, enumeration<OutType>(kOutTypeWords),
-            "Type of tensors with two or more dimensions before any quantization. Defaults to that of the source.")
-          .at(&JobOutput::part_origin)
-          .example("f16"),
-      field("reuse", &JobOutput::reuse, path(),
-            "First file or manifest of an earlier output. Tensors that this run would create from the same source, "
-            "values, type, and importance are copied from it if they match the checksums in its manifest.")
-          .example("out/earlier.gguf"),
-      field("after", &JobOutput::after, hook_form(),
-            "Program to run when the output is complete. Its environment has GGUFMILL_OUTPUT, the path of the first "
-            "file, GGUFMILL_BYTES, the size of all files, GGUFMILL_SHA256, the checksum of the first file, and "
-            "GGUFMILL_MANIFEST, the path of the manifest, which lists all files. If it fails, the job fails, and the "
-            "next run starts it again.")
-          .example("{command: [./upload.sh]}")};
+  static const Fields<JobOutput> fields =
+      Fields<JobOutput>{
+          field("part", &JobOutput::part, enumeration<ModelPart>(kModelPartWords),
+                "Part of the checkpoint that the output contains: the text model, the projector with the encoders of "
+                "images and sound, or the layers that predict further tokens. Defaults to that of the source.")
+              .at(&JobOutput::part_origin)
+              .example("projector"),
+          field("outtype", &JobOutput::out_type, enumeration<OutType>(kOutTypeWords),
+                "Type of tensors with two or more dimensions before any quantization. Defaults to that of the source.")
+              .at(&JobOutput::part_origin)
+              .example("f16"),
+          field("reuse", &JobOutput::reuse, path(),
+                "First file or manifest of an earlier output. Tensors that this run would create from the same source, "
+                "values, type, and importance are copied from it if they match the checksums in its manifest.")
+              .example("out/earlier.gguf")} +
+      fields_within(&JobOutput::sections, output_section_fields());
   return fields;
 }
 
 const Fields<Job>& job_options() {
-  static const Fields<Job> fields{
-      field("limits", &Job::limits, limits_form(), "Resource limits of a run.")
-          .example("{memory: 2GiB, threads: auto}"),
-      field("report", &Job::report, report_form(),
-            "Report on the finished run: sizes, types, rules, time, and errors if requested.")
-          .example("{error: true, html: out/report.html}"),
-      field("nonfinite", &Job::nonfinite, enumeration<Nonfinite>(kNonfiniteWords),
-            "Handling of NaN and infinity in the source, and of quantized blocks with such a scale: error stops the "
-            "run; zero replaces them with 0 and reports where and how many; keep keeps them if the output's type can "
-            "represent them.")
-          .example("zero"),
-      field("manifest", &Job::manifest,
-            "Write next to each output OUTPUT.manifest.json, which lists the SHA-256 of every file, the XXH3 of every "
-            "tensor, sources, recipe, and version, for `ggufmill verify`; and OUTPUT.sha256, for `sha256sum -c`.")
-          .example("true"),
-      field("verify", &Job::verify,
-            "For --skip-unchanged and batches: read an existing output and compare it with the checksums of its "
-            "manifest before treating it as unchanged. Otherwise its size, header, and times are compared, and its "
-            "checksums only if the file was touched since.")
-          .example("true"),
-      field("quality", &Job::quality, quality_form(),
-            "Measure with llama-perplexity how much the predictions of the outputs differ from those of one of them: "
-            "perplexity, KL divergence, and how often the most likely token is the same.")
-          .example("{text: wiki.test.raw, chunks: 100}"),
-      field("card", &Job::card, card_form(),
-            "Write a description of all outputs: files, sizes, checksums, quality, and how they were made.")
-          .example("{path: out/README.md}"),
-      field("upload", &Job::upload, upload_form(),
-            "Upload the files to a repository of the Hugging Face hub in one commit, with the token that HF_TOKEN or "
-            "`hf auth login` gives. Files that are there already are not sent again.")
-          .example("{to: 'hf://ORG/NAME-GGUF'}"),
-      field("after", &Job::after, hook_form(),
-            "Program to run when everything else is complete. Its environment has GGUFMILL_OUTPUTS, the paths of all "
-            "outputs, one per line. If it fails, the job fails, and the next run starts it again.")
-          .example("{command: [./announce.sh]}"),
-      field("cluster", &Job::cluster, cluster_form(),
-            "How `ggufmill submit` runs the job on a cluster; see pipeline/cluster/README.md.")
-          .example("{partition: batch, parts: 32, cpus: 16, memory: 8GiB, time: '2:00:00'}"),
-  };
+  static const Fields<Job> fields =
+      Fields<Job>{
+          field("limits", &Job::limits, limits_form(), "Resource limits of a run.")
+              .example("{memory: 2GiB, threads: auto}"),
+          field("report", &Job::report, report_form(),
+                "Report on the finished run: sizes, types, rules, time, and errors if requested.")
+              .example("{error: true, html: out/report.html}"),
+          field(
+              "nonfinite", &Job::nonfinite, enumeration<Nonfinite>(kNonfiniteWords),
+              "Handling of NaN and infinity in the source, and of quantized blocks with such a scale: error stops the "
+              "run; zero replaces them with 0 and reports where and how many; keep keeps them if the output's type can "
+              "represent them.")
+              .example("zero"),
+          field("manifest", &Job::manifest,
+                "Write next to each output OUTPUT.manifest.json, which lists the SHA-256 of every file, the XXH3 of "
+                "every "
+                "tensor, sources, recipe, and version, for `ggufmill verify`; and OUTPUT.sha256, for `sha256sum -c`.")
+              .example("true"),
+          field("verify", &Job::verify,
+                "For --skip-unchanged and batches: read an existing output and compare it with the checksums of its "
+                "manifest before treating it as unchanged. Otherwise its size, header, and times are compared, and its "
+                "checksums only if the file was touched since.")
+              .example("true")} +
+      fields_within(&Job::sections, job_section_fields()) +
+      Fields<Job>{
+          field("cluster", &Job::cluster, cluster_form(),
+                "How `ggufmill submit` runs the job on a cluster; see pipeline/cluster/README.md.")
+              .example("{partition: batch, parts: 32, cpus: 16, memory: 8GiB, time: '2:00:00'}"),
+      };
   return fields;
 }
 

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "pipeline/config/yaml_reader.h"
-#include "pipeline/core/types.h"
+#include "pipeline/core/type_family.h"
 
 namespace ggufmill {
 namespace {
@@ -113,9 +113,9 @@ json::object tensor_type() {
 // Lists the names for completion; any other text may be an encoder of a kernel module.
 json::object encoder_name() {
   json::array names;
-  for (const std::string_view name : {std::string_view(reference_method().name), std::string_view(search_method().name),
-                                      std::string_view(covariance_method().name), kIkEncoder})
-    names.emplace_back(json::string_view(name.data(), name.size()));
+  for (const EncoderMethod* method : Types().encoders()) names.emplace_back(method->name);
+  for (const TypeFamily& family : type_families())
+    if (!family.encoder.empty()) names.emplace_back(json::string_view(family.encoder.data(), family.encoder.size()));
   json::object out;
   out["anyOf"] = json::array{json::object{{"enum", std::move(names)}}, json::object{{"type", "string"}}};
   return out;

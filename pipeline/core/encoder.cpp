@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "pipeline/core/text.h"
+#include "pipeline/core/type_family.h"
+#include "pipeline/core/wings.h"
 
 namespace ggufmill {
 namespace {
@@ -57,9 +59,9 @@ std::string types_with(const EncoderMethod& method) {
 }
 
 std::string unknown_encoder_help(std::string_view name, const Types& types) {
-  if (name == kIkEncoder)
-    return "the kernel module ik (package ggufmill-ik) adds this encoder, which quantizes types of llama.cpp as "
-           "ik_llama.cpp does; `ggufmill kernels` lists the modules that are loaded";
+  for (const TypeFamily& family : type_families())
+    if (!name.empty() && name == family.encoder) return encoder_help(family);
+  if (std::string help = omitted_wing_help(name); !help.empty()) return help;
   std::vector<std::string> names;
   for (const EncoderMethod* method : types.encoders()) names.push_back(method->name);
   const std::string meant = did_you_mean(name, names);

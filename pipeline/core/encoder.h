@@ -65,7 +65,7 @@ Encoder start_of(const Encoder& covariance);
 
 // Returns true if the type has such an encoder.
 bool has_method(const EncoderMethod& method, const TypeInfo& type);
-// For messages: returns "search", or "encoder 'ik'"; and the names of the types that have the encoder, separated by
+// For messages: returns "search", or "encoder 'mine'"; and the names of the types that have the encoder, separated by
 // commas.
 std::string noun_of(const EncoderMethod& method);
 std::string types_with(const EncoderMethod& method);
@@ -86,7 +86,7 @@ std::string types_with_lattice();
 // covariance.
 Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance, bool covariance = false);
 
-// Returns "reference", "reference with lattice", "search (effort 3, quarter weights, lattice)", "ik".
+// Returns "reference", "reference with lattice", "search (effort 3, quarter weights, lattice)", "mine".
 std::string describe(const Encoder& encoder);
 
 }  // namespace ggufmill

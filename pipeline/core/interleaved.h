@@ -2,7 +2,7 @@
 // Types whose rows are interleaved: groups of 4 or 8 rows of another type, the plain one, are stored together, so that
 // a processor multiplies them side by side. A group has the bytes of its rows: first their headers, then one block
 // after another, and in each the bits of the blocks of all rows, rearranged. Values do not change, and back is always
-// possible. The arrangement was learned from ik_llama.cpp, ggml/src/iqk/iqk_quantize.cpp (MIT).
+// possible. Families of types (type_family.h) have such types and know their arrangement.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,14 +24,14 @@ struct InterleavedType {
   // the plain one.
   std::string_view ungrouped = {};
 };
+// Returns those of all families.
 std::span<const InterleavedType> interleaved_types();
 
-// A type of ik_llama.cpp that is named like an interleaved one, but is none: its bits are not those of other rows.
+// A type that is named like an interleaved one, but is none: its bits are not those of other rows.
 struct NotInterleaved {
   TypeId id;
   std::string_view name, why;
 };
-std::span<const NotInterleaved> not_interleaved_types();
 
 // Moves some bits of a block of one row to the block of a group, or back. Bits lie in bytes at the same distance on
 // both sides, and are shifted by the same number.
@@ -76,8 +76,7 @@ struct InterleavedLayout {
   std::vector<BitMove> moves;
   SignCodes signs;
 };
-// Returns the layout of a plain type in groups of `rows` rows; aborts the program for other types than those of the
-// table.
+// Returns the layout of a plain type in groups of `rows` rows; aborts the program for types that no family has.
 InterleavedLayout interleaved_layout(std::string_view plain, std::uint32_t rows);
 
 }  // namespace ggufmill

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "pipeline/core/io_mode.h"
-#include "pipeline/core/pattern.h"
-#include "pipeline/core/secrets.h"
+#include "pipeline/core/job_sections.h"
 #include "pipeline/core/spool.h"
 #include "pipeline/core/stage.h"
 
@@ -60,49 +59,6 @@ struct ClusterOptions {
   static constexpr unsigned kMaxParts = 1000;  // Slurm's default MaxArraySize is 1001
 };
 
-// A program that runs when an output, or all of a job, is complete.
-struct Hook {
-  std::vector<std::string> command;  // the program and its arguments; empty: none
-  Secrets secrets = Secrets::kRemove;
-  Origin origin{};
-};
-
-// Comparison of a job's outputs with one of them, by a program that compares the predictions of two models.
-struct QualityOptions {
-  static constexpr unsigned kLeastContext = 8;  // tokens
-
-  std::string program = "llama-perplexity";
-  std::string text;                  // path of the text
-  unsigned chunks = 0;               // of the text; 0: all
-  unsigned context = 512;            // tokens per chunk
-  std::string base;                  // path of the output to compare with; empty: the first output
-  std::vector<Pattern> outputs;      // of the file names of those compared; empty: all outputs of the text model
-  std::vector<std::string> options;  // further arguments of the program
-  std::string json;                  // path of the results as data; empty: none
-  Origin origin{};
-};
-
-// The description of the outputs for their readers, in Markdown.
-struct CardOptions {
-  std::string path = "README.md";
-  std::string card_template;  // path of a Mustache template; empty: the built-in one
-  std::string base_model;     // name on the hub; empty: as the source's own card says
-  std::string repository;     // name on the hub under which the outputs are published; empty: unknown
-  Origin origin{};
-};
-
-// The repository to which the files of a job are uploaded.
-struct UploadOptions {
-  std::string to;                     // "hf://ORG/NAME" or "hf://ORG/NAME@BRANCH"
-  std::vector<Pattern> files;         // of the file names that are uploaded; empty: all
-  std::string message = "Add files";  // of the commit
-  bool create = false;                // create the repository if it does not exist
-  std::optional<bool> is_private{};   // of a repository that is created; none: as the organization has it
-  // Bytes of disk for the outputs, which are removed when they are sent; 0: one output at a time; none: they stay.
-  std::optional<std::uint64_t> space{};
-  Origin origin{};
-};
-
 using StageList = std::vector<std::shared_ptr<const Stage>>;
 
 struct JobOutput {
@@ -115,7 +71,7 @@ struct JobOutput {
   // Path of an earlier output (its first file or its manifest). Tensors that are unchanged are taken from it. Empty:
   // none.
   std::string reuse{};
-  Hook after{};  // run when the output is complete
+  OutputSections sections{};  // of wings
 
   PartRequest request() const { return {part, out_type, part_origin}; }
 };
@@ -129,13 +85,10 @@ struct Job {
   std::optional<ReportRequest> report;  // without paths: written next to the first output
   Nonfinite nonfinite = Nonfinite::kError;
   std::optional<ClusterOptions> cluster;
-  bool manifest = false;  // write a manifest with origin and checksums next to each output
-  bool verify = false;    // compare the bytes before an existing output counts as unchanged
-  std::string trace;      // path of the run's trace; empty: none
-  std::optional<QualityOptions> quality;
-  std::optional<CardOptions> card;
-  std::optional<UploadOptions> upload;
-  Hook after{};  // run when everything else is complete
+  bool manifest = false;   // write a manifest with origin and checksums next to each output
+  bool verify = false;     // compare the bytes before an existing output counts as unchanged
+  std::string trace;       // path of the run's trace; empty: none
+  JobSections sections{};  // of wings
   // Files that the job was made from, in addition to those that its parts read; never written.
   std::vector<std::string> inputs;
 };

@@ -29,7 +29,7 @@ inline bool is_foreign(const EncoderMethod& method, const TypeInfo& type) {
 // One entry per use and module that serves it. Two builds with the same name and version differ in the hash.
 struct TypeModule {
   std::string type;           // "X3_EXAMPLE"
-  std::string encoder;        // "ik"; empty: the decoder and the default encoder
+  std::string encoder;        // "mine"; empty: the decoder and the default encoder
   std::string name, version;  // name and version of the module
   std::string xxh3;           // 128-bit XXH3 of the module file: 32 hexadecimal digits
 

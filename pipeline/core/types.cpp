@@ -6,8 +6,9 @@
 #include <cstdlib>
 #include <deque>
 
-#include "pipeline/core/interleaved.h"
 #include "pipeline/core/text.h"
+#include "pipeline/core/type_family.h"
+#include "pipeline/core/wings.h"
 
 namespace ggufmill {
 namespace {
@@ -220,16 +221,6 @@ const TypeInfo* Types::find(TypeId id) const {
   return nullptr;
 }
 
-std::span<const IkType> ik_types() {
-  // Source: ik_llama.cpp, ggml/include/ggml.h.
-  static constexpr IkType kTypes[] = {{133, "Q6_0"},   {134, "IQ1_BN"}, {135, "IQ2_BN"},  {137, "IQ2_K"},
-                                      {138, "IQ3_K"},  {139, "IQ4_K"},  {140, "IQ5_K"},   {141, "IQ6_K"},
-                                      {144, "IQ4_KS"}, {145, "IQ2_KS"}, {146, "IQ4_KSS"}, {151, "Q8_KV"},
-                                      {152, "IQ5_KS"}, {153, "IQ2_KT"}, {154, "IQ3_KT"},  {155, "IQ4_KT"},
-                                      {156, "IQ3_KS"}, {157, "IQ2_KL"}, {158, "IQ1_KT"}};
-  return kTypes;
-}
-
 const TypeInfo* Types::find(std::string_view name) const {
   for (const std::span<const TypeInfo> built_in : {std::span<const TypeInfo>(kBuiltIn), built_in_interleaved()})
     for (const TypeInfo& type : built_in)
@@ -369,14 +360,13 @@ void Types::add_interleaved(const TypeInfo& plain, const std::string& module) {
 
 Error unknown_type(std::string_view name, const Types& types, std::vector<std::string> words) {
   const std::string what = fmt::format("unknown quantization type {}", quoted_name(name));
-  const auto is_named = [&](const auto& type) { return same_word(type.name, name); };
-  if (name == kIkModule)
+  if (std::ranges::count(type_families(), name, &TypeFamily::module) != 0)
     return usage_error(fmt::format("the kernel module '{}' is not loaded", name), module_help(name));
-  if (std::ranges::any_of(ik_types(), is_named) || std::ranges::any_of(interleaved_types(), is_named))
-    return usage_error(what, std::string(kIkHelp));
-  for (const NotInterleaved& type : not_interleaved_types())
-    if (same_word(type.name, name))
-      return usage_error(fmt::format("the type {} is not supported: {}", type.name, type.why));
+  if (const auto member = family_member(name))
+    return member->why.empty()
+               ? usage_error(what, type_help(*member->family))
+               : usage_error(fmt::format("the type {} is not supported: {}", member->name, member->why));
+  if (std::string help = omitted_wing_help(name); !help.empty()) return usage_error(what, std::move(help));
   for (const std::vector<const TypeInfo*>& known : {types.all(), types.interleaved()})
     for (const TypeInfo* type : known) words.emplace_back(type->name);
   const std::string meant = did_you_mean(name, words);

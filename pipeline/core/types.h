@@ -132,18 +132,6 @@ inline bool is_source_type(const TypeInfo& type) {
 // Returns a built-in or source type that must exist ("F32"); aborts the program if it does not.
 const TypeInfo& type_named(std::string_view name);
 
-// A type of ik_llama.cpp, which GGUF files of that project contain and kernel modules may provide
-// (GGUFMILL_FIRST_IK_TYPE).
-struct IkType {
-  TypeId id;
-  std::string_view name;
-};
-std::span<const IkType> ik_types();
-inline constexpr std::string_view kIkEncoder = "ik";  // of llama.cpp's types, as ik_llama.cpp encodes them
-inline constexpr std::string_view kIkModule = "ik";
-inline constexpr std::string_view kIkHelp =
-    "the kernel module ik (package ggufmill-ik) adds types of ik_llama.cpp; `ggufmill types` lists what is available";
-
 // A way to encode values, by the name that users give it: `reference`, `search`, `covariance`, or one that kernel
 // modules add to types that exist.
 struct EncoderMethod {
@@ -210,7 +198,7 @@ std::uint64_t row_bytes(const TypeInfo& type, std::uint64_t columns);
 std::uint64_t grain_bytes(const TypeInfo& type, std::uint64_t columns);
 
 // Returns the error for a name that is none of `types` and none of `words`, without a place: exit code 2, with the
-// nearest name or the module that adds the type.
+// nearest name, the module that adds the type, or the wing that this build omits.
 Error unknown_type(std::string_view name, const Types& types, std::vector<std::string> words = {});
 
 // Returns the size in bytes of `elements` consecutive elements, with one header if the type has any: those of a row, or

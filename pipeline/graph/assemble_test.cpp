@@ -10,6 +10,7 @@
 #include "pipeline/core/byte_order.h"
 #include "pipeline/core/interleaved.h"
 #include "tests/support/catch.h"
+#include "tests/support/needs.h"
 
 using namespace ggufmill;
 
@@ -411,6 +412,7 @@ TEST_CASE("blocks of MXFP4 are put together from neighbours and exponents") {
 }
 
 TEST_CASE("rows are interleaved and separated whichever rows are asked for") {
+  GGUFMILL_NEEDS("Q4_K_R4");
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     World world(seed);
     for (const char* name : {"Q8_0_R8", "Q4_K_R4", "IQ3_XXS_R4"}) {
@@ -430,6 +432,7 @@ TEST_CASE("rows are interleaved and separated whichever rows are asked for") {
 }
 
 TEST_CASE("interleaving and separating cancel each other, and other operations refuse interleaved rows") {
+  GGUFMILL_NEEDS("Q4_K_R4");
   World world(1);
   const TypeInfo& type = *Types().find("Q4_K_R4");
   const ExpressionRef plain = world.leaf(*type.plain, {2, {256, 8, 1, 1}});

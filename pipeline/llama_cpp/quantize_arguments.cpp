@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "pipeline/config/matrix.h"
-#include "pipeline/core/interleaved.h"
 #include "pipeline/core/text.h"
+#include "pipeline/core/type_family.h"
 #include "pipeline/io/io.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
@@ -98,8 +98,7 @@ Error no_type(const std::string& word) {
   if (const TypeInfo* type = types.find(word))
     return usage_error(fmt::format("{} is a type, but TYPE names a recipe", type->name),
                        fmt::format("write a pipeline file with `quantize: {}`", type->name));
-  if (std::ranges::any_of(not_interleaved_types(), [&](const auto& type) { return same_word(type.name, word); }))
-    return unknown_type(word, types);
+  if (const auto member = family_member(word); member && !member->why.empty()) return unknown_type(word, types);
   std::string help = RecipeCatalog().hint(word);
   if (const auto number = leading_number(word); number && !number->rest.empty())
     if (const std::string digits = std::to_string(number->number); recipe_of(digits))

@@ -3,6 +3,7 @@
 #include "pipeline/llama_cpp/quantize_options.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
+#include "tests/support/needs.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
@@ -141,6 +142,7 @@ TEST_CASE("one name for several outputs is refused, and so is a type twice") {
 }
 
 TEST_CASE("types without a recipe are refused with the reason") {
+  GGUFMILL_NEEDS("Q4_K_R4");
   CHECK(error({"in.gguf", "Q4_K_R4"}) == "Q4_K_R4 is a type, but TYPE names a recipe");
   CHECK(error({"in.gguf", "BF16_R16"}).starts_with("the type BF16_R16 is not supported: "));
 }

@@ -60,7 +60,7 @@ TEST_CASE("a manifest is one line of JSON") {
 
 TEST_CASE("a manifest is read as it was written") {
   Manifest manifest = small_manifest();
-  manifest.modules.push_back({"IQ2_K", "", "ik", "1.0", "00ff"});
+  manifest.modules.push_back({"X3_EXAMPLE", "", "mine", "1.0", "00ff"});
   manifest.files[0].tensors[0].encoder = "search";
   manifest.files[0].tensors[0].exact = true;
   const std::string text = write_manifest(manifest);

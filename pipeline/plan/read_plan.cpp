@@ -17,6 +17,7 @@
 #include "pipeline/core/importance.h"
 #include "pipeline/core/json.h"
 #include "pipeline/core/text.h"
+#include "pipeline/core/type_family.h"
 #include "pipeline/plan/written.h"
 
 namespace ggufmill {
@@ -138,8 +139,8 @@ class Reader {
     if (!type) type = find_source_type(name);
     if (type) return *type;
     const std::string what = fmt::format("unknown type {}", quoted_name(name));
-    const bool is_of_ik = std::ranges::count(ik_types(), std::string_view(name), &IkType::name) != 0;
-    refuse_without_module(name, "", what, is_of_ik ? std::string(kIkHelp) : "load it with --kernel-dir");
+    const auto member = family_member(std::string_view(name));
+    refuse_without_module(name, "", what, member ? type_help(*member->family) : "load it with --kernel-dir");
     throw InvalidPlan(what);
   }
 

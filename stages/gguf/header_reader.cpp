@@ -8,8 +8,9 @@
 #include <unordered_set>
 
 #include "pipeline/core/byte_order.h"
-#include "pipeline/core/interleaved.h"
 #include "pipeline/core/text.h"
+#include "pipeline/core/type_family.h"
+#include "pipeline/core/wings.h"
 #include "stages/gguf/format.h"
 
 namespace ggufmill::gguf {
@@ -190,22 +191,16 @@ Error unknown_type(const ByteReader& in, std::uint64_t offset, std::string_view 
       return wrong(in, offset, name,
                    fmt::format("is of type {} ({}), which was removed from the format", id, removed.name),
                    "recreate the file with a current type");
-  const auto of_ik = [&](std::string_view type) {
-    return wrong(in, offset, name, fmt::format("is of the type {} ({}) of ik_llama.cpp", type, id),
-                 std::string(kIkHelp));
-  };
-  for (const IkType& type : ik_types())
-    if (type.id == id) return of_ik(type.name);
-  for (const InterleavedType& type : interleaved_types())
-    if (type.id == id) return of_ik(type.name);
-  for (const NotInterleaved& type : not_interleaved_types())
-    if (type.id == id)
-      return wrong(in, offset, name,
-                   fmt::format("is of the type {} ({}) of ik_llama.cpp, which is not supported", type.name, id),
-                   std::string(type.why));
+  if (const auto member = family_member(id)) {
+    const std::string is = fmt::format("is of the type {} ({}) of {}", member->name, id, member->family->project);
+    return member->why.empty() ? wrong(in, offset, name, is, type_help(*member->family))
+                               : wrong(in, offset, name, is + ", which is not supported", std::string(member->why));
+  }
+  const std::string omitted = omitted_wing_help(std::to_string(id));
   return wrong(in, offset, name, fmt::format("is of unknown type {}", id),
-               "`ggufmill types` lists the known ones; if a kernel module adds this one, give the module's folder: "
-               "--kernel-dir");
+               !omitted.empty() ? omitted
+                                : "`ggufmill types` lists the known ones; if a kernel module adds this one, give the "
+                                  "module's folder: --kernel-dir");
 }
 
 Result<const TypeInfo*> read_type(ByteReader& in, std::string_view name, const Types& types) {

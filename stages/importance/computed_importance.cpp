@@ -99,6 +99,12 @@ void assume_importance(Model& model) {
   }
 }
 
+const ImportanceComputation* computation_of(const JobOutput& output) {
+  for (const auto& stage : output.stages)
+    if (is_computed(stage)) return &stage->as_computed_importance()->computation();
+  return nullptr;
+}
+
 Status place_computed_importance(Job& job) {
   const auto first = std::ranges::find_if(job.stages, is_computed);
   const StageList moved(first, job.stages.end());

@@ -44,6 +44,9 @@ bool wants_importance(const Error& error);
 // Gives all tensors of layers an importance of 1, without any file.
 void assume_importance(Model& model);
 
+// Returns the computation that an output waits for; null if there is none.
+const ImportanceComputation* computation_of(const JobOutput& output);
+
 // Moves every computed importance of a job to the outputs that need it, with the path of its model: those with stages
 // that use importance, of the same part of the checkpoint as the model, other than the model itself. Stages for all
 // outputs that stand behind it become stages of each output, in the same order. Fails with exit code 2 if no output is

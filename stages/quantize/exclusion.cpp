@@ -20,7 +20,7 @@ Form<Exclusion> exclusion_form(const Types& types) {
                  field("source", &Exclusion::source, "The source of this information."),
                  field("types", &Exclusion::types,
                        list_of(tensor_type(types).doc("A type.").example("TQ1_0")).at_least(1), "The excluded types."),
-                 field("modules", &Exclusion::modules, list_of(text().doc("A module.").example("ik")).at_least(1),
+                 field("modules", &Exclusion::modules, list_of(text().doc("A module.").example("mine")).at_least(1),
                        "Kernel modules all of whose types are excluded."),
              })
       .doc("Types excluded from a choice.");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/core/type_family.h"
 #include "stages/quantize/encoder_fields.h"
 #include "stages/quantize/quantize_stage.h"
 
@@ -32,6 +33,16 @@ struct QuantizeSettings {
   Origin origin{}, recipe_origin{};  // of the stage; of `recipe` or `type`
   Origin pure_origin{}, fallback_origin{}, encoder_origin{}, encoders_origin{};
 };
+
+// Returns what is known of the encoders of kernel modules, as the end of a sentence.
+std::string encoders_of_modules() {
+  std::string text;
+  for (const TypeFamily& family : type_families())
+    if (!family.encoder.empty())
+      text += fmt::format("{} the module `{}` has `{}`, which quantizes as {} does and is the default of its recipes",
+                          text.empty() ? ":" : ",", family.module, family.encoder, family.project);
+  return text;
+}
 
 Form<bool> misfit_form() { return word<bool>({{"refuse", false}, {"fallback", true}}); }
 
@@ -105,12 +116,11 @@ Fields<QuantizeSettings> settings_fields(const RecipeCatalog& catalog) {
             "Rearranges rows without changing values: `interleaved` gives every type its variant for ik_llama.cpp, "
             "`_R4` or `_R8`, if there is one and the number of rows is a multiple; `plain` separates the rows again.")
           .example("interleaved"),
-      field(
-          "encoder", &Settings::encoder, encoder_form(types),
-          "How values are encoded in their types: as llama-quantize does, or with better scales, minimums and levels "
-          "at the same size. Kernel modules can add encoders: the module `ik` has `ik`, which quantizes as "
-          "ik_llama.cpp does and is the default of its recipes. Types without the encoder keep the reference's bytes, "
-          "which `ggufmill plan` shows.")
+      field("encoder", &Settings::encoder, encoder_form(types),
+            "How values are encoded in their types: as llama-quantize does, or with better scales, minimums and levels "
+            "at the same size. Kernel modules can add encoders" +
+                encoders_of_modules() +
+                ". Types without the encoder keep the reference's bytes, which `ggufmill plan` shows.")
           .shown_default("reference")
           .example("{search: {effort: 2}}")
           .at(&Settings::encoder_origin),

@@ -8,6 +8,8 @@
 
 #include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
+#include "pipeline/core/type_family.h"
+#include "pipeline/core/wings.h"
 #include "stages/quantize/facts.h"
 #include "stages/quantize/rule_uses.h"
 #include "stages/quantize/stream_facts.h"
@@ -166,6 +168,8 @@ class QuantizeStage final : public TargetStage {
   }
 
   Status check_repack_used(const Model& model) const {
+    if (options_.repack && options_.repack->interleaved && interleaved_types().empty())
+      return usage_error("no type of this build has interleaved rows", omitted_wing_help("repack"));
     if (!options_.repack || !options_.repack->match) return ok();
     for (const Tensor& tensor : model.tensors) {
       BOOST_OUTCOME_TRY(const bool match, options_.repack->match->matches(tensor.name));

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "pipeline/core/text.h"
+#include "pipeline/core/wings.h"
 #include "pipeline/io/io.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "stages/quantize/recipe_list.h"
@@ -125,7 +126,7 @@ Form<RecipeFile> recipe_form(const Types& types) {
             "Groups of models whose tensors keep trailing dimensions of 1, which their readers need."),
       field("module", &Recipe::module,
             "Kernel module whose types the recipe names. Without it, the recipe is not available.")
-          .example("ik"),
+          .example("mine"),
       field("order", &Recipe::by_layer, order_form(), "Default of the output's `order`."),
       field("keys", &Recipe::keys_in_place, word<bool>({{"moved", false}, {"in_place", true}}),
             "Where general.file_type and other changed keys are that the source has: moved to the end, as "
@@ -325,6 +326,7 @@ std::uint32_t RecipeCatalog::plain_file_type(std::uint32_t number) {
 }
 
 std::string RecipeCatalog::hint(const std::string& name) const {
+  if (std::string help = omitted_wing_help(name); !help.empty()) return help;
   std::vector<std::string> names;
   for (const BuiltInRecipe& recipe : offered()) {
     const Recipe& heading = heading_of(recipe);

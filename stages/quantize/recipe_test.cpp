@@ -5,6 +5,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
+#include "tests/support/needs.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
@@ -54,26 +55,12 @@ TEST_CASE("an unknown recipe is an error with a suggestion") {
   CHECK(recipe.error().help.find("did you mean 'Q4_K_M'?") != std::string::npos);
 }
 
-TEST_CASE("a recipe of a kernel module is offered only with the module") {
-  const auto recipe = find("iq4_ks");
-  REQUIRE_FALSE(recipe);
-  CHECK(recipe.error().what == "recipe 'IQ4_KS' needs the kernel module 'ik', which is not loaded");
-  CHECK(recipe.error().help.starts_with("install the package ggufmill-ik, "));
-  const auto offers = [](const RecipeCatalog& catalog) {
-    const auto offered = catalog.offered();
-    return std::ranges::count(offered, "IQ4_KS", &BuiltInRecipe::name);
-  };
-  CHECK(offers(RecipeCatalog()) == 0);
-  Types types;
-  REQUIRE(types.add({144, "IQ4_KS", TypeClass::kForeign, 256, 136, {}, 4}, "ik"));
-  CHECK(offers(RecipeCatalog(types)) == 1);
-}
-
 TEST_CASE("a recipe file that names a module needs it as well") {
   const Folder folder;
-  const std::string problem = folder.error("{type: Q4_K, module: ik}").what;
-  CHECK(problem == "recipe '" + folder.path("mine") + "' needs the kernel module 'ik', which is not loaded");
-  CHECK(folder.error("{type: IQ4_KS, module: ik}").what == problem);
+  const Error problem = folder.error("{type: Q4_K, module: other}");
+  CHECK(problem.what == "recipe '" + folder.path("mine") + "' needs the kernel module 'other', which is not loaded");
+  CHECK(problem.help.starts_with("install the package ggufmill-other, "));
+  CHECK(folder.error("{type: X3_EXAMPLE, module: other}").what == problem.what);
 }
 
 TEST_CASE("a recipe decides the order of tensors and keys, and takes it over from what it extends") {
@@ -220,6 +207,7 @@ TEST_CASE("the file type of a recipe is known by its names, not by its path") {
 }
 
 TEST_CASE("interleaved rows have a file type of their own") {
+  GGUFMILL_NEEDS("Q4_K_R4");
   CHECK(RecipeCatalog::interleaved_file_type(15) == 214);  // Q4_K_M
   CHECK(RecipeCatalog::interleaved_file_type(14) == 214);  // Q4_K_S
   CHECK(RecipeCatalog::interleaved_file_type(140) == 340);

@@ -6,6 +6,7 @@
 
 #include "pipeline/core/rows.h"
 #include "tests/support/catch.h"
+#include "tests/support/needs.h"
 
 using namespace ggufmill;
 
@@ -87,6 +88,7 @@ TEST_CASE("small tensors are measured with more of their rows") {
 }
 
 TEST_CASE("interleaved rows are separated before some are taken") {
+  GGUFMILL_NEEDS("Q4_K_R4");
   const TypeInfo& type = *Types().find("Q4_K_R4");
   const Shape shape{2, {256, 1024, 1, 1}};
   const auto source = std::make_shared<const SourceFile>(SourceFile{"model", 1 << 30, 0, 0});

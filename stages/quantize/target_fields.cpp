@@ -5,12 +5,18 @@
 
 #include <algorithm>
 
+#include "pipeline/core/type_family.h"
 #include "stages/quantize/candidates.h"
 #include "stages/quantize/exclusion.h"
 #include "stages/quantize/target.h"
 
 namespace ggufmill {
 namespace {
+
+// Returns ", such as `NAME`,", or nothing in a build that knows no kernel module by name.
+std::string example_of_module() {
+  return type_families().empty() ? "" : fmt::format(", such as `{}`,", type_families().front().module);
+}
 
 std::vector<std::string_view> names_of(const std::vector<const TypeInfo*>& types) {
   std::vector<std::string_view> names;
@@ -200,8 +206,9 @@ Fields<TargetSettings> target_settings_fields(const RecipeCatalog& catalog) {
           .example("{bits: 4.5}")
           .at(&Settings::origin),
       field("candidates", &Settings::candidates, list_of(candidates_form(catalog.types())).at_least(1),
-            "The types to choose from; each one is measured. The name of a kernel module, such as `ik`, stands for its "
-            "types; modules alone add theirs to the default, which for rows of no multiple of 256 values is [" +
+            "The types to choose from; each one is measured. The name of a kernel module" + example_of_module() +
+                " stands for its types; modules alone add theirs to the default, which for rows of no multiple of 256 "
+                "values is [" +
                 fmt::format("{}].", fmt::join(names_of(narrow_candidates()), ", ")))
           .shown_default(fmt::format("[{}]", fmt::join(names_of(wide_candidates()), ", ")))
           .example("[Q3_K, Q4_K, Q6_K]"),

@@ -41,7 +41,7 @@ struct Job {
   std::vector<Contender> contenders;  // the reference first, ggml second, then the modules, slowest first
 };
 
-// Returns "decode", "encode", "encode ik", "search 1" and so on, all but the first also with ", importance".
+// Returns "decode", "encode", "encode mine", "search 1" and so on, all but the first also with ", importance".
 std::string operation_of(const Job& job);
 
 // Returns the jobs sorted by type, then operation; the searches are last, and ggml's part in them is its encoder. If

@@ -8,6 +8,7 @@
 #include "tests/pipeline/engine_fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
+#include "tests/support/needs.h"
 
 using namespace ggufmill;
 using testing::EngineFixture;
@@ -119,6 +120,7 @@ TEST_CASE("a type that needs importance is refused without it") {
 }
 
 TEST_CASE("a type with interleaved rows that needs importance is refused under its own name") {
+  GGUFMILL_NEEDS("IQ2_XXS_R4");
   EngineFixture fixture({{"w", shape_of({256, 8}), "F32", {"IQ2_XXS_R4"}, false}});
   CHECK(error_of(fixture).what == "tensor 'w': IQ2_XXS_R4 needs importance weights");
 }

@@ -12,7 +12,7 @@ namespace ggufmill {
 // Returns the folder with the results of the version of llama.cpp that ggufmill follows: golden/, hf/, hf-more/, ...
 std::optional<fs::path> shared_data();
 
-// Returns the folder with the data that do not depend on that version: real/ and ik/.
+// Returns the folder with the data that do not depend on that version: real/ and those of wings.
 std::optional<fs::path> unversioned_data();
 
 }  // namespace ggufmill

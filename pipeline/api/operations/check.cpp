@@ -28,7 +28,7 @@ struct Checked {
 
 std::vector<Error> problems_of(const Context& context, const PlannedJob& planned, bool overwrite) {
   if (!planned.with_steps) return context.check(planned.plan, overwrite);
-  PublishOptions options;
+  StepOptions options;
   options.batch.run.overwrite = overwrite;
   const std::vector<Error> errors = check_steps(context, *planned.with_steps, options);
   return errors.empty() ? context.problems(planned.plan) : errors;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/api/job_steps.h"
 #include "pipeline/api/operations/operation.h"
-#include "pipeline/api/publish/publish.h"
 
 namespace ggufmill {
 
@@ -41,7 +41,7 @@ struct PlannedJob {
   Plan plan;
   std::string source{};                  // source of the job in a batch; else empty
   std::string measured{};                // a note about the measurement of its targets, see take_measurement()
-  std::optional<BatchJob> with_steps{};  // the job, if it is to be run by publish()
+  std::optional<BatchJob> with_steps{};  // the job, if it is to be run by run_steps()
 };
 
 enum class IfUnmeasured {

@@ -82,11 +82,12 @@ Result<Ran> run_batch_of(const Context& context, Batch batch, const RunJobReques
   return answer;
 }
 
-Result<Ran> run_steps(const Context& context, const Batch& batch, const RunJobRequest& request, const Call& call) {
+Result<Ran> run_jobs_with_steps(const Context& context, const Batch& batch, const RunJobRequest& request,
+                                const Call& call) {
   if (!request.profile.empty())
     return usage_error(option_reference("profile") + " is not supported for a job with steps",
                        "run its outputs with another file");
-  PublishOptions options;
+  StepOptions options;
   options.batch = batch_options(context, request, call);
   options.batch.begun = {};
   bool has_begun = false;
@@ -109,7 +110,7 @@ Result<Ran> run_steps(const Context& context, const Batch& batch, const RunJobRe
     BOOST_OUTCOME_TRY(request_report(request, each.job.report));
     change_limits(request, each.job);
     has_begun = false;
-    const auto done = publish(context, each, options);
+    const auto done = run_steps(context, each, options);
     if (!done) {
       Diagnostics errors;
       for (const Error& error : of_source({done.error()}, batch.is_matrix ? each.source : "")) errors.add(error);
@@ -158,7 +159,7 @@ Result<Ran> run_jobs(const Context& context, const RunJobRequest& request, const
   if (!request.identity.empty() && batch.is_matrix)
     return usage_error(option_reference("identity") + " is not supported for a batch",
                        "run each source with its own pipeline file");
-  if (has_steps(batch) && request.identity.empty()) return run_steps(context, batch, request, call);
+  if (has_steps(batch) && request.identity.empty()) return run_jobs_with_steps(context, batch, request, call);
   if (batch.is_matrix) return run_batch_of(context, std::move(batch), request, call);
   return run_single(context, std::move(batch.jobs.front().job), request, call);
 }

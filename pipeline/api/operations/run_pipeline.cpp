@@ -4,8 +4,8 @@
 
 #include <map>
 
+#include "pipeline/api/job_steps.h"
 #include "pipeline/api/operations/option_names.h"
-#include "pipeline/api/publish/publish.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/api/table.h"
 #include "pipeline/core/json.h"

@@ -64,7 +64,8 @@ void print_types(const ListedTypes& types, TextOutput& to) {
         {std::string(it.type->name), std::to_string(it.type->id), fmt::format("{:.4f}", it.type->bits_per_weight()),
          std::to_string(it.type->block_elements), std::to_string(it.type->block_bytes), it.is_read ? "yes" : "no",
          it.is_written ? "yes" : "no", std::string(it.importance), std::string(it.type->facts.partner)});
-  to.out = fmt::format("The same with interleaved rows, for ik_llama.cpp: {}\n", fmt::join(types.interleaved, ", "));
+  if (!types.interleaved.empty())
+    to.out = fmt::format("The same with interleaved rows, for ik_llama.cpp: {}\n", fmt::join(types.interleaved, ", "));
 }
 
 ResultForm<ListedTypes> types_result() {

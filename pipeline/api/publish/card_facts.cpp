@@ -6,8 +6,8 @@
 #include <map>
 
 #include "pipeline/api/fit.h"
+#include "pipeline/api/publish/card/job_text.h"
 #include "pipeline/api/publish/quality.h"
-#include "pipeline/card/job_text.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -91,7 +91,9 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
   card.use = plan.source.use == PlannedSource::Use::kAdapter     ? CardUse::kAdapter
              : plan.source.use == PlannedSource::Use::kEmbedding ? CardUse::kEmbedding
                                                                  : CardUse::kText;
-  card.repository = options.repository.empty() && job.upload ? hub_name(job.upload->to) : options.repository;
+  card.repository = options.repository.empty() && job.sections.publish.upload
+                        ? hub_name(job.sections.publish.upload->to)
+                        : options.repository;
   const std::string source = first_file_of(plan), base = base_card_path(plan);
   if (is_file(base)) {
     BOOST_OUTCOME_TRY(const std::string text, read_text_file(base, kMostBytes));
@@ -186,9 +188,11 @@ Result<Card> card_of(const CardOptions& options, JobOutputs& outputs) {
   if (!computed.empty())
     card.importance = CardImportance{name_of(computed.front().text), computed.front().chunks,
                                      name_of(computed.front().result_path())};
-  if (!job.quality) return card;
-  BOOST_OUTCOME_TRY(const QualityStep quality, QualityStep::make(*job.quality, outputs));
-  card.measurement = CardMeasurement{name_of(job.quality->text), job.quality->chunks, job.quality->context};
+  if (!job.sections.publish.quality) return card;
+  BOOST_OUTCOME_TRY(const QualityStep quality, QualityStep::make(*job.sections.publish.quality, outputs));
+  card.measurement = CardMeasurement{name_of(job.sections.publish.quality->perplexity.text),
+                                     job.sections.publish.quality->perplexity.chunks,
+                                     job.sections.publish.quality->perplexity.context};
   for (std::size_t i = 0; i < paths.size(); ++i) {
     card.files[i].is_base = paths[i] == quality.base().path;
     if (const auto measured = quality.known_of(paths[i]))

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "pipeline/api/publish/card/card.h"
 #include "pipeline/api/publish/job_outputs.h"
-#include "pipeline/card/card.h"
 #include "pipeline/core/error.h"
 #include "pipeline/core/job.h"
 

@@ -27,10 +27,10 @@ JobOutputs::JobOutputs(const Context& context, const Job& job) : context_(contex
   JobPart first{job_}, second{job_, true};
   for (JobPart* part : {&first, &second}) {
     part->job.outputs.clear();
-    part->job.quality.reset();
-    part->job.card.reset();
-    part->job.upload.reset();
-    part->job.after = {};
+    part->job.sections.publish.quality.reset();
+    part->job.sections.publish.card.reset();
+    part->job.sections.publish.upload.reset();
+    part->job.sections.publish.after = {};
   }
   for (const JobOutput& output : job_.outputs)
     (waits_for_importance(output) ? second : first).job.outputs.push_back(output);
@@ -38,7 +38,7 @@ JobOutputs::JobOutputs(const Context& context, const Job& job) : context_(contex
   if (!second.job.outputs.empty()) first.job.report.reset();
   if (!first.job.outputs.empty()) parts_.push_back(std::move(first));
   if (!second.job.outputs.empty()) parts_.push_back(std::move(second));
-  if (is_divided()) divide(*job_.upload->space);
+  if (is_divided()) divide(*job_.sections.publish.upload->space);
 }
 
 // Parts that cannot be planned stay whole; the error is that of their plan.
@@ -120,7 +120,8 @@ Job JobOutputs::left_of(const JobPart& part) {
   for (std::size_t i = 0; i < left.outputs.size(); ++i) {
     const auto known = written(part, i);
     const bool is_over = known && is_described(*plan.value(), i) &&
-                         UploadStep(*job_.upload, *this).is_sent(known.value()) && !is_needed(left.outputs[i]);
+                         UploadStep(*job_.sections.publish.upload, *this).is_sent(known.value()) &&
+                         !is_needed(left.outputs[i]);
     if (!is_over) outputs.push_back(left.outputs[i]);
   }
   left.outputs = std::move(outputs);
@@ -132,10 +133,10 @@ bool JobOutputs::is_needed(const JobOutput& output) {
   const std::string target = output.sink->target();
   for (const ImportanceComputation& each : computations())
     if (each.model == target && !is_known(each)) return true;
-  if (!job_.quality || !is_base(*job_.quality, job_, output)) return false;
-  const auto first = QualityStep::make(*job_.quality, *this, 1);
+  if (!job_.sections.publish.quality || !is_base(*job_.sections.publish.quality, job_, output)) return false;
+  const auto first = QualityStep::make(*job_.sections.publish.quality, *this, 1);
   if (first && first.value().has_predictions()) return false;
-  const auto all = QualityStep::make(*job_.quality, *this);
+  const auto all = QualityStep::make(*job_.sections.publish.quality, *this);
   return !all || !all.value().is_measured();
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/api/batch.h"
 #include "pipeline/core/job.h"
 #include "pipeline/manifest/manifest.h"
 #include "pipeline/plan/plan.h"
@@ -44,7 +45,7 @@ class JobOutputs {
   // First those of the outputs without importance. Outputs stay on disk unless is_divided(): then a part has at most
   // the space that the job gives its outputs, where they are not larger, and its files are removed when they are sent.
   const std::vector<JobPart>& parts() const { return parts_; }
-  bool is_divided() const { return job_.upload && job_.upload->space; }
+  bool is_divided() const { return job_.sections.publish.upload && job_.sections.publish.upload->space; }
   std::vector<ImportanceComputation> computations() const;
 
   // Returns the path in the user's cache for the result of a computation, under a key of all that it depends on. Fails
@@ -83,5 +84,10 @@ class JobOutputs {
   std::map<const JobPart*, std::optional<Plan>> plans_;
   std::map<std::string, bool> known_;  // by result_path()
 };
+
+// Adds the problems of a job with steps to `errors`, except for those that only a server knows: see check_steps() of
+// job_steps.h. `source` is the path of the job's source, for messages; of `batch`, only overwrite is used.
+void check_steps(const Context& context, const std::string& source, JobOutputs& outputs, const BatchOptions& batch,
+                 Diagnostics& errors);
 
 }  // namespace ggufmill

@@ -1,4 +1,4 @@
-#include "pipeline/api/publish/publish.h"
+#include "pipeline/api/job_steps.h"
 
 #include <fmt/format.h>
 
@@ -40,7 +40,7 @@ struct Task {
 
 class Publisher {
  public:
-  Publisher(const Context& context, const BatchJob& job, const PublishOptions& options)
+  Publisher(const Context& context, const BatchJob& job, const StepOptions& options)
       : context_(context), source_(job.source), outputs_(context, job.job), job_(outputs_.job()), options_(options) {}
 
   Result<std::vector<JobStep>> steps() {
@@ -57,7 +57,7 @@ class Publisher {
     return steps;
   }
 
-  Result<PublishReport> run() {
+  Result<StepReport> run() {
     Diagnostics errors;
     check_steps(context_, source_, outputs_, options_.batch, errors);
     if (!errors.empty()) return errors.together();
@@ -69,8 +69,9 @@ class Publisher {
       BOOST_OUTCOME_TRY(task.shown.is_done, task.is_done());
       if (task.shown.is_done) continue;
       // The upload itself finds out, and so does what comes after it.
-      if (is_first && task.shown.kind == StepKind::kWrite && job_.upload) {
-        BOOST_OUTCOME_TRY(UploadStep(*job_.upload, outputs_).check_access(options_.batch.run.overwrite, stop()));
+      if (is_first && task.shown.kind == StepKind::kWrite && job_.sections.publish.upload) {
+        BOOST_OUTCOME_TRY(
+            UploadStep(*job_.sections.publish.upload, outputs_).check_access(options_.batch.run.overwrite, stop()));
       }
       is_first = false;
       if (options_.begun) options_.begun(task.shown, i, tasks_.size());
@@ -90,13 +91,15 @@ class Publisher {
       for (const ImportanceComputation& computation : outputs_.computations())
         if (outputs_.part_of(computation.model) == &part) add_importance(computation);
       if (!outputs_.is_divided()) continue;
-      if (job_.quality) add_quality(*job_.quality, i + 1);
-      add_sending(*job_.upload, part);
+      if (job_.sections.publish.quality) add_quality(*job_.sections.publish.quality, i + 1);
+      add_sending(*job_.sections.publish.upload, part);
     }
-    if (job_.quality && !outputs_.is_divided()) add_quality(*job_.quality, outputs_.parts().size());
-    if (job_.card) add_card(*job_.card);
-    if (job_.upload) add_upload(*job_.upload);
-    if (!job_.after.command.empty()) add_command(job_.after, "for all outputs", [this] { return job_facts(); });
+    if (job_.sections.publish.quality && !outputs_.is_divided())
+      add_quality(*job_.sections.publish.quality, outputs_.parts().size());
+    if (job_.sections.publish.card) add_card(*job_.sections.publish.card);
+    if (job_.sections.publish.upload) add_upload(*job_.sections.publish.upload);
+    if (!job_.sections.publish.after.command.empty())
+      add_command(job_.sections.publish.after, "for all outputs", [this] { return job_facts(); });
     return ok();
   }
 
@@ -110,7 +113,7 @@ class Publisher {
                       [this, &part] { return is_written(part); },
                       [this, &part](const JobStep&) { return write(part); }});
     for (std::size_t i = 0; i < part.job.outputs.size(); ++i)
-      if (const Hook& hook = part.job.outputs[i].after; !hook.command.empty())
+      if (const Hook& hook = part.job.outputs[i].sections.publish.after; !hook.command.empty())
         add_command(hook, "for " + paths[i], [this, &part, i] { return facts_of(part, i); });
     return ok();
   }
@@ -167,18 +170,19 @@ class Publisher {
   // Compares the outputs of the first `parts` parts.
   void add_quality(const QualityOptions& quality, std::size_t parts) {
     const auto made = [this, &quality](std::size_t count) { return QualityStep::make(quality, outputs_, count); };
-    tasks_.push_back({{StepKind::kQuality, fmt::format("by {} on {}", quality.program, quality.text)},
-                      [this, made, parts]() -> Result<bool> {
-                        // Predictions are removed when all outputs are measured.
-                        const auto whole = made(outputs_.parts().size());
-                        if (whole && whole.value().is_done()) return true;
-                        BOOST_OUTCOME_TRY(const QualityStep step, made(parts));
-                        return step.is_done();
-                      },
-                      [this, made, parts](const JobStep& step) -> Status {
-                        BOOST_OUTCOME_TRY(const QualityStep measured, made(parts));
-                        return measured.run(programs(step), options_.batch.run.overwrite);
-                      }});
+    tasks_.push_back(
+        {{StepKind::kQuality, fmt::format("by {} on {}", quality.perplexity.program, quality.perplexity.text)},
+         [this, made, parts]() -> Result<bool> {
+           // Predictions are removed when all outputs are measured.
+           const auto whole = made(outputs_.parts().size());
+           if (whole && whole.value().is_done()) return true;
+           BOOST_OUTCOME_TRY(const QualityStep step, made(parts));
+           return step.is_done();
+         },
+         [this, made, parts](const JobStep& step) -> Status {
+           BOOST_OUTCOME_TRY(const QualityStep measured, made(parts));
+           return measured.run(programs(step), options_.batch.run.overwrite);
+         }});
   }
 
   void add_card(const CardOptions& card) {
@@ -295,32 +299,25 @@ class Publisher {
   const std::string source_;
   JobOutputs outputs_;
   const Job& job_;
-  const PublishOptions& options_;
+  const StepOptions& options_;
   std::vector<Task> tasks_;
   StepResults results_;
   StepFiles files_;
-  PublishReport report_;
+  StepReport report_;
 };
 
 }  // namespace
 
-std::string_view name_of(StepKind kind) {
-  constexpr std::string_view kNames[] = {"write", "importance", "quality", "card", "upload", "command"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
+Status check_steps_are_built(const Job& /*job*/) { return ok(); }
 
 bool has_steps(const Job& job) {
-  return job.quality || job.card || job.upload || !job.after.command.empty() ||
-         std::ranges::any_of(job.outputs, [](const JobOutput& output) {
-           return waits_for_importance(output) || !output.after.command.empty();
+  return job.sections.publish.quality || job.sections.publish.card || job.sections.publish.upload ||
+         !job.sections.publish.after.command.empty() || std::ranges::any_of(job.outputs, [](const JobOutput& output) {
+           return waits_for_importance(output) || !output.sections.publish.after.command.empty();
          });
 }
 
-bool has_steps(const Batch& batch) {
-  return std::ranges::any_of(batch.jobs, [](const BatchJob& each) { return has_steps(each.job); });
-}
-
-Result<std::vector<JobStep>> steps_of(const Context& context, const BatchJob& job, const PublishOptions& options) {
+Result<std::vector<JobStep>> steps_of(const Context& context, const BatchJob& job, const StepOptions& options) {
   return Publisher(context, job, options).steps();
 }
 
@@ -328,7 +325,7 @@ std::set<std::string> sent_files(const Context& context, const BatchJob& job) {
   JobOutputs outputs(context, job.job);
   std::set<std::string> sent;
   if (!outputs.is_divided()) return sent;
-  const UploadStep upload(*job.job.upload, outputs);
+  const UploadStep upload(*job.job.sections.publish.upload, outputs);
   for (const JobPart& part : outputs.parts())
     for (std::size_t i = 0; i < part.job.outputs.size(); ++i)
       if (const auto known = outputs.written(part, i); known && upload.is_sent(known.value()))
@@ -338,10 +335,10 @@ std::set<std::string> sent_files(const Context& context, const BatchJob& job) {
 }
 
 std::vector<std::string> step_warnings(const Job& job, const Plan& plan) {
-  return job.card ? card_warnings(*job.card, plan, job) : std::vector<std::string>();
+  return job.sections.publish.card ? card_warnings(*job.sections.publish.card, plan, job) : std::vector<std::string>();
 }
 
-Result<PublishReport> publish(const Context& context, const BatchJob& job, const PublishOptions& options) {
+Result<StepReport> run_steps(const Context& context, const BatchJob& job, const StepOptions& options) {
   return Publisher(context, job, options).run();
 }
 

@@ -1,5 +1,5 @@
 // Jobs with steps, with shell scripts in place of llama.cpp's programs.
-#include "pipeline/api/publish/publish.h"
+#include "pipeline/api/job_steps.h"
 
 #include <fmt/format.h>
 
@@ -74,10 +74,10 @@ class PublishFolder {
     if (!loaded) FAIL(render(loaded.error()));
     return {"model.gguf", std::move(loaded).value()};
   }
-  static Result<PublishReport> run(const Strings& set = {}, bool overwrite = false) {
-    PublishOptions options;
+  static Result<StepReport> run(const Strings& set = {}, bool overwrite = false) {
+    StepOptions options;
     options.batch.run.overwrite = overwrite;
-    return publish(context(), job(set), options);
+    return run_steps(context(), job(set), options);
   }
   // Returns the first words of the calls of the scripts so far.
   static Strings calls() {
@@ -140,11 +140,11 @@ TEST_CASE("the progress of a program names the model it runs on") {
   const PublishFolder folder;
   folder.script("perplexity", kPerplexity, "echo 'computing over 2 chunks'; echo ' 1 5.0'; echo ' 2 5.1'");
   std::map<std::string, std::uint64_t> done;
-  PublishOptions options;
+  StepOptions options;
   options.chunks = [&](const JobStep& step, const std::string& model, std::uint64_t chunks, std::uint64_t total) {
     if (step.kind == StepKind::kQuality && total == 2) done[model] = chunks;
   };
-  REQUIRE(publish(context(), folder.job(), options));
+  REQUIRE(run_steps(context(), folder.job(), options));
   CHECK(done == std::map<std::string, std::uint64_t>{{"out/base.gguf", 2}, {"out/iq2.gguf", 2}, {"out/q4.gguf", 2}});
 }
 

@@ -135,16 +135,16 @@ Result<QualityStep> QualityStep::make(const QualityOptions& options, JobOutputs&
     return ok();
   };
   BOOST_OUTCOME_TRY(outputs.for_each_written(take, parts));
-  BOOST_OUTCOME_TRY(step.text_hash_, hash_of(options.text));
+  BOOST_OUTCOME_TRY(step.text_hash_, hash_of(options.perplexity.text));
   BOOST_OUTCOME_TRY(const Plan* const plan, outputs.plan_of(outputs.parts().back()));
   step.reports_ = {plan->report.json, plan->report.html};
   return step;
 }
 
 std::string QualityStep::key_of(const QualityOutput& output) const {
-  std::vector<std::string> parts{"quality", text_hash_, std::to_string(options_.chunks),
-                                 std::to_string(options_.context)};
-  parts.insert(parts.end(), options_.options.begin(), options_.options.end());
+  std::vector<std::string> parts{"quality", text_hash_, std::to_string(options_.perplexity.chunks),
+                                 std::to_string(options_.perplexity.context)};
+  parts.insert(parts.end(), options_.perplexity.options.begin(), options_.perplexity.options.end());
   for (const QualityOutput* each : {&base_, &output})
     for (const std::string& sum : each->sha256) parts.push_back(sum);
   return result_key(parts);
@@ -195,12 +195,13 @@ Status QualityStep::run(const ProgramOptions& programs, bool overwrite) const {
   const std::string predicted = predictions();
   if (!has_predictions() && !(is_whole_ && is_measured())) {
     BOOST_OUTCOME_TRY(const ProgramFile file, ProgramFile::create(predicted, ""));
-    BOOST_OUTCOME_TRY(write_predictions(options_, base_.path, file.path(), programs));
+    BOOST_OUTCOME_TRY(write_predictions(options_.perplexity, base_.path, file.path(), programs));
     BOOST_OUTCOME_TRY(file.finish());
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     if (before[i]) continue;
-    BOOST_OUTCOME_TRY(const MeasuredQuality measured, measure_quality(options_, outputs_[i].path, predicted, programs));
+    BOOST_OUTCOME_TRY(const MeasuredQuality measured,
+                      measure_quality(options_.perplexity, outputs_[i].path, predicted, programs));
     BOOST_OUTCOME_TRY(results_.add(key_of(outputs_[i]), to_json(measured)));
   }
   if (!is_whole_) return ok();
@@ -225,9 +226,9 @@ std::string QualityStep::json() const {
   return to_json_text(json::object{{"format", "ggufmill quality"},
                                    {"version", 1},
                                    {"against", base_.path},
-                                   {"text", options_.text},
-                                   {"chunks", options_.chunks},
-                                   {"context", options_.context},
+                                   {"text", options_.perplexity.text},
+                                   {"chunks", options_.perplexity.chunks},
+                                   {"context", options_.perplexity.context},
                                    {"outputs", std::move(outputs)}}) +
          "\n";
 }

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "pipeline/api/context.h"
+#include "pipeline/api/job_steps.h"
 #include "pipeline/api/llama_programs.h"
 #include "pipeline/api/publish/card_facts.h"
 #include "pipeline/api/publish/job_outputs.h"
-#include "pipeline/api/publish/publish.h"
 #include "pipeline/api/publish/quality.h"
 #include "pipeline/api/publish/result_file.h"
 #include "pipeline/api/publish/upload_step.h"
@@ -33,13 +33,14 @@ class StepChecks {
     check_texts();
     check_compared();
     check_local();
-    if (job_.quality)
-      if (const Status base = check_base(*job_.quality, job_); !base) errors_.add(base.error());
+    if (job_.sections.publish.quality)
+      if (const Status base = check_base(*job_.sections.publish.quality, job_); !base) errors_.add(base.error());
     for (const JobPart& part : outputs_.parts()) check_part(part);
-    if (job_.card)
-      if (const auto form = card_template(*job_.card, job_.outputs.size()); !form) errors_.add(form.error());
-    if (job_.upload) UploadStep(*job_.upload, outputs_).check(errors_);
-    if (outputs_.is_divided()) check_space(*job_.upload);
+    if (job_.sections.publish.card)
+      if (const auto form = card_template(*job_.sections.publish.card, job_.outputs.size()); !form)
+        errors_.add(form.error());
+    if (job_.sections.publish.upload) UploadStep(*job_.sections.publish.upload, outputs_).check(errors_);
+    if (outputs_.is_divided()) check_space(*job_.sections.publish.upload);
     if (errors_.empty()) check_paths();
   }
 
@@ -70,10 +71,13 @@ class StepChecks {
         "it is part of llama.cpp: give its path, as in program: llama.cpp/build/bin/NAME, or add its folder to PATH";
     constexpr const char* kCommand = "give its path, or add its folder to PATH";
     for (const ImportanceComputation& each : outputs_.computations()) check_program(each.program, each.origin, kLlama);
-    if (job_.quality) check_program(job_.quality->program, job_.quality->origin, kLlama);
+    if (job_.sections.publish.quality)
+      check_program(job_.sections.publish.quality->perplexity.program, job_.sections.publish.quality->origin, kLlama);
     for (const JobOutput& output : job_.outputs)
-      if (!output.after.command.empty()) check_program(output.after.command.front(), output.after.origin, kCommand);
-    if (!job_.after.command.empty()) check_program(job_.after.command.front(), job_.after.origin, kCommand);
+      if (!output.sections.publish.after.command.empty())
+        check_program(output.sections.publish.after.command.front(), output.sections.publish.after.origin, kCommand);
+    if (!job_.sections.publish.after.command.empty())
+      check_program(job_.sections.publish.after.command.front(), job_.sections.publish.after.origin, kCommand);
   }
 
   // A token has at least one byte of the text.
@@ -91,17 +95,20 @@ class StepChecks {
                              "use a longer text, or shorter chunks: `context`"));
     };
     for (const ImportanceComputation& each : outputs_.computations()) check_text(each.text, each.context, each.origin);
-    if (job_.quality) check_text(job_.quality->text, job_.quality->context, job_.quality->origin);
+    if (job_.sections.publish.quality)
+      check_text(job_.sections.publish.quality->perplexity.text, job_.sections.publish.quality->perplexity.context,
+                 job_.sections.publish.quality->origin);
   }
 
   // Refuses patterns for the outputs to compare that match none.
   void check_compared() {
-    if (!job_.quality) return;
-    for (const Pattern& pattern : job_.quality->outputs) {
-      QualityOptions alone = *job_.quality;
+    if (!job_.sections.publish.quality) return;
+    for (const Pattern& pattern : job_.sections.publish.quality->outputs) {
+      QualityOptions alone = *job_.sections.publish.quality;
       alone.outputs = {pattern};
       if (!compares_any(alone))
-        errors_.add(error_at(job_.quality->origin, fmt::format("no output matches {}", quoted_name(pattern.text())),
+        errors_.add(error_at(job_.sections.publish.quality->origin,
+                             fmt::format("no output matches {}", quoted_name(pattern.text())),
                              "`outputs` are patterns for the file names of outputs other than `against`"));
     }
   }
@@ -125,21 +132,23 @@ class StepChecks {
                              "write it to a local file"));
     };
     for (const ImportanceComputation& each : outputs_.computations()) check(each.model, each.origin);
-    if (!job_.quality) return;
+    if (!job_.sections.publish.quality) return;
     for (const JobOutput& output : job_.outputs)
       if (const std::string target = output.sink->target();
-          is_base(*job_.quality, job_, output) || is_compared(*job_.quality, job_, output, target))
-        check(target, job_.quality->origin);
+          is_base(*job_.sections.publish.quality, job_, output) ||
+          is_compared(*job_.sections.publish.quality, job_, output, target))
+        check(target, job_.sections.publish.quality->origin);
   }
 
   // Refuses what cannot be done for outputs that are removed after they are sent.
   void check_space(const UploadOptions& upload) {
-    if (job_.quality && errors_.empty())
-      if (const JobPart* base = outputs_.part_of(base_of(*job_.quality, job_)); base != &outputs_.parts().front())
-        errors_.add(error_at(job_.quality->origin,
+    if (job_.sections.publish.quality && errors_.empty())
+      if (const JobPart* base = outputs_.part_of(base_of(*job_.sections.publish.quality, job_));
+          base != &outputs_.parts().front())
+        errors_.add(error_at(job_.sections.publish.quality->origin,
                              fmt::format("{} is written after others have been removed, so they cannot be compared "
                                          "with it",
-                                         quoted_name(base_of(*job_.quality, job_))),
+                                         quoted_name(base_of(*job_.sections.publish.quality, job_))),
                              "make it the first output, without `quantize`, or remove `space` from upload"));
     if (job_.report)
       errors_.add(error_at(upload.origin, "a report is about outputs of one read, but `space` divides them",
@@ -180,10 +189,12 @@ class StepChecks {
       written.push_back({each.result_path(), "importance matrix", each.origin});
     }
     add_other_reads(read);
-    if (job_.quality) {
-      if (!job_.quality->json.empty()) written.push_back({job_.quality->json, "quality", job_.quality->origin});
+    if (job_.sections.publish.quality) {
+      if (!job_.sections.publish.quality->json.empty())
+        written.push_back({job_.sections.publish.quality->json, "quality", job_.sections.publish.quality->origin});
     }
-    if (job_.card) written.push_back({job_.card->path, "card", job_.card->origin});
+    if (job_.sections.publish.card)
+      written.push_back({job_.sections.publish.card->path, "card", job_.sections.publish.card->origin});
     check_distinct(written, read, errors_);
     check_results();
   }
@@ -201,15 +212,16 @@ class StepChecks {
       read.push_back(each.text);
       add_program(each.program);
     }
-    if (job_.quality) {
-      read.push_back(job_.quality->text);
-      add_program(job_.quality->program);
+    if (job_.sections.publish.quality) {
+      read.push_back(job_.sections.publish.quality->perplexity.text);
+      add_program(job_.sections.publish.quality->perplexity.program);
     }
     for (const JobOutput& output : job_.outputs)
-      if (!output.after.command.empty()) add_program(output.after.command.front());
-    if (!job_.after.command.empty()) add_program(job_.after.command.front());
-    if (job_.card && !job_.card->card_template.empty()) read.push_back(job_.card->card_template);
-    if (job_.card)
+      if (!output.sections.publish.after.command.empty()) add_program(output.sections.publish.after.command.front());
+    if (!job_.sections.publish.after.command.empty()) add_program(job_.sections.publish.after.command.front());
+    if (job_.sections.publish.card && !job_.sections.publish.card->card_template.empty())
+      read.push_back(job_.sections.publish.card->card_template);
+    if (job_.sections.publish.card)
       if (const Result<const Plan*> plan = outputs_.plan_of(outputs_.parts().front()); plan)
         if (std::string base = base_card_path(*plan.value()); is_of_others(base)) read.push_back(std::move(base));
     const std::vector<std::string> modules = context_.kernels().files();
@@ -221,8 +233,9 @@ class StepChecks {
   void check_results() {
     std::vector<std::string> paths;
     for (const ImportanceComputation& each : outputs_.computations()) paths.push_back(each.result_path());
-    if (job_.quality && !job_.quality->json.empty()) paths.push_back(job_.quality->json);
-    if (job_.card) paths.push_back(job_.card->path);
+    if (job_.sections.publish.quality && !job_.sections.publish.quality->json.empty())
+      paths.push_back(job_.sections.publish.quality->json);
+    if (job_.sections.publish.card) paths.push_back(job_.sections.publish.card->path);
     for (const std::string& path : paths)
       if (const Status free = files_.check(path, batch_.run.overwrite); !free) errors_.add(free.error());
   }
@@ -243,12 +256,12 @@ void check_steps(const Context& context, const std::string& source, JobOutputs& 
   StepChecks(context, source, outputs, batch, errors).check();
 }
 
-std::vector<Error> check_steps(const Context& context, const BatchJob& job, const PublishOptions& options) {
+std::vector<Error> check_steps(const Context& context, const BatchJob& job, const StepOptions& options) {
   Diagnostics errors;
   JobOutputs outputs(context, job.job);
   check_steps(context, job.source, outputs, options.batch, errors);
-  if (errors.empty() && outputs.job().upload)
-    if (UploadStep upload(*outputs.job().upload, outputs); !upload.is_done())
+  if (errors.empty() && outputs.job().sections.publish.upload)
+    if (UploadStep upload(*outputs.job().sections.publish.upload, outputs); !upload.is_done())
       if (const Status access = upload.check_access(options.batch.run.overwrite, nullptr); !access)
         errors.add(access.error());
   return errors.errors();

@@ -78,7 +78,8 @@ Result<std::vector<remote::HubFile>> UploadStep::files() {
   std::vector<std::pair<std::string, std::string>> others;  // path and name
   for (const ImportanceComputation& each : outputs_.computations())
     others.emplace_back(each.result_path(), fs::path(each.result_path()).filename().string());
-  if (outputs_.job().card) others.emplace_back(outputs_.job().card->path, "README.md");
+  if (outputs_.job().sections.publish.card)
+    others.emplace_back(outputs_.job().sections.publish.card->path, "README.md");
   for (const auto& [path, name] : others) {
     BOOST_OUTCOME_TRY(const FileSum sum, sum_of(path));
     BOOST_OUTCOME_TRY(add_file({path, name, sum.bytes, sum.sha256}, files));
@@ -227,7 +228,7 @@ Result<std::map<std::string, std::string>> UploadStep::planned(Diagnostics& erro
   }
   for (const ImportanceComputation& each : outputs_.computations())
     paths.emplace(fs::path(each.result_path()).filename().string(), each.result_path());
-  if (outputs_.job().card) paths.emplace("README.md", outputs_.job().card->path);
+  if (outputs_.job().sections.publish.card) paths.emplace("README.md", outputs_.job().sections.publish.card->path);
   return paths;
 }
 
