@@ -4,6 +4,7 @@
 
 #include "pipeline/config/test_registry.h"
 #include "tests/support/catch.h"
+#include "tests/support/needs.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
@@ -199,6 +200,7 @@ TEST_CASE("a job must have at least one output") {
 }
 
 TEST_CASE("a stage that is not per output is refused in an output") {
+  GGUFMILL_NEEDS("after");
   CHECK(messages("version: 1\nsource: {gguf: a}\noutputs: [{gguf: b, metadata: {}}]\n") ==
         R"(a.yaml:3:21: error: unknown key 'metadata'
      3 | outputs: [{gguf: b, metadata: {}}]
