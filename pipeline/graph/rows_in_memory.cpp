@@ -306,7 +306,7 @@ class Choice {
       return usage_error(fmt::format("{} bytes is the wrong size for {} rows of {} values of {}", wanted_.rows.size(),
                                      rows_, columns, type_.name),
                          fmt::format("a row has {} bytes", row_bytes(type_, columns)));
-    if (columns > kMostColumns || wanted_.covariance.size() != columns * columns)
+    if (columns > kMaxColumns || wanted_.covariance.size() != columns * columns)
       return usage_error(
           fmt::format("a covariance of {} elements does not fit rows of {} values", wanted_.covariance.size(), columns),
           "it has one row and one column for each column of the values");
@@ -351,7 +351,7 @@ class Choice {
   }
 
  private:
-  static constexpr std::uint64_t kMostColumns = std::uint64_t{1} << 24, kGroup = 4 * kLevelRows;
+  static constexpr std::uint64_t kMaxColumns = std::uint64_t{1} << 24, kGroup = 4 * kLevelRows;
   static constexpr std::size_t kAlignment = 64;
 
   void choose(std::uint64_t group, const Metric& metric, std::vector<std::byte>& memory) const {

@@ -215,7 +215,8 @@ TEST_CASE("a choice of levels that cannot be made is refused") {
   CHECK(refused("Q4_0", 64).what.empty());
   CHECK(refused("F16", 64).what == "rows of F16 have no levels that can be chosen with a covariance");
   CHECK(refused("Q4_K", 64).what == "rows of 64 values are not a whole number of blocks of Q4_K");
-  CHECK(refused("Q4_0", 32).what == "108 bytes is the wrong size for 6 rows of 32 values of Q4_0");
+  CHECK(refused("Q8_0", 64).what == "108 bytes is the wrong size for 3 rows of 64 values of Q8_0");
+  CHECK(refused("Q4_0", 32).what == "a covariance of 4096 elements does not fit rows of 32 values");
   h.pop_back();
   CHECK(refused("Q4_0", 64).what == "a covariance of 4095 elements does not fit rows of 64 values");
   h.push_back(-1);
