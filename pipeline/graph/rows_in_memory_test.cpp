@@ -188,19 +188,19 @@ double loss(const std::vector<float>& values, const Bytes& rows, const char* typ
 
 TEST_CASE("levels are chosen with a covariance, whatever the threads and the number of rows") {
   const char* type = GENERATE("Q4_K", "Q8_0", "IQ4_NL");
-  constexpr std::uint64_t kColumns = 256;
-  const std::vector<float> values = numbers(kColumns * 150);
-  const std::vector<double> h = covariance_of(kColumns);
-  const Bytes start = encoded(type, values, kColumns);
+  constexpr std::uint64_t kWidth = 256;
+  const std::vector<float> values = numbers(kWidth * 150);
+  const std::vector<double> h = covariance_of(kWidth);
+  const Bytes start = encoded(type, values, kWidth);
   const auto chosen = [&](std::span<const float> some, unsigned threads) {
-    Bytes rows(start.begin(), start.begin() + std::ptrdiff_t(start.size() / 150 * (some.size() / kColumns)));
-    REQUIRE(choose_levels({&type_named(type), some, rows, kColumns, h, 2}, reference_kernels(), {threads, nullptr}));
+    Bytes rows(start.begin(), start.begin() + std::ptrdiff_t(start.size() / 150 * (some.size() / kWidth)));
+    REQUIRE(choose_levels({&type_named(type), some, rows, kWidth, h, 2}, reference_kernels(), {threads, nullptr}));
     return rows;
   };
   const Bytes made = chosen(values, 1);
-  CHECK(loss(values, made, type, h, kColumns) < 0.9 * loss(values, start, type, h, kColumns));
+  CHECK(loss(values, made, type, h, kWidth) < 0.9 * loss(values, start, type, h, kWidth));
   CHECK(chosen(values, 3) == made);
-  const Bytes fewer = chosen(std::span(values).first(17 * kColumns), 2);
+  const Bytes fewer = chosen(std::span(values).first(17 * kWidth), 2);
   CHECK(std::equal(fewer.begin(), fewer.end(), made.begin()));
 }
 

@@ -145,6 +145,11 @@ Result<Answer<FitTable>> run_fit(const Context& context, const FitRequest& reque
   settings.run.flash_attention = request.flash_attention;
   settings.devices = request.devices;
   settings.margin = request.margin;
+  constexpr std::uint64_t kMinBandwidth = 1'000'000;  // less is a number without its unit
+  if (request.bandwidth && *request.bandwidth < kMinBandwidth)
+    return usage_error(fmt::format("{}: {} bytes per second are too few for a memory", option_reference("bandwidth"),
+                                   *request.bandwidth),
+                       fmt::format("write the unit: {0}G for {0} GB/s", *request.bandwidth));
   if (request.bandwidth) settings.bandwidth = static_cast<double>(*request.bandwidth);
   BOOST_OUTCOME_TRY(const FitInput input, read_input(context, request, call));
   Answer<FitTable> answer{{.path = request.path,
