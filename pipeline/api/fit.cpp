@@ -88,6 +88,7 @@ Parts parts_of(const std::vector<FitTensor>& tensors, const Metadata& metadata, 
     else
       add(is_input(tensor.name) ? parts.input : parts.output, bytes);
     if (is_embedding && is_tied) parts.tied = bytes;
+    if (tensor.name.starts_with("enc.")) continue;  // read once for a text, not for each token
     add(parts.read_per_token, read_of(tensor, is_embedding && is_tied, used_experts));
   }
   return parts;
@@ -125,8 +126,9 @@ void add(MemoryUse& to, const MemoryUse& more) {
 
 // Assigns the last `offloaded` of the layers and the output to the devices, each to the first one that has room, in
 // order. Returns nullopt if they do not fit.
-std::optional<std::vector<DeviceUse>> assigned(const Parts& parts, std::uint64_t layers, std::uint64_t offloaded,
-                                               std::uint64_t compute, const FitSettings& settings) {
+std::optional<std::vector<DeviceUse>> assigned(const Parts& parts, const huggingface::RunMemory& memory,
+                                               std::uint64_t offloaded, const FitSettings& settings) {
+  const std::uint64_t layers = memory.used_layers, compute = memory.compute;
   std::vector<DeviceUse> devices;
   for (const std::uint64_t size : settings.devices) devices.emplace_back().size = size;
   DeviceUse machine;
@@ -143,10 +145,12 @@ std::optional<std::vector<DeviceUse>> assigned(const Parts& parts, std::uint64_t
       item = parts.layers[i];
     if (i < first) {
       add(machine, item);
-      if (is_output)
+      if (is_output) {
         machine.has_output = true;
-      else
+        if (memory.copies_embedding) add(machine.weights, parts.tied);
+      } else {
         ++machine.layers;
+      }
       continue;
     }
     if (is_output) add(item.weights, parts.tied);  // the output is a copy of the embedding
@@ -173,6 +177,12 @@ std::optional<std::vector<DeviceUse>> assigned(const Parts& parts, std::uint64_t
 
 }  // namespace
 
+std::uint64_t MemoryUse::total() const {
+  std::uint64_t bytes = weights;
+  for (const std::uint64_t more : {cache, states, compute}) add(bytes, more);
+  return bytes;
+}
+
 Result<Fitted> fit_of(const std::vector<FitTensor>& tensors, const Metadata& metadata, const FitSettings& settings,
                       const huggingface::AddedMaps& added) {
   huggingface::RunSettings run = settings.run;
@@ -187,6 +197,7 @@ Result<Fitted> fit_of(const std::vector<FitTensor>& tensors, const Metadata& met
   BOOST_OUTCOME_TRY(add_caches(memory, type, parts.layers));
   Fitted fitted;
   fitted.layers = memory.used_layers;
+  fitted.unused = memory.layers - memory.used_layers;
   fitted.is_known = memory.is_known;
   // Caches of layers that are not loaded are with the last one that is.
   for (std::uint64_t i = memory.used_layers; i < memory.layers && i > 0; ++i)
@@ -199,11 +210,11 @@ Result<Fitted> fit_of(const std::vector<FitTensor>& tensors, const Metadata& met
   fitted.read_per_token = parts.read_per_token;
   add(fitted.read_per_token, fitted.all.cache);
   add(fitted.read_per_token, fitted.all.states);
-  if (settings.bandwidth && fitted.read_per_token != 0)
+  if (settings.bandwidth && fitted.all.cache + fitted.all.states != 0)
     fitted.tokens_per_second = *settings.bandwidth / static_cast<double>(fitted.read_per_token);
   if (settings.devices.empty()) return fitted;
   for (std::uint64_t offloaded = memory.used_layers + 1;; --offloaded) {
-    auto devices = assigned(parts, memory.used_layers, offloaded, fitted.all.compute, settings);
+    auto devices = assigned(parts, memory, offloaded, settings);
     if (!devices) continue;  // 0 layers always fit
     fitted.devices = std::move(*devices);
     fitted.offloaded = offloaded;

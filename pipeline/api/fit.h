@@ -36,7 +36,7 @@ struct FitSettings {
 // Bytes of each kind.
 struct MemoryUse {
   std::uint64_t weights = 0, cache = 0, states = 0, compute = 0;
-  std::uint64_t total() const { return weights + cache + states + compute; }
+  std::uint64_t total() const;  // at most 2^64 - 1
 };
 
 struct DeviceUse : MemoryUse {
@@ -47,13 +47,19 @@ struct DeviceUse : MemoryUse {
 
 struct Fitted {
   MemoryUse all;                     // with every layer in one memory
-  std::uint64_t layers = 0;          // without the output layer
+  std::uint64_t layers = 0;          // that are used, without the output layer
+  std::uint64_t unused = 0;          // layers after them that are not loaded, which llama.cpp counts as well
   bool is_known = true;              // a map describes the architecture; otherwise cache and states are estimates
-  std::uint64_t offloaded = 0;       // layers on devices, and the output layer: the value of llama.cpp's -ngl
+  std::uint64_t offloaded = 0;       // used layers on devices, and the output layer
   bool fits = true;                  // all layers are on devices, or there are none
   std::vector<DeviceUse> devices;    // those asked for, in order, then the machine; empty without devices
   std::uint64_t read_per_token = 0;  // bytes of weights, cache and states that a token reads if the context is full
-  std::optional<double> tokens_per_second;  // upper bound: the bandwidth by these bytes
+  // Upper bound: the bandwidth by these bytes. None for a model without cache and states, which computes many tokens
+  // at once.
+  std::optional<double> tokens_per_second;
+
+  // The value of llama.cpp's -ngl: layers from the end that lie on devices.
+  std::uint64_t offloaded_of_all() const { return offloaded == 0 ? 0 : offloaded + unused; }
 };
 
 // Computes what a model needs. `tensors` and `metadata` are those of one file or shard set. Exit code 2 if its cache

@@ -177,6 +177,34 @@ TEST_CASE("layers go to the devices in order, the first ones remain in the memor
   }
 }
 
+TEST_CASE("layers that predict further tokens count for llama.cpp, although they are not loaded") {
+  constexpr std::uint64_t kBytes = 1 << 20;
+  Metadata metadata = llama(4);
+  metadata.set("general.architecture", metadata_string("glm4moe"));
+  for (const auto& [key, value] :
+       std::initializer_list<std::pair<const char*, std::uint64_t>>{{"glm4moe.block_count", 4},
+                                                                    {"glm4moe.nextn_predict_layers", 1},
+                                                                    {"glm4moe.embedding_length", 64},
+                                                                    {"glm4moe.attention.head_count", 4},
+                                                                    {"glm4moe.expert_count", 2},
+                                                                    {"glm4moe.expert_used_count", 1}})
+    metadata.set(key, metadata_unsigned(MetadataType::kUint32, value));
+  FitSettings settings = settings_of(256, "F16", true);
+  settings.devices = {std::uint64_t{1} << 30};
+  const auto fit = [&] { return fit_of(llama_tensors(4, kBytes), metadata, settings, huggingface::no_added_maps()); };
+  const Fitted all = fit().value();
+  CHECK(all.layers == 3);
+  CHECK(all.unused == 1);
+  CHECK(all.offloaded == 4);
+  CHECK(all.offloaded_of_all() == 5);
+  settings.devices = {1};
+  CHECK(fit().value().offloaded_of_all() == 0);
+  metadata.set("glm4moe.nextn_predict_layers", metadata_unsigned(MetadataType::kInt32, static_cast<std::uint64_t>(-1)));
+  const auto negative = fit();
+  REQUIRE_FALSE(negative);
+  CHECK(negative.error().code == ExitCode::kBadInput);
+}
+
 TEST_CASE("an upper bound of the speed counts the experts that are used and one row of the embedding") {
   Metadata metadata = llama(2);
   metadata.add("llama.expert_count", metadata_unsigned(MetadataType::kUint32, 8));
@@ -199,6 +227,12 @@ TEST_CASE("metadata that describes no language model, or is hostile, is an error
     return fitted.error();
   };
   CHECK(error_of({}).code == ExitCode::kBadInput);
+  Metadata adapter = llama(2);
+  adapter.set("general.type", metadata_string("adapter"));
+  CHECK(error_of(adapter).what == "the file is not a whole model: general.type is 'adapter'");
+  adapter = llama(2);
+  adapter.set("llama.block_count", metadata_unsigned(MetadataType::kUint32, 0));
+  CHECK(error_of(adapter).what == "the model has no layers: llama.block_count is 0");
   Metadata metadata = llama(2);
   metadata.set("llama.block_count", metadata_unsigned(MetadataType::kUint32, 0xffffffff));
   CHECK(error_of(metadata).code == ExitCode::kBadInput);
@@ -219,6 +253,13 @@ TEST_CASE("metadata that describes no language model, or is hostile, is an error
   metadata = llama(2);
   metadata.set("llama.embedding_length", metadata_unsigned(MetadataType::kUint32, 40));
   CHECK(error_of(metadata, "Q8_0").code == ExitCode::kUsage);
+}
+
+TEST_CASE("keys with many dots, and sizes beyond all memories, do no harm") {
+  Metadata metadata = llama(2);
+  metadata.add("llama." + std::string(60000, '.'), metadata_unsigned(MetadataType::kUint32, 1));
+  CHECK(fit_of(llama_tensors(2, 1000), metadata, settings_of(256, "F16", true), huggingface::no_added_maps()));
+  CHECK(MemoryUse{UINT64_MAX, 1, UINT64_MAX, 7}.total() == UINT64_MAX);
 }
 
 TEST_CASE("an architecture without a map is taken for one of attention layers") {

@@ -49,7 +49,8 @@ struct FitTable {
 // A model, or what a plan makes of it.
 struct FitModel {
   std::string name;
-  std::vector<FitTensor> tensors;
+  std::vector<FitTensor> tensors{};
+  Metadata metadata{};
 };
 
 std::string architecture_of(const Metadata& metadata) {
@@ -58,14 +59,14 @@ std::string architecture_of(const Metadata& metadata) {
 }
 
 FitModel model_of(const std::string& name, const Model& model) {
-  FitModel made{name, {}};
+  FitModel made{.name = name, .metadata = model.metadata};
   for (const Tensor& tensor : model.tensors)
     made.tensors.push_back({tensor.name, tensor.shape(), tensor.type, padded_bytes(tensor, *tensor.type, 0)});
   return made;
 }
 
 FitModel model_of(const PlannedOutput& output) {
-  FitModel made{title_of(output), {}};
+  FitModel made{.name = title_of(output)};
   for (const PlannedTensor& tensor : output.tensors)
     made.tensors.push_back({tensor.name, tensor.shape, tensor.type, tensor.bytes});
   return made;
@@ -73,48 +74,55 @@ FitModel model_of(const PlannedOutput& output) {
 
 bool is_pipeline_file(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
 
-// The models of a request, and the metadata that they share.
-struct FitInput {
-  Metadata metadata;
-  std::vector<FitModel> models;
-};
+// Returns the metadata of an output: that of the shared model, after the stages of the output.
+Result<Metadata> metadata_of(Model model, const JobOutput& output) {
+  for (const auto& stage : output.stages) {
+    if (stage->as_target()) continue;  // decides on types only, which may have to be measured first
+    BOOST_OUTCOME_TRY(model, stage->apply(std::move(model)));
+  }
+  return std::move(model.metadata);
+}
 
-Result<FitInput> planned_input(const Context& context, const Job& job, const Call& call) {
+Result<std::vector<FitModel>> planned_models(const Context& context, const Job& job, const Call& call) {
   BOOST_OUTCOME_TRY(const Plan plan, context.plan(job));
   call.warn_all(plan.warnings);
   BOOST_OUTCOME_TRY(const Model model, shared_model(job));
-  FitInput input{model.metadata, {}};
-  for (const PlannedOutput& output : plan.outputs) {
+  std::vector<FitModel> models;
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    const PlannedOutput& output = plan.outputs[i];
     if (output.part && *output.part != ModelPart::kText) continue;
-    input.models.push_back(model_of(output));
+    models.push_back(model_of(output));
+    BOOST_OUTCOME_TRY(models.back().metadata, metadata_of(model, job.outputs.at(i)));
     if (!is_measured(output))
       call.warn(
           fmt::format("{}: its types are chosen by a measurement that does not exist yet, so the size of the "
                       "weights is not final; `ggufmill measure` makes it",
-                      input.models.back().name));
+                      models.back().name));
   }
-  if (input.models.empty())
+  if (models.empty())
     return usage_error("no output of the pipeline file is a text model",
                        "`fit` describes models that generate text or embeddings");
-  return input;
+  return models;
 }
 
-Result<FitInput> read_input(const Context& context, const FitRequest& request, const Call& call) {
+Result<std::vector<FitModel>> read_models(const Context& context, const FitRequest& request, const Call& call) {
   if (is_pipeline_file(request.path)) {
     BOOST_OUTCOME_TRY(const Job job, context.load_job(request.path));
-    return planned_input(context, job, call);
+    return planned_models(context, job, call);
   }
   if (!request.type.empty()) {
     QuantizeOptions options;
     std::vector<std::string> warnings;
     BOOST_OUTCOME_TRY(read_words({request.path, request.type, "", ""}, options, warnings));
     BOOST_OUTCOME_TRY(const std::string pipeline, pipeline_of(options, warnings, context.recipes()));
-    BOOST_OUTCOME_TRY(const Job job, context.parse_job(pipeline, request.path));
-    return planned_input(context, job, call);
+    BOOST_OUTCOME_TRY(Job job, context.parse_job(pipeline, request.path));
+    if (request.out_type != OutType::kAuto)
+      for (JobOutput& output : job.outputs) output.out_type = request.out_type;
+    return planned_models(context, job, call);
   }
   BOOST_OUTCOME_TRY(const Model model, context.inspect(request.path, request.out_type));
   call.warn_all(model.warnings);
-  return FitInput{model.metadata, {model_of(request.path, model)}};
+  return std::vector<FitModel>{model_of(request.path, model)};
 }
 
 Result<const TypeInfo*> cache_type_of(const FitRequest& request, const Types& types) {
@@ -128,6 +136,10 @@ Result<const TypeInfo*> cache_type_of(const FitRequest& request, const Types& ty
 }
 
 Status check_fit(const FitRequest& request) {
+  if (is_pipeline_file(request.path) && (!request.type.empty() || request.out_type != OutType::kAuto))
+    return usage_error(fmt::format("{} has no effect on a pipeline file, which names the types of its outputs",
+                                   option_reference(request.type.empty() ? "outtype" : "type")),
+                       "change the pipeline file, or name the model");
   for (const std::uint64_t size : request.devices)
     if (size <= request.margin)
       return usage_error(fmt::format("nothing of a device of {} is left if {} stay free", human_bytes(size),
@@ -151,15 +163,15 @@ Result<Answer<FitTable>> run_fit(const Context& context, const FitRequest& reque
                                    *request.bandwidth),
                        fmt::format("write the unit: {0}G for {0} GB/s", *request.bandwidth));
   if (request.bandwidth) settings.bandwidth = static_cast<double>(*request.bandwidth);
-  BOOST_OUTCOME_TRY(const FitInput input, read_input(context, request, call));
+  BOOST_OUTCOME_TRY(const std::vector<FitModel> models, read_models(context, request, call));
   Answer<FitTable> answer{{.path = request.path,
-                           .architecture = architecture_of(input.metadata),
+                           .architecture = architecture_of(models.front().metadata),
                            .kv = std::string(settings.cache_type->name),
                            .batch = request.batch}};
-  for (const FitModel& model : input.models)
+  for (const FitModel& model : models)
     for (const std::uint64_t tokens : request.contexts) {
       settings.run.context = tokens;
-      auto fitted = fit_of(model.tensors, input.metadata, settings, added);
+      auto fitted = fit_of(model.tensors, model.metadata, settings, added);
       if (!fitted) {
         Error error = fitted.error();
         if (error.where.empty() && error.code == ExitCode::kBadInput) error.where = request.path;
@@ -183,7 +195,7 @@ std::string size_of(std::uint64_t bytes) { return bytes == 0 ? "" : human_bytes(
 std::string layers_of(const FitRow& row) {
   std::vector<std::uint64_t> layers;
   for (std::size_t i = 0; i + 1 < row.devices.size(); ++i)
-    layers.push_back(row.devices[i].layers + (row.devices[i].has_output ? 1 : 0));
+    layers.push_back(row.devices[i].layers + (row.devices[i].has_output ? row.unused + 1 : 0));
   return fmt::format("{}", fmt::join(layers, ","));
 }
 
@@ -213,7 +225,7 @@ std::string table_of(const FitTable& table) {
     if (has_devices) {
       row.push_back(it.fits ? "yes" : fmt::format("{} of {} layers", it.offloaded, it.layers + 1));
       const bool is_split = it.devices.size() > 2 && it.offloaded != 0;
-      row.push_back(fmt::format("-ngl {}{}", it.offloaded, is_split ? " -ts " + layers_of(it) : ""));
+      row.push_back(fmt::format("-ngl {}{}", it.offloaded_of_all(), is_split ? " -ts " + layers_of(it) : ""));
     }
     if (has_speed)
       row.push_back(it.tokens_per_second ? fmt::format("<= {:.1f}", *it.tokens_per_second) : std::string());
@@ -306,8 +318,8 @@ ResultForm<FitTable> fit_result() {
       "layers", [](const FitRow& it) { return std::optional(json::value(it.layers)); },
       "number of layers, without the output layer"));
   row.push_back(result<FitRow>(
-      "offloaded", [](const FitRow& it) { return std::optional(json::value(it.offloaded)); },
-      "number of layers on devices, with the output layer: llama.cpp's -ngl"));
+      "offloaded", [](const FitRow& it) { return std::optional(json::value(it.offloaded_of_all())); },
+      "number of layers on devices, with the output layer and those that are not loaded: llama.cpp's -ngl"));
   ResultMember devices = result<FitRow>(
       "devices", [device](const FitRow& it) -> std::optional<json::value> { return objects_of(it.devices, device); },
       "the devices in order, then the machine");
@@ -323,6 +335,9 @@ ResultForm<FitTable> fit_result() {
         return *it.tokens_per_second;
       },
       "upper bound, with @bandwidth"));
+  row.push_back(result<FitRow>(
+      "is_known", [](const FitRow& it) { return std::optional(json::value(it.is_known)); },
+      "true if a map describes the architecture; otherwise, cache and states are estimates"));
   return {{result("path", &FitTable::path, "the model or pipeline file"),
            result("architecture", &FitTable::architecture, "general.architecture"),
            result("kv", &FitTable::kv, "type of the KV cache"),
@@ -374,7 +389,8 @@ OperationSpec fit_operation() {
           "devices, and the options of llama.cpp with which they lie there; with @bandwidth, how many tokens per "
           "second are possible at most. Reads only headers.\n\n@path is a GGUF file, the first shard of a sharded "
           "model, a checkpoint, as it is or with @type as it would be quantized, the address of one of these "
-          "(hf://OWNER/MODEL), or a pipeline file (*.yaml), whose outputs are shown.\n\nWeights, cache and states are "
+          "(hf://OWNER/MODEL), or a pipeline file (*.yaml), whose text models are shown.\n\nWeights, cache and states "
+          "are "
           "those of llama.cpp to the byte if everything is in one memory. The buffers of computations are an "
           "estimate for its CPU backend, mostly within 3%; other backends need more or less. The number of tokens per "
           "second is an upper bound: the bandwidth by the bytes of weights and cache that a token reads when the "

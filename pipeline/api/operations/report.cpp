@@ -63,7 +63,7 @@ OperationSpec report_operation() {
       .summary = "Make the HTML page of a report that was written as JSON",
       .description =
           "Make the HTML page of a report that `ggufmill run` or `ggufmill compare` wrote as JSON: the same page that "
-          "they write themselves for --report FILE.html. Without @output, the page is the output.",
+          "`run --report FILE.html` and `compare --html` write. Without @output, the page is the output.",
       .examples = "  ggufmill report run.json -o run.html",
       .options = {option("path", &Request::path, path(), "the report, JSON").word("REPORT"),
                   option("output", &Request::output, path(), "the page to write").short_flag('o'),

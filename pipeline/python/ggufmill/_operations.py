@@ -567,7 +567,8 @@ class Operations(Operator):
         at most. Reads only headers.
 
         `path` is a GGUF file, the first shard of a sharded model, a checkpoint, as it is or with `type=` as it would be
-        quantized, the address of one of these (hf://OWNER/MODEL), or a pipeline file (*.yaml), whose outputs are shown.
+        quantized, the address of one of these (hf://OWNER/MODEL), or a pipeline file (*.yaml), whose text models are
+        shown.
 
         Weights, cache and states are those of llama.cpp to the byte if everything is in one memory. The buffers of
         computations are an estimate for its CPU backend, mostly within 3%; other backends need more or less. The number
@@ -592,7 +593,7 @@ class Operations(Operator):
         kv            type of the KV cache
         rows          one for each model and context: [{model, context, weights, cache, states, compute, total, fits,
                       layers, offloaded, devices: [{size, layers, has_output, weights, cache, states, compute, total}],
-                      read_per_token, tokens_per_second}]
+                      read_per_token, tokens_per_second, is_known}]
         warnings      a list of strings
         """
         return self._operate(
@@ -704,8 +705,8 @@ class Operations(Operator):
     ) -> Result:
         """Make the HTML page of a report that was written as JSON.
 
-        Make the HTML page of a report that `ggufmill run` or `ggufmill compare` wrote as JSON: the same page that they
-        write themselves for --report FILE.html. Without `output=`, the page is the output.
+        Make the HTML page of a report that `ggufmill run` or `ggufmill compare` wrote as JSON: the same page that `run
+        --report FILE.html` and `compare --html` write. Without `output=`, the page is the output.
 
         path       the report, JSON
         output     the page to write

@@ -19,12 +19,13 @@ namespace {
 namespace json = boost::json;
 
 constexpr const char* kOnlyLanguageModels = "`ggufmill fit` describes models that generate text or embeddings";
-constexpr const char* kFormulas = "memory";  // the map with the formulas that all architectures share
-constexpr std::uint64_t kMostLayers = 4096;
-constexpr std::uint64_t kLongestList = 2 * kMostLayers;  // of metadata that formulas see
+constexpr const char* kFormulas = "memory";             // the map with the formulas that all architectures share
+constexpr std::uint64_t kMaxLayers = 512;               // of llama.cpp (LLAMA_MAX_LAYERS)
+constexpr std::uint64_t kLongestList = 2 * kMaxLayers;  // of metadata that formulas see
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40;
 constexpr std::uint64_t kContextStep = 256;  // llama.cpp rounds the context up to a multiple of this
 constexpr std::size_t kDeepestFormulas = 64;
+constexpr std::ptrdiff_t kDeepestKey = 8;  // dots in a key that formulas see
 
 using Formulas = std::map<std::string, ValueRule>;
 
@@ -51,6 +52,7 @@ json::object object_of(const Metadata& metadata, std::string_view architecture) 
   for (const MetadataEntry& entry : metadata.entries()) {
     if (!entry.key.starts_with(prefix)) continue;
     std::string_view name = std::string_view(entry.key).substr(prefix.size());
+    if (std::ranges::count(name, '.') > kDeepestKey) continue;
     json::object* at = &object;
     for (std::size_t dot = name.find('.'); at && dot != std::string_view::npos; dot = name.find('.')) {
       json::value& member = (*at)[name.substr(0, dot)];
@@ -197,6 +199,10 @@ Result<RunMemory> run_memory(const Metadata& metadata, const RunSettings& settin
   const std::string architecture(named ? as_string(*named).value_or("") : "");
   if (architecture.empty())
     return input_error({}, "general.architecture, which names the kind of model, is missing", kOnlyLanguageModels);
+  const MetadataValue* const kind = metadata.find("general.type");
+  if (const std::string text(kind ? as_string(*kind).value_or("model") : "model"); text != "model")
+    return input_error({}, fmt::format("the file is not a whole model: general.type is {}", quoted_name(text)),
+                       kOnlyLanguageModels);
   BOOST_OUTCOME_TRY(Architecture shared, read_architecture(kFormulas));
   Formulas formulas = std::move(shared.memory);
   BOOST_OUTCOME_TRY(const std::string map, map_of_architecture(architecture, added));
@@ -209,14 +215,17 @@ Result<RunMemory> run_memory(const Metadata& metadata, const RunSettings& settin
   evaluation.set("batch", std::min(settings.batch, settings.context));
   evaluation.set("flash_attention", settings.flash_attention);
   evaluation.set("vocabulary", settings.vocabulary);
-  const auto count = [&](const char* name) -> Result<std::uint64_t> {
+  const auto count = [&](const char* name, std::uint64_t most) -> Result<std::uint64_t> {
     BOOST_OUTCOME_TRY(const json::value value, evaluation.value(name));
-    return count_of(value, name, kMostLayers);
+    return count_of(value, name, most);
   };
   RunMemory memory;
   memory.is_known = !map.empty();
-  BOOST_OUTCOME_TRY(memory.layers, count("block_count"));
-  BOOST_OUTCOME_TRY(memory.used_layers, count("used_layers"));
+  BOOST_OUTCOME_TRY(memory.layers, count("block_count", kMaxLayers));
+  if (memory.layers == 0)
+    return input_error({}, fmt::format("the model has no layers: {}.block_count is 0", architecture),
+                       kOnlyLanguageModels);
+  BOOST_OUTCOME_TRY(memory.used_layers, count("used_layers", memory.layers));
   BOOST_OUTCOME_TRY(const json::value caches, evaluation.value("caches"));
   if (!caches.is_array()) return wrong_formula("caches", "a list", caches);
   for (const json::value& each : caches.get_array()) {
