@@ -224,12 +224,25 @@ class Chain(unittest.TestCase):
                 self.server.seen.clear()
                 self.check("OFENVIRONMENT", {**self.ENVIRONMENT, "AWS_ENDPOINT_URL": ""}, "[default]\n" + config)
 
-    def test_a_key_is_asked_for_again_before_it_expires(self):
-        self.server.lifetime = 120
-        self.check("OFINSTANCE", self.instance())
-        self.assertGreater(len(self.server.given), 1)
+    def test_a_key_is_asked_for_once_and_again_before_it_expires(self):
+        self.write(".aws/config", "")
+        for lifetime, wanted in ((3600, 1), (120, 2)):
+            self.server.lifetime = lifetime
+            self.server.given.clear()
+            self.run_program(self.instance())
+            self.assertEqual(len(self.server.given), wanted)
+
+    def test_the_environment_has_no_key_of_a_source_profile(self):
+        config = f"[profile my]\nrole_arn = {ROLE}\nsource_profile = source\n[profile source]\n" + self.KEY.format("OFSOURCE")
+        self.check("ROLEOFOFSOURCE", {**self.web(), "AWS_PROFILE": "my"}, config)
+
+    def test_names_in_capitals_and_the_other_name_of_the_default_profile(self):
+        self.check("OFCREDENTIALS", credentials="[default]\n" + self.KEY.format("OFCREDENTIALS").upper().replace("= S", "= s"))
+        self.server.seen.clear()
+        self.check("OFCONFIG", config="[profile default]\n" + self.KEY.format("OFCONFIG"))
 
     def test_what_is_refused(self):
+        self.write("time.json", '{"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "s", "Expiration": "tomorrow"}')
         role = f"[profile my]\nrole_arn = {ROLE}\n"
         my = {"AWS_PROFILE": "my"}
         cases = (
@@ -240,6 +253,8 @@ class Chain(unittest.TestCase):
             (2, "refer to each other", my, f"{role}source_profile = b\n[profile b]\nrole_arn = {ROLE}\nsource_profile = my\n", ""),
             (2, "unknown credential_source 'Sky'", my, role + "credential_source = Sky\n", ""),
             (6, "the server gives no key: it answers 403", my, role.replace("converter", "other") + "credential_source = Environment\n", ""),
+            (2, "would get secrets without encryption", {**self.web(), "AWS_ENDPOINT_URL_STS": "http://192.0.2.1:9000"}, "", ""),
+            (6, "which is not a time", {}, f"[default]\ncredential_process = cat {self.home}/time.json\n", ""),
             (2, "has no token", {**self.web(), "AWS_WEB_IDENTITY_TOKEN_FILE": "/none"}, "", ""),
             (6, "run `aws sso login --profile default`", {}, "[default]\n" + self.sign_on(-1), ""),
             (6, "the program prints no key", {}, "[default]\n" + self.process(version=2), ""),

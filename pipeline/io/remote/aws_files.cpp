@@ -46,7 +46,7 @@ std::optional<AwsSection> find(std::string_view text, std::string_view section) 
     }
     const std::size_t equals = line.find('=');
     if (!is_inside || equals == line.npos || line.starts_with('#') || line.starts_with(';')) continue;
-    const std::string key(trimmed(line.substr(0, equals)));
+    const std::string key = lower_case(trimmed(line.substr(0, equals)));
     const bool is_part = !above.empty() && (whole.front() == ' ' || whole.front() == '\t');
     (*values)[is_part ? above + "." + key : key] = trimmed(line.substr(equals + 1));
     if (!is_part) above = trimmed(line.substr(equals + 1)).empty() ? key : "";
@@ -54,8 +54,10 @@ std::optional<AwsSection> find(std::string_view text, std::string_view section) 
   return values;
 }
 
-std::string config_name(std::string_view profile) {
-  return profile == "default" ? "default" : fmt::format("profile {}", profile);
+// The default profile may be called [default], too.
+std::optional<AwsSection> find_profile(std::string_view config, std::string_view profile) {
+  auto section = find(config, fmt::format("profile {}", profile));
+  return section || profile != "default" ? section : find(config, "default");
 }
 
 }  // namespace
@@ -75,7 +77,7 @@ std::string AwsFiles::chosen_profile() {
 }
 
 AwsSection AwsFiles::config(std::string_view profile) const {
-  return find(config_, config_name(profile)).value_or(AwsSection());
+  return find_profile(config_, profile).value_or(AwsSection());
 }
 
 AwsSection AwsFiles::credentials(std::string_view profile) const {
@@ -97,7 +99,7 @@ AwsSection AwsFiles::services(std::string_view name) const {
 }
 
 bool AwsFiles::has_profile(std::string_view profile) const {
-  return find(config_, config_name(profile)) || find(credentials_, profile);
+  return find_profile(config_, profile) || find(credentials_, profile);
 }
 
 std::string value_of(const AwsSection& section, std::string_view name) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdint>
@@ -37,10 +38,27 @@ constexpr std::size_t kMaxAnswer = 1 << 20;
 // Addresses of a machine's own services, which answer at once or not at all.
 constexpr std::chrono::milliseconds kNearby{1000};
 
+constexpr std::int64_t kBetweenRenewals = 60;  // seconds, while the key is valid: its source may have no newer one
+constexpr std::chrono::seconds kProcessTime{60};
+
 struct Chain {
   const AwsFiles& files;
   std::string profile, region;
+  const std::atomic<bool>* stop = nullptr;
+  // False for the source of a role: the environment has the keys of the program, not of the profile.
+  bool uses_environment = true;
 };
+
+// Returns the URL of a service that gets and gives secrets: the one that the user has set, or `usual`. Exit code 2 if
+// that is no URL, or would send them to another machine in the clear.
+Result<std::string> safe_url(const AwsEndpoint& set, const std::string& usual) {
+  BOOST_OUTCOME_TRY(std::string url, endpoint_of(set.url, set.from, usual));
+  const auto place = place_of_url(url);
+  if (!place || (place->scheme != "https" && !is_this_machine(*place)))
+    return usage_error(fmt::format("the endpoint in {} would get secrets without encryption", set.from),
+                       "write https://, or set AWS_ENDPOINT_URL_S3 if the endpoint is that of buckets only");
+  return url;
+}
 
 // Returns the key of checked parts. Exit code 2 if there is only half of a key, or if it is malformed.
 Found key_of(std::string id, std::string secret, std::string token, const std::string& from) {
@@ -81,14 +99,22 @@ Said ask(Request request, unsigned attempts = 3) {
       said.text.append(reinterpret_cast<const char*>(piece.data()), bytes);
       return bytes == piece.size();
     });
-    if (number == attempts || said.answer.outcome == Answer::Outcome::kStopped || !may_pass(said.answer)) return said;
+    if (said.is_ok() || number == attempts || said.answer.outcome == Answer::Outcome::kStopped ||
+        !may_pass(said.answer))
+      return said;
     std::this_thread::sleep_for(std::chrono::milliseconds(200) * (1u << number));
   }
 }
 
-Request nearby_request(std::string url) {
+Request request_to(std::string url, const Chain& chain) {
   Request request;
   request.url = std::move(url);
+  request.stop = chain.stop;
+  return request;
+}
+
+Request nearby_request(std::string url, const Chain& chain) {
+  Request request = request_to(std::move(url), chain);
   request.is_direct = true;
   request.patience.connect = kNearby;
   request.patience.stall = std::chrono::seconds(5);
@@ -103,11 +129,21 @@ struct KeyNames {
 constexpr KeyNames kRoleNames{"AccessKeyId", "SecretAccessKey", "Token", "Expiration"};
 constexpr KeyNames kProcessNames{"AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"};
 
+// Exit code 6 if it is a text, but no time.
+Result<std::optional<std::int64_t>> expiry_of(const std::string& text, const std::string& from) {
+  if (text.empty()) return std::nullopt;
+  const std::int64_t seconds = seconds_of_iso_time(text);
+  if (seconds == 0)
+    return Error{ExitCode::kIo, from, fmt::format("the key expires at {}, which is not a time", quoted_answer(text)),
+                 "", "times look like 2026-11-28T08:00:00Z"};
+  return seconds;
+}
+
 Found key_of_json(const json::value& document, const KeyNames& names, const std::string& from) {
   const auto text = [&](const char* name) { return std::string(json_string(document, name).value_or("")); };
   BOOST_OUTCOME_TRY(auto key, key_of(text(names.id), text(names.secret), text(names.token), from));
   if (!key) return Error{ExitCode::kIo, from, "the answer has no key", "", ""};
-  if (const std::string expires = text(names.expires); !expires.empty()) key->expires = seconds_of_iso_time(expires);
+  BOOST_OUTCOME_TRY(key->expires, expiry_of(text(names.expires), from));
   return key;
 }
 
@@ -155,10 +191,10 @@ std::string session_name(const std::string& wanted) {
 // Asks the Security Token Service for a role's key. `signed_by`: null for a role by web identity.
 Found ask_for_role(const Chain& chain, const std::string& form, const SigningKey* signed_by, const std::string& from,
                    const std::string& help) {
-  const AwsEndpoint own = endpoint_of_service(chain.files, "sts");
-  Request request;
-  request.url =
-      (own.url.empty() ? fmt::format("https://sts.{}.{}", chain.region, domain_of(chain.region)) : own.url) + "/";
+  BOOST_OUTCOME_TRY(const std::string url,
+                    safe_url(endpoint_of_service(chain.files, "sts"),
+                             fmt::format("https://sts.{}.{}", chain.region, domain_of(chain.region))));
+  Request request = request_to(url + "/", chain);
   request.method = "POST";
   request.headers = {"Content-Type: application/x-www-form-urlencoded; charset=utf-8"};
   if (signed_by) {
@@ -179,14 +215,16 @@ Found ask_for_role(const Chain& chain, const std::string& form, const SigningKey
   if (!given) return Error{ExitCode::kIo, from, "the answer has no key", "", help};
   const auto text = [&](std::string_view name) { return std::string(trimmed(given->text_of(name))); };
   BOOST_OUTCOME_TRY(auto key, key_of(text("AccessKeyId"), text("SecretAccessKey"), text("SessionToken"), from));
-  if (key) key->expires = seconds_of_iso_time(text("Expiration"));
+  if (key) {
+    BOOST_OUTCOME_TRY(key->expires, expiry_of(text("Expiration"), from));
+  }
   return key;
 }
 
 Found of_web_identity(const Chain& chain) {
   const AwsSection profile = chain.files.both(chain.profile);
   const auto setting = [&](const char* variable, std::string_view name) {
-    std::string text = environment(variable);
+    std::string text = chain.uses_environment ? environment(variable) : "";
     return text.empty() ? value_of(profile, name) : text;
   };
   const std::string file = setting("AWS_WEB_IDENTITY_TOKEN_FILE", "web_identity_token_file");
@@ -264,7 +302,7 @@ Found source_of_role(const Chain& chain, const AwsSection& profile, std::set<std
   if (!chain.files.has_profile(source))
     return usage_error(fmt::format("{} has the source_profile {}, which does not exist", own, quoted_name(source)),
                        fmt::format("add it to '{}'", chain.files.config_path()));
-  const Chain of_source{chain.files, source, chain.region};
+  const Chain of_source{chain.files, source, chain.region, chain.stop, false};
   const bool is_itself = source == chain.profile;
   if (!visited.insert(source).second && !is_itself)
     return usage_error(fmt::format("the roles of {} refer to each other", own), "check source_profile of each");
@@ -301,12 +339,12 @@ Found of_sign_on(const Chain& chain) {
   if (seconds_of_iso_time(std::string(*expires)) <= std::time(nullptr))
     return Error{ExitCode::kIo, from, "the login has expired", "", help};
   BOOST_OUTCOME_TRY(const std::string bearer, checked_secret(std::string(*token), fmt::format("'{}'", path)));
-  const AwsEndpoint endpoint = endpoint_of_service(chain.files, "sso");
-  Request request;
-  request.url = fmt::format(
-      "{}/federation/credentials?{}",
-      endpoint.url.empty() ? fmt::format("https://portal.sso.{}.{}", region, domain_of(region)) : endpoint.url,
-      form_of({{"account_id", account}, {"role_name", role}}));
+  BOOST_OUTCOME_TRY(const std::string portal,
+                    safe_url(endpoint_of_service(chain.files, "sso"),
+                             fmt::format("https://portal.sso.{}.{}", region, domain_of(region))));
+  Request request = request_to(
+      fmt::format("{}/federation/credentials?{}", portal, form_of({{"account_id", account}, {"role_name", role}})),
+      chain);
   request.headers = {"x-amz-sso_bearer_token: " + bearer};
   const Said said = ask(request);
   if (!said.is_ok()) return failed(from, said, help);
@@ -327,7 +365,10 @@ Found of_process(const Chain& chain) {
   const std::string from = fmt::format("credential_process of profile {}", quoted_name(chain.profile));
   const auto words = words_of_command(line);
   if (!words || words->empty()) return usage_error(fmt::format("{} is not a command line", from), "close its quotes");
-  const auto ran = run_command(*words, {.secrets = Secrets::kKeep});
+  const auto ran = run_command(*words, {.stop = chain.stop,
+                                        .time_limit = kProcessTime,
+                                        .secrets = Secrets::kKeep,
+                                        .help = "run it yourself to see what it waits for"});
   if (!ran) return ran.error();
   // What it prints is secret, and what it says about an error need not be ours to show.
   if (ran.value().exit_code != 0)
@@ -349,7 +390,7 @@ bool is_own_agent(const UrlPlace& place) {
          place.host == "[fd00:ec2::23]";
 }
 
-Found of_container(const Chain&) {
+Found of_container(const Chain& chain) {
   const std::string from = "the role of the container";
   std::string url = environment("AWS_CONTAINER_CREDENTIALS_FULL_URI");
   if (const std::string path = environment("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"); !path.empty())
@@ -364,7 +405,7 @@ Found of_container(const Chain&) {
     BOOST_OUTCOME_TRY(const std::string text, text_of_file(file, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"));
     token = trimmed(text);
   }
-  Request request = place->scheme == "https" ? Request{.url = url} : nearby_request(url);
+  Request request = place->scheme == "https" ? request_to(url, chain) : nearby_request(url, chain);
   if (!token.empty()) {
     remember_secret(token);
     request.headers = {"Authorization: " + token};
@@ -382,21 +423,24 @@ std::string instance_service() {
                                                                                      : "http://169.254.169.254";
 }
 
-Found of_instance(const Chain&) {
+Found of_instance(const Chain& chain) {
   if (lower_case(environment("AWS_EC2_METADATA_DISABLED")) == "true") return std::nullopt;
   const std::string from = "the role of the instance", service = instance_service();
   const std::string roles = service + "/latest/meta-data/iam/security-credentials/";
-  Request session = nearby_request(service + "/latest/api/token");
+  Request session = nearby_request(service + "/latest/api/token", chain);
   session.method = "PUT";
   session.headers = {"X-aws-ec2-metadata-token-ttl-seconds: 21600"};
   RequestBody nothing{0, std::string(kUnsignedBody), [](std::uint64_t, std::span<std::byte>) { return true; }};
   session.body = &nothing;
-  const Said token = ask(session, 1);
+  const Said token = ask(session, 2);
+  const bool is_busy =
+      token.answer.outcome == Answer::Outcome::kAnswered && (token.answer.status >= 500 || token.answer.status == 429);
+  if (is_busy) return failed(from, token, "try again later");
   if (!token.is_ok()) return std::nullopt;  // not an instance
   remember_secret(trimmed(token.text));
   const std::string header = fmt::format("X-aws-ec2-metadata-token: {}", trimmed(token.text));
   const auto get = [&](std::string url) {
-    Request request = nearby_request(std::move(url));
+    Request request = nearby_request(std::move(url), chain);
     request.headers = {header};
     return ask(request);
   };
@@ -425,9 +469,9 @@ Found of_profile(const Chain& chain) {
   return first_of(chain, of_web_identity, of_sign_on, of_credentials_file, of_process, of_config_file);
 }
 
-Found find_key(const std::string& region) {
+Found find_key(const std::string& region, const std::atomic<bool>* stop) {
   BOOST_OUTCOME_TRY(const AwsFiles files, AwsFiles::read());
-  const Chain chain{files, AwsFiles::chosen_profile(), region};
+  const Chain chain{files, AwsFiles::chosen_profile(), region, stop};
   return first_of(chain, of_environment, static_cast<Found (*)(const Chain&)>(of_role), of_profile, of_container,
                   of_instance);
 }
@@ -493,27 +537,36 @@ std::optional<std::vector<std::string>> words_of_command(std::string_view line) 
 
 Result<std::shared_ptr<AwsKeys>> AwsKeys::find(const AwsFiles& files, const std::string& region) {
   static std::mutex mutex;
-  static std::map<std::string, std::shared_ptr<AwsKeys>> known;  // by settings_text()
+  struct Known {
+    std::shared_ptr<AwsKeys> keys;
+    std::int64_t since;  // seconds; that there is none counts for a while only
+  };
+  static std::map<std::string, Known> known;  // by settings_text()
   constexpr std::size_t kMaxKnown = 64;
   const std::string settings = settings_text(files, region);
   const std::scoped_lock lock(mutex);
-  if (const auto found = known.find(settings); found != known.end()) return found->second;
-  BOOST_OUTCOME_TRY(auto key, find_key(region));
+  const std::int64_t time = std::time(nullptr);
+  if (const auto found = known.find(settings);
+      found != known.end() && (found->second.keys || time - found->second.since < kBetweenRenewals))
+    return found->second.keys;
+  BOOST_OUTCOME_TRY(auto key, find_key(region, nullptr));
   std::shared_ptr<AwsKeys> keys;
   if (key) keys.reset(new AwsKeys(std::move(*key), region));
   if (known.size() >= kMaxKnown) known.clear();
-  known.emplace(settings, keys);
+  known.insert_or_assign(settings, Known{keys, time});
   return keys;
 }
 
-Result<SigningKey> AwsKeys::now() {
+Result<SigningKey> AwsKeys::now(const std::atomic<bool>* stop) {
   const std::scoped_lock lock(mutex_);
   const std::int64_t time = std::time(nullptr);
-  if (key_.expires && *key_.expires - time < kRenewBefore) {
-    auto renewed = find_key(region_);
+  const bool is_over = key_.expires && *key_.expires <= time;
+  if (key_.expires && *key_.expires - time < kRenewBefore && (is_over || time - renewed_ >= kBetweenRenewals)) {
+    renewed_ = time;
+    auto renewed = find_key(region_, stop);
     if (renewed && renewed.value()) {
       key_ = std::move(*renewed.value());
-    } else if (*key_.expires <= time) {
+    } else if (is_over) {
       if (!renewed) return renewed.error();
       return Error{ExitCode::kIo, key_.from, "the key has expired, and there is no other", "", "log in again"};
     }

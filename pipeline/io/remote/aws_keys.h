@@ -11,6 +11,7 @@
 //   8. the role of the container: AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI
 //   9. the role of the instance: the instance metadata service, version 2
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -40,9 +41,9 @@ class AwsKeys {
   static Result<std::shared_ptr<AwsKeys>> find(const AwsFiles& files, const std::string& region);
 
   // Returns a key for requests in the region, which does not expire in the next minutes: it is renewed ten minutes
-  // before it expires. Errors as for find(); there is none as long as the key is
-  // valid.
-  Result<SigningKey> now();
+  // before it expires, at most once a minute. Errors as for find(); there is none as long as the key is valid. `stop`
+  // cancels the renewal once set; null: never.
+  Result<SigningKey> now(const std::atomic<bool>* stop);
   // Where the key comes from, for messages.
   std::string from();
 
@@ -52,6 +53,7 @@ class AwsKeys {
   std::mutex mutex_;  // guards the members below
   AwsKey key_;
   const std::string region_;
+  std::int64_t renewed_ = 0;  // when it was tried last
 };
 
 // Returns the words of a command line as a shell would, without its other syntax; nullopt if a quote is not closed.

@@ -20,8 +20,9 @@ TEST_CASE("a command line is split as a shell would") {
 
 TEST_CASE("times are read with and without a zone") {
   constexpr std::int64_t kTime = 1'795'852'800;  // 2026-11-28T08:00:00Z
-  for (const char* text : {"2026-11-28T08:00:00Z", "2026-11-28T08:00:00", "2026-11-28T08:00:00.250Z",
-                           "2026-11-28T09:30:00+01:30", "2026-11-28T07:00:00.1-01:00", "2026-11-28T08:00:00UTC"}) {
+  for (const char* text :
+       {"2026-11-28T08:00:00Z", "2026-11-28T08:00:00", "2026-11-28T08:00:00.250Z", "2026-11-28T09:30:00+01:30",
+        "2026-11-28T07:00:00.1-01:00", "2026-11-28T08:00:00UTC", "2026-11-28 08:00:00+0000"}) {
     CAPTURE(text);
     CHECK(seconds_of_iso_time(text) == kTime);
   }
@@ -32,7 +33,7 @@ TEST_CASE("times are read with and without a zone") {
 TEST_CASE("profiles are sections of two files, with values of their own services") {
   const TempDir dir;
   write_text(dir.file("config"),
-             "; comment\n[default]\nregion = eu-central-1\n[profile my]\nregion=us-west-2\nservices = local\n"
+             "; comment\n[profile default]\nREGION = eu-central-1\n[profile my]\nregion=us-west-2\nservices = local\n"
              "aws_access_key_id = of_config\ns3 =\n  max_queue_size = 9\n  addressing_style = path\noutput = json\n"
              "[services local]\ns3 =\n  endpoint_url = http://localhost:9000\n[sso-session work]\nsso_region = x\n");
   write_text(dir.file("credentials"), "[my]\naws_access_key_id = of_credentials\r\n[ other ]\nx = y\n");

@@ -239,7 +239,7 @@ Result<Bucket::Reply> Bucket::ask_once(const Call& call, const Settings& setting
   Request request{access_.url,   call.headers,       {},          settings.patience,
                   settings.stop, settings.abandoned, call.method, call.body};
   if (access_.keys) {
-    BOOST_OUTCOME_TRY(request.key, access_.keys->now());
+    BOOST_OUTCOME_TRY(request.key, access_.keys->now(settings.stop));
   }
   if (call.is_about_bucket) request.url.resize(request.url.size() - percent_encoded(address_.path).size());
   if (!call.query.empty()) request.url += "?" + call.query;

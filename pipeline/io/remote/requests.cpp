@@ -63,7 +63,7 @@ Result<Answer> follow(Place& place, const Address& address, const std::vector<st
   for (unsigned redirects = 0;; ++redirects) {
     Request request{place.access.url, headers, {}, settings.patience, settings.stop, settings.abandoned};
     if (place.access.keys) {
-      BOOST_OUTCOME_TRY(request.key, place.access.keys->now());
+      BOOST_OUTCOME_TRY(request.key, place.access.keys->now(settings.stop));
     }
     request.headers.insert(request.headers.end(), place.access.headers.begin(), place.access.headers.end());
     request.answer_bytes = answer_bytes;

@@ -40,7 +40,7 @@ std::int64_t seconds_of_http_date(const std::string& text) {
 std::int64_t seconds_of_iso_time(const std::string& text) {
   WrittenTime time;
   int end = 0;
-  if (std::sscanf(text.c_str(), "%4u-%2u-%2uT%2u:%2u:%2u%n", &time.year, &time.month, &time.day, &time.hour,
+  if (std::sscanf(text.c_str(), "%4u-%2u-%2u%*1[T ]%2u:%2u:%2u%n", &time.year, &time.month, &time.day, &time.hour,
                   &time.minute, &time.second, &end) != 6)
     return 0;
   const std::int64_t seconds = seconds_of(time);
@@ -51,7 +51,9 @@ std::int64_t seconds_of_iso_time(const std::string& text) {
   }
   if (seconds == 0 || zone.empty() || zone == "Z" || zone == "UTC") return seconds;
   unsigned hours = 0, minutes = 0;
-  if (std::sscanf(std::string(zone.substr(1)).c_str(), "%2u:%2u", &hours, &minutes) != 2 || hours > 23 || minutes > 59)
+  std::string digits(zone.substr(1));
+  std::erase(digits, ':');
+  if (digits.size() != 4 || std::sscanf(digits.c_str(), "%2u%2u", &hours, &minutes) != 2 || hours > 23 || minutes > 59)
     return 0;
   const std::int64_t ahead = hours * 3600 + minutes * 60;
   return zone.front() == '+' ? seconds - ahead : zone.front() == '-' ? seconds + ahead : 0;

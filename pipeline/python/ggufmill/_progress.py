@@ -2,6 +2,8 @@
 
 import contextlib
 
+from ._error import usage_error
+
 
 class ProgressBar:
     """A function for `progress` that moves a bar: ``with ggufmill.ProgressBar(desc="model") as bar: run(job, progress=bar)``.
@@ -14,7 +16,10 @@ class ProgressBar:
 
     def __init__(self, bar=None, **options):
         if bar is None:
-            from tqdm.auto import tqdm  # imported on use: ggufmill does not depend on it
+            try:
+                from tqdm.auto import tqdm  # imported on use: ggufmill does not depend on it
+            except ImportError:
+                raise usage_error("a bar needs tqdm, which is not installed", "pip install tqdm") from None
 
             bar = tqdm(**{"unit": "B", "unit_scale": True, "unit_divisor": 1024, **options})
         self.bar = bar

@@ -13,17 +13,30 @@ import ggufmill
 from ._library import Cancelled, cancelled_by
 from ._operations import __all__ as _operations
 
-__all__ = ["call", "dequantize", "quantize", *_operations]
+__all__ = ["call", "dequantize", "imatrix", "open", "quantize", *_operations]
 
 
 async def call(function, *arguments, progress=None, **keywords):
     """Call a function of the module, or a method of a Context, with these arguments."""
     loop = asyncio.get_running_loop()
-    if progress is not None:
-        keywords["progress"] = functools.partial(loop.call_soon_threadsafe, progress) if callable(progress) else progress
     cancelled = threading.Event()
+    raised = []
+
+    def show(now):
+        if cancelled.is_set():
+            return
+        try:
+            progress(now)
+        except Exception as error:  # ends the operation, as in the functions
+            raised.append(error)
+            cancelled.set()
+
+    if progress is not None:
+        keywords["progress"] = functools.partial(loop.call_soon_threadsafe, show) if callable(progress) else progress
 
     def work():
+        if cancelled.is_set():  # while it waited for a thread
+            return None
         with cancelled_by(cancelled):
             try:
                 return function(*arguments, **keywords)
@@ -32,13 +45,16 @@ async def call(function, *arguments, progress=None, **keywords):
 
     running = loop.run_in_executor(None, work)
     try:
-        return await asyncio.shield(running)
+        result = await asyncio.shield(running)
     except asyncio.CancelledError:
         cancelled.set()
         await asyncio.wait([running])
         if not running.cancelled():
             running.exception()  # is nobody's any more
         raise
+    if raised:
+        raise raised[0]
+    return result
 
 
 def __getattr__(name):

@@ -1,6 +1,7 @@
 """Jobs from Python: dictionaries and files, planned, checked, run and ended; models compared."""
 
 import asyncio
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -298,6 +299,31 @@ class Jobs(unittest.TestCase):
         with self.assertRaises(AttributeError):
             ggufmill.aio.nothing  # noqa: B018
 
+    def test_an_exception_of_progress_ends_a_coroutine(self):
+        def progress(now):
+            raise RuntimeError("enough")
+
+        with self.assertRaisesRegex(RuntimeError, "enough"):
+            asyncio.run(ggufmill.aio.run(large_job(self.folder), progress=progress))
+        self.assertNotIn("large-out.gguf", self.names())
+
+    def test_a_coroutine_that_is_cancelled_before_it_begins_does_nothing(self):
+        called = []
+
+        async def cancel_while_the_thread_is_busy():
+            loop, let_go = asyncio.get_running_loop(), threading.Event()
+            loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(1))
+            loop.run_in_executor(None, let_go.wait)
+            task = asyncio.ensure_future(ggufmill.aio.call(called.append, 1))
+            await asyncio.sleep(0.05)
+            task.cancel()
+            loop.call_later(0.1, let_go.set)
+            await task
+
+        with self.assertRaises(asyncio.CancelledError):
+            asyncio.run(cancel_while_the_thread_is_busy())
+        self.assertEqual(called, [])
+
     def test_progress_true_is_a_bar(self):
         bar = unittest.mock.Mock(total=None, n=0)
         tqdm = unittest.mock.Mock(return_value=bar)
@@ -306,6 +332,8 @@ class Jobs(unittest.TestCase):
         self.assertEqual(tqdm.call_args.kwargs["desc"], "run")
         bar.close.assert_called_once()
         ggufmill.compare(self.model, self.out, progress=False)
+        with unittest.mock.patch.dict(sys.modules, {"tqdm.auto": None}), self.assertRaisesRegex(ggufmill.UsageError, "needs tqdm"):
+            ggufmill.compare(self.model, self.out, progress=True)
 
 
 def large_job(folder):

@@ -26,7 +26,7 @@ examples:
 def _parse(arguments):
     p = Parser("ggufmill-encode", DESCRIPTION, EXAMPLES)
     p.add_argument("model", metavar="MODEL", help="folder of the checkpoint: config.json, *.safetensors, and the tokenizer")
-    p.add_argument("recipe", metavar="RECIPE", help="recipe or type, such as Q4_K_M: `ggufmill recipes` lists them")
+    p.add_argument("recipe", metavar="RECIPE", help="recipe or type, such as Q4_K_M: `ggufmill recipe list` lists them")
     p.add_argument("-o", "--output", metavar="FILE", required=True, help="GGUF file to write")
     p.add_argument("--pre", metavar="NAME", help="pre-tokenizer of the GGUF file, if ggufmill does not know the tokenizer, as the key `pre` of a source")
     p.add_argument("--covariance", metavar="FILE", help="of `ggufmill-calibrate`, from which the encoding starts; default: it is collected first, from the same text")

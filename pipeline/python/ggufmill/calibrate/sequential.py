@@ -349,6 +349,8 @@ def encode_all(setup, options, start_of, progress_of):
     output, model = os.path.abspath(options.output), setup.model
     job = {**setup.job, "RECIPE": options.recipe, "--pre": options.pre, "--covariance": _identity(options.covariance)}
     work = Work(output, job, options.overwrite, "encoding")
+    if not os.path.exists(work.path("start.gguf")):  # it has become the output, and the run was killed then
+        work.forget_layers()
     path = start_of(work)
     encoding = Encoding(setup.checkpoint, setup.mapping, model, path, setup.tokens)
     finished = work.finished()

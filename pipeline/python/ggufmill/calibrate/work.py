@@ -70,6 +70,11 @@ class Work:
                 is_folder = os.path.isdir(self.path(name)) and not os.path.islink(self.path(name))
                 (shutil.rmtree if is_folder else os.unlink)(self.path(name))
 
+    def forget_layers(self):
+        """Remove what says that layers are finished: those of a file that is no more."""
+        for layer in reversed(range(self.finished())):
+            os.unlink(self.path(f"layer-{layer}.json"))
+
     def path(self, name):
         return os.path.join(self.folder, name)
 
