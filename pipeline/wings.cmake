@@ -4,7 +4,8 @@
 # (tests/architecture_test.cpp). The folders register what they have with the functions below.
 set(GGUFMILL_WITH all CACHE STRING "Wings to build: all, or a list of names from configs/wings.tsv, which may be empty")
 
-set(wings_file ${PROJECT_SOURCE_DIR}/configs/wings.tsv)
+get_filename_component(GGUFMILL_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY) # not that of the project: tests/arm64/cross is another
+set(wings_file ${GGUFMILL_ROOT}/configs/wings.tsv)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${wings_file})
 file(STRINGS ${wings_file} rows)
 list(POP_FRONT rows)
@@ -36,13 +37,13 @@ endforeach()
 # ggufmill_wings([SUBFOLDER]): adds the folders of wings that lie in this one or, with SUBFOLDER, that subfolder of all
 # folders of wings.
 function(ggufmill_wings)
-  file(RELATIVE_PATH here ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  file(RELATIVE_PATH here ${GGUFMILL_ROOT} ${CMAKE_CURRENT_SOURCE_DIR})
   foreach(folder ${GGUFMILL_WING_FOLDERS})
     get_filename_component(parent ${folder} DIRECTORY)
     if(NOT ARGN AND parent STREQUAL here)
-      add_subdirectory(${PROJECT_SOURCE_DIR}/${folder} ${PROJECT_BINARY_DIR}/${folder})
-    elseif(ARGN AND EXISTS ${PROJECT_SOURCE_DIR}/${folder}/${ARGN}/CMakeLists.txt)
-      add_subdirectory(${PROJECT_SOURCE_DIR}/${folder}/${ARGN} ${PROJECT_BINARY_DIR}/${folder}/${ARGN})
+      add_subdirectory(${GGUFMILL_ROOT}/${folder} ${PROJECT_BINARY_DIR}/${folder})
+    elseif(ARGN AND EXISTS ${GGUFMILL_ROOT}/${folder}/${ARGN}/CMakeLists.txt)
+      add_subdirectory(${GGUFMILL_ROOT}/${folder}/${ARGN} ${PROJECT_BINARY_DIR}/${folder}/${ARGN})
     endif()
   endforeach()
 endfunction()
@@ -51,7 +52,7 @@ endfunction()
 # job, and TYPEOutputSections, for each of its outputs, which Job::sections.NAME and JobOutput::sections.NAME contain; the
 # sources define NAME_fields() and NAME_output_fields(), their fields.
 function(ggufmill_job_sections name type header)
-  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_LIST_DIR})
+  file(RELATIVE_PATH folder ${GGUFMILL_ROOT} ${CMAKE_CURRENT_LIST_DIR})
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
   list(JOIN ARGN "|" sources)
   set_property(GLOBAL APPEND PROPERTY GGUFMILL_JOB_SECTIONS "${name}|${type}|${folder}/${header}|${sources}")
@@ -97,5 +98,5 @@ endfunction()
 
 # What wings add to folders that come before theirs is in the files wing.cmake of their folders.
 foreach(folder ${GGUFMILL_WING_FOLDERS})
-  include(${PROJECT_SOURCE_DIR}/${folder}/wing.cmake OPTIONAL)
+  include(${GGUFMILL_ROOT}/${folder}/wing.cmake OPTIONAL)
 endforeach()
