@@ -1,6 +1,6 @@
 #pragma once
-// Whether a model fits into the memory of devices when llama.cpp runs it: its weights, its cache of keys and values,
-// the states of recurrent layers, and the buffers of computations; and how many layers each device holds.
+// Tells whether a model fits into the memory of devices when llama.cpp runs it: its weights, its cache of keys and
+// values, the states of recurrent layers, and the buffers of computations; and how many layers each device holds.
 //
 // Weights, cache and states are exact; computations and speed are estimates. The assignment of layers follows
 // llama_model_base::load_tensors() of llama.cpp, which gives the first layers to the CPU and the output to the last

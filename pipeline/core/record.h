@@ -119,7 +119,7 @@ struct UsualKind<std::vector<double>> {
                         : item.is_uint64() ? static_cast<double>(item.get_uint64())
                                            : -1;
     if (read >= 0 && !std::isinf(read)) return read;
-    throw InvalidJson{fmt::format("'{}' is not a non-negative number", name)};
+    throw InvalidJson{fmt::format("'{}' is not a number from 0", name)};
   }
   static RecordKind<std::vector<double>> make() {
     return list_kind<double>([](double number) { return boost::json::value(number); }, number_of);

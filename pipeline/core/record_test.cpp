@@ -52,7 +52,7 @@ TEST_CASE("a form writes members in its order and reads them again") {
 TEST_CASE("a form names the member that is missing or wrong") {
   CHECK(problem_with("{}") == "'bytes' is missing");
   CHECK(problem_with(R"({"bytes": "x", "costs": []})") == "'bytes' is not a non-negative integer");
-  CHECK(problem_with(R"({"bytes": 1, "costs": [-1]})") == "'costs' is not a non-negative number");
+  CHECK(problem_with(R"({"bytes": 1, "costs": [-1]})") == "'costs' is not a number from 0");
   CHECK(problem_with(R"({"bytes": 1, "costs": [], "inner": {"name": "", "count": 5000000000}})") ==
         "'count' is too large");
 }

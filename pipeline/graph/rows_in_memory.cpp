@@ -312,6 +312,12 @@ class Choice {
           "it has one row and one column for each column of the values");
     for (const double element : wanted_.covariance)
       if (!std::isfinite(element)) return input_error("", "the covariance contains numbers that are not finite");
+    for (const double element : wanted_.covariance)
+      if (std::abs(element) > kMaxElement)
+        return input_error(
+            "", fmt::format("the covariance contains {:g}, which is too large", element),
+            fmt::format("divide it by a number, so that no element is larger than {:g}: only ratios count",
+                        kMaxElement));
     for (std::size_t i = 0; i < wanted_.values.size(); ++i)
       if (!std::isfinite(wanted_.values[i]))
         return input_error("", fmt::format("row {}, column {}: the value is not finite", i / columns, i % columns),
@@ -353,6 +359,7 @@ class Choice {
  private:
   static constexpr std::uint64_t kMaxColumns = std::uint64_t{1} << 24, kGroup = 4 * kLevelRows;
   static constexpr std::size_t kAlignment = 64;
+  static constexpr double kMaxElement = 1e30;  // kernels compute products in float32
 
   void choose(std::uint64_t group, const Metric& metric, std::vector<std::byte>& memory) const {
     const std::uint64_t columns = wanted_.columns, first = group * kGroup, count = std::min(kGroup, rows_ - first);

@@ -224,6 +224,8 @@ TEST_CASE("a choice of levels that cannot be made is refused") {
   CHECK(refused("Q4_0", 64).code == ExitCode::kBadInput);
   h.back() = std::numeric_limits<double>::infinity();
   CHECK(refused("Q4_0", 64).what == "the covariance contains numbers that are not finite");
+  h.back() = 1e35;
+  CHECK(refused("Q4_0", 64).what == "the covariance contains 1e+35, which is too large");
   h = covariance_of(64);
   values[70] = std::numeric_limits<float>::quiet_NaN();
   CHECK(refused("Q4_0", 64).what == "row 1, column 6: the value is not finite");

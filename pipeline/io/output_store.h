@@ -80,7 +80,7 @@ class OutputStore {
   virtual Status leave() = 0;
   // Warnings for the user, one line each.
   virtual std::vector<std::string> warnings() const { return {}; }
-  // What the store found out about writing, for a profile of the run, one line each.
+  // Findings about writing, for a profile of the run, one line each.
   virtual std::vector<std::string> findings() const { return {}; }
 };
 

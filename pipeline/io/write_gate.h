@@ -51,7 +51,7 @@ class WriteGate {
   // Like io.write(), at once or when one of the writes before it has ended.
   void start(IoService& io, WriteTarget& file, std::uint64_t offset, std::span<const std::byte> from,
              IoService::Completion done);
-  // What was measured, such as "2 at a time (1: 2.1 GB/s, 2: 3.0 GB/s, 4: 3.1 GB/s)"; empty if writes never had
+  // Returns what was measured, such as "2 at a time (1: 2.1 GB/s, 2: 3.0 GB/s, 4: 3.1 GB/s)"; empty if writes never had
   // to wait long enough to tell.
   std::string findings() const;
 

@@ -20,7 +20,7 @@ double of(const Throughputs& throughputs, unsigned writers) {
   return throughputs[static_cast<std::size_t>(std::lround(std::log2(writers)))];
 }
 
-// How many of `rounds` measurements, made with +-3 % of noise, each number of writers got.
+// Returns how many of `rounds` measurements, made with +-3 % of noise, each number of writers got.
 std::array<int, 5> used(const Throughputs& throughputs, int rounds) {
   std::mt19937 random(57);
   std::uniform_real_distribution<> noise(.97, 1.03);

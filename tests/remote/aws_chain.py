@@ -1,4 +1,4 @@
-"""Which key signs the requests to a bucket: aws_chain.py PROGRAM. The cases are tried with the program, and where it is
+"""Tests which key signs the requests to a bucket: aws_chain.py PROGRAM. The cases are tried with the program, and where it is
 installed with boto3, the SDK whose choice is the reference.
 
 A server on this machine is the bucket, the instance metadata service, the agent of containers, the Security Token

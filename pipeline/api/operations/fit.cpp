@@ -258,7 +258,7 @@ std::string devices_text(const FitRow& it) {
                              rows);
 }
 
-// What is exact.
+// Says which numbers are exact.
 std::string exact_text(const FitTable& table) {
   if (!table.rows.front().is_known)
     return fmt::format("weights are exact for llama.cpp {}; the cache is an estimate, and ", upstream_version());

@@ -102,6 +102,24 @@ bool AwsFiles::has_profile(std::string_view profile) const {
   return find_profile(config_, profile) || find(credentials_, profile);
 }
 
+std::string_view domain_of(std::string_view region) {
+  return region.starts_with("cn-") ? "amazonaws.com.cn" : "amazonaws.com";
+}
+
+AwsEndpoint endpoint_of_service(const AwsFiles& files, std::string_view service) {
+  if (lower_case(environment("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")) == "true") return {};
+  std::string upper(service);
+  std::ranges::transform(upper, upper.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
+  for (const std::string& variable : {"AWS_ENDPOINT_URL_" + upper, std::string("AWS_ENDPOINT_URL")})
+    if (std::string url = environment(variable.c_str()); !url.empty()) return {std::move(url), variable};
+  const AwsSection profile = files.config(AwsFiles::chosen_profile());
+  const std::string from = fmt::format("'{}' (endpoint_url)", files.config_path());
+  if (const std::string name = value_of(profile, "services"); !name.empty())
+    if (std::string url = value_of(files.services(name), fmt::format("{}.endpoint_url", service)); !url.empty())
+      return {std::move(url), from};
+  return {value_of(profile, "endpoint_url"), from};
+}
+
 std::string value_of(const AwsSection& section, std::string_view name) {
   const auto found = section.find(std::string(name));
   return found == section.end() ? std::string() : found->second;

@@ -37,6 +37,15 @@ class AwsFiles {
   std::string config_path_, credentials_path_, config_, credentials_;
 };
 
+// Returns the domain of the services in the region: "amazonaws.com", or that of China.
+std::string_view domain_of(std::string_view region);
+
+// Returns the endpoint that the user has set for the service ("s3"), with what set it; empty ones if none is set.
+struct AwsEndpoint {
+  std::string url, from;
+};
+AwsEndpoint endpoint_of_service(const AwsFiles& files, std::string_view service);
+
 // Returns the value, or an empty one.
 std::string value_of(const AwsSection& section, std::string_view name);
 

@@ -44,7 +44,7 @@ class AwsKeys {
   // before it expires, at most once a minute. Errors as for find(); there is none as long as the key is valid. `stop`
   // cancels the renewal once set; null: never.
   Result<SigningKey> now(const std::atomic<bool>* stop);
-  // Where the key comes from, for messages.
+  // Returns the place of the key, for messages.
   std::string from();
 
  private:
@@ -55,17 +55,5 @@ class AwsKeys {
   const std::string region_;
   std::int64_t renewed_ = 0;  // when it was tried last
 };
-
-// Returns the words of a command line as a shell would, without its other syntax; nullopt if a quote is not closed.
-std::optional<std::vector<std::string>> words_of_command(std::string_view line);
-
-// Returns the domain of the services in the region: "amazonaws.com", or that of China.
-std::string_view domain_of(std::string_view region);
-
-// Returns the endpoint that the user has set for the service ("s3"), with what set it; empty ones if none is set.
-struct AwsEndpoint {
-  std::string url, from;
-};
-AwsEndpoint endpoint_of_service(const AwsFiles& files, std::string_view service);
 
 }  // namespace ggufmill::remote

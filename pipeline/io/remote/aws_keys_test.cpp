@@ -1,5 +1,6 @@
 #include "pipeline/io/remote/aws_keys.h"
 
+#include "pipeline/io/remote/aws_sources.h"
 #include "pipeline/io/remote/written_time.h"
 #include "tests/support/catch.h"
 #include "tests/support/environment.h"

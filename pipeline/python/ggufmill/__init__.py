@@ -176,6 +176,8 @@ class Context(Operations):
             if start is not None:
                 raise usage_error("`start` has no effect without `covariance`", "pass the covariance of the columns, too")
             return self._native.quantize(values, from_type, type, weights, _checked_out(out, values), threads)
+        if sweeps < 0:
+            raise usage_error(f"sweeps={sweeps} is negative", "2 suffice; 0: only error feedback")
         matrix = _covariance(covariance, values.shape)
         if start is None:
             made = self._native.quantize(values, from_type, type, weights, _checked_out(out, values), threads)

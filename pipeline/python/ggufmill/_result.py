@@ -1,4 +1,4 @@
-"""What operations return: dictionaries that can be read."""
+"""Results of operations: dictionaries that are easy to read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _short(value):
 
 
 def _is_flat(value):
-    """Whether a value takes one line: all but dictionaries, and lists that contain some."""
+    """Tell whether a value takes one line: all but dictionaries, and lists that contain some."""
     if isinstance(value, dict):
         return not value
     return not isinstance(value, list) or not any(isinstance(each, (dict, list)) for each in value)
@@ -75,7 +75,7 @@ def _page(report, operator):
 
 
 class Result(dict):
-    """What an operation returned: a dictionary whose members are attributes, too, if no method has their name.
+    """The result of an operation: a dictionary whose members are attributes, too, unless a method has their name.
 
     print() shows it like YAML, with the first items of each list. A notebook shows it as a table, and the report of a run
     or a comparison as its page. json.dumps() writes all of it.

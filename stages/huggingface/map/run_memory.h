@@ -1,8 +1,8 @@
 #pragma once
-// What a model needs in memory beside its weights while llama.cpp runs it: the cache of keys and values, and the states
-// of recurrent layers. The formulas are data: `memory` in the architecture maps, see configs/architectures/memory.yaml.
-// Source of the facts: llama-kv-cache*.cpp, llama-memory-recurrent.cpp, llama-hparams.cpp and llama-model.cpp of
-// llama.cpp (MIT).
+// The memory that a model needs beside its weights while llama.cpp runs it: the cache of keys and values, and the
+// states of recurrent layers. The formulas are data: `memory` in the architecture maps, see
+// configs/architectures/memory.yaml. Source of the facts: llama-kv-cache*.cpp, llama-memory-recurrent.cpp,
+// llama-hparams.cpp and llama-model.cpp of llama.cpp (MIT).
 
 #include <cstdint>
 #include <string>

@@ -55,8 +55,8 @@ Form<CardOptions> card_form() {
              {
                  field("path", &Options::path, path(), "Path of the card.").example("out/README.md"),
                  field("template", &Options::card_template, path(),
-                       "Mustache template of the card. Defaults to the built-in one, which `ggufmill card --template` "
-                       "prints.")
+                       "Mustache template of the card. Defaults to the built-in one, configs/cards/default.md of the "
+                       "sources.")
                      .example("card.md"),
                  field("base_model", &Options::base_model, text(),
                        "Name of the source on the hub. Defaults to what the source's own card says.")
