@@ -111,8 +111,7 @@ TEST_CASE("the parts of a job are consecutive") {
 }
 
 TEST_CASE("the costs of a job are numbers") {
-  CHECK(Folder().refusal("\"costs\":[1E0", "\"costs\":[-1").what ==
-        "not a valid job: 'costs' is not a number from 0");
+  CHECK(Folder().refusal("\"costs\":[1E0", "\"costs\":[-1").what == "not a valid job: 'costs' is not a number from 0");
 }
 
 TEST_CASE("the plan of a job has the job's limits") {
