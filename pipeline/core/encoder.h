@@ -37,8 +37,8 @@ struct Encoder {
   std::uint32_t effort = 0;
   std::optional<SearchWeights> weights{};  // of a search; none: depends on the importance, see encoder_for()
   Lattice lattice = Lattice::kOff;
-  // Of `covariance`, else 0: the factor of all correlations; what is added to the variances, in means of them; and how
-  // often each level is reconsidered.
+  // Of `covariance`, else 0: the factor of all correlations, or kChosenShrink (core/covariance.h); what is added to the
+  // variances, in means of them; and how often each level is reconsidered.
   double shrink = 0, damp = 0;
   std::uint32_t sweeps = 0;
 
