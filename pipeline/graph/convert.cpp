@@ -445,19 +445,56 @@ class TileConversion {
     return ok();
   }
 
-  // Returns the error of some rows of the tile.
+  // Returns a metric of the tile's matrix with held-out vectors; null if there is none.
+  const Metric* held_out() const {
+    for (const std::shared_ptr<Metric>& metric : tile_.slab.metrics)
+      if (metric && !metric->vectors.empty()) return metric.get();
+    return nullptr;
+  }
+
+  // Returns the error of some rows of the tile. With held-out vectors, it is weighted by these.
   Result<DifferenceSums> difference_of(const BoundEncoding& encoding, std::span<const std::byte> encoded,
                                        std::span<const float> values, std::uint64_t first, std::uint64_t count) const {
-    const std::uint64_t columns = tile_.columns(), step = std::max<std::uint64_t>(kAtOnce / columns, 1);
+    const Metric* const metric = held_out();
+    const std::uint64_t columns = tile_.columns();
+    const std::uint64_t step = metric ? kLevelRows : std::max<std::uint64_t>(kAtOnce / columns, 1);
     DifferenceSums sums;
     for (std::uint64_t row = first; row < first + count; row += step) {
       const std::uint64_t rows = std::min(step, first + count - row);
       const std::span<float> decoded = second_place().first(rows * columns);
       const KernelCall call{encoded.data() + row * encoding.layout->row_bytes, decoded.data(), rows, columns, nullptr};
       BOOST_OUTCOME_TRY(run_kernel(encoding.decode, call, *encoding.name));
-      sums.add_rows(values.subspan(row * columns, rows * columns), decoded, columns, weights(encoding.weights));
+      const std::span<const float> reference = values.subspan(row * columns, rows * columns);
+      if (metric)
+        sums.add_rows(reference, decoded, columns, row_losses(*metric, reference, decoded, row / kLevelRows));
+      else
+        sums.add_rows(reference, decoded, columns, weights(encoding.weights));
     }
     return sums;
+  }
+
+  // Returns the losses of at most kLevelRows rows, in the memory of a group.
+  std::vector<RowLoss> row_losses(const Metric& metric, std::span<const float> reference, std::span<float> decoded,
+                                  std::uint64_t group) const {
+    const std::uint64_t columns = tile_.columns(), rows = reference.size() / columns;
+    double errors[kLevelRows], energies[kLevelRows];
+    const std::vector<float> nothing(reference.size());
+    ggufmill_loss_call call{rows,
+                            columns,
+                            reference.data(),
+                            decoded.data(),
+                            metric.vectors.size() / columns,
+                            metric.vectors.data(),
+                            memory_of(group),
+                            errors};
+    tile_.kernels.covariance().losses(&call);
+    call.decoded = nothing.data();
+    call.losses = energies;
+    tile_.kernels.covariance().losses(&call);
+    const auto count = static_cast<double>(metric.vector_count);
+    std::vector<RowLoss> losses;
+    for (std::uint64_t row = 0; row < rows; ++row) losses.push_back({errors[row] / count, energies[row] / count});
+    return losses;
   }
 
   // Swaps the byte order of the encodings. Runs last, since other encodings may be made from the same values.

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/graph/level_trial.h"
 #include "pipeline/io/memory.h"
 #include "pipeline/plan/step_layout.h"
 #include "plugins/abi/ggufmill_covariance.h"
@@ -21,20 +22,6 @@ namespace ggufmill {
 
 class ByteSource;
 struct Slab;
-
-// Losses of some rows on the first and on the second half of the held-out vectors, which can be of different texts.
-struct HalfLosses {
-  double first = 0, second = 0;
-
-  double sum() const { return first + second; }
-  // Returns the greater share of the losses `start`; infinity if these are 0.
-  double worst_share_of(const HalfLosses& start) const;
-};
-
-// Returns the losses of at most kLevelRows rows if `call.decoded` replaces `call.weights`. Sets the other members that
-// say with which vectors; `vectors` has `call.cols` numbers for each.
-HalfLosses losses_of(const ggufmill_covariance_kernels& kernels, ggufmill_loss_call call,
-                     std::span<const float> vectors);
 
 // The metric of one matrix.
 struct Metric {
@@ -50,15 +37,13 @@ struct Metric {
   double shrink = 0;       // as used
   // Held-out vectors, with which it is decided whether levels are kept; none if the encoder does not choose.
   std::span<const float> vectors{};
+  std::uint64_t vector_count = 0;  // without those that are zeros, which fill up the space of an expert
   Buffer memory, vector_memory;
 
   std::uint64_t users = 0, last_use = 0;                                          // of the feed only
   enum class State : std::uint8_t { kNew, kMaking, kReady } state = State::kNew;  // guarded by the mutex of Metrics
   Slab* waiting = nullptr;  // likewise: slabs read before it was ready
 };
-
-// Calls a function for each of `count` numbers, in any order, and possibly in parallel.
-using ForEach = std::function<void(std::uint64_t count, const std::function<void(std::uint64_t)>& each)>;
 
 // The sources of the extents of a covariance.
 struct CovarianceSources {
