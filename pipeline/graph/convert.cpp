@@ -466,7 +466,8 @@ class TileConversion {
       BOOST_OUTCOME_TRY(run_kernel(encoding.decode, call, *encoding.name));
       const std::span<const float> reference = values.subspan(row * columns, rows * columns);
       if (metric)
-        sums.add_rows(reference, decoded, columns, row_losses(*metric, reference, decoded, row / kLevelRows));
+        sums.add_rows(reference, decoded, columns,
+                      row_losses(*metric, reference, decoded, row / kLevelRows, weights(encoding.weights)));
       else
         sums.add_rows(reference, decoded, columns, weights(encoding.weights));
     }
@@ -475,25 +476,27 @@ class TileConversion {
 
   // Returns the losses of at most kLevelRows rows, in the memory of a group.
   std::vector<RowLoss> row_losses(const Metric& metric, std::span<const float> reference, std::span<float> decoded,
-                                  std::uint64_t group) const {
+                                  std::uint64_t group, const float* weights) const {
     const std::uint64_t columns = tile_.columns(), rows = reference.size() / columns;
-    double errors[kLevelRows], energies[kLevelRows];
-    const std::vector<float> nothing(reference.size());
-    ggufmill_loss_call call{rows,
-                            columns,
-                            reference.data(),
-                            decoded.data(),
-                            metric.vectors.size() / columns,
-                            metric.vectors.data(),
-                            memory_of(group),
-                            errors};
+    double errors[kLevelRows];
+    const ggufmill_loss_call call{rows,
+                                  columns,
+                                  reference.data(),
+                                  decoded.data(),
+                                  metric.vectors.size() / columns,
+                                  metric.vectors.data(),
+                                  memory_of(group),
+                                  errors};
     tile_.kernels.covariance().losses(&call);
-    call.decoded = nothing.data();
-    call.losses = energies;
-    tile_.kernels.covariance().losses(&call);
-    const auto count = static_cast<double>(metric.vector_count);
     std::vector<RowLoss> losses;
-    for (std::uint64_t row = 0; row < rows; ++row) losses.push_back({errors[row] / count, energies[row] / count});
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      double energy = 0;
+      for (std::uint64_t i = 0; i < columns; ++i) {
+        const double value = reference[row * columns + i];
+        energy += (weights ? double{weights[i]} : 1.0) * (value * value);
+      }
+      losses.push_back({errors[row] / static_cast<double>(metric.vector_count), energy});
+    }
     return losses;
   }
 

@@ -55,7 +55,7 @@ struct ErrorFigures {
 };
 ErrorFigures statistics_of(const ErrorSums& sums);
 
-// The mean squares, over some vectors, of the products of a row's error and of the row itself.
+// Of a row: the mean square, over some vectors, of the products of its error; and its weighted sum of squares.
 struct RowLoss {
   double error = 0, energy = 0;
 };
