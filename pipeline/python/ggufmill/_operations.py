@@ -481,7 +481,8 @@ class Operations(Operator):
         """Show what a pipeline file does to each tensor without writing anything.
 
         Show every tensor of every output: shape, type before and after, bytes, and the rule that decided; then the
-        totals. Reads only headers and writes nothing.
+        totals, and the memory that llama.cpp needs for the output with the context of the model, of at most 4096 tokens
+        (`ggufmill fit` shows others). Reads only headers and writes nothing.
 
         For a plan with problems that prevent a run, the failure is `UsageError`, which has the plan as its result.
 
@@ -513,6 +514,8 @@ class Operations(Operator):
         tensor: str | None = None,
         values: bool = False,
         rows: str | None = None,
+        template: bool = False,
+        conversation: Path | None = None,
         bins: int = 24,
     ) -> Result:
         """Show the metadata and tensors of a model.
@@ -522,16 +525,26 @@ class Operations(Operator):
         from several places or have their values changed. With `tensor=`, give statistics of the tensor's values, or
         with `values=`, the values of some rows.
 
-        path     the model
-        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
-        tensor   show statistics of the values of this tensor
-        values   with `tensor=`: show its first values instead of statistics
-        rows     with `values=`: the rows to show, as FIRST:COUNT; default: the first four
-        bins     with `tensor=`: number of bins of the histogram
+        With `template=`, render a conversation, by default one with a call of a tool, with each chat template of the
+        model, and warn if a template fails for system messages or tools, does not add a generation prompt, uses tokens
+        that the vocabulary does not have, writes the first token although programs add it, or uses what is not defined.
+        Jinja of Python renders, as in transformers, because no C++ library of Jinja is packaged: python3 and its module
+        jinja2 must be installed. A template runs in a process of its own, without files and network, for at most 5 s
+        and with 512 MiB of memory. `InputError`: a template cannot be rendered.
+
+        path          the model
+        outtype       read a checkpoint folder as `ggufmill convert --outtype` would write it
+        tensor        show statistics of the values of this tensor
+        values        with `tensor=`: show its first values instead of statistics
+        rows          with `values=`: the rows to show, as FIRST:COUNT; default: the first four
+        template      render a conversation with the chat templates, and check them
+        conversation  with `template=`: a JSON file with the messages, as a list or as {messages, tools}
+        bins          with `tensor=`: number of bins of the histogram
 
         Returns {files, metadata: [{key, type, value}], tensors: [{name, shape, type, bytes, ..}], parts}; for a tensor
-        {tensor, type, count, zeros, not_finite, least, largest, mean, deviation, histogram} or {tensor, first, values},
-        and "warnings".
+        {tensor, type, count, zeros, not_finite, least, largest, mean, deviation, histogram} or {tensor, first, values};
+        with `template=` {templates: [{name, text, generation_prompt}]}, with error in place of the last two if there is
+        one, and "warnings".
         """
         return self._operate(
             "inspect",
@@ -541,6 +554,8 @@ class Operations(Operator):
                 "tensor": tensor,
                 "values": values,
                 "rows": rows,
+                "template": template,
+                "conversation": conversation,
                 "bins": bins,
             },
         )
@@ -567,8 +582,8 @@ class Operations(Operator):
         at most. Reads only headers.
 
         `path` is a GGUF file, the first shard of a sharded model, a checkpoint, as it is or with `type=` as it would be
-        quantized, the address of one of these (hf://OWNER/MODEL), or a pipeline file (*.yaml), whose text models are
-        shown.
+        quantized, the address of one of these (hf://OWNER/MODEL), or a pipeline file (*.yaml), whose text models in
+        GGUF files are shown, with a matrix those of all sources.
 
         Weights, cache and states are those of llama.cpp to the byte if everything is in one memory. The buffers of
         computations are an estimate for its CPU backend, mostly within 3%; other backends need more or less. The number
@@ -975,31 +990,50 @@ class Operations(Operator):
         set_file: Mapping[str, Path] | Iterable[str] | None = None,
         remove: Iterable[str] | None = None,
         rename: Mapping[str, str] | Iterable[str] | None = None,
+        drop: Iterable[str] | None = None,
+        take: Mapping[str, str] | Iterable[str] | None = None,
+        like: Path | None = None,
+        like_tokenizer: bool = False,
         chat_template: str | None = None,
         chat_template_file: Path | None = None,
         output: Path | None = None,
         overwrite: bool = False,
         dry_run: bool = False,
     ) -> Result:
-        """Change the metadata of a GGUF file in place.
+        """Change metadata and tensors of a GGUF file, in place where possible.
 
-        Change the metadata of a GGUF file: set, remove, and rename keys. If the header has room for the change, only
-        the header is written, regardless of the size of the file. Otherwise, a new file replaces the old one once it is
-        complete; the operating system copies the weights, or shares them if the file system supports that. An
-        interrupted edit in place is undone by the next edit.
+        Change a GGUF file: set, remove, and rename keys, and drop, rename, and take tensors. If the header has room for
+        the change and no weight moves, only the header is written, regardless of the size of the file. Otherwise, a new
+        file replaces the old one once it is complete; the operating system copies the weights, or shares them if the
+        file system supports that. An interrupted edit in place is undone by the next edit.
 
         A value keeps the type of its key. A new key that llama.cpp or the GGUF specification knows has its known type;
         the type of another is derived from the value: true, 7, 0.5, a JSON list, or a string. KEY:TYPE names another
         type: u32, f32, str, bool, ..., [str] for a list, [[u32]] for a list of lists. `dry_run=` shows old values, new
         values, and types.
 
-        `set=`, `set_file=` and `rename=` may also be maps with the keys.
+        Tensors are dropped first, then renamed, then taken from other GGUF files, with their types, as they are. A
+        taken tensor replaces the one of that name, whose shape it must have, or is added as the last. A warning is
+        printed if llama.cpp would not load the result. Tensors of sharded models cannot be changed.
+
+        `like=` copies what describes the model, before the other changes: general.*, except general.architecture, type,
+        alignment, file_type, quantization_version, quantized_by and tensor_extra.*; the keys of the architecture on
+        which no name or shape of a tensor depends, so not block_count, embedding_length, and the like; and the
+        tokenizer with its chat templates, if both files have the same tokens, or this one has none. The other file must
+        have the same architecture. Its header can also be read from an address.
+
+        `set=`, `set_file=`, `rename=` and `take=` may also be maps with the keys.
 
         path                the GGUF file
         set                 set a key: KEY=VALUE or KEY:TYPE=VALUE
         set_file            set a key to the value in a file: KEY=FILE or KEY:TYPE=FILE
         remove              remove a key: KEY
-        rename              rename a key, keeping its position and value: KEY=NEW
+        rename              rename a key or a tensor, keeping its position and value: OLD=NEW
+        drop                drop the tensors in whose names a regular expression is found: PATTERN
+        take                take a tensor from another file: NAME=OTHER.gguf:NAME; without the second name, the one of
+                            that name
+        like                copy the metadata that describes the model from this GGUF file
+        like_tokenizer      with `like=`: copy the tokenizer and its chat templates even if its tokens are others
         chat_template       set tokenizer.chat_template
         chat_template_file  set tokenizer.chat_template to the text of a file
         output              write to this file and leave the input unchanged
@@ -1008,6 +1042,7 @@ class Operations(Operator):
 
         Returns a dictionary:
         keys      the changed keys
+        tensors   names of the changed tensors
         changes   a line for each change, with values and types
         in_place  true if only the header is written
         restored  true if an interrupted edit was undone first
@@ -1022,6 +1057,10 @@ class Operations(Operator):
                 "set_file": set_file,
                 "remove": remove,
                 "rename": rename,
+                "drop": drop,
+                "take": take,
+                "like": like,
+                "like_tokenizer": like_tokenizer,
                 "chat_template": chat_template,
                 "chat_template_file": chat_template_file,
                 "output": output,
