@@ -32,11 +32,10 @@ struct Checkpoint {
   std::vector<std::string> warnings{};    // which files and tensors are missing, if MissingFiles allows that
 };
 
-// What to do if files of a checkpoint, or tensors that its index lists, are missing.
+// The handling of missing files of a checkpoint, or missing tensors that its index lists.
 struct MissingFiles {
   bool are_allowed = false;  // read what there is
-  // How the user allows them, for the help of an error: "set `allow_missing: true` in the source". Empty: there is no
-  // way.
+  // The way to allow them, for the help of an error: "set `allow_missing: true` in the source". Empty: there is none.
   std::string way{};
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a model lacks of the tensors that llama.cpp's loader expects of its architecture. The facts are data:
-// configs/complete_models.tsv.
+// Finds the tensors that llama.cpp's loader expects of a model's architecture and that the model is missing. The facts
+// are data: configs/complete_models.tsv.
 
 #include <cstdint>
 #include <optional>

@@ -61,7 +61,7 @@ enum class CandidateFor : std::uint8_t {
   kAllRows,
 };
 
-// What is true of a type besides its layout. Code asks for a fact and never compares names.
+// Facts about a type besides its layout. Code asks for a fact and never compares names.
 struct TypeFacts {
   // general.file_type of a file most of whose weights have this type (src/llama-model-loader.cpp of llama.cpp, MIT);
   // negative if there is none.

@@ -73,7 +73,7 @@ std::string describe_error(const Error& error) {
   return text;
 }
 
-// How well a map fits a checkpoint.
+// Counts that rank how well a map fits a checkpoint.
 struct Fit {
   std::string map;
   std::size_t matched = 0;  // kinds of tensors that a rule matches

@@ -21,7 +21,7 @@
 
 namespace ggufmill {
 
-// What is known of one input. Thread-safe.
+// The data of one input. Thread-safe.
 struct CovarianceInput {
   std::string owner;                 // the tensor that it is named after
   std::vector<std::string> tensors;  // all tensors that are multiplied with it, in the order of the file

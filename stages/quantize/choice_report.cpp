@@ -1,4 +1,4 @@
-// What users see of a choice of types.
+// Text that shows users a choice of types.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What `convert` and `convert_lora` have in common.
+// Code that `convert` and `convert_lora` share.
 
 #include <string>
 #include <vector>

@@ -314,8 +314,8 @@ struct Message {
   std::string table{};
 };
 
-// What a caller gives an operation besides its request. The functions are called from one thread at a time; those of
-// progress, and `interim`, may be empty.
+// Everything that a caller passes to an operation besides its request. The functions are called from one thread at a
+// time; those of progress, and `interim`, may be empty.
 struct Call {
   // Returns the flag of stop(). The program takes over Ctrl-C with it; without it, a signal ends the process at once.
   std::function<const std::atomic<bool>*()> ask_stop{};
@@ -347,7 +347,7 @@ struct Call {
   }
 };
 
-// What an operation found.
+// The answer of an operation.
 template <class Value>
 struct Answer {
   Value value;
@@ -365,7 +365,7 @@ struct Table {
   std::vector<Row> rows;
 };
 
-// What the command line prints for a result.
+// Text that the command line prints for a result.
 struct TextOutput {
   std::optional<Table> table{};  // on stdout, before `out`
   std::string out{};             // on stdout, unless JSON is asked for
@@ -460,7 +460,7 @@ struct OperationSpec {
   std::string result_doc{};
   bool result_is_alone = false, has_json_of_table = false;
   ContextUse context{};
-  // What the line of progress begins with; empty: the word that the operation is carried out for; none: no progress.
+  // The beginning of the progress line; empty: the argument that the operation is carried out for; none: no progress.
   std::optional<std::string_view> progress{};
 
   std::shared_ptr<void> (*make_request)() = nullptr;

@@ -20,7 +20,7 @@ struct RunJobRequest : JobRequest, RunRequest {
   std::string identity{};
 };
 
-// What a run did: one of the reports, unless nothing had to be written.
+// The result of a run: one of the reports, unless nothing had to be written.
 struct JobRun {
   std::optional<Report> report{};
   std::optional<BatchReport> batch{};  // of a batch, or of a job with steps

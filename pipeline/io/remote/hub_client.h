@@ -27,7 +27,7 @@ struct HubCall {
   std::function<Result<bool>()> took_effect{};
 };
 
-// What the hub names for content: where to send it, with which headers.
+// An action that the hub requests for content, such as its upload: the address to send to, and the headers.
 struct HubAction {
   std::string url;
   std::map<std::string, std::string> headers;

@@ -75,8 +75,8 @@ class CodedTensors {
     return values.type->type_class == TypeClass::kInteger && values.shape.rank >= 2 && values.as_extent();
   }
 
-  // Whether the tensor is a matrix of 8-bit floats with scales beside it that nothing has applied. Without scales, such
-  // floats are numbers as they are.
+  // Returns true if the tensor is a matrix of 8-bit floats whose scales, stored beside it, have not been applied.
+  // Without scales, such floats are ordinary numbers.
   bool is_scaled_float(const NamedTensor& tensor) const {
     const Expression& values = *tensor.values;
     const bool is_matrix = values.type->type_class == TypeClass::kFloat && values.type->block_bytes == 1 &&
