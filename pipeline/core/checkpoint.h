@@ -41,7 +41,7 @@ struct MissingFiles {
 
 // Help of the option allow_missing, which everything has that refuses incomplete checkpoints.
 inline constexpr const char* kAllowMissingHelp =
-    "accept a checkpoint that lacks files or tensors of the model, with a warning";
+    "accept a checkpoint even if files or tensors are missing, with a warning";
 
 // Opens a checkpoint. Lets a stage read a format that is implemented by another folder. `path` is a folder, a file or
 // an index.

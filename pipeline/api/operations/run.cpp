@@ -208,7 +208,7 @@ OperationSpec run_operation() {
                          "skip outputs whose manifests show that this run would not change them"),
                   option("fail_fast", &Request::fail_fast, "for a batch: start no further outputs after one fails"),
                   option("identity", &Request::identity, text(),
-                         "run only the plan with this identity, which the JSON of a plan has, without "
+                         "run only the plan with this identity, which the plan's JSON contains, without "
                          "other steps"),
                   threads_option(), io_option()} +
           engine_rows(),
