@@ -50,9 +50,9 @@ struct CovarianceFile {
   const CovarianceInput* input_of(std::string_view tensor) const;
 };
 
-// Returns true if the header of an importance file says that it has covariances.
+// Returns true if the header of an importance file declares covariances.
 bool has_covariance(const Model& importance);
-// Returns true if a file is a GGUF file whose header says so.
+// Returns true if a file is a GGUF file whose header declares covariances.
 Result<bool> is_covariance_file(const std::string& path, const ModelOpener& open);
 
 // Reads names, shapes and positions, but none of the numbers: memory depends only on the number of names. Fails with

@@ -139,13 +139,13 @@ class Bucket {
       CHECK(same);
     }
   }
-  // Checks that all objects are there, and nothing else, here or in the store.
+  // Checks that all objects exist, and nothing else, here or in the store.
   void check_done() const {
     check_whole();
     CHECK(keys().size() == 7);
     check_clean();
   }
-  // Checks that nothing is left of an upload, in the store and here, and that no file tells a secret.
+  // Checks that nothing is left of an upload, in the store and here, and that no file reveals a secret.
   void check_clean() const {
     CHECK(uploads().empty());
     const std::string records = place_.home(".local/state/ggufmill/uploads");

@@ -291,7 +291,7 @@ ResultMember result(std::string_view name, std::optional<Member> Value::*member,
       doc);
 }
 
-// The members of a part of the result, which has them if the part is there.
+// The members of an optional part of the result; the result has them if the part exists.
 template <class Value, class Part>
 std::vector<ResultMember> results_within(std::optional<Part> Value::*part, std::vector<ResultMember> members,
                                          std::string_view when = {}) {

@@ -29,7 +29,7 @@ struct JobRun {
 };
 using Ran = Answer<JobRun>;
 
-// Adds what the request says about the report to what the pipeline file asks for.
+// Adds the report options of the request to those of the pipeline file.
 Status request_report(const RunJobRequest& request, std::optional<ReportRequest>& report) {
   return add_report(request.report, request.errors, report);
 }

@@ -23,8 +23,8 @@ struct Chain {
   bool uses_environment = true;
 };
 
-// The key that is there; nullopt if the place is not in use. Exit code 2 if a setting is malformed, 6 if a server or a
-// program gives no key, 75 if a server cannot be asked.
+// The key found in a place; nullopt if the place is not in use. Exit code 2 if a setting is malformed, 6 if a server or
+// a program gives no key, 75 if a server cannot be asked.
 using Found = Result<std::optional<AwsKey>>;
 Found of_environment(const Chain& chain);
 Found of_role(const Chain& chain);  // with the key of another profile, or of a place that the profile names

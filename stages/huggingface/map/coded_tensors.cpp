@@ -11,7 +11,7 @@
 namespace ggufmill::huggingface {
 namespace {
 
-// Ends of names by which a scheme can be told, and what writes its weights as numbers. Sources: the names that
+// Endings of names that identify a scheme, and the tool that writes its weights as numbers. Sources: the names that
 // transformers' quantizers save (Apache-2.0), and mlx-lm (MIT).
 struct Scheme {
   std::string_view ending, name, tool;

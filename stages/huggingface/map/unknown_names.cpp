@@ -285,7 +285,7 @@ class UnknownNames {
 
   Error about(const Word& word) const {
     const auto& [prefix, inner, found] = word;
-    std::vector<std::string> also;  // names that are there without the word, too
+    std::vector<std::string> also;  // names that also exist without the word
     for (const NamedTensor* const tensor : found)
       if (std::string name = shortened(tensor->name, prefix, inner); names_.contains(name))
         also.push_back(std::move(name));

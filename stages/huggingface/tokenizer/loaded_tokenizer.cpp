@@ -87,7 +87,7 @@ Result<LoadedTokenizer> LoadedTokenizer::load(const TokenizerJson& file, const j
 // Adds the tokens of tokenizer.json first, then added_tokens_decoder by id, then role tokens that are still missing.
 //
 // The library assigns the ids of added tokens itself. A token that the model has keeps the model's id. The others of
-// tokenizer.json are numbered in their order from the model's number of tokens on, whatever their ids are there; the
+// tokenizer.json are numbered in their order from the model's number of tokens on, whatever ids it lists; the
 // tokens that follow are numbered from the greatest id of an added token on.
 Status LoadedTokenizer::add_tokens(const json::value& config) {
   std::vector<AddedToken> roles;  // each text once
