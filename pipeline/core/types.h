@@ -159,7 +159,7 @@ class Types {
   // Returns null if there is no such type.
   const TypeInfo* find(TypeId id) const;
   const TypeInfo* find(std::string_view name) const;  // ignores letter case
-  // Returns a type that a user can choose: all but those whose rows files have only interleaved.
+  // Returns a type that a user can choose; null if there is none, or if files store its rows only interleaved.
   const TypeInfo* find_choice(std::string_view name) const;
   // Returns the name of the kernel module that added a type or its plain type; empty if it is built in.
   std::string module_of(const TypeInfo& type) const;

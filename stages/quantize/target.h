@@ -91,8 +91,8 @@ struct Choice {
   void add(const Choice& of_others);
 };
 
-// Adds warnings about a choice to the model: of tensors whose importance or sensitivity is little known, and of those
-// that any type suits. Sets the note that describes the choice.
+// Adds warnings about a choice to the model: about tensors whose importance or sensitivity is little known, and about
+// those that any type suits. Sets the note that describes the choice.
 void report_choice(const TargetOptions& target, const Choice& choice, Model& model);
 
 // Reads the options of a target in a mapping of `quantize`; nullopt without `target`, which the other options need.

@@ -831,7 +831,7 @@ TEST_CASE("a checkpoint is inspected as the model that it becomes, its file as i
   CHECK(file.value().metadata.entries().empty());
 }
 
-TEST_CASE("keys that config.json lacks have the defaults of transformers, unless they are not wanted") {
+TEST_CASE("keys that are missing from config.json have the defaults of transformers, unless they are not wanted") {
   const TempDir folder;
   // `members` are added to config.json, and `options` to the source.
   const auto metadata = [&](const std::string& members, const char* options) {

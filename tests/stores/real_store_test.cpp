@@ -272,7 +272,7 @@ TEST_CASE("of two runs to the same objects of a real store, one is refused") {
   bucket.check_done();
 }
 
-TEST_CASE("what a real store refuses is told, and nothing is visible") {
+TEST_CASE("a refusal of a real store is reported, and nothing is visible") {
   if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Bucket bucket;
   static const bool is_made = [] {

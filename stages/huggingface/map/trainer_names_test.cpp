@@ -189,7 +189,7 @@ TEST_CASE("what PEFT adds to a model is a part of an adapter, and no word to rem
                  "contains weights that PEFT trained an adapter for, but not the adapter: 2 of 4 tensors, such as "));
 }
 
-TEST_CASE("a second model is left out by a rule that takes it alone") {
+TEST_CASE("a second model is reported with a rule that drops only it") {
   const TwoLayers model;
   Names inside = kAll;
   inside.insert(inside.end(), {"model.layers.0.shadow.q.weight", "model.layers.1.shadow.q.weight"});
