@@ -42,7 +42,7 @@ struct Folder {
 
 TEST_CASE("a folder without leftover files has none") {
   const Folder folder;
-  folder.leave(folder.output(0));  // an output is no leftover file
+  folder.leave(folder.output(0));  // an output is not a leftover file
   const Leftovers found = find_leftovers(folder.plan);
   CHECK(found.files.empty());
   CHECK(found.units == 1);

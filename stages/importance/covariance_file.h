@@ -34,7 +34,7 @@ struct CovarianceInput {
   // Sets of correlations: the experts, or 1.
   std::uint64_t sets() const { return covariance.is_pooled ? 1 : covariance.matrices; }
   // Reads correlations of a set, starting at number `first`, and checks them. Blocks. The range must not exceed the
-  // packed length. Fails with exit code 4 for numbers that are no correlations.
+  // packed length. Fails with exit code 4 for numbers that are not correlations.
   Status read(std::uint64_t set, std::uint64_t first, std::span<float> into) const;
   // Reads sums of squares of an expert, starting at column `first`, and checks that they are finite and not negative.
   Status read_sums(std::uint64_t expert, std::uint64_t first, std::span<float> into) const;

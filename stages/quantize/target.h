@@ -119,7 +119,7 @@ std::uint64_t tensor_bytes(const Model& model);
 // Chooses types for the tensors in `open`; the others keep their current types. The measurement must also have those
 // whose energy the objective uses: Undecided::energies. `other_bytes`: size of the files without tensors and their
 // padding. Budgets are filled independently: every tensor belongs to exactly one. Tensors of little known importance
-// get no type below the least of the objective, unless such types do not fit or are no candidates.
+// get no type below the least of the objective, unless larger types do not fit or are not candidates.
 Result<Choice> choose_types(const TargetOptions& options, const Model& model, const std::vector<std::size_t>& open,
                             std::uint64_t other_bytes);
 

@@ -501,7 +501,7 @@ TEST_CASE("a part whose bytes are gone is not done, whoever asks") {
   CHECK(leftovers(folder) == 0);
 }
 
-TEST_CASE("a hole of zeros that a part wrote is no loss") {
+TEST_CASE("a hole of zeros that a part wrote is not a loss") {
   const JobFolder folder;
   const Plan plan = folder.plan();
   const ClusterJob job = folder.job(plan, 3);

@@ -445,7 +445,7 @@ struct OperationSpec {
   std::string_view counted_word;    // "model": the error says how many there are; empty: it does not
   std::string_view usage_words;     // "FILE [KEY VALUE]"; empty: the words of the options
   bool options_first = false;       // in the usage, as that of a program whose arguments the operation has
-  bool words_are_numbers = false;   // a word such as -1 is no flag
+  bool words_are_numbers = false;   // a word such as -1 is not a flag
   bool has_headings = false;        // the texts of several words have their words as headings
   bool has_json_lines = false;      // JSON of several words is one object per line instead of a list
   bool prints_data = false;         // what is printed is data, such as a YAML file: there is no --json

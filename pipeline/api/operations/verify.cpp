@@ -135,7 +135,7 @@ OperationSpec verify_operation() {
       .for_command_line =
           "With --spec, exit code 3: a rule is broken; advice alone does not count. With several FILEs, "
           "the exit code is the first that is not 0.",
-      .for_programs = "With @spec, a broken rule is no error: it is one of the findings.",
+      .for_programs = "With @spec, a broken rule is not an error: it is one of the findings.",
       .examples = "  ggufmill verify out/model-Q4_K_M.gguf\n"
                   "  ggufmill verify out/model-Q4_K_M.gguf.manifest.json\n"
                   "  ggufmill verify out/model-Q4_K_M.gguf --against model-BF16.gguf\n"

@@ -752,7 +752,7 @@ class Operations(Operator):
         With `spec=`, only the header is read and compared with the GGUF specification: keys that an architecture needs,
         types and ranges of values, and names and shapes of tensors.
 
-        With `spec=`, a broken rule is no error: it is one of the findings.
+        With `spec=`, a broken rule is not an error: it is one of the findings.
 
         path           model or manifest to verify
         manifest       manifest, if not `path`.manifest.json
@@ -1551,7 +1551,7 @@ class Operations(Operator):
         check runs in a process of its own, for at most a minute of computing, so that a defect is reported and does not
         end the program. `KernelError`: the module is refused, or has none of the types.
 
-        A check that fails is no error: it is one of the results.
+        A check that fails is not an error: it is one of the results.
 
         path       check the kernels of this module (a file)
         reference  the module whose bytes the kernels must reproduce; default: ggufmill's own kernels

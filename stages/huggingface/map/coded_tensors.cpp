@@ -89,7 +89,7 @@ class CodedTensors {
     });
   }
 
-  // Returns the module whose weight the tensor stands for; empty if it is no weight.
+  // Returns the module whose weight the tensor stands for; empty if it is not a weight.
   std::string module_of(const std::string& name) const {
     constexpr std::string_view kWeight = ".weight";
     if (is_weight_(name)) return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : name;
