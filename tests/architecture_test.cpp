@@ -509,7 +509,7 @@ TEST_CASE("only one header includes Catch2") {
   CHECK_FALSE(catch2_include_allowed("tests/recipes_test.cpp", "catch2/catch_approx.hpp"));
 }
 
-TEST_CASE("include lines are told from others") {
+TEST_CASE("include lines are distinguished from others") {
   CHECK(included_by("#include \"pipeline/core/error.h\"  // first") == "pipeline/core/error.h");
   CHECK(included_by("#include <vector>") == "vector");
   CHECK(included_by("#include MACRO").empty());

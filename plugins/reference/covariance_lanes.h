@@ -123,7 +123,7 @@ class RowGroup {
     numbers = points;
   }
 
-  // Gives column i the points nearest to `wanted`. Groups without a scale, and what is no number, remain.
+  // Gives column i the points nearest to `wanted`. Groups without a scale, and what is not a number, remain.
   void choose_point(std::uint64_t i, int v, const Lanes& wanted) {
     const std::uint64_t line = line_of(i) + static_cast<std::uint64_t>(v),
                         at = i * kVectors + static_cast<std::uint64_t>(v);

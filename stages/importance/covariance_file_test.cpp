@@ -183,7 +183,7 @@ TEST_CASE("the shapes of an input agree") {
   }
 }
 
-TEST_CASE("numbers that are no sums or correlations are found") {
+TEST_CASE("numbers that are not sums or correlations are found") {
   GgufBuilder file = with_inputs();
   const auto put = [&](const std::string& tensor, std::size_t at, const std::string& bytes) {
     tensor_in(file, tensor).data.replace(at, bytes.size(), bytes);

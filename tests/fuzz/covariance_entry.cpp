@@ -29,7 +29,7 @@ std::string fuzz_covariance(std::string_view bytes) {
     if (!read) {
       if (std::string problem = file.problem_of(read.error()); !problem.empty()) return problem;
     } else if (!std::ranges::all_of(numbers, [](float number) { return std::fabs(number) <= 1; })) {
-      return "a correlation that is none";
+      return "an invalid correlation";
     }
   }
   if (bytes.size() > kMostBytes) return {};

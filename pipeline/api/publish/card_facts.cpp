@@ -105,7 +105,7 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
           fmt::format("{}: {}; the card has none of it", read.error().where, read.error().what));
   }
   card.base_model = options.base_model;
-  if (card.use == CardUse::kAdapter) {  // it is no version of a repository that it is read from
+  if (card.use == CardUse::kAdapter) {  // it is not a version of the repository that it is read from
     const std::vector<std::string> bases = base_models_of(card);
     if (bases.size() == 1) card.base_model = bases.front();
   } else if (card.base_model.empty()) {

@@ -48,8 +48,8 @@ std::string key_of(const std::string& path) {
   return result_key(parts);
 }
 
-// Returns the beginning of the names of folders that processes of this machine make for `path`. What follows is the
-// number of the process, "-", and random letters. Processes of other machines may still run.
+// Returns the beginning of the names of folders that processes of this machine make for `path`. The number of the
+// process, "-", and random letters follow. Processes of other machines may still run.
 std::string unfinished_start(const fs::path& path) {
   return fmt::format("{}.unfinished-{}-", path.filename().string(), host_name().substr(0, 40));
 }

@@ -25,7 +25,7 @@ def shrunk(matrix):
 
 
 class Pass:
-    """A whole pass of a model: vectors and results of its linear modules, float64, and what goes into its layers."""
+    """A complete pass through a model: inputs and results of its linear modules and of its layers, float64."""
 
     def __init__(self, model, ids):
         self.inputs, self.results = {}, {}
