@@ -1,6 +1,6 @@
 # Chooses the tests that are built for Windows.
 
-set(GGUFMILL_SYSTEM_TESTS conformance golden pipeline windows) # folders of tests/
+set(GGUFMILL_SYSTEM_TESTS conformance fit golden pipeline windows) # folders of tests/
 set(GGUFMILL_NOT_ON_WINDOWS ${PROJECT_SOURCE_DIR}/tests/windows/not_on_windows.tsv)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${GGUFMILL_NOT_ON_WINDOWS})
 file(STRINGS ${GGUFMILL_NOT_ON_WINDOWS} ggufmill_rows REGEX "^[^#]")
