@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <set>
@@ -409,6 +410,37 @@ TEST_CASE("the link rules bite") {
   CHECK_FALSE(link_allowed("stages/huggingface/map/", "stages/huggingface/"));
   CHECK_FALSE(link_allowed("stages/huggingface/tokenizer/", "stages/huggingface/map/"));
   CHECK(mutual_needs({{"a/", {"b/"}}, {"b/", {"a/", "c/"}}}) == std::vector<std::string>{"a/ and b/"});
+}
+
+// Files that start threads: pipeline/DESIGN.md has the reason of each. TBB, which has threads too, is a library of
+// graph.
+constexpr std::string_view kThreadFiles[] = {
+    "pipeline/api/run.cpp",
+    "pipeline/cluster/part.cpp",
+    "pipeline/io/services.h",
+    "pipeline/io/threads.cpp",
+    "pipeline/kernels/check/kernel_checks.cpp",
+};
+
+// Returns true if a line of C++ names a class or a function that starts a thread.
+bool starts_thread(std::string_view line) {
+  const std::string_view code = line.substr(0, line.find("//"));
+  return std::ranges::any_of(std::initializer_list<std::string_view>{"std::jthread", "std::async", "std::thread ",
+                                                                     "std::thread>", "std::thread("},
+                             [&](std::string_view word) { return code.find(word) != code.npos; });
+}
+
+TEST_CASE("only the files of the list start threads") {
+  CHECK(starts_thread("  std::vector<std::thread> threads;"));
+  CHECK_FALSE(starts_thread("  std::this_thread::sleep_for(a);  // not a std::thread "));
+  std::set<std::string> found;
+  for (const std::string& file : files_where(is_source)) {
+    if (is_test(file)) continue;
+    std::ifstream text(file);
+    for (std::string line; std::getline(text, line);)
+      if (starts_thread(line)) found.insert(file);
+  }
+  CHECK(found == std::set<std::string>(std::begin(kThreadFiles), std::end(kThreadFiles)));
 }
 
 // Files that name a wing although they are outside of its folders, and why.
