@@ -1,4 +1,4 @@
-#include "tests/random/job_run.h"
+#include "tests/random/job_check.h"
 
 #include "pipeline/io/platform/filesystem.h"
 #include "tests/support/files.h"

@@ -1,7 +1,7 @@
 // The store of objects in buckets under runs that write in every order, with as little memory as the plan needs.
 
 #include "pipeline/io/platform/filesystem.h"
-#include "pipeline/io/remote/s3_store.h"
+#include "pipeline/io/remote/remote_stores.h"
 
 #include <fmt/format.h>
 
