@@ -4,7 +4,6 @@
 #include "pipeline/config/schema.h"
 #include "pipeline/api/operations/operation.h"
 #include "pipeline/api/registry.h"
-#include "pipeline/call/operation_pages.h"
 #include "pipeline/call/reference_page.h"
 #include "pipeline/config/job.h"
 #include "pipeline/core/option_reference.h"

@@ -60,10 +60,10 @@ class Finder {
       const std::size_t dots = line.layers.find("..");
       const Number begin = numbers_.value(line.layers.substr(0, dots), 0),
                    end = numbers_.value(line.layers.substr(dots + 2), 0);
-      if (!begin || !end || *begin < 0 || *begin > kMostLayers) continue;
+      if (!begin || !end || *begin < 0 || *begin > kMaxListedLayers) continue;
       has_layers = true;
       check_layers(line, static_cast<std::uint64_t>(*begin),
-                   static_cast<std::uint64_t>(std::clamp(*end, *begin, kMostLayers)));
+                   static_cast<std::uint64_t>(std::clamp(*end, *begin, kMaxListedLayers)));
     }
     holes_.is_known = has_layers;
     if (has_layers)
@@ -75,7 +75,7 @@ class Finder {
 
  private:
   // llama.cpp loads at most 512; enough to say that most of them are missing.
-  static constexpr std::int64_t kMostLayers = 2048;
+  static constexpr std::int64_t kMaxListedLayers = 2048;
 
   // Returns true if the line applies to the layer and the model has its tensor; nullopt: it does not apply.
   std::optional<bool> check(const ExpectedTensor& line, std::uint64_t layer) {

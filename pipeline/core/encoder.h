@@ -30,10 +30,10 @@ enum class Lattice : std::uint8_t {
 inline constexpr std::string_view kLatticeWords[] = {"off", "auto"};
 
 struct Encoder {
-  static constexpr std::uint32_t kLeastEffort = 1, kMostEffort = 3, kMostSweeps = 100;
+  static constexpr std::uint32_t kMinEffort = 1, kMaxEffort = 3, kMaxSweeps = 100;
 
   const EncoderMethod* method = &reference_method();  // never null
-  // The effort of a search, including the one that `covariance` starts from: kLeastEffort to kMostEffort; else 0.
+  // The effort of a search, including the one that `covariance` starts from: kMinEffort to kMaxEffort; else 0.
   std::uint32_t effort = 0;
   std::optional<SearchWeights> weights{};  // of a search; none: depends on the importance, see encoder_for()
   Lattice lattice = Lattice::kOff;

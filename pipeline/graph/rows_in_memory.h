@@ -49,7 +49,7 @@ struct LevelChoice {
   std::span<std::byte> rows;           // undefined after an error
   std::uint64_t columns = 0;           // of each row
   std::span<const double> covariance;  // H, columns * columns: symmetric, positive definite
-  std::uint32_t sweeps = 0;  // how often every level is reconsidered after the first pass, at most Encoder::kMostSweeps
+  std::uint32_t sweeps = 0;  // how often every level is reconsidered after the first pass, at most Encoder::kMaxSweeps
 };
 
 // Chooses levels, as a run does with the encoder `covariance`. The same bytes whatever the threads and the machine.

@@ -40,7 +40,7 @@ struct BookTables {
   static constexpr float kShift = kSums == BookSums::kUp     ? reference::kIq1Shift
                                   : kSums == BookSums::kDown ? -reference::kIq1Shift
                                                              : 0.0f;
-  static constexpr float kMost = is_shifted(kSums) ? 1 + reference::kIq1Shift : Format::kMagnitudes[kLevels - 1];
+  static constexpr float kMax = is_shifted(kSums) ? 1 + reference::kIq1Shift : Format::kMagnitudes[kLevels - 1];
 
   alignas(64) float values[kPoints][kDims], by_dims[kDims][kPoints];
   alignas(64) std::uint8_t places[kTables][kPoints];
@@ -177,8 +177,8 @@ class CoarseGroup {
     float least = FLT_MAX;
     for (int i = 0; i < Tables::kDims; ++i) {
       const float wx = w[i] * std::fabs(x[i]);
-      greatest_xm_ += Tables::kMost * wx;
-      greatest_mm_ += Tables::kMost * Tables::kMost * w[i];
+      greatest_xm_ += Tables::kMax * wx;
+      greatest_mm_ += Tables::kMax * Tables::kMax * w[i];
       least = wx < least ? wx : least;
     }
     // Inverting a sign adds four times the least term.
@@ -451,7 +451,7 @@ class LikelyLines {
         worse = hn::And(worse, hn::Or(than_first, than_second));
       }
       if (all(worse)) continue;
-      if (end + 2 * kStep > kMost) return;  // too many: the group has none
+      if (end + 2 * kStep > kMax) return;  // too many: the group has none
       const Mask kept = hn::Not(worse);
       hn::StoreU(hn::Compress(xm, kept), kFloats, xm_ + end);
       hn::StoreU(hn::Compress(mm, kept), kFloats, mm_ + end);
@@ -465,13 +465,13 @@ class LikelyLines {
     end_ = end + kStep;  // the last vector of a group is full: it ends with infinite errors
   }
 
-  static constexpr int kMost = Shape::kAllGroups * (kMostLikely + kStep);
+  static constexpr int kMax = Shape::kAllGroups * (kMostLikely + kStep);
 
   const float* x_;
   const float* w_;
   // The likely points of all groups, in order.
-  float xm_[kMost], mm_[kMost];
-  std::int32_t points_[kMost];
+  float xm_[kMax], mm_[kMax];
+  std::int32_t points_[kMax];
   int end_ = 0;
   int firsts_[Shape::kAllGroups], counts_[Shape::kAllGroups];  // a count of 0: any point may be the best
   float low_[Shape::kSubs], high_[Shape::kSubs];

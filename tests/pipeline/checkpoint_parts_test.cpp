@@ -11,7 +11,6 @@
 #include "pipeline/io/platform/filesystem.h"
 #include "tests/support/catch.h"
 #include "tests/support/checkpoint_maker.h"
-#include "tests/support/checkpoint_parts.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/safetensors_builder.h"

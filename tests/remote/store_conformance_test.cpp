@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "pipeline/io/platform/filesystem.h"
-#include "pipeline/io/remote/hub_store.h"
-#include "pipeline/io/remote/s3_store.h"
+#include "pipeline/io/remote/remote_stores.h"
 #include "pipeline/io/store_scheme.h"
 #include "tests/pipeline/memory_store.h"
 #include "tests/remote/test_server.h"

@@ -1,4 +1,3 @@
-#include "tests/support/hostile_gguf.h"
 
 #include "tests/support/gguf_builder.h"
 

@@ -130,8 +130,8 @@ Result<FileSum> sum_of(const std::string& path) {
 }
 
 bool is_text_at(const std::string& path, const std::string& text) {
-  constexpr std::uint64_t kMostTextBytes = 64 << 20;
-  const auto there = is_file(path) ? read_text_file(path, kMostTextBytes) : Result<std::string>(std::string());
+  constexpr std::uint64_t kMaxTextBytes = 64 << 20;
+  const auto there = is_file(path) ? read_text_file(path, kMaxTextBytes) : Result<std::string>(std::string());
   return there && !text.empty() && there.value() == text;
 }
 

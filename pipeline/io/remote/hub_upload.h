@@ -42,7 +42,7 @@ struct HubCommit {
 
 // Largest file that the hub accepts through Git LFS, in bytes (its documentation, "Repository limitations and
 // recommendations").
-inline constexpr std::uint64_t kMostHubBytes = 50'000'000'000;
+inline constexpr std::uint64_t kMaxHubBytes = 50'000'000'000;
 
 // Adds the files to the repository in one commit; existing files with the same content are not sent again, nor are
 // those whose content an interrupted call has sent. Blocks. `sent` receives bytes as they are sent; it is called

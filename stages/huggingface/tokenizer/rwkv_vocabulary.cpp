@@ -82,7 +82,7 @@ std::string python_bytes(std::string_view bytes) {
 Result<Vocabulary> read_rwkv_vocabulary(const std::string& path, std::optional<std::uint64_t> vocabulary_size) {
   BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMaxVocabularyBytes));
   Vocabulary vocabulary;
-  vocabulary.model = "rwkv";
+  vocabulary.model = kRwkvVocabulary;
   vocabulary.special_beyond = true;
   vocabulary.tokens.push_back({"<s>", 0, PieceType::kControl});
   for (std::string_view rest = text; !rest.empty();) {

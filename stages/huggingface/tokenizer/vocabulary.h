@@ -23,8 +23,14 @@ struct Token {
   PieceType type = PieceType::kNormal;
 };
 
+// Values of tokenizer.ggml.model, which names kinds of vocabularies after models that have them.
+inline constexpr const char *kBytePairVocabulary = "gpt2", *kSentencePieceVocabulary = "llama",
+                            *kWordPieceVocabulary = "bert", *kUnigramVocabulary = "t5",
+                            *kWhitespaceVocabulary = "whitespace", *kPlamoVocabulary = "plamo2",
+                            *kRwkvVocabulary = "rwkv";
+
 struct Vocabulary {
-  std::string model, pre;  // `pre` is empty if there is none
+  std::string model, pre;  // k...Vocabulary; `pre` is empty if there is none
   std::vector<Token> tokens;
   bool has_scores = false;
   bool special_beyond = false;  // ids of special tokens may exceed the number of tokens
