@@ -20,6 +20,7 @@
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/platform/files.h"
 #include "pipeline/io/platform/filesystem.h"
+#include "pipeline/io/platform/system.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/temporary_file.h"
 #include "stages/gguf/gguf.h"

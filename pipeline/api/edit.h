@@ -28,7 +28,7 @@ struct EditOptions {
   const std::atomic<bool>* stop = nullptr;  // when set, a copy ends with kInterrupted; the file stays unchanged
 };
 
-// How errors show what a text with a '=' looks like.
+// The form of a text with a '=', as errors show it.
 struct AssignmentShape {
   const char* words;    // "KEY=VALUE"
   const char* example;  // "general.license=mit"

@@ -364,9 +364,9 @@ Form<std::vector<std::uint64_t>> numbers_form(Read read) {
 }
 
 Result<std::uint64_t> tokens_of(const std::string& word) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 31;
+  constexpr std::uint64_t kMax = std::uint64_t{1} << 31;
   const auto number = whole_number<std::uint64_t>(word);
-  if (!number || *number == 0 || *number > kMost)
+  if (!number || *number == 0 || *number > kMax)
     return usage_error(fmt::format("{} is not a number of tokens", quoted_name(word)),
                        fmt::format("for example {}", option_reference("context", "4096,32768")));
   return *number;

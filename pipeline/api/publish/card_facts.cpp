@@ -17,7 +17,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 16 << 20;  // of a template, a card or a pipeline file
+constexpr std::uint64_t kMaxBytes = 16 << 20;  // of a template, a card or a pipeline file
 
 // Returns the key with the largest value; an empty one if there is none.
 std::string largest(const std::map<std::string, std::uint64_t>& bytes) {
@@ -94,7 +94,7 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
                         : options.repository;
   const std::string source = first_file_of(plan), base = base_card_path(plan);
   if (is_file(base)) {
-    BOOST_OUTCOME_TRY(const std::string text, read_text_file(base, kMostBytes));
+    BOOST_OUTCOME_TRY(const std::string text, read_text_file(base, kMaxBytes));
     Result<BaseCard> read = read_base_card(text, base);
     if (read)
       card.base = std::move(read).value();
@@ -103,7 +103,7 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
           fmt::format("{}: {}; the card has none of it", read.error().where, read.error().what));
   }
   card.base_model = options.base_model;
-  if (card.use == CardUse::kAdapter) {  // it is no version of a repository that it is read from
+  if (card.use == CardUse::kAdapter) {  // it is not a version of the repository that it is read from
     const std::vector<std::string> bases = base_models_of(card);
     if (bases.size() == 1) card.base_model = bases.front();
   } else if (card.base_model.empty()) {
@@ -112,7 +112,7 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
   if (card.use != CardUse::kAdapter) card.contexts = contexts_of(job);
   if (card.name.empty()) card.name = fs::path(source).stem().string();
   if (is_file(job.file)) {
-    BOOST_OUTCOME_TRY(const std::string text, read_text_file(job.file, kMostBytes));
+    BOOST_OUTCOME_TRY(const std::string text, read_text_file(job.file, kMaxBytes));
     card.job = without_folders(text);
   }
   return card;
@@ -148,7 +148,7 @@ Result<CardTemplate> card_template(const CardOptions& options, std::size_t outpu
     return made;
   }
   made.name = options.card_template;
-  BOOST_OUTCOME_TRY(made.text, read_text_file(options.card_template, kMostBytes));
+  BOOST_OUTCOME_TRY(made.text, read_text_file(options.card_template, kMaxBytes));
   Card example;
   example.files.resize(outputs, CardFile{.shards = {CardShard{"model.gguf", {}}}});
   BOOST_OUTCOME_TRY(render_card(example, made.text, made.name));

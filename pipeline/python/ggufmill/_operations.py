@@ -57,7 +57,7 @@ class Operations(Operator):
         overwrite       replace existing outputs
         skip_unchanged  skip outputs whose manifests show that this run would not change them
         fail_fast       for a batch: start no further outputs after one fails
-        identity        run only the plan with this identity, which the JSON of a plan has, without other steps
+        identity        run only the plan with this identity, which the plan's JSON contains, without other steps
         threads         number of threads, or auto; overrides limits.threads
         io              I/O mode: cached, streaming, or direct; overrides limits.io
         engine          graph, or simple (processes one slab at a time)
@@ -170,7 +170,7 @@ class Operations(Operator):
         encoder               reference, search, covariance, or '{search: {effort: 3}}': see `encoder` of a stage
         prune_layers          layers to remove: 6,7
         architectures         folder of architecture maps, or one map file, to add to the built-in ones
-        allow_missing         accept a checkpoint that lacks files or tensors of the model, with a warning
+        allow_missing         accept a checkpoint even if files or tensors are missing, with a warning
         keep_split            write the same shards as the input
         override_kv           KEY=TYPE:VALUE: set metadata; TYPE is int, float, bool, str, or a metadata type
         max_buffer_size       accepted, but has no effect: the memory of every job is bounded (limits.memory)
@@ -295,8 +295,7 @@ class Operations(Operator):
         fuse_gate_up_exps                    fuse the gate and up tensors of each layer's experts into one
         fuse_qkv                             fuse the query, key, and value tensors of each layer into one
         fp8_as_q8                            write FP8 tensors as Q8_0
-        allow_missing                        accept a checkpoint that lacks files or tensors of the model, with a
-                                             warning
+        allow_missing                        accept a checkpoint even if files or tensors are missing, with a warning
         sentence_transformers_dense_modules  include the Dense modules of an embedding model
         mistral_format                       read params.json and consolidated.safetensors, Mistral's own format
         outfile                              file to write, or a folder; {ftype} in it is replaced by the type
@@ -676,18 +675,18 @@ class Operations(Operator):
 
         Compare the values of two models, tensor by tensor, matching tensors by name. `a` and `b` are GGUF files (the
         first shard of a sharded model), checkpoint folders (compared as the models that `ggufmill convert` writes for
-        them), or safetensors files (compared unchanged). `a` is the reference for `b`: with a the values of `a` and b
-        those of `b`, RMSE is sqrt(mean (a - b)^2), the relative error is sqrt(sum (a - b)^2 / sum a^2), and with
-        `importance=` the weighted error is sqrt(sum w (a - b)^2 / sum w a^2), where w is the importance of the column.
-        Totals cover the tensors whose values differ. Values that differ are no failure unless `max_rmse=` is given and
-        exceeded (`VerificationError`).
+        them), or safetensors files (compared unchanged). `a` is the reference for `b`: for values a of `a` and b of
+        `b`, RMSE is sqrt(mean (a - b)^2), the relative error is sqrt(sum (a - b)^2 / sum a^2), and with `importance=`
+        the weighted error is sqrt(sum w (a - b)^2 / sum w a^2), where w is the importance of the column. Totals cover
+        the tensors whose values differ. A difference is not a failure unless `max_rmse=` is given and exceeded
+        (`VerificationError`).
 
         a           the reference
         b           the model to compare with it
         html        write an HTML page to this file
         importance  importance matrix for `a`, GGUF or legacy .dat; adds the weighted error
         outtype     read a checkpoint folder as `ggufmill convert --outtype` would write it
-        max_rmse    fails with `VerificationError` if a tensor's RMSE is greater or tensors cannot be compared
+        max_rmse    fail with `VerificationError` if a tensor's RMSE is greater or tensors cannot be compared
         memory      maximum bytes of tensor data in memory: 512MiB
         threads     number of threads, or auto
         overwrite   replace an existing page
@@ -762,18 +761,18 @@ class Operations(Operator):
 
         With `against=`, tensors are also compared with those of the same name in the model that `path` was made from: a
         kept tensor must have the same values, and an encoded one must be closer to the source than zeros would be.
-        Tensors that stages renamed are skipped, and if layers were pruned, which renumbers the others, all tensors of
-        layers. `VerificationError`: a tensor differs.
+        Tensors that stages renamed are skipped. So are all tensors of layers if layers were pruned, which renumbers the
+        others. `VerificationError`: a tensor differs.
 
         With `spec=`, only the header is read and compared with the GGUF specification: keys that an architecture needs,
         types and ranges of values, and names and shapes of tensors.
 
-        With `spec=`, a broken rule is no error: it is one of the findings.
+        With `spec=`, a broken rule is not an error: it is one of the findings.
 
         path           model or manifest to verify
         manifest       manifest, if not `path`.manifest.json
         against        model that `path` was made from; its kept tensors must have the same values
-        allow_missing  accept a checkpoint that lacks files or tensors of the model, with a warning
+        allow_missing  accept a checkpoint even if files or tensors are missing, with a warning
         threads        number of threads, or auto
         spec           compare the header with the GGUF specification without reading weights
         progress       a function that is called with a Progress, whose exceptions end the operation; True: a bar of
@@ -1346,7 +1345,7 @@ class Operations(Operator):
         For the targets of a pipeline file: make, tensor by tensor, a copy of the model in which only that tensor has a
         coarse type, and measure with llama.cpp's llama-perplexity how far its output is from that of the original
         model. The resulting sensitivities are the input of the objective `probe`. Only one such copy exists at a time;
-        if interrupted, the same command resumes.
+        after an interruption, the same command resumes.
 
         job         the pipeline file, or its contents: an object, or a text of several lines
         set         override a value: outputs.0.gguf=out/a.gguf
@@ -1591,7 +1590,7 @@ class Operations(Operator):
         check runs in a process of its own, for at most a minute of computing, so that a defect is reported and does not
         end the program. `KernelError`: the module is refused, or has none of the types.
 
-        A check that fails is no error: it is one of the results.
+        A check that fails is not an error: it is one of the results.
 
         path       check the kernels of this module (a file)
         reference  the module whose bytes the kernels must reproduce; default: ggufmill's own kernels
@@ -1973,8 +1972,9 @@ class Operations(Operator):
         """Print the JSON Schema or the reference of pipeline files, recipes, and maps.
 
         Print the JSON Schema of pipeline files, recipes, or architecture maps, for editors that complete and check as
-        you type. With `reference=`, print the same as a page to read. The operations are what the program, the C
-        interface and the Python module can do; they have a reference, and with `python=` the functions of the module.
+        you type. With `reference=`, print the same as a page to read. The operations of the program, the C interface,
+        and the Python module have no schema: with `reference=`, print their reference, and with `python=`, the
+        functions of the module.
 
         what       what to describe
         reference  print a reference page in Markdown

@@ -22,7 +22,7 @@ constexpr const char* kOnlyLanguageModels = "`ggufmill fit` describes models tha
 constexpr const char* kFormulas = "memory";             // the map with the formulas that all architectures share
 constexpr std::uint64_t kMaxLayers = 512;               // of llama.cpp (LLAMA_MAX_LAYERS)
 constexpr std::uint64_t kLongestList = 2 * kMaxLayers;  // of metadata that formulas see
-constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 40;
 constexpr std::uint64_t kContextStep = 256;  // llama.cpp rounds the context up to a multiple of this
 constexpr std::size_t kDeepestFormulas = 64;
 constexpr std::ptrdiff_t kDeepestKey = 8;  // dots in a key that formulas see
@@ -193,7 +193,7 @@ Result<std::vector<std::uint64_t>> counts_of(const json::value& value, std::stri
   if (list && list->size() < layers)
     return wrong_formula(name, fmt::format("a list of {} numbers", layers), json::value(list->size()));
   for (std::uint64_t i = 0; i < layers; ++i) {
-    BOOST_OUTCOME_TRY(counts.emplace_back(), count_of(list ? (*list)[i] : value, name, kMostElements));
+    BOOST_OUTCOME_TRY(counts.emplace_back(), count_of(list ? (*list)[i] : value, name, kMaxElements));
   }
   return counts;
 }
@@ -256,7 +256,7 @@ Result<RunMemory> run_memory(const Metadata& metadata, const RunSettings& settin
   BOOST_OUTCOME_TRY(memory.states, counts_of(states, "states", memory.layers));
   for (std::uint64_t& each : memory.states) each *= sizeof(float);
   BOOST_OUTCOME_TRY(const json::value compute, evaluation.value("compute"));
-  BOOST_OUTCOME_TRY(memory.compute, count_of(compute, "compute", kMostElements * sizeof(float)));
+  BOOST_OUTCOME_TRY(memory.compute, count_of(compute, "compute", kMaxElements * sizeof(float)));
   BOOST_OUTCOME_TRY(const json::value copies, evaluation.value("copies_embedding"));
   memory.copies_embedding = is_true(copies);
   BOOST_OUTCOME_TRY(const json::value types, evaluation.value("cache_types"));
