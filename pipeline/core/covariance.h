@@ -25,7 +25,7 @@ struct CorrelatedColumns {
   std::uint64_t first = 0, count = 0, packed = 0;
 };
 
-// How correlations of `columns` columns are packed. `block` 0 stands for one block of all columns.
+// The packing of correlations of `columns` columns. `block` 0 stands for one block of all columns.
 class CorrelationPacking {
  public:
   CorrelationPacking(std::uint64_t columns, std::uint64_t block);
@@ -71,10 +71,10 @@ struct Covariance {
   Error bad_sum(std::uint64_t matrix, std::uint64_t column, float value) const;
 };
 
-// Covariances are kept in memory as square tiles of so many columns.
+// Covariances are kept in memory as square tiles of this number of columns.
 inline constexpr std::uint64_t kMetricTile = 64;
-// While levels are chosen, rows need memory for a multiple of this number of rows, and so many bytes per column of
-// each.
+// While levels are chosen, rows need memory for a multiple of this number of rows, and this number of bytes per column
+// of each.
 inline constexpr std::uint64_t kLevelRows = 16, kLevelBytesPerColumn = 17;
 
 // Decodes correlations, in the host's byte order. Returns the index of the first that is NaN or greater than 1 in

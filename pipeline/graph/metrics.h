@@ -43,8 +43,8 @@ struct Metric {
 using ForEach = std::function<void(std::uint64_t count, const std::function<void(std::uint64_t)>& each)>;
 
 // Reads the covariance of a metric from `sums` and `correlations`, the sources of its extents, and factors it. Needs
-// metric.cost bytes of memory, and reads at most some rows at a time. Fails with exit code 4 for numbers that are no
-// sums or correlations. `stopped` ends the work; the metric is then not usable.
+// metric.cost bytes of memory, and reads at most some rows at a time. Fails with exit code 4 for numbers that are
+// not sums or correlations. `stopped` ends the work; the metric is then not usable.
 Status make_metric(const ggufmill_covariance_kernels& kernels, const ByteSource& sums, const ByteSource& correlations,
                    const ForEach& for_each, const std::function<bool()>& stopped, Metric& metric);
 // Likewise of a symmetric matrix in memory, with as many rows as the metric's covariance has columns, as it is: neither

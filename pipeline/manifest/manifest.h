@@ -69,8 +69,8 @@ Result<FileSum> sum_of(const std::string& path, const std::atomic<bool>* stop = 
 // Returns the manifest of an output of a plan, once its files are complete; the checksums are not computed yet.
 Manifest manifest_of(const Plan& plan, std::size_t output);
 
-// Returns true if the manifest of an output is there and describes what the plan would make, whether its files are
-// there or not.
+// Returns true if the manifest of an output exists and describes what the plan would make, whether or not its files
+// exist.
 bool is_described(const Plan& plan, std::size_t output);
 
 // Returns the paths of local manifests and lists of checksums of outputs that is_described() is true for, but whose

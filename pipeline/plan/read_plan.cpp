@@ -403,7 +403,7 @@ class Reader {
     encoder.lattice = word_of<Lattice>(object, "lattice", kLatticeWords);
     if (encoder.searches()) {
       const std::uint64_t effort = number_of(object, "effort");
-      if (effort < Encoder::kLeastEffort || effort > Encoder::kMostEffort)
+      if (effort < Encoder::kMinEffort || effort > Encoder::kMaxEffort)
         throw InvalidPlan(fmt::format("the effort {} of a search does not exist", effort));
       encoder.effort = static_cast<std::uint32_t>(effort);
       encoder.weights = word_of<SearchWeights>(object, "weights", kSearchWeightWords);
@@ -413,7 +413,7 @@ class Reader {
       encoder.damp = object.at("damp").to_number<double>();
       const std::uint64_t sweeps = number_of(object, "sweeps");
       if (!(encoder.shrink >= 0 && encoder.shrink <= 1 && encoder.damp >= 0 && std::isfinite(encoder.damp)) ||
-          sweeps > Encoder::kMostSweeps)
+          sweeps > Encoder::kMaxSweeps)
         throw InvalidPlan("an option of the encoder 'covariance' is out of range");
       encoder.sweeps = static_cast<std::uint32_t>(sweeps);
     }

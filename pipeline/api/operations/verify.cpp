@@ -194,8 +194,8 @@ OperationSpec verify_operation() {
           "checksums are compared as well. @Error4: malformed or not finite; @error3: does not match the manifest.\n\n"
           "With @against, tensors are also compared with those of the same name in the model that @path was made "
           "from: a kept tensor must have the same values, and an encoded one must be closer to the source than zeros "
-          "would be. Tensors that stages renamed are skipped, and if layers were pruned, which renumbers the others, "
-          "all tensors of layers. @Error3: a tensor differs.\n\n"
+          "would be. Tensors that stages renamed are skipped. So are all tensors of layers if layers were pruned, "
+          "which renumbers the others. @Error3: a tensor differs.\n\n"
           "With @spec, only the header is read and compared with the GGUF specification: keys that an architecture "
           "needs, types and ranges of values, and names and shapes of tensors.\n\n"
           "With @attestation, the checksum of the file is compared with an attestation that `attestation` in a "
@@ -206,7 +206,7 @@ OperationSpec verify_operation() {
       .for_command_line =
           "With --spec, exit code 3: a rule is broken; advice alone does not count. With several FILEs, "
           "the exit code is the first that is not 0.",
-      .for_programs = "With @spec, a broken rule is no error: it is one of the findings.",
+      .for_programs = "With @spec, a broken rule is not an error: it is one of the findings.",
       .examples = "  ggufmill verify out/model-Q4_K_M.gguf\n"
                   "  ggufmill verify out/model-Q4_K_M.gguf.manifest.json\n"
                   "  ggufmill verify out/model-Q4_K_M.gguf --against model-BF16.gguf\n"

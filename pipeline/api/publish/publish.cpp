@@ -21,12 +21,12 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kMostNames = 3;
+constexpr std::size_t kMaxNames = 3;
 
 // Returns "a.gguf, b.gguf and 3 others".
 std::string list_names(const std::vector<std::string>& paths) {
   std::string names;
-  const std::size_t shown = paths.size() == kMostNames + 1 ? paths.size() : std::min(paths.size(), kMostNames);
+  const std::size_t shown = paths.size() == kMaxNames + 1 ? paths.size() : std::min(paths.size(), kMaxNames);
   for (std::size_t i = 0; i < shown; ++i) names += (i == 0 ? "" : ", ") + paths[i];
   if (shown < paths.size()) names += fmt::format(" and {} others", paths.size() - shown);
   return names;

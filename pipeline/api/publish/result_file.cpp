@@ -47,8 +47,8 @@ std::string key_of(const std::string& path) {
   return result_key(parts);
 }
 
-// Returns the beginning of the names of folders that processes of this machine make for `path`. What follows is the
-// number of the process, "-", and random letters. Processes of other machines may still run.
+// Returns the beginning of the names of folders that processes of this machine make for `path`. The number of the
+// process, "-", and random letters follow. Processes of other machines may still run.
 std::string unfinished_start(const fs::path& path) {
   return fmt::format("{}.unfinished-{}-", path.filename().string(), host_name().substr(0, 40));
 }
@@ -118,8 +118,8 @@ Result<std::string> hash_of(const std::string& path) {
 }
 
 bool is_text_at(const std::string& path, const std::string& text) {
-  constexpr std::uint64_t kMostTextBytes = 64 << 20;
-  const auto there = is_file(path) ? read_text_file(path, kMostTextBytes) : Result<std::string>(std::string());
+  constexpr std::uint64_t kMaxTextBytes = 64 << 20;
+  const auto there = is_file(path) ? read_text_file(path, kMaxTextBytes) : Result<std::string>(std::string());
   return there && !text.empty() && there.value() == text;
 }
 

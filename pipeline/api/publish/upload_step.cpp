@@ -248,10 +248,10 @@ void UploadStep::check(Diagnostics& errors) {
   for (const JobPart& part : outputs_.parts())
     for (const PlannedOutput& output : outputs_.plan_of(part).value()->outputs)
       for (const OutputFile& file : output.files)
-        if (file.bytes > remote::kMostHubBytes)
+        if (file.bytes > remote::kMaxHubBytes)
           errors.add(error_at(options_.origin,
                               fmt::format("{} has {}, but the hub accepts files of at most {}", quoted_name(file.path),
-                                          human_bytes(file.bytes), human_bytes(remote::kMostHubBytes)),
+                                          human_bytes(file.bytes), human_bytes(remote::kMaxHubBytes)),
                               "divide it: gguf: {path: .., shard_size: 45G}"));
   for (const Pattern& pattern : options_.files)
     if (std::ranges::none_of(paths.value(), [&](const auto& each) {

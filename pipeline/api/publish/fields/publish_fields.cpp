@@ -29,7 +29,7 @@ Form<QualityOptions> quality_form() {
           .at_least(1)
           .shown_default("")
           .example("100"),
-      field("context", &Run::context, "Tokens per chunk.").at_least(Run::kLeastContext).example("512"),
+      field("context", &Run::context, "Tokens per chunk.").at_least(Run::kMinContext).example("512"),
   };
   Fields<Options> compared{
       field("against", &Options::base, path(),

@@ -89,7 +89,7 @@ def _run_layer(layer, model, mapping, block, work, batches, progress):
 
 @dataclasses.dataclass
 class Setup:
-    """What a calibration and an encoding have in common.
+    """The inputs that a calibration and an encoding share.
 
     model   prepared to run its layers
     tokens  token numbers [chunks, tokens of a chunk], and the same in batches

@@ -1,19 +1,23 @@
-// Runs other programs on Windows.
+// Defines tests/support/process.h.
 
 #include <windows.h>
 // after the main header
 #include <psapi.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <random>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/process.h"
 #include "pipeline/io/platform/windows/text.h"
+#include "tests/support/environment.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
 
 namespace ggufmill {
 namespace {
@@ -118,5 +122,16 @@ ProcessResult run_process(const std::vector<std::string>& words, const std::stri
   result.err = err.text();
   return result;
 }
+
+// Wine starts programs of its host, but does not wait for them.
+std::string decompressed(const std::string& path) {
+  const TempDir folder("/tmp");
+  const std::string part = folder.file("part"), whole = folder.file("whole");
+  run_process({"/bin/sh", "-c", "xz -dc '" + path + "' >'" + part + "' && mv '" + part + "' '" + whole + "'"});
+  for (int i = 0; i < 1200 && !fs::exists(whole); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  return read_text(whole);
+}
+
+void Environment::put(const std::string& name, const char* value) { ::_putenv_s(name.c_str(), value ? value : ""); }
 
 }  // namespace ggufmill

@@ -1,5 +1,6 @@
 # Chooses the tests that are built for Windows.
 
+set(GGUFMILL_SYSTEM_TESTS conformance fit golden pipeline windows) # folders of tests/
 set(GGUFMILL_NOT_ON_WINDOWS ${PROJECT_SOURCE_DIR}/tests/windows/not_on_windows.tsv)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${GGUFMILL_NOT_ON_WINDOWS})
 file(STRINGS ${GGUFMILL_NOT_ON_WINDOWS} ggufmill_rows REGEX "^[^#]")
@@ -18,9 +19,9 @@ function(ggufmill_reason_not_on_windows out path)
   endforeach()
 endfunction()
 
-# ggufmill_tests_on_windows(OUT SOURCES...): sets OUT to those of the sources that are built for Windows; to an empty list if
+# ggufmill_tests_on_system(OUT SOURCES...): sets OUT to those of the sources that are built for Windows; to an empty list if
 # there are no tests among them.
-function(ggufmill_tests_on_windows out)
+function(ggufmill_tests_on_system out)
   set(left "")
   set(has_tests OFF)
   foreach(source ${ARGN})
