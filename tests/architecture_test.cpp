@@ -6,9 +6,11 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -87,8 +89,10 @@ const std::vector<FolderRule> kFolderRulesOfAll = {
 };
 
 // Sources of wings that are compiled into folders of the program: they include what these do.
-constexpr std::pair<std::string_view, std::string_view> kPartsOfWings[] = {
-    {"host/", "pipeline/core/"}, {"fields/", "pipeline/config/"}, {"card/", "pipeline/config/"}};
+constexpr std::pair<std::string_view, std::string_view> kPartsOfWings[] = {{"host/", "pipeline/core/"},
+                                                                           {"fields/", "pipeline/config/"},
+                                                                           {"card/", "pipeline/config/"},
+                                                                           {"operations/", "pipeline/api/operations/"}};
 
 // The rules of all folders, with those for parts of wings first.
 const std::vector<FolderRule>& folder_rules() {
@@ -410,6 +414,37 @@ TEST_CASE("the link rules bite") {
   CHECK(mutual_needs({{"a/", {"b/"}}, {"b/", {"a/", "c/"}}}) == std::vector<std::string>{"a/ and b/"});
 }
 
+// Files that start threads: pipeline/DESIGN.md has the reason of each. TBB, which has threads too, is a library of
+// graph.
+constexpr std::string_view kThreadFiles[] = {
+    "pipeline/api/run.cpp",
+    "pipeline/cluster/part.cpp",
+    "pipeline/io/services.h",
+    "pipeline/io/threads.cpp",
+    "pipeline/kernels/check/kernel_checks.cpp",
+};
+
+// Returns true if a line of C++ names a class or a function that starts a thread.
+bool starts_thread(std::string_view line) {
+  const std::string_view code = line.substr(0, line.find("//"));
+  return std::ranges::any_of(std::initializer_list<std::string_view>{"std::jthread", "std::async", "std::thread ",
+                                                                     "std::thread>", "std::thread("},
+                             [&](std::string_view word) { return code.find(word) != code.npos; });
+}
+
+TEST_CASE("only the files of the list start threads") {
+  CHECK(starts_thread("  std::vector<std::thread> threads;"));
+  CHECK_FALSE(starts_thread("  std::this_thread::sleep_for(a);  // not a std::thread "));
+  std::set<std::string> found;
+  for (const std::string& file : files_where(is_source)) {
+    if (is_test(file)) continue;
+    std::ifstream text(file);
+    for (std::string line; std::getline(text, line);)
+      if (starts_thread(line)) found.insert(file);
+  }
+  CHECK(found == std::set<std::string>(std::begin(kThreadFiles), std::end(kThreadFiles)));
+}
+
 // Files that name a wing although they are outside of its folders, and why.
 struct NamesWings {
   std::string_view files;  // a path, or the start of paths
@@ -424,6 +459,21 @@ constexpr NamesWings kNamesWings[] = {
     {"pipeline/packages/windows/windows_archive.py", "an archive of the complete build"},
     {"tests/windows/archive", "tests that archive"},
     {"configs/exclusions/llama.cpp.yaml", "says what llama.cpp does not read"},
+};
+
+// Windows is a system and no option: CMake and ./dev choose its folders by the name of the system that they build for.
+const Wing kWindows{
+    "Windows",
+    {"pipeline/io/platform/windows", "pipeline/packages/windows", "tests/windows"},
+    {"*WIN32*", "Windows", "*_on_windows", "[Ww]indows_archive", "[Mm]in[Gg][Ww]*", "*-mingw32", "[Ww]ine"}};
+constexpr NamesWings kNamesWindows[] = {
+    {"pipeline/io/platform/", "the headers of systems: what code of every system may use"},
+    {"pipeline/c_api/ggufmill.h", "is compiled by programs of every system"},
+    {"plugins/abi/ggufmill_kernels.h", "is compiled by modules of every system"},
+    {"pipeline/python/ggufmill/calibrate/command.py", "says what users of Windows can do"},
+    {"pipeline/python/tests/calibrate_test.py", "tests that"},
+    {"CMakePresets.json", "the one list of presets"},
+    {"tests/architecture_test.cpp", "this list"},
 };
 
 // Documents describe the complete build, and so do the outputs of golden cases.
@@ -464,31 +514,42 @@ std::string name_in(const std::string& text, const Wing& wing) {
   return {};
 }
 
-TEST_CASE("no file outside a wing names it, but for the list of wings") {
+// Fails for each file that is outside of the wing's folders and names it, unless it is one of the exceptions.
+void check_names(const Wing& wing, std::span<const NamesWings> exceptions, std::set<std::string_view>& used) {
   std::vector<std::string> files = files_where(is_read_for_names);
   for (const char* file : {"CMakeLists.txt", "CMakePresets.json", "dev", ".ci/run"}) files.emplace_back(file);
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator("configs"))
     if (entry.is_regular_file() && is_read_for_names(entry.path())) files.push_back(entry.path().generic_string());
-  std::set<std::string_view> used;
   for (const std::string& file : files) {
-    std::string text = text_of(file);
-    for (const Wing& wing : wings()) {
-      if (std::ranges::any_of(wing.folders, [&](const auto& folder) { return file.starts_with(folder + "/"); }))
-        continue;
-      const std::string named = name_in(text, wing);
-      if (named.empty()) continue;
-      const auto exception =
-          std::ranges::find_if(kNamesWings, [&](const NamesWings& each) { return file.starts_with(each.files); });
-      if (exception == std::end(kNamesWings))
-        FAIL_CHECK(file + " names the wing " + wing.name + ": " + named);
-      else
-        used.insert(exception->files);
-    }
+    if (std::ranges::any_of(wing.folders, [&](const auto& folder) { return file.starts_with(folder + "/"); })) continue;
+    const std::string named = name_in(text_of(file), wing);
+    if (named.empty()) continue;
+    const auto exception =
+        std::ranges::find_if(exceptions, [&](const NamesWings& each) { return file.starts_with(each.files); });
+    if (exception == exceptions.end())
+      FAIL_CHECK(file + " names " + wing.name + ": " + named);
+    else
+      used.insert(exception->files);
   }
-  for (const NamesWings& each : kNamesWings) {
+}
+
+void check_used(std::span<const NamesWings> exceptions, const std::set<std::string_view>& used) {
+  for (const NamesWings& each : exceptions) {
     CAPTURE(each.files);
     CHECK(used.contains(each.files));
   }
+}
+
+TEST_CASE("no file outside a wing names it, but for the list of wings") {
+  std::set<std::string_view> used;
+  for (const Wing& wing : wings()) check_names(wing, kNamesWings, used);
+  check_used(kNamesWings, used);
+}
+
+TEST_CASE("no file outside its folders names Windows") {
+  std::set<std::string_view> used;
+  check_names(kWindows, kNamesWindows, used);
+  check_used(kNamesWindows, used);
 }
 
 TEST_CASE("the names of wings bite") {
@@ -509,7 +570,7 @@ TEST_CASE("only one header includes Catch2") {
   CHECK_FALSE(catch2_include_allowed("tests/recipes_test.cpp", "catch2/catch_approx.hpp"));
 }
 
-TEST_CASE("include lines are told from others") {
+TEST_CASE("include lines are distinguished from others") {
   CHECK(included_by("#include \"pipeline/core/error.h\"  // first") == "pipeline/core/error.h");
   CHECK(included_by("#include <vector>") == "vector");
   CHECK(included_by("#include MACRO").empty());

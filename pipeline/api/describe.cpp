@@ -125,30 +125,4 @@ json::object describe_curve(const Curve& curve) {
   return described;
 }
 
-json::object describe_verification(const Verification& verification) {
-  return {{"files", json::array(verification.files.begin(), verification.files.end())},
-          {"tensors", verification.tensors},
-          {"bytes", verification.bytes},
-          {"manifest", verification.manifest},
-          {"compared", verification.compared},
-          {"skipped", verification.skipped}};
-}
-
-json::object describe_findings(const std::string& path, const std::vector<gguf::Finding>& findings) {
-  json::array list;
-  for (const gguf::Finding& finding : findings)
-    list.push_back(json::object{{"level", finding.is_required ? "error" : "advice"},
-                                {"where", finding.where},
-                                {"what", finding.what},
-                                {"rule", finding.rule}});
-  return {{"file", path}, {"findings", std::move(list)}};
-}
-
-json::object describe_hashes(const std::string& path, const std::vector<Hash>& hashes) {
-  json::array all;
-  for (const Hash& hash : hashes)
-    all.push_back(json::object{{"kind", name_of(hash.kind)}, {"hash", hash.digits}, {"of", hash.of}});
-  return {{"model", path}, {"hashes", std::move(all)}};
-}
-
 }  // namespace ggufmill

@@ -9,10 +9,7 @@
 #include <vector>
 
 #include "pipeline/api/context.h"
-#include "pipeline/api/edit.h"
-#include "pipeline/api/hash.h"
 #include "pipeline/report/report.h"
-#include "stages/gguf/specification.h"
 
 namespace ggufmill {
 
@@ -44,10 +41,4 @@ boost::json::object describe_statistics(const Tensor& tensor, const TensorStatis
 // Returns {points: [{recipe, bytes, loss, target}]}.
 boost::json::object describe_curve(const Curve& curve);
 
-// Returns {files, tensors, bytes, manifest}.
-boost::json::object describe_verification(const Verification& verification);
-// Returns {file, findings: [{level, where, what, rule}]}.
-boost::json::object describe_findings(const std::string& path, const std::vector<gguf::Finding>& findings);
-// Returns {model, hashes: [{kind, hash, of}]}.
-boost::json::object describe_hashes(const std::string& path, const std::vector<Hash>& hashes);
 }  // namespace ggufmill

@@ -13,10 +13,10 @@ namespace ggufmill {
 namespace {
 
 // Bytes of a line that are looked at: those that count chunks are short.
-constexpr std::size_t kMostLine = 4096;
+constexpr std::size_t kMaxLine = 4096;
 
 // The programs log from a thread of their own, which may lose the last lines of a short run.
-constexpr int kMostTries = 10;
+constexpr int kMaxTries = 10;
 
 // Length of the header of a file of predictions: a word of eight bytes, then the numbers of tokens of a chunk, of the
 // vocabulary, and of chunks (llama.cpp, tools/perplexity/perplexity.cpp).
@@ -85,7 +85,7 @@ double error_after(const std::string& printed, std::string_view name) {
 bool ChunkCounter::read(std::string_view printed) {
   const std::uint64_t before = done_, total = total_;
   for (const char c : printed) {
-    if (line_.size() < kMostLine) line_ += c;
+    if (line_.size() < kMaxLine) line_ += c;
     if (c == ',' || c == '\n') read_line();
   }
   return done_ != before || total_ != total;
@@ -131,7 +131,7 @@ Result<MeasuredQuality> measure_quality(const PerplexityOptions& quality, const 
     BOOST_OUTCOME_TRY(const std::string printed, run(words, model, quality.context, options));
     Result<MeasuredQuality> measured = read_quality(printed);
     if (measured) return measured;
-    if (i == kMostTries)
+    if (i == kMaxTries)
       return Error{ExitCode::kBadInput, quality.program,
                    fmt::format("did not print {} for {}", measured.error().what, model), "",
                    "the text may be too short; or use a llama-perplexity that supports --kl-divergence"};

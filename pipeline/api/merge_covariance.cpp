@@ -128,7 +128,7 @@ class CovarianceMerge {
       }
       BOOST_OUTCOME_TRY(add(input.owner + ".in_corr", "F16", matrix(*input.covariance.packing().length(), input.sets()),
                             {i, Written::kCorrelations}, model));
-      if (const std::uint64_t count = std::min(held_out(i), kMostHeldOut); count != 0) {
+      if (const std::uint64_t count = std::min(held_out(i), kMaxHeldOut); count != 0) {
         BOOST_OUTCOME_TRY(add(input.owner + ".in_rows", "BF16", {3, {input.columns(), count, input.experts(), 1}},
                               {i, Written::kVectors}, model));
       }
@@ -262,7 +262,7 @@ class CovarianceMerge {
   }
 
   Status write_vectors(std::size_t input, std::uint64_t offset) const {
-    const std::uint64_t all = held_out(input), count = std::min(all, kMostHeldOut);
+    const std::uint64_t all = held_out(input), count = std::min(all, kMaxHeldOut);
     const std::uint64_t columns = first_.inputs[input].columns();
     std::vector<float> vector(columns);
     std::vector<std::uint16_t> numbers(columns);

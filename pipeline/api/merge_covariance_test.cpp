@@ -135,7 +135,7 @@ TEST_CASE("files that do not describe the same inputs in the same form are not m
   CHECK(mixed.what == "it has no covariances, but " + one + " has");
 }
 
-TEST_CASE("numbers that are none stop a merge, and nothing is written") {
+TEST_CASE("invalid numbers stop a merge, and nothing is written") {
   CovarianceFiles files;
   GgufBuilder bad = gguf_covariance({kInput}, 0);
   bad.tensors.back().data.replace(40, 2, "\x01\x7e");

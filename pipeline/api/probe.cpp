@@ -39,9 +39,9 @@ class Prober {
   }
 
   Result<Probes> run() {
-    if (options_.context < PerplexityOptions::kLeastContext)
+    if (options_.context < PerplexityOptions::kMinContext)
       return usage_error(fmt::format("a context of {} tokens is too small", options_.context),
-                         fmt::format("it must be at least {}", PerplexityOptions::kLeastContext));
+                         fmt::format("it must be at least {}", PerplexityOptions::kMinContext));
     BOOST_OUTCOME_TRY(const Model shared, shared_model(job_));
     if (shared.files.size() != 1 || !shared.files.front()->path.ends_with(".gguf"))
       return usage_error("probing needs a source in a single GGUF file, which the program reads as the base model",

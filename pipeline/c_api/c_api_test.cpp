@@ -7,6 +7,7 @@
 
 #include "pipeline/c_api/c_api_test.h"
 #include "pipeline/io/platform/filesystem.h"
+#include "pipeline/io/platform/system.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
 #include "tests/support/needs.h"
@@ -347,9 +348,7 @@ TEST_CASE("a batch continues after a failure, and reports all outputs") {
 TEST_CASE("a job with steps is checked and run, and done the second time") {
   GGUFMILL_NEEDS("after");
   const JobFolder folder;
-#ifdef _WIN32
-  GGUFMILL_SKIP("starts a shell of POSIX systems");
-#endif
+  if (!kIsPosix) GGUFMILL_SKIP("starts a shell of POSIX systems");
   const Environment environment("GGUFMILL_CACHE", folder.path("cache").c_str());
   const std::string command = fmt::format("after: {{command: [sh, -c, 'echo x >> {}']}}\n", folder.path("calls"));
   write_text(folder.path("job.yaml"), folder.text("Q8_0") + command);

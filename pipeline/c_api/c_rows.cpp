@@ -111,9 +111,9 @@ ggufmill_status ggufmill_choose_levels(const ggufmill_context* context, const ch
     BOOST_OUTCOME_TRY(const TypeInfo* const found, find_type(*context->context, type));
     BOOST_OUTCOME_TRY(const std::uint64_t expected, all_bytes(*found, rows, columns));
     BOOST_OUTCOME_TRY(expect_bytes("encoded", bytes, expected));
-    if (sweeps > Encoder::kMostSweeps)
+    if (sweeps > Encoder::kMaxSweeps)
       return usage_error(fmt::format("{} sweeps are too many", sweeps),
-                         fmt::format("use at most {}", Encoder::kMostSweeps));
+                         fmt::format("use at most {}", Encoder::kMaxSweeps));
     std::uint64_t elements = 0;
     if (__builtin_mul_overflow(columns, columns, &elements)) return usage_error("there are too many columns");
     const LevelChoice choice{found,   {values, rows * columns}, {static_cast<std::byte*>(encoded), bytes},

@@ -1,4 +1,4 @@
-#include "pipeline/call/operation_pages.h"
+#include "pipeline/call/reference_page.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

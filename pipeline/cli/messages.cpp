@@ -20,7 +20,7 @@ LogFormat format_now = LogFormat::kText;
 
 void put(const std::string& text) {
   std::fputs(text.c_str(), stderr);
-  std::fflush(stderr);  // buffered on Windows
+  std::fflush(stderr);  // some C libraries buffer it
 }
 
 // Returns true if stderr is a terminal that supports colors and the user has not disabled them (no-color.org).

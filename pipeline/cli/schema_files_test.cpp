@@ -1,7 +1,6 @@
 // Checks that the schemas in configs/ match the field tables and that the tables pass their own lint.
 
 #include "pipeline/api/registry.h"
-#include "pipeline/call/operation_pages.h"
 #include "pipeline/call/reference_page.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/reference.h"

@@ -10,6 +10,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/files.h"
 #include "pipeline/io/platform/filesystem.h"
+#include "pipeline/io/platform/system.h"
 
 namespace ggufmill {
 namespace {

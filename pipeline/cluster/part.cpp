@@ -164,7 +164,7 @@ bool is_done(const ClusterJob& job, const Plan& plan, std::size_t part) {
 
 constexpr int kPassingErrors[] = {
     EIO,    ENOSPC, ETIMEDOUT, EAGAIN, ENOMEM,
-#ifdef ESTALE  // not on Windows
+#ifdef ESTALE  // where file systems of a network have it
     ESTALE, EDQUOT,
 #endif
 };

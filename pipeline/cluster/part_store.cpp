@@ -149,14 +149,14 @@ std::string line_of(const UploadedChunk& chunk) {
   return fmt::format("{} {} {}\n", chunk.file, chunk.number, chunk.tag);
 }
 
-constexpr std::uint64_t kMostListBytes = 64 << 20;  // a chunk takes less than 100
+constexpr std::uint64_t kMaxListBytes = 64 << 20;  // a chunk takes less than 100
 
 // Returns the chunks that attempts at the part have uploaded. Lines that are incomplete, as a kill leaves them, name
 // tags that no server has.
 std::vector<UploadedChunk> read_chunk_lists(const ClusterJob& job, std::size_t part) {
   std::vector<UploadedChunk> chunks;
   for (const std::string& name : part_files(job, fmt::format("{}.chunks.", part))) {
-    const auto text = read_text_file(job.file("parts/" + name), kMostListBytes);
+    const auto text = read_text_file(job.file("parts/" + name), kMaxListBytes);
     if (!text) continue;
     std::istringstream lines(text.value());
     lines.exceptions(std::ios::badbit);  // lets std::bad_alloc through

@@ -3,9 +3,12 @@
 // Files may come from others, so what they name is bounded.
 
 #include <cstddef>
+#include <iterator>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pipeline/core/error.h"
@@ -48,5 +51,34 @@ class ExtendedFiles {
   std::set<std::string> known_;  // identities
   std::size_t bytes_ = 0;
 };
+
+// What a file inherits, completed with its own contents: its own items come first or last, its own value replaces that
+// which is inherited.
+template <class T>
+void put_first(std::vector<T>& inherited, std::vector<T> own) {
+  inherited.insert(inherited.begin(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+}
+template <class T>
+void put_last(std::vector<T>& inherited, std::vector<T> own) {
+  inherited.insert(inherited.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+}
+template <class T, class Own>
+void put_instead(T& inherited, std::optional<Own> own) {
+  if (own) inherited = std::move(*own);
+}
+// An empty text is no value.
+inline void put_instead(std::string& inherited, std::string own) {
+  if (!own.empty()) inherited = std::move(own);
+}
+// Null is no value.
+template <class T>
+void put_instead(T*& inherited, T* own) {
+  if (own) inherited = own;
+}
+// Values replace those that are inherited under the same keys of a map.
+template <class Map, class Values>
+void put_by_key(Map& inherited, Values own) {
+  for (auto& [key, value] : own) inherited.insert_or_assign(key, std::move(value));
+}
 
 }  // namespace ggufmill

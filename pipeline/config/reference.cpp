@@ -9,39 +9,26 @@ namespace {
 
 // A key of a field table, with its path from the root.
 struct Row {
-  std::string path;   // "outputs[].gguf"
-  std::string label;  // "gguf"; "-" for a list item, "NAME" for a dictionary value
-  std::size_t depth;
+  std::string path;  // "outputs[].gguf", "files[]" for a list item, "set.NAME" for a dictionary value
   const FieldSpec* field;
 };
 
-void collect(const FieldSpec& spec, const std::string& path, std::size_t depth, std::vector<Row>& rows) {
-  const auto add = [&](const FieldSpec& field, const std::string& child, const std::string& label) {
-    rows.push_back({child, label, depth, &field});
-    collect(field, child, depth + 1, rows);
+void collect(const FieldSpec& spec, const std::string& path, std::vector<Row>& rows) {
+  const auto add = [&](const FieldSpec& field, const std::string& child) {
+    rows.push_back({child, &field});
+    collect(field, child, rows);
   };
   const std::string dot = path.empty() ? "" : ".";
-  for (const FieldSpec& field : spec.fields) add(field, path + dot + field.name, field.name);
-  for (const FieldSpec& item : spec.item) {
-    if (spec.kind == FieldKind::kList)
-      add(item, path + "[]", "-");
-    else
-      add(item, path + dot + "NAME", "NAME");
-  }
-  for (const FieldSpec& alternative : spec.alternatives) collect(alternative, path, depth, rows);
+  for (const FieldSpec& field : spec.fields) add(field, path + dot + field.name);
+  for (const FieldSpec& item : spec.item) add(item, path + (spec.kind == FieldKind::kList ? "[]" : dot + "NAME"));
+  for (const FieldSpec& alternative : spec.alternatives) collect(alternative, path, rows);
 }
 
 std::vector<Row> rows_of(const FieldSpec& spec) {
   std::vector<Row> rows;
-  if (!spec.name.empty()) rows.push_back({spec.name, spec.name, 0, &spec});
-  collect(spec, spec.name, rows.size(), rows);
+  if (!spec.name.empty()) rows.push_back({spec.name, &spec});
+  collect(spec, spec.name, rows);
   return rows;
-}
-
-// Returns "required", "default auto", or an empty string.
-std::string presence(const FieldSpec& field) {
-  if (field.required) return "required";
-  return field.default_text.empty() ? "" : "default " + field.default_text;
 }
 
 std::string cell(const std::string& text) {
@@ -78,21 +65,6 @@ class TableCheck {
 };
 
 }  // namespace
-
-std::string field_help(const FieldSpec& spec) {
-  std::string out;
-  for (const Row& row : rows_of(spec)) {
-    const std::string indent(2 * row.depth, ' ');
-    const std::string note = presence(*row.field);
-    out += fmt::format("{}{}: {}{}\n", indent, row.label, describe_value(*row.field),
-                       note.empty() ? "" : " (" + note + ")");
-    if (!row.field->doc.empty()) out += fmt::format("{}    {}\n", indent, row.field->doc);
-    if (!row.field->example.empty())
-      out +=
-          fmt::format("{}    example: {}{} {}\n", indent, row.label, row.label == "-" ? "" : ":", row.field->example);
-  }
-  return out;
-}
 
 std::string field_reference_markdown(const FieldSpec& spec) {
   std::string out = "| Key | Value | Default | Meaning |\n|---|---|---|---|\n";

@@ -8,11 +8,8 @@
 
 namespace ggufmill {
 
-// Returns the text for `--help`: `spec`, if it has a name, and every key below it with its kind, default, description
-// and example, indented by depth.
-std::string field_help(const FieldSpec& spec);
-
-// Returns the same as one Markdown table with a row per key; keys are paths ("outputs[].quantize.tensors[].match").
+// Returns one Markdown table with a row for `spec`, if it has a name, and for every key below it; keys are paths
+// ("outputs[].quantize.tensors[].match").
 std::string field_reference_markdown(const FieldSpec& spec);
 
 // Returns the errors in a field table itself: a default or an example that fails its own lint, a field without a

@@ -6,36 +6,6 @@
 
 using namespace ggufmill;
 
-TEST_CASE("help shows every key with its kind, default, sentence and example") {
-  CHECK(field_help(testing::quantize_field()) == R"(quantize: a tensor type or a map
-    Changes the type of tensors.
-    example: quantize: Q4_K
-  type: a tensor type (required)
-      The type to have.
-      example: type: Q5_K
-  tensors: a list
-      Rules for single tensors.
-      example: tensors: [{match: ffn_down, type: Q5_K}]
-    -: a map
-        The first rule that matches counts.
-      match: a regular expression (required)
-          Found in the name.
-          example: match: ffn_down
-      type: a tensor type (required)
-          The type to have.
-          example: type: Q5_K
-  keep: true or false (default true)
-      Keep small ones.
-      example: keep: false
-  missing: one of 'error', 'unweighted' (default error)
-      Where data lacks.
-      example: missing: unweighted
-  scale: a number from 0 to 1
-      A number.
-      example: scale: 0.5
-)");
-}
-
 TEST_CASE("the reference page has one row per key") {
   CHECK(field_reference_markdown(testing::metadata_field()) == R"(| Key | Value | Default | Meaning |
 |---|---|---|---|

@@ -60,10 +60,10 @@ class Finder {
       const std::size_t dots = line.layers.find("..");
       const Number begin = numbers_.value(line.layers.substr(0, dots), 0),
                    end = numbers_.value(line.layers.substr(dots + 2), 0);
-      if (!begin || !end || *begin < 0 || *begin > kMostLayers) continue;
+      if (!begin || !end || *begin < 0 || *begin > kMaxListedLayers) continue;
       has_layers = true;
       check_layers(line, static_cast<std::uint64_t>(*begin),
-                   static_cast<std::uint64_t>(std::clamp(*end, *begin, kMostLayers)));
+                   static_cast<std::uint64_t>(std::clamp(*end, *begin, kMaxListedLayers)));
     }
     holes_.is_known = has_layers;
     if (has_layers)
@@ -75,7 +75,7 @@ class Finder {
 
  private:
   // llama.cpp loads at most 512; enough to say that most of them are missing.
-  static constexpr std::int64_t kMostLayers = 2048;
+  static constexpr std::int64_t kMaxListedLayers = 2048;
 
   // Returns true if the line applies to the layer and the model has its tensor; nullopt: it does not apply.
   std::optional<bool> check(const ExpectedTensor& line, std::uint64_t layer) {
@@ -193,8 +193,8 @@ class Finder {
     holes_.misshapen.push_back({tensor.name, false, false, tensor.shape(), std::move(expected), std::move(numbers)});
   }
 
-  // A bias without a line is unknown. Of other tensors, the table lacks those in a form of declaration that its
-  // generator does not understand.
+  // A bias without a line is unknown. Other tensors may be missing from the table because its generator does not
+  // understand their form of declaration.
   void find_unknown() {
     std::unordered_set<std::string> known;
     for (const ExpectedTensor& line : expected_.lines) known.insert(without_numbers(line.tensor));
@@ -204,8 +204,8 @@ class Finder {
     }
   }
 
-  // Without a line for the layers: a layer whose kinds of tensors are all in most other layers, but that lacks one of
-  // theirs, has a hole. A layer of another kind has tensors that those do not have.
+  // Without a line for the layers: a layer whose kinds of tensors are all in most other layers, but that is missing one
+  // of theirs, has a hole. A layer of another kind has tensors that those do not have.
   void compare_layers() {
     std::map<std::string, std::map<std::uint64_t, std::set<std::string>>> stacks;  // by prefix, layer: endings
     for (const Tensor& tensor : model_.tensors) {

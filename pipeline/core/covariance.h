@@ -29,7 +29,7 @@ struct CorrelatedColumns {
   std::uint64_t first = 0, count = 0, packed = 0;
 };
 
-// How correlations of `columns` columns are packed. `block` 0 stands for one block of all columns.
+// The packing of correlations of `columns` columns. `block` 0 stands for one block of all columns.
 class CorrelationPacking {
  public:
   CorrelationPacking(std::uint64_t columns, std::uint64_t block);
@@ -61,7 +61,7 @@ struct Covariance {
   std::vector<std::uint64_t> unused{};  // matrices without a usable covariance, in ascending order
   std::string note{};                   // why these have none, for `plan`; empty if there are none
   Extent vectors{};                     // BF16: held-out vectors of each matrix
-  std::uint64_t held_out = 0;           // their number for each matrix, at most kMostHeldOut; the last may be zeros
+  std::uint64_t held_out = 0;           // their number for each matrix, at most kMaxHeldOut; the last may be zeros
 
   CorrelationPacking packing() const { return {columns, block}; }
   // Return the matrix's own part; `matrix` may count slices along dims[3], too.
@@ -84,7 +84,7 @@ struct Covariance {
 };
 
 // The greatest number of held-out vectors of a matrix.
-inline constexpr std::uint64_t kMostHeldOut = 1024;
+inline constexpr std::uint64_t kMaxHeldOut = 1024;
 
 // Encoder::shrink where the shrinkage is chosen for each matrix, with held-out vectors: one of kShrinks, or the
 // covariance is not used. Without such vectors, it is kUsualShrink.
@@ -99,10 +99,10 @@ inline bool chooses_shrink(const Encoder& encoder) { return encoder.is_covarianc
 // As encoder_for() of core/encoder.h, for a tensor with this covariance, or null.
 Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance, const Covariance* covariance);
 
-// Covariances are kept in memory as square tiles of so many columns.
+// Covariances are kept in memory as square tiles of this number of columns.
 inline constexpr std::uint64_t kMetricTile = 64;
-// While levels are chosen, rows need memory for a multiple of this number of rows, and so many bytes per column of
-// each.
+// While levels are chosen, rows need memory for a multiple of this number of rows, and this number of bytes per column
+// of each.
 inline constexpr std::uint64_t kLevelRows = 16, kLevelBytesPerColumn = 17;
 
 // Decodes correlations, in the host's byte order. Returns the index of the first that is NaN or greater than 1 in

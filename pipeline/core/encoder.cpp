@@ -24,11 +24,11 @@ std::string names_of(bool (*has)(const TypeInfo&)) {
 
 Encoder reference_encoder() { return {}; }
 
-Encoder search_encoder() { return {&search_method(), Encoder::kMostEffort, {}, Lattice::kAuto}; }
+Encoder search_encoder() { return {&search_method(), Encoder::kMaxEffort, {}, Lattice::kAuto}; }
 
 // The damping with which the loss of models was least on text that had not been used to collect the covariance.
 Encoder covariance_encoder() {
-  return {&covariance_method(), Encoder::kMostEffort, {}, Lattice::kAuto, kChosenShrink, 0.01, 2};
+  return {&covariance_method(), Encoder::kMaxEffort, {}, Lattice::kAuto, kChosenShrink, 0.01, 2};
 }
 
 Encoder start_of(const Encoder& covariance) {

@@ -4,6 +4,7 @@
 
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/program.h"
+#include "pipeline/io/platform/system.h"
 
 namespace ggufmill {
 namespace {
@@ -12,11 +13,9 @@ namespace {
 // used: GGUFMILL_LIBDIR for an installed program and lib for one in a build folder; the last for a library in the
 // package of a Python module.
 constexpr std::array kProgramData = {GGUFMILL_LIBDIR "/ggufmill", "lib/ggufmill"};
-#ifdef _WIN32  // where libraries are beside programs
-constexpr std::array kLibraryData = {"../" GGUFMILL_LIBDIR "/ggufmill", "../lib/ggufmill"};
-#else
-constexpr std::array kLibraryData = {"ggufmill", "lib/ggufmill"};
-#endif
+constexpr std::array kLibraryData = kLibrariesBesidePrograms
+                                        ? std::array{"../" GGUFMILL_LIBDIR "/ggufmill", "../lib/ggufmill"}
+                                        : std::array{"ggufmill", "lib/ggufmill"};
 
 constexpr const char* kLauncher = "bin/ggufmill";  // in an archive
 

@@ -9,8 +9,8 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint32_t kMostRows = 8;
-constexpr std::uint32_t kMostSignedBytes = 4 * 98;  // of a group's block with sign codes: of rows of IQ3_XXS
+constexpr std::uint32_t kMaxRows = 8;
+constexpr std::uint32_t kMaxSignedBytes = 4 * 98;  // of a group's block with sign codes: of rows of IQ3_XXS
 
 // Joins moves of the same bytes, and then those of adjacent bytes.
 std::vector<BitMove> joined(std::vector<BitMove> moves) {
@@ -50,7 +50,7 @@ constexpr Word in_every_byte(std::uint8_t mask) {
   return static_cast<Word>(Word(~Word{0}) / 0xff * mask);
 }
 
-// Adds some bits of one word to another. A shift moves bits across bytes only to places that the mask leaves out.
+// Adds some bits of one word to another. A shift moves bits across bytes only to places that the mask clears.
 template <class Word>
 void to_group(const BitMove& move, const std::byte* row, std::byte* group) {
   const Word from = load<Word>(row);
@@ -122,7 +122,7 @@ const Interleaving& Interleaving::of(const TypeInfo& type) {
 void Interleaving::interleave(std::span<const std::byte* const> rows, std::uint64_t blocks, std::byte* group) const {
   for (std::uint32_t k = 0; k < rows_; ++k) std::memcpy(group + k * header_bytes_, rows[k], header_bytes_);
   std::byte* into = group + rows_ * header_bytes_;
-  std::array<const std::byte*, kMostRows> from{};
+  std::array<const std::byte*, kMaxRows> from{};
   for (std::uint32_t k = 0; k < rows_; ++k) from[k] = rows[k] + header_bytes_;
   for (std::uint64_t block = 0; block < blocks; ++block, into += rows_ * block_bytes_) {
     std::memset(into, 0, rows_ * block_bytes_);
@@ -142,9 +142,9 @@ void Interleaving::interleave(std::span<const std::byte* const> rows, std::uint6
 void Interleaving::separate(const std::byte* group, std::uint64_t blocks, std::span<std::byte* const> rows) const {
   for (std::uint32_t k = 0; k < rows_; ++k) std::memcpy(rows[k], group + k * header_bytes_, header_bytes_);
   const std::byte* from = group + rows_ * header_bytes_;
-  std::array<std::byte*, kMostRows> into{};
+  std::array<std::byte*, kMaxRows> into{};
   for (std::uint32_t k = 0; k < rows_; ++k) into[k] = rows[k] + header_bytes_;
-  std::array<std::byte, kMostSignedBytes> changed;
+  std::array<std::byte, kMaxSignedBytes> changed;
   for (std::uint64_t block = 0; block < blocks; ++block, from += rows_ * block_bytes_) {
     const std::byte* source = from;
     if (signs_.count != 0) {

@@ -9,12 +9,12 @@ namespace ggufmill {
 // Counts the bytes of all names of a model.
 class NameTotal {
  public:
-  static constexpr std::size_t kMost = 64 << 20;  // 500,000 tensors have some 40 MB of names
+  static constexpr std::size_t kMax = 64 << 20;  // 500,000 tensors have some 40 MB of names
 
-  // Returns false if the names added so far have more than kMost bytes together.
+  // Returns false if the names added so far have more than kMax bytes together.
   bool add(std::string_view name) {
     bytes_ += name.size();
-    return bytes_ <= kMost;
+    return bytes_ <= kMax;
   }
 
  private:

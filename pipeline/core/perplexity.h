@@ -7,7 +7,7 @@
 namespace ggufmill {
 
 struct PerplexityOptions {
-  static constexpr unsigned kLeastContext = 8;  // tokens
+  static constexpr unsigned kMinContext = 8;  // tokens
 
   std::string program = "llama-perplexity";
   std::string text;                  // path of the text

@@ -41,8 +41,8 @@ class LatticeRows {
   }
 
  private:
-  static constexpr std::size_t kAtOnce = 1024;            // whole blocks of every type with a lattice
-  static constexpr std::size_t kMostBytes = 2 * kAtOnce;  // of as many values
+  static constexpr std::size_t kAtOnce = 1024;           // whole blocks of every type with a lattice
+  static constexpr std::size_t kMaxBytes = 2 * kAtOnce;  // of as many values
 
   const float* values(std::uint64_t row) const { return static_cast<const float*>(call_.src) + row * call_.cols; }
   std::byte* bytes(std::uint64_t row) const {
@@ -71,7 +71,7 @@ class LatticeRows {
     double plain = 0, lattice = 0;
     for (std::uint64_t at = 0; at < call_.cols; at += kAtOnce) {
       const std::uint64_t count = std::min<std::uint64_t>(kAtOnce, call_.cols - at);
-      std::array<std::byte, kMostBytes> blocks;
+      std::array<std::byte, kMaxBytes> blocks;
       encoding_.lattice->run(values(row) + at, count, blocks.data());
       BOOST_OUTCOME_TRY(add_error(row, at, count, bytes(row) + at / type_.block_elements * type_.block_bytes, plain));
       BOOST_OUTCOME_TRY(add_error(row, at, count, blocks.data(), lattice));

@@ -55,7 +55,7 @@ struct CovarianceSources {
 // rows of random numbers are rounded to whole numbers, to the nearest and, by coordinate descent, with the covariance.
 // By the errors of their products with held-out vectors, on that half of these where it is worse, the best shrinkage is
 // used, or none if the nearest numbers are better. Needs metric.cost bytes of memory, and reads at most some rows at a
-// time. Fails with exit code 4 for numbers that are no sums, correlations or vectors. `stopped` ends the work; the
+// time. Fails with exit code 4 for numbers that are not sums, correlations or vectors. `stopped` ends the work; the
 // metric is then not usable.
 Status make_metric(const ggufmill_covariance_kernels& kernels, const CovarianceSources& sources,
                    const ForEach& for_each, const std::function<bool()>& stopped, Metric& metric);

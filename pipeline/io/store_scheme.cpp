@@ -4,8 +4,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/remote/address.h"
-#include "pipeline/io/remote/hub_store.h"
-#include "pipeline/io/remote/s3_store.h"
+#include "pipeline/io/remote/remote_stores.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "pipeline/core/installation.h"
+#include "pipeline/io/platform/system.h"
 #include "pipeline/kernels/module_set.h"
 #include "plugins/reference/reference.h"
 #include "tests/support/catch.h"
@@ -167,11 +168,7 @@ TEST_CASE("a kernel directory whose modules are all refused causes a warning") {
   CHECK(load({{folder_of("plain")}, ""})->warnings().empty());
   const auto kernels = load({{folder_of("not_elf"), folder_of("plain"), folder_of("no_kernels")}, ""});
   REQUIRE(kernels->warnings().size() == 2);
-#ifdef _WIN32
-  const std::string refusal = "not_elf.dll: is not a DLL";
-#else
-  const std::string refusal = "not_elf.so: is not an ELF file";
-#endif
+  const std::string refusal = kIsPosix ? "not_elf.so: is not an ELF file" : "not_elf.dll: is not a DLL";
   CHECK(kernels->warnings()[0] == "no kernel module in '" + folder_of("not_elf") + "' can be used: " + refusal);
   CHECK(kernels->warnings()[1].find("no_kernels" GGUFMILL_MODULE_ENDING ": has 0 kernels") != std::string::npos);
 }

@@ -1,5 +1,5 @@
 // ggufmill-module-trial FILE: loads a kernel module as the host would, and prints why it cannot be used. The host runs
-// this program on Windows, where it cannot copy itself, so that a damaged module does not crash it.
+// this program on systems where it cannot copy itself, so that a damaged module does not crash it.
 
 #include <cstdio>
 #include <new>

@@ -7,9 +7,9 @@ Runs in the environment of python_tools.txt. Writes into BUILD_FOLDER
   ggufmill-VERSION-py3-none-PLATFORM.whl        what pyproject.toml describes, and the licenses of all libraries in it
   ggufmill-VERSION-py3-none-PLATFORM.spdx.json  a software bill of materials (SPDX 2.3)
 
-On Linux, auditwheel adds the libraries that the platform lacks, under names of their own, and finds the oldest platform
-(manylinux_X_Y, PEP 600) that has everything else. For Windows, all libraries are linked into the programs. The same
-commit and the same packages give the same bytes in every folder: SOURCE_DATE_EPOCH is the time of everything.
+auditwheel adds the libraries that the platform lacks, under unique names, and finds the oldest platform
+(manylinux_X_Y, PEP 600) that has everything else. The same commit and the same packages give the same
+bytes in every folder: SOURCE_DATE_EPOCH is the time of everything.
 """
 
 import contextlib
@@ -120,26 +120,14 @@ def linux_wheel(build, work):
     return wheel, root, packages, licenses
 
 
-def windows_wheel(build, work):
-    sys.path.insert(0, os.path.join(SOURCE, "pipeline/packages/windows"))
-    import windows_archive
-    wheel = plain_wheel(build, "win-amd64", os.path.join(work, "plain"))
-    with unpacked(wheel, os.path.join(work, "final")) as root:
-        windows_archive.strip(root)
-        libraries = windows_archive.libraries_of(windows_archive.LIBRARIES)
-        licenses = f"{os.path.basename(root)}.dist-info/licenses/packages"
-        windows_archive.copy_licenses(os.path.join(root, licenses), libraries, windows_archive.LIBRARIES)
-        archive.list_packages(os.path.join(root, "ggufmill/lib/ggufmill/packages.tsv"), libraries)
-    return wheel, root, libraries, licenses
-
-
-def main(build, version):
+def main(build, version, make=linux_wheel):
+    """Make the wheel with a function that takes the build folder and a folder to work in, and returns the wheel, the folder with its files,
+    the packages of the libraries in it, and the folder of their licenses in the wheel."""
     build = os.path.abspath(build)
     work = os.path.join(build, "stage-wheel")
     shutil.rmtree(work, ignore_errors=True)
     os.umask(0o022)
-    is_windows = os.path.exists(os.path.join(build, "bin/ggufmill.exe"))
-    made, root, packages, licenses = (windows_wheel if is_windows else linux_wheel)(build, work)
+    made, root, packages, licenses = make(build, work)
     wheel = os.path.join(build, os.path.basename(made))
     shutil.copyfile(made, wheel)
     stem = wheel.removesuffix(".whl")

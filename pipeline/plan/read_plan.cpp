@@ -394,7 +394,7 @@ class Reader {
         covariance->sums.bytes != sums || covariance->correlations.bytes != correlations)
       throw InvalidPlan("a covariance has the wrong size");
     covariance->held_out = number_of(object, "held_out");
-    if (covariance->held_out > kMostHeldOut) throw InvalidPlan("there are too many held-out vectors");
+    if (covariance->held_out > kMaxHeldOut) throw InvalidPlan("there are too many held-out vectors");
     if (covariance->held_out != 0) covariance->vectors = extent_of(object_of(object, "vectors"));
     std::uint64_t vectors = 0;
     if (__builtin_mul_overflow(sums / 2, covariance->held_out, &vectors) || covariance->vectors.bytes != vectors)
@@ -410,7 +410,7 @@ class Reader {
     encoder.lattice = word_of<Lattice>(object, "lattice", kLatticeWords);
     if (encoder.searches()) {
       const std::uint64_t effort = number_of(object, "effort");
-      if (effort < Encoder::kLeastEffort || effort > Encoder::kMostEffort)
+      if (effort < Encoder::kMinEffort || effort > Encoder::kMaxEffort)
         throw InvalidPlan(fmt::format("the effort {} of a search does not exist", effort));
       encoder.effort = static_cast<std::uint32_t>(effort);
       encoder.weights = word_of<SearchWeights>(object, "weights", kSearchWeightWords);
@@ -421,7 +421,7 @@ class Reader {
       encoder.damp = object.at("damp").to_number<double>();
       const std::uint64_t sweeps = number_of(object, "sweeps");
       if ((shrink && !(encoder.shrink >= 0 && encoder.shrink <= 1)) ||
-          !(encoder.damp >= 0 && std::isfinite(encoder.damp)) || sweeps > Encoder::kMostSweeps)
+          !(encoder.damp >= 0 && std::isfinite(encoder.damp)) || sweeps > Encoder::kMaxSweeps)
         throw InvalidPlan("an option of the encoder 'covariance' is out of range");
       encoder.sweeps = static_cast<std::uint32_t>(sweeps);
     }

@@ -205,7 +205,7 @@ std::uint64_t StepLayout::bytes_within(std::uint64_t limit) const {
   return std::max<std::uint64_t>(pages * kPageBytes / grain, 1) * grain;
 }
 
-// Where levels are chosen, fewer rows would take hardly less memory, and as much time.
+// If levels are chosen, fewer rows would take hardly less memory and just as much time.
 std::uint64_t StepLayout::least_rows() const {
   const std::uint64_t rows = std::max<std::uint64_t>(step_->expression->shape.dims[1], 1);
   return std::min(metrics_.empty() ? group_rows_ : std::max(group_rows_, kLevelRows), rows);

@@ -19,7 +19,7 @@ constexpr int kBlock = 32, kHalf = 16, kGroup = 8;
 constexpr float kNothing = 1e-14f;          // sums of squares or of weighted magnitudes that count as zero
 constexpr std::uint16_t kZeroIndex = 1029;  // of the point whose coordinates are all zero
 constexpr float kFudge = 1.0625f;           // factor of the stored scale
-constexpr float kMostLevels = 15;           // the largest scale in units of the row's
+constexpr float kMaxLevels = 15;            // the largest scale in units of the row's
 
 struct Fit {
   float scale = 0;
@@ -42,8 +42,8 @@ void weigh(const float* x, const float* importance, float spread, int count, dou
 
 // Returns the scale of a row, and stores it.
 float store_scale(float most, reference::StoredHalf& d) {
-  d.store(kFudge * most / kMostLevels);
-  return most > 0 ? kMostLevels / most : 0.0f;
+  d.store(kFudge * most / kMaxLevels);
+  return most > 0 ? kMaxLevels / most : 0.0f;
 }
 
 void put_low_bits(const std::uint16_t* index, std::uint8_t* qs) {
@@ -112,7 +112,7 @@ struct SumsOfGroups {
   }
 };
 
-// Chooses the shifts anew, with the points that were found, and computes the scale that fits them best.
+// Chooses the shifts again, with the points that were found, and computes the scale that fits them best.
 void fit_points(const float* x, const float* weights, const std::uint16_t* index, Fit& fit) {
   float xq[kWays] = {}, qq[kWays] = {};
   for (int i = 0; i < kHalf; ++i) {
@@ -156,12 +156,12 @@ bool encode_block(const float* x, const float* importance, Fit* fits, IQ1_M_R1::
   std::uint16_t index[4] = {kZeroIndex, kZeroIndex, kZeroIndex, kZeroIndex};
   const float squares[2] = {reference::sum_of_squares(x, kHalf), reference::sum_of_squares(x + kHalf, kHalf)};
   const float all = squares[0] + squares[1];
-  constexpr double kLeast[2] = {kNothing, 1e-14};  // a float for the first half, and a double for the second
+  constexpr double kMin[2] = {kNothing, 1e-14};  // a float for the first half, and a double for the second
   for (int half = 0; half < 2 && !(all < kNothing); ++half) {
     if (!(squares[half] > kNothing)) continue;
     const int first = half * kHalf;
     float weights[kHalf];
-    weigh(x + first, importance ? importance + first : nullptr, 1.5f * all / kBlock, kHalf, kLeast[half], weights);
+    weigh(x + first, importance ? importance + first : nullptr, 1.5f * all / kBlock, kHalf, kMin[half], weights);
     if (!encode_half(x + first, weights, fits[half], index + 2 * half)) return false;
   }
   put_low_bits(index, block.qs);

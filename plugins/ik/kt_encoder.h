@@ -25,10 +25,10 @@ inline float largest(const float* x, std::uint64_t count) {
 
 // Computes the weights of a super-block. Importance of a sub-block that is next to nothing is ignored.
 inline void trellis_weights(const float* x, const float* importance, float* weights) {
-  constexpr float kLeast = 1e-14f, kWeight = 1e-4f;
+  constexpr float kMin = 1e-14f, kWeight = 1e-4f;
   float sum = 0;
   for (int i = 0; i < kSuperBlock; ++i) sum += x[i] * x[i];
-  if (sum < kLeast * kSuperBlock) {
+  if (sum < kMin * kSuperBlock) {
     std::fill(weights, weights + kSuperBlock, kWeight);
     return;
   }
@@ -45,7 +45,7 @@ inline void trellis_weights(const float* x, const float* importance, float* weig
       w2 += weights[i] * weights[i];
       x2 += x[i] * x[i];
     }
-    if (x2 < kLeast || w2 < kLeast || wx < kLeast) std::fill(weights + begin, weights + begin + kSubBlock, kWeight);
+    if (x2 < kMin || w2 < kMin || wx < kMin) std::fill(weights + begin, weights + begin + kSubBlock, kWeight);
   }
 }
 
@@ -66,8 +66,8 @@ struct Points {
 
   Points() = default;
   // Chooses the nearest points to the values divided by d; the first ones if d is 0. They are likely to be near those
-  // of `like`, which were chosen for about the same scale. The book may leave out points if their score is less than
-  // that of the rival.
+  // of `like`, which were chosen for about the same scale. The book may skip points if their score is less than that
+  // of the rival.
   Points(const Book& book, float d, const float* x, const float* weights, const Points& like,
          const TrellisRival& rival = {}) {
     std::copy(like.hint, like.hint + kGroups, hint);

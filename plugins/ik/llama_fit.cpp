@@ -83,7 +83,7 @@ class CodeSearch {
 
   const int count_, limit_;
   const float *x_, *weights_;
-  int codes_[kMostValues] = {};
+  int codes_[kMaxValues] = {};
   Sums sums_;
   Best best_;
 };
@@ -107,7 +107,7 @@ class LineSearch {
   reference::AffineFit run() {
     std::fill_n(levels_, count_, std::uint8_t{0});
     fit_.minimum = low_;
-    if (high_ - low_ < kLeastRange) return {0, low_};
+    if (high_ - low_ < kMinRange) return {0, low_};
     start();
     const auto& search = reference::kWeightedSearch;
     for (int i = 0; i <= search.last; ++i) {
@@ -159,7 +159,7 @@ class LineSearch {
   }
 
   void attempt(float inverse) {
-    std::uint8_t tried[kMostValues];
+    std::uint8_t tried[kMaxValues];
     LevelSums sums;
     for (int i = 0; i < count_; ++i) {
       tried[i] = static_cast<std::uint8_t>(level_at(inverse, i));
@@ -327,7 +327,7 @@ reference::AffineFit fit_affine(int count, int limit, const float* x, const floa
 }
 
 float fit_unequal(const float* x, const float* weights) {
-  const float extreme = reference::extreme_or_zero({x, kMostValues});
+  const float extreme = reference::extreme_or_zero({x, kMaxValues});
   return extreme == 0 ? 0 : TableSearch(x, weights).run(extreme);
 }
 

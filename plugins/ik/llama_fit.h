@@ -9,12 +9,12 @@
 
 namespace ggufmill::ik {
 
-inline constexpr int kMostValues = 32;
+inline constexpr int kMaxValues = 32;
 
 // In types with minimums, groups whose values differ by less are one value, and scales below count as zero.
-inline constexpr float kLeastRange = 1e-10F, kLeastScale = 1e-16F;
+inline constexpr float kMinRange = 1e-10F, kMinScale = 1e-16F;
 
-// Fits x ~ scale * (level - limit) for at most kMostValues values, with levels in [0, 2 * limit). Returns the scale; 0,
+// Fits x ~ scale * (level - limit) for at most kMaxValues values, with levels in [0, 2 * limit). Returns the scale; 0,
 // with levels of 0, for values that count as zero.
 float fit_symmetric(int count, int limit, const float* x, const float* weights, std::uint8_t* levels);
 

@@ -31,18 +31,18 @@ float stored(float scale) {
 
 // Weights and levels of a block with importance.
 struct WeightedBlock {
-  float weights[kMostValues];
-  std::uint8_t levels[kMostValues];
+  float weights[kMaxValues];
+  std::uint8_t levels[kMaxValues];
 
   WeightedBlock(const float* x, const float* importance, float row_mean_square) {
-    reference::weigh(kMostValues, x, importance, row_mean_square, weights);
+    reference::weigh(kMaxValues, x, importance, row_mean_square, weights);
   }
 };
 
 // ---- super-blocks with minimums ----
 
 // Groups of a super-block: Q2_K has 16 of 16 values, Q4_K and Q5_K 8 of 32.
-template <int kGroups, int kLimit, int kGreatestCode>
+template <int kGroups, int kLimit, int kMaxCode>
 class AffineBlock {
  public:
   static constexpr int kGroup = kSuperBlock / kGroups;
@@ -110,14 +110,14 @@ class AffineBlock {
   }
 
   float code_weighted(const float* values, std::uint8_t* codes) const {
-    const float d = reference::fit_positive(kGroups, kGreatestCode, values, weight_sums_, codes, kLeastScale);
+    const float d = reference::fit_positive(kGroups, kMaxCode, values, weight_sums_, codes, kMinScale);
     if (kLimit == 31) bound(codes);
     return d;
   }
 
   // Codes below zero, of scales below zero, are great ones here. Only some types bound them.
   static void bound(std::uint8_t* codes) {
-    for (int i = 0; i < kGroups; ++i) codes[i] = std::min<std::uint8_t>(kGreatestCode, codes[i]);
+    for (int i = 0; i < kGroups; ++i) codes[i] = std::min<std::uint8_t>(kMaxCode, codes[i]);
   }
 
   // Returns the codes that a decoder reads: the excess bits of a code are part of others.
@@ -142,10 +142,10 @@ class AffineBlock {
   static float code_plain(const float* values, std::uint8_t* codes) {
     float greatest = 0;
     for (int i = 0; i < kGroups; ++i) greatest = values[i] > greatest ? values[i] : greatest;
-    const float inverse = greatest > 0 ? float{kGreatestCode} / greatest : 0;
+    const float inverse = greatest > 0 ? float{kMaxCode} / greatest : 0;
     for (int i = 0; i < kGroups; ++i) codes[i] = static_cast<std::uint8_t>(nearest_int(inverse * values[i]));
     if (kGroups == 8) bound(codes);
-    return greatest / float{kGreatestCode};
+    return greatest / float{kMaxCode};
   }
 
   float scales_[kGroups] = {}, minimums_[kGroups] = {}, weight_sums_[kGroups] = {}, d_ = 0, dmin_ = 0;
@@ -153,7 +153,7 @@ class AffineBlock {
 };
 
 constexpr AffineSearch search_of(float first, int last, ErrorMeasure measure) {
-  return {first, 0.1F, last, measure, kLeastRange};
+  return {first, 0.1F, last, measure, kMinRange};
 }
 
 template <class Codec, int kLimit>
@@ -230,25 +230,25 @@ void unequal_levels(const float* x, float scale, std::uint8_t* levels) {
 
 void IkQ4_0::encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block) {
   WeightedBlock b(x, importance, row_mean_square);
-  const float d = fit_symmetric(kMostValues, 8, x, b.weights, b.levels);
+  const float d = fit_symmetric(kMaxValues, 8, x, b.weights, b.levels);
   pack(d, b.levels, block);
 }
 
 void IkQ5_0::encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block) {
   WeightedBlock b(x, importance, row_mean_square);
-  const float d = fit_symmetric(kMostValues, 16, x, b.weights, b.levels);
+  const float d = fit_symmetric(kMaxValues, 16, x, b.weights, b.levels);
   pack(d, b.levels, block);
 }
 
 void IkQ4_1::encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block) {
   WeightedBlock b(x, importance, row_mean_square);
-  const AffineFit fit = fit_affine(kMostValues, 15, x, b.weights, b.levels);
+  const AffineFit fit = fit_affine(kMaxValues, 15, x, b.weights, b.levels);
   pack(fit.scale, fit.minimum, b.levels, block);
 }
 
 void IkQ5_1::encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block) {
   WeightedBlock b(x, importance, row_mean_square);
-  const AffineFit fit = fit_affine(kMostValues, 31, x, b.weights, b.levels);
+  const AffineFit fit = fit_affine(kMaxValues, 31, x, b.weights, b.levels);
   pack(fit.scale, fit.minimum, b.levels, block);
 }
 

@@ -231,8 +231,8 @@ void make_weights(const Weighting& weighting, int sub_block, const float* x, con
     return;
   }
   for (int begin = 0; begin < kCount; begin += sub_block) {
-    constexpr float kLeast = 1e-9f * 1e-9f;
-    const float least = static_cast<float>(sub_block) * kLeast;
+    constexpr float kMin = 1e-9f * 1e-9f;
+    const float least = static_cast<float>(sub_block) * kMin;
     float w2 = 0, x2 = 0, wx = 0;
     for (int i = begin; i < begin + sub_block; ++i) {
       w2 += importance[i] * importance[i];

@@ -12,11 +12,11 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // The `count` points that are nearest to a centre, nearest first; of two at the same distance, the first one offered.
 class NearestPoints {
  public:
-  static constexpr int kMost = 7;
+  static constexpr int kMax = 7;
 
-  bool takes(float distance) const { return distance < distances_[kMost - 1]; }
+  bool takes(float distance) const { return distance < distances_[kMax - 1]; }
   void offer(float distance, std::uint16_t point) {
-    int at = kMost - 1;
+    int at = kMax - 1;
     for (; at > 0 && distance < distances_[at - 1]; --at) {
       distances_[at] = distances_[at - 1];
       points_[at] = points_[at - 1];
@@ -27,8 +27,8 @@ class NearestPoints {
   std::uint16_t operator[](std::size_t i) const { return points_[i]; }
 
  private:
-  std::array<float, kMost> distances_{kInfinity, kInfinity, kInfinity, kInfinity, kInfinity, kInfinity, kInfinity};
-  std::array<std::uint16_t, kMost> points_{};
+  std::array<float, kMax> distances_{kInfinity, kInfinity, kInfinity, kInfinity, kInfinity, kInfinity, kInfinity};
+  std::array<std::uint16_t, kMax> points_{};
 };
 
 // The borders of the five parts into which each of four dimensions is divided.

@@ -19,8 +19,8 @@ constexpr int kLanes = 8;
 #else
 constexpr int kLanes = 4;
 #endif
-constexpr int kPanel = 256;      // columns whose values are transposed at a time
-constexpr int kLeastGroup = 16;  // of a type
+constexpr int kPanel = 256;    // columns whose values are transposed at a time
+constexpr int kMinGroup = 16;  // of a type
 
 constexpr int kPadding = 16;  // a multiple of kLanes; groups have a multiple of it, with rows of zeros
 
@@ -59,11 +59,11 @@ struct Workspace {
   Lanes echoes[kRowsTogether][kProbes / kLanes];          // X X^T v for each v, see probe()
 };
 
-// What is encoded of kLanes rows in the columns of a panel: points, which are levels or the values that those have in
+// The encoded parts of kLanes rows in the columns of a panel: points, which are levels or the values of those levels in
 // kIq4Values, and the lines of their groups.
 struct Panel {
   Lanes points[kPanel];
-  Lanes scales[kPanel / kLeastGroup], offsets[kPanel / kLeastGroup];
+  Lanes scales[kPanel / kMinGroup], offsets[kPanel / kMinGroup];
 };
 
 // Rows that are compensated together.
@@ -124,7 +124,7 @@ class RowGroup {
       for (int row = 0; row < rows_; ++row) squares += space_.x[i].rows[row] * space_.x[i].rows[row];
       const float weight = call_.importance ? call_.importance[at_ + static_cast<std::uint64_t>(i)] : 1.0f;
       const float root = std::sqrt(weight / squares), pull = root / weight, norm = 1 / std::sqrt(squares);
-      const bool is_usable = root > 0 && root <= kMost && pull > 0 && pull <= kMost && norm <= kMost;
+      const bool is_usable = root > 0 && root <= kMax && pull > 0 && pull <= kMax && norm <= kMax;
       space_.roots[i] = is_usable ? root : 0;
       space_.pulls[i] = is_usable ? share_ * pull : 0;
       space_.norms[i] = is_usable ? norm : 0;
@@ -179,7 +179,7 @@ class RowGroup {
     for (int lane = 0; lane < kLanes && part * kLanes + lane < rows_; ++lane)
       for (int first = 0; first < columns_; first += elements) {
         std::uint8_t levels[kPanel];
-        float scales[kPanel / kLeastGroup], offsets[kPanel / kLeastGroup];
+        float scales[kPanel / kMinGroup], offsets[kPanel / kMinGroup];
         const std::uint8_t* const from = block(part * kLanes + lane, first);
         type_.levels(from, levels);
         type_.lines(from, scales, offsets);
@@ -286,7 +286,7 @@ class RowGroup {
     }
   }
 
-  static constexpr float kMost = 0x1p100f;
+  static constexpr float kMax = 0x1p100f;
 
   const LevelAccess& type_;
   const ggufmill_call& call_;

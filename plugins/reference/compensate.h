@@ -30,12 +30,12 @@ namespace ggufmill::reference {
 
 inline constexpr int kRowsTogether = GGUFMILL_ROWS_TOGETHER;
 
-// How levels of a type are read and replaced. The codecs of types that are compensated have, in addition to the members
-// that codec.h lists:
+// Functions that read and replace levels of a type. The codecs of types that are compensated have, in addition to the
+// members that codec.h lists:
 //
 // clang-format off
 //     static constexpr int kGroup;      // elements with the same scale, at least 16
-//     static constexpr int kMostLevel;  // levels are kLeastLevel, or 0 if that is not present, to kMostLevel
+//     static constexpr int kMaxLevel;  // levels are kMinLevel, or 0 if that is not present, to kMaxLevel
 //     static constexpr bool kHasTable;  // present if levels are indices in kIq4Values
 //     static void levels(const Block& block, std::uint8_t* levels);          // of all elements
 //     static void put_levels(const std::uint8_t* levels, Block& block);      // replaces levels and nothing else
@@ -60,7 +60,7 @@ std::int32_t compensate(const LevelAccess& type, const ggufmill_call& call);
 
 template <class Codec>
 concept HasLevels = requires {
-  Codec::kMostLevel;
+  Codec::kMaxLevel;
 };
 
 template <class Codec>
@@ -70,7 +70,7 @@ concept HasTable = requires {
 
 template <class Codec>
 concept HasLeastLevel = requires {
-  Codec::kLeastLevel;
+  Codec::kMinLevel;
 };
 
 template <class Codec>
@@ -80,8 +80,8 @@ constexpr LevelAccess level_access() {
   access.elements = Codec::kElements;
   access.block_bytes = sizeof(Block);
   access.group = Codec::kGroup;
-  if constexpr (HasLeastLevel<Codec>) access.least = Codec::kLeastLevel;
-  access.most = Codec::kMostLevel;
+  if constexpr (HasLeastLevel<Codec>) access.least = Codec::kMinLevel;
+  access.most = Codec::kMaxLevel;
   access.is_table = HasTable<Codec>;
   access.levels = [](const void* block, std::uint8_t* levels) {
     Codec::levels(*static_cast<const Block*>(block), levels);

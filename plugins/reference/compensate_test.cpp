@@ -94,7 +94,7 @@ void check_levels() {
       const int group = static_cast<int>(i) / Codec::kGroup;
       float point = levels[i];
       if constexpr (requires { Codec::kHasTable; }) point = ggufmill::reference::kIq4Values[levels[i]];
-      CHECK(levels[i] <= Codec::kMostLevel);
+      CHECK(levels[i] <= Codec::kMaxLevel);
       CHECK(std::fabs(scales[group] * point + offsets[group] - y[i]) <= 1e-6);
     }
     Block other = block;

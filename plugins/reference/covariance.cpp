@@ -16,12 +16,12 @@
 namespace ggufmill::reference {
 namespace {
 
-constexpr std::uint64_t kMostElements = 256;  // of a block
-constexpr std::uint64_t kLeastGroup = 16;
+constexpr std::uint64_t kMaxElements = 256;  // of a block
+constexpr std::uint64_t kMinGroup = 16;
 
 // Q8_0 with the levels q + 128, so that they are not negative.
 struct LevelsOfQ8_0 : Q8_0 {
-  static constexpr int kGroup = 32, kLeastLevel = 1, kMostLevel = 255;
+  static constexpr int kGroup = 32, kMinLevel = 1, kMaxLevel = 255;
   static void levels(const Block& block, std::uint8_t* levels) {
     for (int i = 0; i < kGroup; ++i) levels[i] = static_cast<std::uint8_t>(block.qs[i] ^ 128);
   }
@@ -41,7 +41,7 @@ struct LevelType {
 
 template <class Codec>
 constexpr LevelType level_type() {
-  static_assert(Codec::kElements <= kMostElements && Codec::kGroup >= kLeastGroup);
+  static_assert(Codec::kElements <= kMaxElements && Codec::kGroup >= kMinGroup);
   return {Codec::kTypeId, level_access<Codec>()};
 }
 

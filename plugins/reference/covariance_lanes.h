@@ -59,8 +59,8 @@ class RowGroup {
   // Lanes without a row have zeros.
   void load(std::uint64_t row, int lane, bool is_row) {
     const auto group = static_cast<std::uint64_t>(type_.group);
-    std::uint8_t levels[kMostElements] = {};
-    float scales[kMostElements / kLeastGroup] = {}, offsets[kMostElements / kLeastGroup] = {};
+    std::uint8_t levels[kMaxElements] = {};
+    float scales[kMaxElements / kMinGroup] = {}, offsets[kMaxElements / kMinGroup] = {};
     for (std::uint64_t at = 0; at < call_.cols; at += type_.elements) {
       if (is_row) {
         type_.levels(block_of(row, at), levels);
@@ -80,7 +80,7 @@ class RowGroup {
   }
 
   void store(std::uint64_t row, int lane) {
-    std::uint8_t levels[kMostElements];
+    std::uint8_t levels[kMaxElements];
     for (std::uint64_t at = 0; at < call_.cols; at += type_.elements) {
       for (std::uint64_t i = 0; i < type_.elements; ++i)
         levels[i] = level_of(floats(points_)[(at + i) * kRows + static_cast<std::uint64_t>(lane)]);
@@ -123,7 +123,7 @@ class RowGroup {
     numbers = points;
   }
 
-  // Gives column i the points nearest to `wanted`. Groups without a scale, and what is no number, remain.
+  // Gives column i the points nearest to `wanted`. Groups without a scale, and what is not a number, remain.
   void choose_point(std::uint64_t i, int v, const Lanes& wanted) {
     const std::uint64_t line = line_of(i) + static_cast<std::uint64_t>(v),
                         at = i * kVectors + static_cast<std::uint64_t>(v);

@@ -90,7 +90,7 @@ class ExactSuperBlock {
   }
 
  private:
-  static constexpr int kGroups = 8, kGroup = 32, kMostCode = 63;
+  static constexpr int kGroups = 8, kGroup = 32, kMaxCode = 63;
 
   // A group's values are least + step * level for levels up to `levels`, all of which are whole; 0 levels if the values
   // are all the same.
@@ -132,11 +132,11 @@ class ExactSuperBlock {
     return true;
   }
 
-  // Returns the code with which `unit` gives `value`, or -1. Codes are at most `kMostCode`.
+  // Returns the code with which `unit` gives `value`, or -1. Codes are at most `kMaxCode`.
   static int code_of(double value, double unit) {
     if (value == 0) return 0;
     const double code = value / unit;
-    if (!(code >= 1) || !(code <= kMostCode) || code != std::nearbyint(code)) return -1;
+    if (!(code >= 1) || !(code <= kMaxCode) || code != std::nearbyint(code)) return -1;
     return unit * code == value ? static_cast<int>(code) : -1;
   }
 
@@ -151,7 +151,7 @@ class ExactSuperBlock {
         codes_.d = 0;
         return find_dmin();
       }
-      for (int code = kMostCode; code > 0; --code) {
+      for (int code = kMaxCode; code > 0; --code) {
         codes_.d = exact_half(step / code);
         if (std::isnan(codes_.d) || double{codes_.d} * code != step || !all_have_scales()) continue;
         if (find_dmin()) return true;
@@ -192,7 +192,7 @@ class ExactSuperBlock {
         codes_.dmin = 0;
         return put_all();
       }
-      for (int code = kMostCode; code > 0; --code) {
+      for (int code = kMaxCode; code > 0; --code) {
         codes_.dmin = exact_half(minimum / code);
         if (!std::isnan(codes_.dmin) && double{codes_.dmin} * code == minimum && put_all()) return true;
       }

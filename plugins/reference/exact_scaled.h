@@ -14,18 +14,18 @@
 
 namespace ggufmill::reference {
 
-// The values of the levels are the whole numbers from kLeast to kMost, stored as level = value - kZero.
-template <class CodecType, int kLeastValue, int kMostValue, int kZero, bool kIsCoarse>
+// The values of the levels are the whole numbers from kMin to kMax, stored as level = value - kZero.
+template <class CodecType, int kMinValue, int kMaxValue, int kZero, bool kIsCoarse>
 struct WholeNumbers {
   using Codec = CodecType;
   static constexpr bool kHasNear = kIsCoarse;
-  static constexpr int kLevels = kMostValue - kLeastValue + 1;
+  static constexpr int kLevels = kMaxValue - kMinValue + 1;
   // Level i of a list that has values of greater magnitude first: -8, 7, -7, ..., 1, -1, 0.
   static int value(int i) {
-    const int magnitude = -kLeastValue - (i + 1) / 2;
+    const int magnitude = -kMinValue - (i + 1) / 2;
     return i % 2 == 0 ? -magnitude : magnitude;
   }
-  static int nearest(float x, float d) { return nearest_code(x / d, kLeastValue, kMostValue); }
+  static int nearest(float x, float d) { return nearest_code(x / d, kMinValue, kMaxValue); }
   static std::uint8_t stored(int value) { return static_cast<std::uint8_t>(value - kZero); }
 };
 

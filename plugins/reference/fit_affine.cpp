@@ -42,8 +42,8 @@ struct Group {
   }
   // Returns true if both give the same levels, because nearest_int() rounds whatever becomes one: usually.
   bool can_round_first(float inverse, float minimum) const {
-    constexpr float kMost = 4194303;  // nearest_int() rounds magnitudes up to this
-    return std::fabs(inverse * (low - minimum)) <= kMost && std::fabs(inverse * (high - minimum)) <= kMost;
+    constexpr float kMax = 4194303;  // nearest_int() rounds magnitudes up to this
+    return std::fabs(inverse * (low - minimum)) <= kMax && std::fabs(inverse * (high - minimum)) <= kMax;
   }
 };
 

@@ -75,9 +75,9 @@ inline std::int32_t to_int32(float value) {
   return value >= -0x1p31f && value < 0x1p31f ? static_cast<std::int32_t>(value) : INT32_MIN;
 }
 
-// Rounds to nearest, ties away from zero. std::round() of MinGW-w64 makes 1 of the greatest float below one half. That
-// float, added (to nearest, ties to even) before the fraction is cut off, carries a tie to the next integer and nothing
-// less.
+// Rounds to nearest, ties away from zero. std::round() of one C library makes 1 of the greatest float below one half.
+// That float, added (to nearest, ties to even) before the fraction is cut off, carries a tie to the next integer and
+// nothing less.
 inline float round_away(float value) {
   if (!(std::fabs(value) < 0x1p23f)) return value;  // an integer, or not a number
   return static_cast<float>(static_cast<std::int32_t>(value + std::copysign(0x1.fffffep-2f, value)));

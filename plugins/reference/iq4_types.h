@@ -18,7 +18,7 @@ struct Iq4Nl {
   static void decode(const Block& block, float* x);
   static void encode(const float* x, const float* importance, Block& block);
   static void pack(float d, const std::uint8_t* levels, Block& block);
-  static constexpr int kGroup = 32, kMostLevel = 15;
+  static constexpr int kGroup = 32, kMaxLevel = 15;
   static constexpr bool kHasTable = true;
   static void levels(const Block& block, std::uint8_t* levels);
   static void put_levels(const std::uint8_t* levels, Block& block);
@@ -39,7 +39,7 @@ struct Iq4Xs {
   static void encode(const float* x, const float* importance, Block& block);
   // `codes` are those of the scales, as stored.
   static void pack(float d, const std::uint8_t* codes, const std::uint8_t* levels, Block& block);
-  static constexpr int kGroup = 32, kMostLevel = 15;
+  static constexpr int kGroup = 32, kMaxLevel = 15;
   static constexpr bool kHasTable = true;
   static void levels(const Block& block, std::uint8_t* levels);
   static void put_levels(const std::uint8_t* levels, Block& block);

@@ -24,7 +24,7 @@ struct Q2_K {
   // `scales` and `minimums` are codes, one of each for a group.
   static void pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
                    const std::uint8_t* levels, Block& block);
-  static constexpr int kGroup = 16, kMostLevel = 3;
+  static constexpr int kGroup = 16, kMaxLevel = 3;
   static void levels(const Block& block, std::uint8_t* levels);
   static void put_levels(const std::uint8_t* levels, Block& block);
   static void lines(const Block& block, float* scales, float* offsets);
@@ -44,7 +44,7 @@ struct Q3_K {
   static void encode(const float* x, const float* importance, Block& block);
   // `codes` and `levels` are stored as they are, that is, shifted to be positive.
   static void pack(float d, const std::uint8_t* codes, const std::uint8_t* levels, Block& block);
-  static constexpr int kGroup = 16, kMostLevel = 7;
+  static constexpr int kGroup = 16, kMaxLevel = 7;
   static void levels(const Block& block, std::uint8_t* levels);
   static void put_levels(const std::uint8_t* levels, Block& block);
   static void lines(const Block& block, float* scales, float* offsets);
@@ -64,7 +64,7 @@ struct Q4_K {
   // `scales` and `minimums` are codes, one of each for a group.
   static void pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
                    const std::uint8_t* levels, Block& block);
-  static constexpr int kGroup = 32, kMostLevel = 15;
+  static constexpr int kGroup = 32, kMaxLevel = 15;
   static void levels(const Block& block, std::uint8_t* levels);
   static void put_levels(const std::uint8_t* levels, Block& block);
   static void lines(const Block& block, float* scales, float* offsets);
@@ -85,7 +85,7 @@ struct Q5_K {
   // `scales` and `minimums` are codes, one of each for a group.
   static void pack(float d, float dmin, const std::uint8_t* scales, const std::uint8_t* minimums,
                    const std::uint8_t* levels, Block& block);
-  static constexpr int kGroup = 32, kMostLevel = 31;
+  static constexpr int kGroup = 32, kMaxLevel = 31;
   static void levels(const Block& block, std::uint8_t* levels);
   static void put_levels(const std::uint8_t* levels, Block& block);
   static void lines(const Block& block, float* scales, float* offsets);
@@ -105,7 +105,7 @@ struct Q6_K {
   static void encode(const float* x, const float* importance, Block& block);
   // `codes` and `levels` are stored as they are, that is, shifted to be positive; codes of scales as signed bytes.
   static void pack(float d, const std::uint8_t* codes, const std::uint8_t* levels, Block& block);
-  static constexpr int kGroup = 16, kMostLevel = 63;
+  static constexpr int kGroup = 16, kMaxLevel = 63;
   static void levels(const Block& block, std::uint8_t* levels);
   static void put_levels(const std::uint8_t* levels, Block& block);
   static void lines(const Block& block, float* scales, float* offsets);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kGroups = 8;
 constexpr int kGroup = 32;
-constexpr int kGreatestCode = 63;
+constexpr int kMaxCode = 63;
 
 // A super-block before its scales are quantized. Minimums are subtracted, so they are not negative.
 struct Fitted {
@@ -56,12 +56,12 @@ void fit_weighted(const float* x, const float* importance, int limit, Fitted& fi
 float code_plain(const float* values, std::uint8_t* codes) {
   float greatest = 0;
   for (int i = 0; i < kGroups; ++i) greatest = values[i] > greatest ? values[i] : greatest;
-  const float inverse = greatest > 0 ? float{kGreatestCode} / greatest : 0.0f;
+  const float inverse = greatest > 0 ? float{kMaxCode} / greatest : 0.0f;
   for (int i = 0; i < kGroups; ++i) {
     const auto code = static_cast<std::uint8_t>(nearest_int(inverse * values[i]));
-    codes[i] = std::min<std::uint8_t>(kGreatestCode, code);
+    codes[i] = std::min<std::uint8_t>(kMaxCode, code);
   }
-  return greatest / float{kGreatestCode};
+  return greatest / float{kMaxCode};
 }
 
 // Packs 6-bit codes. Scales and minimums 0-3 are in the low six bits of bytes 0-3 and 4-7. Scales and minimums 4-7 are
@@ -108,16 +108,16 @@ void encode_scales(const float* x, const float* importance, int limit, const Aff
   Codes codes;
   if (importance) {
     fit_weighted(x, importance, limit, fitted);
-    block.d.store(fit_positive(kGroups, kGreatestCode, fitted.scales, fitted.weight_sums, codes.scales));
-    block.dmin.store(fit_positive(kGroups, kGreatestCode, fitted.minimums, fitted.weight_sums, codes.minimums));
+    block.d.store(fit_positive(kGroups, kMaxCode, fitted.scales, fitted.weight_sums, codes.scales));
+    block.dmin.store(fit_positive(kGroups, kMaxCode, fitted.minimums, fitted.weight_sums, codes.minimums));
   } else {
     fit_plain(x, limit, plain_search, fitted);
     block.d.store(code_plain(fitted.scales, codes.scales));
     block.dmin.store(code_plain(fitted.minimums, codes.minimums));
   }
   for (int i = 0; i < kGroups && bound_codes; ++i) {
-    codes.scales[i] = std::min<std::uint8_t>(kGreatestCode, codes.scales[i]);
-    codes.minimums[i] = std::min<std::uint8_t>(kGreatestCode, codes.minimums[i]);
+    codes.scales[i] = std::min<std::uint8_t>(kMaxCode, codes.scales[i]);
+    codes.minimums[i] = std::min<std::uint8_t>(kMaxCode, codes.minimums[i]);
   }
   pack_codes(codes, block.scales);
   settle_levels(x, block, limit, fitted.levels);

@@ -201,10 +201,10 @@ class AffineProblem {
   }
 
   void descend(float d, float dmin, AffineCodes& codes, double& error, bool is_reflected) const {
-    GroupCodes found[AffineCodes::kMostGroups];
+    GroupCodes found[AffineCodes::kMaxGroups];
     double before = DBL_MAX;
     for (int round = 0; round < kAffineRounds; ++round) {
-      if (!(d > 0) || !(d <= kMostHalf) || !(dmin <= kMostHalf)) return;
+      if (!(d > 0) || !(d <= kMaxHalf) || !(dmin <= kMaxHalf)) return;
       double total = 0;
       for (int group = 0; group < groups(); ++group) {
         found[group] = codes_of(group, d, dmin, round > 0 ? &found[group] : nullptr);
@@ -256,15 +256,15 @@ class AffineProblem {
     }
   }
 
-  static constexpr float kMostHalf = 65504;
+  static constexpr float kMaxHalf = 65504;
 
   const AffineFormat& format_;
   const AffineEffort& effort_;
   const float* x_;
   const float* w_;
   const float limit_;
-  BestLines lines_[AffineCodes::kMostGroups];
-  float w_sums_[AffineCodes::kMostGroups], wx_sums_[AffineCodes::kMostGroups];
+  BestLines lines_[AffineCodes::kMaxGroups];
+  float w_sums_[AffineCodes::kMaxGroups], wx_sums_[AffineCodes::kMaxGroups];
 };
 
 // Sets the levels that are nearest with the scales and minimums of `codes`.

@@ -36,9 +36,9 @@ inline constexpr int kAffineRounds = 4;  // of codes, then d and dmin
 inline constexpr int kMinimumTurns = 4;  // minimums tried for a scale
 
 struct AffineCodes {
-  static constexpr int kMostGroups = 16;
+  static constexpr int kMaxGroups = 16;
   float d = 0, dmin = 0;  // exact as halves; negative in a reflected solution
-  std::uint8_t scales[kMostGroups] = {}, minimums[kMostGroups] = {};
+  std::uint8_t scales[kMaxGroups] = {}, minimums[kMaxGroups] = {};
   std::uint8_t levels[256] = {};
 };
 

@@ -38,7 +38,7 @@ struct BookEffort {
 inline constexpr BookEffort kBookEfforts[] = {{4, 1, 1}, {5, 2, 2}, {16, 6, 4}};
 inline constexpr std::uint32_t kQuickEffort = 1;
 
-// Numbers of a code book. A format whose scales have other than four bits has a `kMostCode`, one with another range of
+// Numbers of a code book. A format whose scales have other than four bits has a `kMaxCode`, one with another range of
 // first scales a `kParts`.
 template <class Format>
 struct BookShape {
@@ -48,8 +48,8 @@ struct BookShape {
   static constexpr int kSubs = kSuper / Format::kSubBlock;
   static constexpr int kGroups = Format::kSubBlock / kDims;  // of a sub-block
   static constexpr int kAllGroups = kSuper / kDims;
-  static constexpr int kMostCode = [] {
-    if constexpr (requires { Format::kMostCode; }) return Format::kMostCode;
+  static constexpr int kMaxCode = [] {
+    if constexpr (requires { Format::kMaxCode; }) return Format::kMaxCode;
     return 15;
   }();
   static constexpr PartRange kParts = [] {
@@ -230,8 +230,8 @@ class BookSearch {
  private:
   using Shape = BookShape<Format>;
   static constexpr int kSubs = Shape::kSubs, kGroups = Shape::kGroups;
-  static constexpr int kMostCode = Shape::kMostCode;
-  static constexpr float kMostHalf = 65504;
+  static constexpr int kMaxCode = Shape::kMaxCode;
+  static constexpr float kMaxHalf = 65504;
 
   // Sums over a sub-block, for the points chosen; `error` is relative to zeros.
   struct Sums {
@@ -246,7 +246,7 @@ class BookSearch {
       greatest = scales_[sub] > greatest ? scales_[sub] : greatest;
     }
     if (greatest == 0) return;
-    const float top = Format::scale(1, kMostCode), step = Format::scale(1, 1) - Format::scale(1, 0);
+    const float top = Format::scale(1, kMaxCode), step = Format::scale(1, 1) - Format::scale(1, 0);
     if constexpr (kIsQuick) {
       descend(as_half(greatest / top), effort.rounds);
       return;
@@ -323,15 +323,15 @@ class BookSearch {
     const auto scale_of = [&](int code) { return Format::scale(d, static_cast<unsigned>(code)); };
     for (int sub = 0; sub < kSubs; ++sub) {
       const float step = Format::scale(1, 1) - Format::scale(1, 0);
-      const int middle = nearest_code((scales_[sub] / d - Format::scale(1, 0)) / step, 0, kMostCode);
+      const int middle = nearest_code((scales_[sub] / d - Format::scale(1, 0)) / step, 0, kMaxCode);
       if constexpr (requires { points_of_.turn_to(sub, 1.0f, 1.0f); })
         points_of_.turn_to(sub, scale_of(middle > 0 ? middle - 1 : 0),
-                           scale_of(middle < kMostCode ? middle + 1 : middle));
+                           scale_of(middle < kMaxCode ? middle + 1 : middle));
       Sums best;
       best.error = FLT_MAX;
       round.codes[sub] = 0;
       for (int code = middle - 1; code <= middle + 1; ++code) {
-        if (code < 0 || code > kMostCode) continue;
+        if (code < 0 || code > kMaxCode) continue;
         const Sums sums = choose(sub, scale_of(code));
         if (!(sums.error < best.error)) continue;
         best = sums;
@@ -356,7 +356,7 @@ class BookSearch {
     }
   }
 
-  static bool is_usable(float d) { return d > 0 && d <= kMostHalf; }
+  static bool is_usable(float d) { return d > 0 && d <= kMaxHalf; }
 
   void descend(float d, int rounds) {
     double before = DBL_MAX;

@@ -45,8 +45,8 @@ struct SearchedQ2_K : AffineSearched<Q2_K> {
 template <class Codec, int kOffset>
 struct ScaleSearched : Codec {
   static void put(const ScaleCodes& codes, typename Codec::Block& block) {
-    std::uint8_t stored[ScaleCodes::kMostGroups];
-    for (int i = 0; i < ScaleCodes::kMostGroups; ++i) stored[i] = static_cast<std::uint8_t>(codes.scales[i] + kOffset);
+    std::uint8_t stored[ScaleCodes::kMaxGroups];
+    for (int i = 0; i < ScaleCodes::kMaxGroups; ++i) stored[i] = static_cast<std::uint8_t>(codes.scales[i] + kOffset);
     Codec::pack(codes.d, stored, codes.levels, block);
   }
 };
@@ -99,10 +99,10 @@ struct SearchedQ8_0 : Q8_0 {
 };
 
 // A scale and a minimum.
-template <class Codec, int kGreatest>
+template <class Codec, int kMax>
 struct LineSearched : Codec {
   static constexpr GgmlWeights kGgml{GgmlWeights::kRootOfRow, GgmlWeights::kOne};
-  static constexpr int kLimit = kGreatest;
+  static constexpr int kLimit = kMax;
   static void put(const LineCodes& codes, typename Codec::Block& block) {
     Codec::pack(codes.d, codes.m, codes.levels, block);
   }

@@ -11,7 +11,7 @@ namespace ggufmill::reference {
 
 // Scales of 3 bits; what IQ1_S and IQ1_M have in common.
 struct Iq1Book {
-  static constexpr int kMostCode = 7;
+  static constexpr int kMaxCode = 7;
   static constexpr PartRange kParts{0.8f, 1.7f};
   static constexpr const CodeBook<Ternary, 2048>& kBook = kIq1Book;
   static constexpr const std::int8_t* kMagnitudes = kIq1Values;

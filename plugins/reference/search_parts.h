@@ -31,10 +31,10 @@ inline double weighted_square(const float* x, const float* w, int count) {
 
 // The best few of the candidates that were offered, in order; of equal ones, the first stays ahead. A candidate has an
 // `error` and is_like().
-template <class Candidate, int kMost>
+template <class Candidate, int kMax>
 class Best {
  public:
-  explicit Best(int most = kMost) : most_(most) {}
+  explicit Best(int most = kMax) : most_(most) {}
   void offer(const Candidate& candidate) {
     for (int i = 0; i < count_; ++i)
       if (candidate.is_like(best_[i])) return;
@@ -51,7 +51,7 @@ class Best {
 
  private:
   int most_, count_ = 0;
-  Candidate best_[kMost];
+  Candidate best_[kMax];
 };
 
 }  // namespace ggufmill::reference

@@ -140,7 +140,7 @@ class ScaleProblem {
   }
 
   void descend(float d, int rounds, ScaleCodes& codes, double& error) const {
-    ScaleGroup found[ScaleCodes::kMostGroups];
+    ScaleGroup found[ScaleCodes::kMaxGroups];
     double before = DBL_MAX;
     for (int round = 0; round < rounds; ++round) {
       if (d == 0 || !std::isfinite(d)) return;
@@ -169,7 +169,7 @@ class ScaleProblem {
   const ScaleFormat& format_;
   const float* x_;
   const float* w_;
-  BestScales scales_[ScaleCodes::kMostGroups];
+  BestScales scales_[ScaleCodes::kMaxGroups];
 };
 
 // Sets the nearest levels of a group.

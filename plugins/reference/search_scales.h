@@ -34,9 +34,9 @@ inline constexpr ScaleEffort kScaleEfforts[] = {
 inline constexpr int kScalesKeptAlone = 2;  // if the group is a block
 
 struct ScaleCodes {
-  static constexpr int kMostGroups = 16;
+  static constexpr int kMaxGroups = 16;
   float d = 0;  // exact as a half, of either sign
-  std::int8_t scales[kMostGroups] = {};
+  std::int8_t scales[kMaxGroups] = {};
   std::uint8_t levels[256] = {};  // value - least, or the index in the table
 };
 

@@ -20,7 +20,7 @@ struct Q4_0 {
   static void pack(float d, const std::uint8_t* levels, Block& block);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
-  static constexpr int kGroup = 32, kMostLevel = 15;
+  static constexpr int kGroup = 32, kMaxLevel = 15;
   static void levels(const Block& block, std::uint8_t* levels);
   static void put_levels(const std::uint8_t* levels, Block& block);
   static void lines(const Block& block, float* scales, float* offsets);
@@ -38,7 +38,7 @@ struct Q4_1 {
   static void pack(float d, float m, const std::uint8_t* levels, Block& block);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
-  static constexpr int kGroup = 32, kMostLevel = 15;
+  static constexpr int kGroup = 32, kMaxLevel = 15;
   static void levels(const Block& block, std::uint8_t* levels);
   static void put_levels(const std::uint8_t* levels, Block& block);
   static void lines(const Block& block, float* scales, float* offsets);
@@ -58,7 +58,7 @@ struct Q5_0 {
   static void pack(float d, const std::uint8_t* levels, Block& block);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
-  static constexpr int kGroup = 32, kMostLevel = 31;
+  static constexpr int kGroup = 32, kMaxLevel = 31;
   static void levels(const Block& block, std::uint8_t* levels);
   static void put_levels(const std::uint8_t* levels, Block& block);
   static void lines(const Block& block, float* scales, float* offsets);
@@ -77,7 +77,7 @@ struct Q5_1 {
   static void pack(float d, float m, const std::uint8_t* levels, Block& block);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
-  static constexpr int kGroup = 32, kMostLevel = 31;
+  static constexpr int kGroup = 32, kMaxLevel = 31;
   static void levels(const Block& block, std::uint8_t* levels);
   static void put_levels(const std::uint8_t* levels, Block& block);
   static void lines(const Block& block, float* scales, float* offsets);

@@ -40,12 +40,12 @@ class Fp4Steps {
   Floats values_[kPositiveFp4];
 };
 
-// The same for a scale that is a power of two and at least kLeast, and values below 2^16 scales. Then dividing by it is
+// The same for a scale that is a power of two and at least kMin, and values below 2^16 scales. Then dividing by it is
 // exact, but for results near 0, and so are the distances to the two levels around a value: the nearest level follows
 // from the quotient.
 class Fp4Powers {
  public:
-  static constexpr float kLeast = 0x1p-127f;  // its inverse is finite
+  static constexpr float kMin = 0x1p-127f;  // its inverse is finite
 
   explicit Fp4Powers(float scale) : inverse_(floats(1.0f / scale)) {}
 
@@ -78,7 +78,7 @@ void put_fp4_levels_of_32(const float* x, const Steps& steps, std::uint8_t* qs) 
 
 // The scale is a power of two.
 inline void put_fp4_of_32(const float* x, float scale, std::uint8_t* qs) {
-  if (scale >= Fp4Powers::kLeast)
+  if (scale >= Fp4Powers::kMin)
     put_fp4_levels_of_32(x, Fp4Powers(scale), qs);
   else
     put_fp4_levels_of_32(x, Fp4Steps(scale), qs);

@@ -27,7 +27,7 @@ class NeighbourBatch {
     scale_ = hn::GatherIndex(kFloats, scales, as_ints(places));
     chunks_ = hn::LoadU(kWords, entries) & words(LatticeEntry::kChunks);
     prepare(rows, hn::GatherIndex(kWords, rounded, as_ints(places)));
-    const std::uint32_t count = std::min(hn::GetLane(hn::MaxOfLanes(kWords, chunks_)), kMost) * kStep;
+    const std::uint32_t count = std::min(hn::GetLane(hn::MaxOfLanes(kWords, chunks_)), kMax) * kStep;
     for (std::uint32_t first = 0; first < count; first += kStep) compare(first);
     return choose_best(count);
   }
@@ -36,7 +36,7 @@ class NeighbourBatch {
 
  private:
   static constexpr auto kStep = static_cast<std::uint32_t>(Points<Space>::kChunk);
-  static constexpr std::uint32_t kMost = 16;  // chunks; points with more of them get no result
+  static constexpr std::uint32_t kMax = 16;  // chunks; points with more of them get no result
   static_assert(!Points<Space>::kBatches || kStep == 4);
 
   static Floats lanes_of(const float* vectors, int i) {
@@ -105,7 +105,7 @@ class NeighbourBatch {
     }
     hn::Store(own, kWords, words_);
     hn::Store(lowest_scale(scale_, reach), kFloats, until_);
-    return mask_bits(hn::And(reach > floats(0), mask_of(chunks_ < words(kMost + 1))));
+    return mask_bits(hn::And(reach > floats(0), mask_of(chunks_ < words(kMax + 1))));
   }
 
   const float* lists_[kLanes];
@@ -114,8 +114,8 @@ class NeighbourBatch {
   Floats value_[Space::kDims], of_square_[Space::kDims], of_value_[Space::kDims];
   alignas(64) float until_[kLanes];
   alignas(64) std::uint32_t words_[kLanes];
-  alignas(64) float errors_[kMost * kStep * kLanes], squares_[kMost * kStep * kLanes];
-  alignas(64) std::uint32_t points_[kMost * kStep * kLanes];
+  alignas(64) float errors_[kMax * kStep * kLanes], squares_[kMax * kStep * kLanes];
+  alignas(64) std::uint32_t points_[kMax * kStep * kLanes];
 };
 
 }  // namespace ggufmill::simd

@@ -113,7 +113,7 @@ class LatticeTable {
       }
       const std::uint32_t before = chunks;
       std::uint32_t count = 0;
-      std::uint64_t kept[kMost];
+      std::uint64_t kept[kMax];
       for (std::uint32_t n = lattice.first[code]; n < lattice.first[code + 1]; ++n) {
         const auto& point = lattice.book[lattice.neighbours[n]];
         const std::uint64_t bits = offset_bits<Space>(Space::point_of(code), point);
@@ -144,12 +144,12 @@ class LatticeTable {
   }
 
   static constexpr auto kStep = static_cast<std::uint32_t>(Points<Space>::kChunk);
-  static constexpr std::uint32_t kMost = LatticeEntry::kChunks * kStep;  // neighbours of one point
+  static constexpr std::uint32_t kMax = LatticeEntry::kChunks * kStep;  // neighbours of one point
 
   static constexpr int kEntries = Points<Space>::kEntries;
   std::uint32_t entries_[kEntries], points_[kEntries];
   // Batches read past shorter lists.
-  static constexpr std::uint32_t kPast = Points<Space>::kBatches ? kMost : 0;
+  static constexpr std::uint32_t kPast = Points<Space>::kBatches ? kMax : 0;
 
   alignas(64) std::uint32_t words_[kEntries / Space::kCodes * Neighbours + kEntries * (kStep - 1) + kPast];
 };

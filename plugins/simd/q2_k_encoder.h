@@ -12,7 +12,7 @@ inline constexpr int kGroups = 16;
 inline constexpr int kGroup = 16;
 inline constexpr int kInFlight = kLanes == 16 ? 4 : 2;  // as many as fit in the registers
 inline constexpr int kLimit = 3;
-inline constexpr int kGreatestCode = 15;
+inline constexpr int kMaxCode = 15;
 inline constexpr int kStep = static_cast<int>(kLanes);
 
 // Lines of the groups, and the sums of their weights if there is importance.
@@ -34,11 +34,11 @@ struct Coded {
       values[1][group] = hn::Neg(fitted.lines[group].minimum);
     }
     if (weighted) {
-      d = PositiveFit<kGroups, kGreatestCode>(values[0], fitted.weight_sums, scales, zero).run();
-      dmin = PositiveFit<kGroups, kGreatestCode>(values[1], fitted.weight_sums, minimums, zero).run();
+      d = PositiveFit<kGroups, kMaxCode>(values[0], fitted.weight_sums, scales, zero).run();
+      dmin = PositiveFit<kGroups, kMaxCode>(values[1], fitted.weight_sums, minimums, zero).run();
     } else {
-      d = code_values<kGroups, kGreatestCode>(values[0], scales);
-      dmin = code_values<kGroups, kGreatestCode>(values[1], minimums);
+      d = code_values<kGroups, kMaxCode>(values[0], scales);
+      dmin = code_values<kGroups, kMaxCode>(values[1], minimums);
     }
   }
 };

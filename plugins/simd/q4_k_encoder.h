@@ -11,7 +11,7 @@ namespace ggufmill::simd::q4_k {
 inline constexpr int kGroups = 8;
 inline constexpr int kGroup = 32;
 inline constexpr int kInFlight = kLanes == 16 ? 4 : 2;  // as many as fit in the registers
-inline constexpr int kGreatestCode = 63;
+inline constexpr int kMaxCode = 63;
 
 struct Codes {
   Words scales[kGroups];
@@ -60,7 +60,7 @@ template <int kLimit>
 class GroupLines {
  public:
   static constexpr float kZero = reference::kZeroGroup;  // with importance, smaller scales count as zero
-  static constexpr float kLeastRange = 0;                // without importance, groups with less are flat
+  static constexpr float kMinRange = 0;                  // without importance, groups with less are flat
 
   GroupLines(const SuperBlocks& blocks, const reference::AffineSearch& plain) : blocks_(blocks), plain_(plain) {}
 
@@ -118,16 +118,16 @@ class Encoder {
       minimums[group] = hn::Neg(lines_.line(group).minimum);
     }
     if (blocks_.weighted()) {
-      using Fit = PositiveFit<kGroups, kGreatestCode>;
+      using Fit = PositiveFit<kGroups, kMaxCode>;
       d = Fit(scales, lines_.weight_sums(), codes.scales, Lines::kZero).run();
       dmin = Fit(minimums, lines_.weight_sums(), codes.minimums, Lines::kZero).run();
     } else {
-      d = code_values<kGroups, kGreatestCode>(scales, codes.scales);
-      dmin = code_values<kGroups, kGreatestCode>(minimums, codes.minimums);
+      d = code_values<kGroups, kMaxCode>(scales, codes.scales);
+      dmin = code_values<kGroups, kMaxCode>(minimums, codes.minimums);
     }
     for (int i = 0; i < kGroups && (kBoundCodes || !blocks_.weighted()); ++i) {
-      codes.scales[i] = hn::Min(codes.scales[i], words(kGreatestCode));
-      codes.minimums[i] = hn::Min(codes.minimums[i], words(kGreatestCode));
+      codes.scales[i] = hn::Min(codes.scales[i], words(kMaxCode));
+      codes.minimums[i] = hn::Min(codes.minimums[i], words(kMaxCode));
     }
     const Words d_bits = floats_to_half(d), dmin_bits = floats_to_half(dmin);
     halves_ = d_bits | hn::ShiftLeft<16>(dmin_bits);
@@ -181,7 +181,7 @@ class Encoder {
 template <template <int> class Lines, class Block>
 void encode_4_bits(const Batch<1>& batch, LaneBlocks<Block>& block) {
   Encoder<15, false, Lines<15>> encoder(batch,
-                                        {-1.0f, 0.1f, 20, reference::ErrorMeasure::kSquared, Lines<15>::kLeastRange});
+                                        {-1.0f, 0.1f, 20, reference::ErrorMeasure::kSquared, Lines<15>::kMinRange});
   encoder.run();
   encoder.set_scales(block);
   encoder.set_nibbles(block, 4);
@@ -189,7 +189,7 @@ void encode_4_bits(const Batch<1>& batch, LaneBlocks<Block>& block) {
 template <template <int> class Lines, class Block>
 void encode_5_bits(const Batch<1>& batch, LaneBlocks<Block>& block) {
   Encoder<31, true, Lines<31>> encoder(batch,
-                                       {-0.5f, 0.1f, 15, reference::ErrorMeasure::kSquared, Lines<31>::kLeastRange});
+                                       {-0.5f, 0.1f, 15, reference::ErrorMeasure::kSquared, Lines<31>::kMinRange});
   encoder.run();
   encoder.set_scales(block);
   set_bytes(block, 4, 8, [&](int i) {

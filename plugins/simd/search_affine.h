@@ -206,7 +206,7 @@ struct AffineResult {
 template <class Codec>
 class AffineProblem {
  public:
-  static constexpr int kGroup = Codec::kFormat.group, kLimit = Codec::kFormat.limit, kMost = Codec::kFormat.most_code;
+  static constexpr int kGroup = Codec::kFormat.group, kLimit = Codec::kFormat.limit, kMax = Codec::kFormat.most_code;
   static constexpr int kGroups = 256 / kGroup;
   using Result = AffineResult<kGroups>;
 
@@ -229,7 +229,7 @@ class AffineProblem {
       most_scale = greater(lines_[group].best[0].scale, most_scale);
       most_minimum = greater(lines_[group].best[0].minimum, most_minimum);
     }
-    const float code = static_cast<float>(kMost) + 0.4f;
+    const float code = static_cast<float>(kMax) + 0.4f;
     most_scale = choose(most_scale == floats(0), floats(1e-12f), most_scale);  // only minimums
     for (int i = 0; i < effort_.d_starts; ++i)
       for (int j = 0; j < effort_.m_starts; ++j)
@@ -243,9 +243,9 @@ class AffineProblem {
   static const float* at(const float* values, int group) { return values + group * kGroup * kLaneStep; }
 
   static Floats code_of_minimum(Floats minimum, Floats dmin) {
-    return or_zero(dmin > floats(0), nearest_within(minimum / dmin, floats(0), floats(float{kMost})));
+    return or_zero(dmin > floats(0), nearest_within(minimum / dmin, floats(0), floats(float{kMax})));
   }
-  static Mask is_code(Floats code) { return hn::And(code >= floats(0), code <= floats(float{kMost})); }
+  static Mask is_code(Floats code) { return hn::And(code >= floats(0), code <= floats(float{kMax})); }
 
   template <int kLines>
   HWY_INLINE void sums_of(int group, Floats d, Floats dmin, GroupCodes* codes) const {
@@ -317,7 +317,7 @@ class AffineProblem {
       const LineCandidates& found = lines_[group].best[line];
       const Mask has = hn::And(lanes, lines_[group].has[line]);
       if (!any(has)) continue;
-      const Floats middle = nearest_within(found.scale / d, floats(0), floats(float{kMost}));
+      const Floats middle = nearest_within(found.scale / d, floats(0), floats(float{kMax}));
       Trial trials[kScales];
       for (int k = 0; k < kScales; ++k) {
         const Floats scale = middle + floats(static_cast<float>(k - 1));
@@ -343,7 +343,7 @@ class AffineProblem {
     PerLane<double> before(DBL_MAX);
     Mask active = all_lanes();
     for (int round = 0; round < reference::kAffineRounds; ++round) {
-      active = hn::And(active, hn::And(d > floats(0), hn::And(d <= floats(kMostHalf), dmin <= floats(kMostHalf))));
+      active = hn::And(active, hn::And(d > floats(0), hn::And(d <= floats(kMaxHalf), dmin <= floats(kMaxHalf))));
       if (!any(active)) return;
       PerLane<double> total;
       for (int group = 0; group < kGroups; ++group) {
@@ -415,7 +415,7 @@ class AffineProblem {
     }
   }
 
-  static constexpr float kMostHalf = 65504;
+  static constexpr float kMaxHalf = 65504;
 
   const reference::AffineEffort& effort_;
   const bool is_plain_;

@@ -4,10 +4,10 @@
 //
 // At a scale s, the error of a point is s (s mm - 2 xm): in the parentheses, a line in s. So a point that is worse than
 // another one at both ends of an interval of scales is worse within it. The usual scales of a sub-block are cut into
-// intervals; in each, points are compared with good ones at its ends, and one that is worse in all intervals is left
-// out. Most points are left out by lower bounds of their lines in bytes, before their sums are computed. "Worse" leaves
-// a margin that is far above the errors of rounding, so that a point left out also has the greater error as a float,
-// and the same point is chosen.
+// intervals; in each, points are compared with good ones at its ends, and one that is worse in all intervals is
+// skipped. Lower bounds of their lines in bytes exclude most points before their sums are computed. "Worse" leaves a
+// margin that is far above the errors of rounding, so that a skipped point also has the greater error as a float, and
+// the same point is chosen.
 
 #include <algorithm>
 #include <bit>
@@ -40,7 +40,7 @@ struct BookTables {
   static constexpr float kShift = kSums == BookSums::kUp     ? reference::kIq1Shift
                                   : kSums == BookSums::kDown ? -reference::kIq1Shift
                                                              : 0.0f;
-  static constexpr float kMost = is_shifted(kSums) ? 1 + reference::kIq1Shift : Format::kMagnitudes[kLevels - 1];
+  static constexpr float kMax = is_shifted(kSums) ? 1 + reference::kIq1Shift : Format::kMagnitudes[kLevels - 1];
 
   alignas(64) float values[kPoints][kDims], by_dims[kDims][kPoints];
   alignas(64) std::uint8_t places[kTables][kPoints];
@@ -153,8 +153,8 @@ HWY_INLINE reference::PointChoice least_of(const float* xms, const float* mms, i
 }
 
 // Finds the points of a group that can be the best at some scales, without the sums of all of them. At a scale, a
-// point's line is a sum of terms, one for each table. What a term is above the least of its table, in units and rounded
-// down, is a byte, so that sums of bytes are lower bounds of the lines of all points.
+// point's line is a sum of terms, one for each table. The difference between a term and the least of its table, in
+// units and rounded down, is a byte, so that sums of bytes are lower bounds of the lines of all points.
 template <class Format, BookSums kSums>
 class CoarseGroup {
  public:
@@ -177,8 +177,8 @@ class CoarseGroup {
     float least = FLT_MAX;
     for (int i = 0; i < Tables::kDims; ++i) {
       const float wx = w[i] * std::fabs(x[i]);
-      greatest_xm_ += Tables::kMost * wx;
-      greatest_mm_ += Tables::kMost * Tables::kMost * w[i];
+      greatest_xm_ += Tables::kMax * wx;
+      greatest_mm_ += Tables::kMax * Tables::kMax * w[i];
       least = wx < least ? wx : least;
     }
     // Inverting a sign adds four times the least term.
@@ -451,7 +451,7 @@ class LikelyLines {
         worse = hn::And(worse, hn::Or(than_first, than_second));
       }
       if (all(worse)) continue;
-      if (end + 2 * kStep > kMost) return;  // too many: the group has none
+      if (end + 2 * kStep > kMax) return;  // too many: the group has none
       const Mask kept = hn::Not(worse);
       hn::StoreU(hn::Compress(xm, kept), kFloats, xm_ + end);
       hn::StoreU(hn::Compress(mm, kept), kFloats, mm_ + end);
@@ -465,13 +465,13 @@ class LikelyLines {
     end_ = end + kStep;  // the last vector of a group is full: it ends with infinite errors
   }
 
-  static constexpr int kMost = Shape::kAllGroups * (kMostLikely + kStep);
+  static constexpr int kMax = Shape::kAllGroups * (kMostLikely + kStep);
 
   const float* x_;
   const float* w_;
   // The likely points of all groups, in order.
-  float xm_[kMost], mm_[kMost];
-  std::int32_t points_[kMost];
+  float xm_[kMax], mm_[kMax];
+  std::int32_t points_[kMax];
   int end_ = 0;
   int firsts_[Shape::kAllGroups], counts_[Shape::kAllGroups];  // a count of 0: any point may be the best
   float low_[Shape::kSubs], high_[Shape::kSubs];

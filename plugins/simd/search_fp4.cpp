@@ -26,7 +26,7 @@ PerLane<float> greatest_magnitudes(const float* x) {
 }
 
 constexpr int kNvfp4Group = 16;
-constexpr int kMostNvfp4Scale = 0x7e;  // the code of the greatest finite scale
+constexpr int kMaxNvfp4Scale = 0x7e;  // the code of the greatest finite scale
 
 // A code per lane is tried in those that are set. The error of the nearest level is the least distance of a magnitude
 // to a non-negative level; see Fp4Steps::nearest().
@@ -70,7 +70,7 @@ void best_nvfp4_codes(bool is_plain, const float* x, const float* w, const int* 
         // The first code, then the others in order.
         const int step = done + k <= below ? done + k - 1 : done + k;
         const int code = done + k == 0 ? first[lane] : first[lane] - below + step;
-        tries.is_used[k][lane] = done + k == 0 || (done + k < count && code >= 1 && code <= kMostNvfp4Scale);
+        tries.is_used[k][lane] = done + k == 0 || (done + k < count && code >= 1 && code <= kMaxNvfp4Scale);
         tries.codes[k].at[lane] = static_cast<float>(code);
         tries.scales[k].at[lane] =
             tries.is_used[k][lane] ? reference::half_of_ue4m3(static_cast<std::uint8_t>(code)) : 0.0f;

@@ -80,7 +80,7 @@ struct ScaleGroups {
                               int tries, int kept) {
     Floats magnitude = floats(0);
     for (int i = 0; i < kGroup; ++i) magnitude = greater(hn::Abs(hn::Load(kFloats, x + i * kLaneStep)), magnitude);
-    ScalePair found[kMostTries];
+    ScalePair found[kMaxTries];
     for (int k = 0; k < tries; ++k) found[k].set(magnitude / floats(extreme_of(effort, k, tries)), kFormat.is_table);
     // Round by round, so that no scale waits for the divisions of the one before.
     for (int round = 0; round < effort.improvements; ++round)
@@ -135,7 +135,7 @@ struct ScaleGroups {
   }
 
  private:
-  static constexpr int kMostTries = 40;
+  static constexpr int kMaxTries = 40;
 
   // Returns the value that the greatest weight is first given.
   static float extreme_of(const reference::ScaleEffort& effort, int k, int tries) {
@@ -147,9 +147,9 @@ struct ScaleGroups {
   // leave a margin that is far above the errors of rounding.
   enum class Ends { kNone, kLess, kBoth };
   static Ends ends_at(float extreme) {
-    constexpr float kMost = static_cast<float>(kFormat.most) + 0.499f;
-    constexpr float kLeast = static_cast<float>(-kFormat.least) + 0.499f;
-    return extreme < kMost ? Ends::kNone : extreme < kLeast ? Ends::kLess : Ends::kBoth;
+    constexpr float kMax = static_cast<float>(kFormat.most) + 0.499f;
+    constexpr float kMin = static_cast<float>(-kFormat.least) + 0.499f;
+    return extreme < kMax ? Ends::kNone : extreme < kMin ? Ends::kLess : Ends::kBoth;
   }
 
   template <bool kIsPlain>
@@ -229,7 +229,7 @@ class ScaleProblem {
     std::fill_n(start_of_least_, kLanes, -1);
   }
 
-  // Improves the codes of all blocks. Returns the lanes where a scale is no number, which need the scalar search.
+  // Improves the codes of all blocks. Returns the lanes where a scale is not a number, which need the scalar search.
   Mask search() {
     Floats greatest = floats(0);
     Mask is_lost = no_lanes();
@@ -246,7 +246,7 @@ class ScaleProblem {
     while (count_ > 0) {
       Descent some[kLanes];
       int count = 0;
-      for (; count < kLaneStep && count_ > 0; --count_) some[count++] = waiting_[first_++ % kMostWaiting];
+      for (; count < kLaneStep && count_ > 0; --count_) some[count++] = waiting_[first_++ % kMaxWaiting];
       if (block_.is_plain)
         step<true>(some, count);
       else
@@ -256,8 +256,8 @@ class ScaleProblem {
   }
 
  private:
-  static constexpr int kCodes = 3;                      // tried for a scale
-  static constexpr unsigned kMostWaiting = 8 * kLanes;  // a block has eight starts at most
+  static constexpr int kCodes = 3;                     // tried for a scale
+  static constexpr unsigned kMaxWaiting = 8 * kLanes;  // a block has eight starts at most
   static constexpr int kBeyond = -kFormat.least_code;
   static_assert(kBeyond == kFormat.most_code + 1);
 
@@ -297,7 +297,7 @@ class ScaleProblem {
   }
   void add(const Descent& descent) {
     if (descent.round == effort_.rounds || descent.d == 0 || !std::isfinite(descent.d)) return;
-    waiting_[(first_ + count_) % kMostWaiting] = descent;
+    waiting_[(first_ + count_) % kMaxWaiting] = descent;
     ++count_;
   }
 
@@ -456,7 +456,7 @@ class ScaleProblem {
   int start_of_least_[kLanes];
   unsigned first_ = 0;  // of those that wait, in a ring
   unsigned count_ = 0;
-  Descent waiting_[kMostWaiting];
+  Descent waiting_[kMaxWaiting];
 };
 
 // Sets the levels of a group of a block whose values are at `x`, with values in lanes; see put_levels() of

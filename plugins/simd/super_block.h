@@ -47,16 +47,16 @@ class SuperBlocks {
   alignas(64) float importance_[kSuperBlock * kLanes];
 };
 
-// Computes codes for kCount non-negative values; the greatest value gets kGreatest. All codes are 0 if no value is
+// Computes codes for kCount non-negative values; the greatest value gets kMax. All codes are 0 if no value is
 // above 0. Returns the scale of the codes. Codes are bytes, and wrap if a value is negative.
-template <int kCount, int kGreatest>
+template <int kCount, int kMax>
 Floats code_values(const Floats* values, Words* codes) {
   Floats greatest = floats(0);
   for (int i = 0; i < kCount; ++i) greatest = greater(values[i], greatest);
   const Mask some = greatest > floats(0);
-  const Floats inverse = or_zero(some, floats(float{kGreatest}) / greatest);
+  const Floats inverse = or_zero(some, floats(float{kMax}) / greatest);
   for (int i = 0; i < kCount; ++i) codes[i] = as_words(nearest_ints(inverse * values[i])) & words(0xff);
-  return greatest / floats(float{kGreatest});
+  return greatest / floats(float{kMax});
 }
 
 }  // namespace ggufmill::simd

@@ -9,7 +9,6 @@
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
-#include "tests/support/hostile_gguf.h"
 #include "tests/support/needs.h"
 #include "tests/support/temp_dir.h"
 

@@ -167,9 +167,9 @@ class CovarianceReader {
     if (shape.columns() != covariance.columns || shape.dims[2] != covariance.matrices || shape.dims[3] != 1)
       return error(fmt::format("{} is {}, but the input has {} columns of {}", quoted_name(name), describe(shape),
                                covariance.columns, counted(covariance.matrices, "expert")));
-    if (shape.dims[1] == 0 || shape.dims[1] > kMostHeldOut)
+    if (shape.dims[1] == 0 || shape.dims[1] > kMaxHeldOut)
       return error(fmt::format("{} has {} vectors of each expert; there may be 1 to {}", quoted_name(name),
-                               shape.dims[1], kMostHeldOut));
+                               shape.dims[1], kMaxHeldOut));
     covariance.held_out = shape.dims[1];
     covariance.vectors = *tensor.expression->as_extent();
     if (covariance.vectors.source->path != covariance.correlations.source->path)

@@ -8,7 +8,7 @@
 #include "stages/importance/covariance_coverage.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
-#include "tests/support/hostile_gguf.h"
+#include "tests/support/gguf_builder.h"
 #include "tests/support/importance_files.h"
 #include "tests/support/temp_dir.h"
 
@@ -233,7 +233,7 @@ TEST_CASE("the shapes of an input agree") {
   }
 }
 
-TEST_CASE("numbers that are no sums or correlations are found") {
+TEST_CASE("numbers that are not sums or correlations are found") {
   GgufBuilder file = with_inputs();
   const auto put = [&](const std::string& tensor, std::size_t at, const std::string& bytes) {
     tensor_in(file, tensor).data.replace(at, bytes.size(), bytes);

@@ -3,7 +3,7 @@
 #include "stages/gguf/gguf.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
-#include "tests/support/hostile_gguf.h"
+#include "tests/support/gguf_builder.h"
 #include "tests/support/importance_files.h"
 #include "tests/support/temp_dir.h"
 

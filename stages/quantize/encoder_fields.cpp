@@ -57,8 +57,8 @@ Form<EncoderSettings> settings_form() {
           {
               field("effort", &SearchSettings::effort,
                     "How much is tried: each step takes two to five times as long and finds smaller errors.")
-                  .at_least(Encoder::kLeastEffort)
-                  .at_most(Encoder::kMostEffort),
+                  .at_least(Encoder::kMinEffort)
+                  .at_most(Encoder::kMaxEffort),
               field("weights", &SearchSettings::weights, enumeration<SearchWeights>(kSearchWeightWords),
                     "Weights of the squared errors: those of llama-quantize; importance times the fourth root of the "
                     "square; importance; or none. The default is `quarter` with importance, and `plain` without."),
@@ -80,10 +80,10 @@ Form<EncoderSettings> settings_form() {
             "What is added to the variance of every column, in means of the variances."),
       field("sweeps", &CovarianceSettings::sweeps,
             "How often every level is reconsidered, given all others, after the pass that chooses them.")
-          .at_most(Encoder::kMostSweeps),
+          .at_most(Encoder::kMaxSweeps),
       field("effort", &CovarianceSettings::effort, "Effort of the search that decides scales and minimums before.")
-          .at_least(Encoder::kLeastEffort)
-          .at_most(Encoder::kMostEffort),
+          .at_least(Encoder::kMinEffort)
+          .at_most(Encoder::kMaxEffort),
       field("weights", &CovarianceSettings::weights, enumeration<SearchWeights>(kSearchWeightWords),
             "Weights of the squared errors in that search, as for `search`."),
       field("lattice", &CovarianceSettings::lattice, enumeration<Lattice>(kLatticeWords), lattice_doc()),

@@ -146,15 +146,10 @@ Form<RecipeFile> recipe_form(const Types& types) {
       .doc("Chooses the type of each tensor.");
 }
 
-// Puts `rules` before those that are inherited, with the name of the recipe they come from.
-void prepend(std::vector<Rule>& inherited, std::vector<Rule> rules, const std::string& from) {
-  for (Rule& rule : rules) rule.text = from + ": " + rule.text;
-  inherited.insert(inherited.begin(), std::make_move_iterator(rules.begin()), std::make_move_iterator(rules.end()));
-}
-
-template <class Value>
-void append(std::vector<Value>& inherited, const std::vector<Value>& values) {
-  inherited.insert(inherited.end(), values.begin(), values.end());
+// Adds to `rules` the name of the recipe they come from.
+std::vector<Rule> from(const std::string& recipe, std::vector<Rule> rules) {
+  for (Rule& rule : rules) rule.text = recipe + ": " + rule.text;
+  return rules;
 }
 
 // Completes the values of a file with the inherited ones.
@@ -164,33 +159,33 @@ Recipe extended(Recipe inherited, Recipe own) {
   all.aliases = std::move(own.aliases);
   all.partial = own.partial;
   all.is_list = own.is_list;
-  if (!own.description.empty()) all.description = std::move(own.description);
-  if (own.type) all.type = own.type;
-  if (own.file_type) all.file_type = own.file_type;
-  if (own.last_fallback) all.last_fallback = own.last_fallback;
-  if (!own.module.empty()) all.module = std::move(own.module);
-  if (own.encoder) all.encoder = own.encoder;
-  if (own.by_layer) all.by_layer = own.by_layer;
-  if (own.keys_in_place) all.keys_in_place = own.keys_in_place;
-  if (own.counts_all) all.counts_all = own.counts_all;
-  for (const auto& [type, replacement] : own.fallback) all.fallback[type] = replacement;
-  for (const auto& [type, encoder] : own.encoders) all.encoders[type] = encoder;
-  for (auto& [name, members] : own.models) all.models[name] = std::move(members);
-  append(all.needs_importance, own.needs_importance);
-  append(all.importance_exempt, own.importance_exempt);
-  append(all.plain_rows, own.plain_rows);
-  append(all.keep_dimensions, own.keep_dimensions);
-  append(all.files, own.files);
-  prepend(all.keep, std::move(own.keep), all.name);
-  prepend(all.rules, std::move(own.rules), all.name);
-  prepend(all.adjust, std::move(own.adjust), all.name);
+  put_instead(all.description, std::move(own.description));
+  put_instead(all.type, own.type);
+  put_instead(all.file_type, own.file_type);
+  put_instead(all.last_fallback, own.last_fallback);
+  put_instead(all.module, std::move(own.module));
+  put_instead(all.encoder, own.encoder);
+  put_instead(all.by_layer, own.by_layer);
+  put_instead(all.keys_in_place, own.keys_in_place);
+  put_instead(all.counts_all, own.counts_all);
+  put_by_key(all.fallback, std::move(own.fallback));
+  put_by_key(all.encoders, std::move(own.encoders));
+  put_by_key(all.models, std::move(own.models));
+  put_last(all.needs_importance, std::move(own.needs_importance));
+  put_last(all.importance_exempt, std::move(own.importance_exempt));
+  put_last(all.plain_rows, std::move(own.plain_rows));
+  put_last(all.keep_dimensions, std::move(own.keep_dimensions));
+  put_last(all.files, std::move(own.files));
+  put_first(all.keep, from(all.name, std::move(own.keep)));
+  put_first(all.rules, from(all.name, std::move(own.rules)));
+  put_first(all.adjust, from(all.name, std::move(own.adjust)));
   return all;
 }
 
 Status check_groups(const Recipe& recipe, const Origin& origin) {
   std::vector<std::string> used = recipe.keep_dimensions;
   for (const auto* rules : {&recipe.keep, &recipe.rules, &recipe.adjust})
-    for (const Rule& rule : *rules) append(used, rule.condition.models);
+    for (const Rule& rule : *rules) put_last(used, rule.condition.models);
   for (const std::string& name : used)
     if (!recipe.models.count(name))
       return error_at(origin, fmt::format("recipe '{}' uses model group '{}', which is not defined", recipe.name, name),
@@ -225,7 +220,7 @@ Form<std::vector<Rule>> additional_rules_form(const Types& types) { return rules
 
 void add_rules(std::vector<Rule> rules, const std::string& where, Recipe& recipe) {
   for (Rule& rule : rules) rule.named = true;
-  prepend(recipe.rules, std::move(rules), where);
+  put_first(recipe.rules, from(where, std::move(rules)));
 }
 
 std::optional<std::uint32_t> RecipeCatalog::file_type_of(const std::string& name) const {

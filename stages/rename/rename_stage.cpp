@@ -59,7 +59,7 @@ class RenameStage : public Stage {
       if (!total.add(tensor.name))
         return error_at(
             rule.match_origin,
-            fmt::format("the names of all tensors together would be longer than {}", human_bytes(NameTotal::kMost)),
+            fmt::format("the names of all tensors together would be longer than {}", human_bytes(NameTotal::kMax)),
             "shorten `to`, or repeat fewer groups in it");
     }
     if (used) return ok();

@@ -4,7 +4,7 @@
 //   tensor NAME TYPE COLSxROWS  a tensor: F32 and BF16 contain a ramp, other types zero bytes
 //   set NAME INDEX VALUE        one value of an F32 tensor
 //   version N | big-endian | alignment N
-// ggufmill-make-gguf hostile FOLDER: writes the files of tests/support/hostile_gguf.h, named by number.
+// ggufmill-make-gguf hostile FOLDER: writes the files of hostile_files(), named by number.
 
 #include <cstdint>
 #include <cstdio>
@@ -16,7 +16,6 @@
 #include "pipeline/io/platform/filesystem.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
-#include "tests/support/hostile_gguf.h"
 
 namespace ggufmill {
 namespace {

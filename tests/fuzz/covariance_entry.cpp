@@ -11,7 +11,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 1 << 16;  // of files that are merged: their numbers are all read
+constexpr std::uint64_t kMaxBytes = 1 << 16;  // of files that are merged: their numbers are all read
 
 }  // namespace
 
@@ -29,7 +29,7 @@ std::string fuzz_covariance(std::string_view bytes) {
     if (!read) {
       if (std::string problem = file.problem_of(read.error()); !problem.empty()) return problem;
     } else if (!std::ranges::all_of(numbers, [](float number) { return std::fabs(number) <= 1; })) {
-      return "a correlation that is none";
+      return "an invalid correlation";
     }
     const std::uint64_t held_out = std::min<std::uint64_t>(input.covariance.held_out * input.columns(), 1 << 12);
     numbers.resize(held_out);
@@ -39,7 +39,7 @@ std::string fuzz_covariance(std::string_view bytes) {
       return "a held-out vector that is not finite";
     }
   }
-  if (bytes.size() > kMostBytes) return {};
+  if (bytes.size() > kMaxBytes) return {};
   const Status checked = check_numbers(covariance.value());
   if (!checked) return file.problem_of(checked.error());
   const TempDir folder;

@@ -10,7 +10,6 @@
 #include "tests/fuzz/memory_file.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
-#include "tests/support/hostile_gguf.h"
 #include "tests/support/temp_dir.h"
 
 namespace ggufmill {

@@ -514,7 +514,7 @@ TEST_CASE("a covariance that cannot be factored leaves the search, with a warnin
   CHECK(bytes_of_tensor(folder.path("q8.gguf"), "blk.0.ffn_down.weight") == searched);
 }
 
-TEST_CASE("a correlation that is none stops the run") {
+TEST_CASE("an invalid correlation stops the run") {
   const Folder folder(0);
   const CovarianceFile file = open_covariance(folder.path("covariance.gguf"), gguf_opener()).value();
   const Extent& extent = file.input_of("blk.0.ffn_down.weight")->covariance.correlations;

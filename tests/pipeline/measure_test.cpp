@@ -12,6 +12,7 @@
 
 #include "pipeline/api/context.h"
 #include "pipeline/io/platform/filesystem.h"
+#include "pipeline/io/platform/system.h"
 #include "tests/support/catch.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
@@ -150,7 +151,7 @@ TEST_CASE("experts are measured one by one, and are together their tensor") {
   }
 }
 
-TEST_CASE("a measurement that was ended goes on, to the same figures") {
+TEST_CASE("an interrupted measurement resumes, with the same results") {
   for (const std::size_t done : {0, 1, 6, 10}) {
     const std::vector<std::string> files = filled_cache("ended");
     for (std::size_t i = done; i < files.size(); ++i) fs::remove(files[i]);
@@ -176,7 +177,7 @@ TEST_CASE("a measurement that is stopped says so and keeps what it has") {
   CHECK(known > 0);
 }
 
-TEST_CASE("parts are together the whole") {
+TEST_CASE("the parts of a measurement together are complete") {
   for (const std::size_t parts : {1, 3, 20}) {
     const std::string cache = fmt::format("of-{}", parts);
     std::size_t measured = 0;
@@ -229,9 +230,7 @@ TEST_CASE("a line of the cache that another tensor could have is not taken") {
 }
 
 TEST_CASE("a file of the cache that others may write to is not used") {
-#ifdef _WIN32
-  GGUFMILL_SKIP("Windows keeps no modes of files");
-#endif
+  if (!kIsPosix) GGUFMILL_SKIP("files have no modes");
   const std::vector<std::string> files = filled_cache("shared");
   fs::permissions(files[0], fs::perms::others_write, fs::perm_options::add);
   std::size_t known = 0;
@@ -306,9 +305,7 @@ TEST_CASE("pipeline files share a measurement") {
 }
 
 TEST_CASE("the cache is where the environment says") {
-#ifdef _WIN32
-  GGUFMILL_SKIP("the variables are those of POSIX systems");
-#endif
+  if (!kIsPosix) GGUFMILL_SKIP("the variables are those of POSIX systems");
   Environment environment;
   environment.set("HOME", "/home/a");
   environment.set("XDG_CACHE_HOME", nullptr);

@@ -1,4 +1,4 @@
-#include "tests/random/output_check.h"
+#include "tests/random/job_check.h"
 
 #include <fmt/format.h>
 

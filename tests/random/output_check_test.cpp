@@ -1,9 +1,9 @@
 // The comparison of outputs finds the data of another tensor.
 
-#include "tests/random/output_check.h"
+#include "tests/random/job_check.h"
 
 #include "pipeline/io/platform/filesystem.h"
-#include "tests/random/random_adapter.h"
+#include "tests/random/random_source.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 

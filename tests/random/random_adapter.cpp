@@ -1,4 +1,4 @@
-#include "tests/random/random_adapter.h"
+#include "tests/random/random_source.h"
 
 #include <fmt/format.h>
 

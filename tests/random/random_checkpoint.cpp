@@ -1,4 +1,3 @@
-#include "tests/random/random_checkpoint.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +7,8 @@
 #include <utility>
 
 #include "pipeline/io/platform/filesystem.h"
-#include "tests/random/random_adapter.h"
+#include "tests/random/random_source.h"
 #include "tests/support/checkpoint_maker.h"
-#include "tests/support/checkpoint_parts.h"
 #include "tests/support/files.h"
 #include "tests/support/safetensors_builder.h"
 #include "tests/support/shared_data.h"

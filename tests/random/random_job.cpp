@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tests/random/random_stage.h"
-
 namespace ggufmill::testing {
 namespace {
 

@@ -1,5 +1,6 @@
 #pragma once
-// Random jobs: one source, one to six outputs with stages of their own, and the way in which they run.
+// Random jobs: one source, one to six outputs with stages of their own, and the way in which they run; and random
+// stages, with what they have to do.
 
 #include <cstdint>
 #include <functional>
@@ -12,7 +13,7 @@
 
 namespace ggufmill::testing {
 
-// What the tensors of an output must contain, as far as that is known without ggufmill.
+// The required contents of an output's tensors, as far as they are known without ggufmill.
 struct Expected {
   std::vector<ModelTensor> tensors;  // by the names that they have in the output
   // Other types have the bytes that converting the rows in memory gives: no importance, the default encoder.
@@ -58,5 +59,16 @@ struct RandomJob {
 
 // Returns a job whose outputs are written to `folder`.
 RandomJob random_job(Random& random, const RandomSource& source, const std::string& folder);
+
+// Each returns one stage; `layers` is the number of layers that a model has before the stage.
+RandomStage random_prune(Random& random, unsigned& layers);
+RandomStage rename_stage(const std::string& from, const std::string& to);
+RandomStage random_metadata(Random& random);
+RandomStage random_lora(Random& random, const RandomSource& source);
+RandomStage importance_stage(const RandomSource& source);
+RandomStage random_quantize(Random& random);
+RandomStage random_float_type(Random& random);  // `quantize` with a type that is not quantized
+// `quantize` with a target, which only outputs can have.
+RandomStage random_target(Random& random);
 
 }  // namespace ggufmill::testing

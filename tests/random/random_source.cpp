@@ -10,8 +10,6 @@
 #include "pipeline/io/platform/filesystem.h"
 #include "stages/arrays/npy_header.h"
 #include "stages/gguf/format.h"
-#include "tests/random/random_adapter.h"
-#include "tests/random/random_checkpoint.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/safetensors_builder.h"

@@ -1,4 +1,4 @@
-#include "tests/random/random_stage.h"
+#include "tests/random/random_job.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// What every kind of output store promises (output_store.h, store_scheme.h), tried on each of them. A new kind of store
-// is one more `Kind`.
+// Tests the promises of every kind of output store (output_store.h, store_scheme.h). A new kind of store is one more
+// `Kind`.
 
 #include <fmt/format.h>
 
@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "pipeline/io/platform/filesystem.h"
-#include "pipeline/io/remote/hub_store.h"
-#include "pipeline/io/remote/s3_store.h"
+#include "pipeline/io/remote/remote_stores.h"
 #include "pipeline/io/store_scheme.h"
 #include "tests/pipeline/memory_store.h"
 #include "tests/remote/test_server.h"

@@ -1,7 +1,7 @@
 // The store of objects in buckets under runs that write in every order, with as little memory as the plan needs.
 
 #include "pipeline/io/platform/filesystem.h"
-#include "pipeline/io/remote/s3_store.h"
+#include "pipeline/io/remote/remote_stores.h"
 
 #include <fmt/format.h>
 
@@ -79,7 +79,7 @@ struct Job {
   }
 
   // Writes as the engine does: slabs of rows are started in order, and some of them are in flight at a time. Units that
-  // `skips` names are left out.
+  // `skips` returns true for are not written.
   Status write(OutputStore& store, const std::function<bool(const PlannedWrite&)>& skips = {}) {
     constexpr int kInFlight = 12;
     std::counting_semaphore<kInFlight> slabs(kInFlight);
@@ -161,8 +161,8 @@ TEST_CASE("every order of writes completes with the least memory, and gives the 
   StoreOptions options = job.options(job.most_open());
   SECTION("in memory") {}
   SECTION("partly in the spool") {
-    options.memory = 2 * remote::kLeastPartBytes;
-    options.spool = {spool.path(), job.most_open() - remote::kLeastPartBytes};
+    options.memory = 2 * remote::kMinPartBytes;
+    options.spool = {spool.path(), job.most_open() - remote::kMinPartBytes};
   }
   auto store = s3_store().create(job.files(), options);
   if (!store) FAIL(render(store.error()));

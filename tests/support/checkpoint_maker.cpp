@@ -7,35 +7,20 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_from.hpp>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <stdexcept>
-#include <thread>
 #include <vector>
 
 #include "pipeline/io/platform/filesystem.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 #include "tests/support/synth.h"
-#include "tests/support/temp_dir.h"
 
 namespace ggufmill {
 namespace {
 
 namespace json = boost::json;
-
-#ifdef _WIN32  // Wine starts programs of its host, but does not wait for them
-std::string decompressed(const fs::path& path) {
-  const TempDir folder("/tmp");
-  const std::string part = folder.file("part"), whole = folder.file("whole");
-  run_process({"/bin/sh", "-c", fmt::format("xz -dc '{0}' >'{1}' && mv '{1}' '{2}'", path.string(), part, whole)});
-  for (int i = 0; i < 1200 && !fs::exists(whole); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  return read_text(whole);
-}
-#else
-std::string decompressed(const fs::path& path) { return run_process({"/usr/bin/env", "xz", "-dc", path}).out; }
-#endif
 
 // Applies a JSON merge patch (RFC 7396): null removes a member, objects are merged, and all other values replace the
 // old ones.

@@ -20,4 +20,12 @@ fs::path make_checkpoint(const fs::path& hf, const boost::json::value& spec, con
 // Reads a JSON file compressed with xz.
 boost::json::value read_xz_json(const fs::path& path);
 
+// A checkpoint with several parts has a text model, encoders of images, and a layer that predicts further tokens.
+// Returns its spec for make_checkpoint(): the text model of one case in ../shared/hf-more with the
+// encoders of another. `specs` is the folder of the cases. Throws std::runtime_error.
+boost::json::value spec_with_all_parts(const fs::path& specs);
+
+// Creates the checkpoint in `parent` and returns its path; empty if the shared data is missing.
+std::string checkpoint_with_all_parts(const fs::path& parent);
+
 }  // namespace ggufmill

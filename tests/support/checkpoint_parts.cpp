@@ -1,4 +1,3 @@
-#include "tests/support/checkpoint_parts.h"
 
 #include <boost/json/parse.hpp>
 #include <utility>

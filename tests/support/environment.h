@@ -1,7 +1,6 @@
 #pragma once
 // Environment variables of this process, for tests.
 
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,13 +26,7 @@ class Environment {
   }
 
  private:
-  static void put(const std::string& name, const char* value) {
-#ifdef _WIN32
-    ::_putenv_s(name.c_str(), value ? value : "");
-#else
-    value ? ::setenv(name.c_str(), value, 1) : ::unsetenv(name.c_str());
-#endif
-  }
+  static void put(const std::string& name, const char* value);  // in process.cpp, as it is a call of the system
   std::map<std::string, std::optional<std::string>> before_;
 };
 

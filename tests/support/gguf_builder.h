@@ -78,4 +78,16 @@ struct GgufBuilder {
 // Returns one entry of every metadata type, arrays of each, and nested arrays.
 std::vector<MetadataEntry> every_metadata_type();
 
+// A GGUF file that is wrong in a way known to have broken a reader. It must give exactly one error with exit code 4,
+// the text `says`, and the byte offset `at`.
+struct HostileFile {
+  std::string name;
+  std::string bytes;
+  std::string says;      // part of the error's first line
+  std::uint64_t at = 0;  // byte offset in the error
+};
+
+// Returns single files, in versions 1 and 3 and both byte orders if that makes a difference.
+std::vector<HostileFile> hostile_files();
+
 }  // namespace ggufmill

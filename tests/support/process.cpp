@@ -10,8 +10,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <string_view>
 #include <system_error>
+
+#include "tests/support/environment.h"
 
 namespace ggufmill {
 namespace {
@@ -102,6 +105,12 @@ ProcessResult run_process(const std::vector<std::string>& words, const std::stri
   result.out = out.text();
   result.err = err.text();
   return result;
+}
+
+std::string decompressed(const std::string& path) { return run_process({"/usr/bin/env", "xz", "-dc", path}).out; }
+
+void Environment::put(const std::string& name, const char* value) {
+  value ? ::setenv(name.c_str(), value, 1) : ::unsetenv(name.c_str());
 }
 
 }  // namespace ggufmill

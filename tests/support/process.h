@@ -20,4 +20,7 @@ struct ProcessResult {
 ProcessResult run_process(const std::vector<std::string>& words, const std::string& folder = {},
                           const std::vector<std::string>& settings = {});
 
+// Returns what the program xz makes of a compressed file.
+std::string decompressed(const std::string& path);
+
 }  // namespace ggufmill

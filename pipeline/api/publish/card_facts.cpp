@@ -17,7 +17,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 16 << 20;  // of a template, a card or a pipeline file
+constexpr std::uint64_t kMaxBytes = 16 << 20;  // of a template, a card or a pipeline file
 
 // Returns the key with the largest value; an empty one if there is none.
 std::string largest(const std::map<std::string, std::uint64_t>& bytes) {
@@ -61,9 +61,7 @@ std::vector<CardContext> contexts_of(const Job& job) {
   const auto added = huggingface::AddedMaps::read({});
   if (!model || !added) return {};
   const Metadata& metadata = model.value().metadata;
-  const MetadataValue* const architecture = metadata.find("general.architecture");
-  const MetadataValue* const trained =
-      architecture ? metadata.find(std::string(as_string(*architecture).value_or("")) + ".context_length") : nullptr;
+  const auto trained = trained_context(metadata);
   if (!trained) return {};
   std::vector<FitTensor> tensors;
   for (const Tensor& tensor : model.value().tensors)
@@ -72,7 +70,7 @@ std::vector<CardContext> contexts_of(const Job& job) {
   FitSettings settings;
   settings.cache_type = &type_named("F16");
   for (const std::uint64_t tokens : {std::uint64_t{8192}, std::uint64_t{32768}}) {
-    settings.run.context = std::min(tokens, as_unsigned(*trained).value_or(0));
+    settings.run.context = std::min(tokens, *trained);
     if (settings.run.context == 0) return {};
     const auto fitted = fit_of(tensors, metadata, settings, added.value());
     if (!fitted || !fitted.value().is_known) return {};
@@ -96,7 +94,7 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
                         : options.repository;
   const std::string source = first_file_of(plan), base = base_card_path(plan);
   if (is_file(base)) {
-    BOOST_OUTCOME_TRY(const std::string text, read_text_file(base, kMostBytes));
+    BOOST_OUTCOME_TRY(const std::string text, read_text_file(base, kMaxBytes));
     Result<BaseCard> read = read_base_card(text, base);
     if (read)
       card.base = std::move(read).value();
@@ -105,7 +103,7 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
           fmt::format("{}: {}; the card has none of it", read.error().where, read.error().what));
   }
   card.base_model = options.base_model;
-  if (card.use == CardUse::kAdapter) {  // it is no version of a repository that it is read from
+  if (card.use == CardUse::kAdapter) {  // it is not a version of the repository that it is read from
     const std::vector<std::string> bases = base_models_of(card);
     if (bases.size() == 1) card.base_model = bases.front();
   } else if (card.base_model.empty()) {
@@ -114,7 +112,7 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
   if (card.use != CardUse::kAdapter) card.contexts = contexts_of(job);
   if (card.name.empty()) card.name = fs::path(source).stem().string();
   if (is_file(job.file)) {
-    BOOST_OUTCOME_TRY(const std::string text, read_text_file(job.file, kMostBytes));
+    BOOST_OUTCOME_TRY(const std::string text, read_text_file(job.file, kMaxBytes));
     card.job = without_folders(text);
   }
   return card;
@@ -150,7 +148,7 @@ Result<CardTemplate> card_template(const CardOptions& options, std::size_t outpu
     return made;
   }
   made.name = options.card_template;
-  BOOST_OUTCOME_TRY(made.text, read_text_file(options.card_template, kMostBytes));
+  BOOST_OUTCOME_TRY(made.text, read_text_file(options.card_template, kMaxBytes));
   Card example;
   example.files.resize(outputs, CardFile{.shards = {CardShard{"model.gguf", {}}}});
   BOOST_OUTCOME_TRY(render_card(example, made.text, made.name));

@@ -56,7 +56,7 @@ Result<bool> compares(const QualityOptions& options, const JobOutput& output, co
 
 // ---- quality in the reports of the runs that wrote the outputs ----
 
-constexpr std::uint64_t kMostReportBytes = 1 << 30;
+constexpr std::uint64_t kMaxReportBytes = 1 << 30;
 
 // Returns a report, as JSON or as a page, with the member `quality` of the outputs set; other outputs stay as they are.
 // Every output begins a line (report_json()), with the member `files` first, or second after `quality`.
@@ -74,7 +74,7 @@ std::string with_quality(std::string report, const QualityByPath& quality) {
 // Returns the report at a path with quality, and whether that changes it; none if there is no report.
 std::optional<std::pair<std::string, bool>> changed(const std::string& path, const QualityByPath& quality) {
   if (path.empty() || !is_file(path)) return {};
-  const auto text = read_text_file(path, kMostReportBytes);
+  const auto text = read_text_file(path, kMaxReportBytes);
   if (!text || text.value().find("\"format\":\"ggufmill-report\"") == std::string::npos) return {};
   std::string with = with_quality(text.value(), quality);
   const bool is_other = with != text.value();

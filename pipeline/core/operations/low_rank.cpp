@@ -10,7 +10,7 @@ namespace {
 
 // Number of values of A, in double precision, that are kept while rows are computed: 256 KiB, unless 256 columns of A
 // are more.
-constexpr std::uint64_t kValuesAtOnce = 1 << 15, kLeastColumns = 256;
+constexpr std::uint64_t kValuesAtOnce = 1 << 15, kMinColumns = 256;
 
 bool has_input(const Expression& node) { return node.inputs.size() % 2 == 1; }
 
@@ -48,7 +48,7 @@ class RowsOfMatrix {
       ranks += pair_of(node, i).rank();
       most = std::max(most, pair_of(node, i).rank());
     }
-    columns_ = std::max(kLeastColumns, kValuesAtOnce / ranks / kLeastColumns * kLeastColumns);
+    columns_ = std::max(kMinColumns, kValuesAtOnce / ranks / kMinColumns * kMinColumns);
     columns_ = std::min(columns_, node.shape.columns());
     a_.resize(columns_ * ranks);
     b_.resize(most);

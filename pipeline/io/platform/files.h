@@ -55,14 +55,6 @@ enum class Rename {
   kExchange,  // swap the two names; same errors
 };
 
-// kReplacesOpenFiles: true if kReplace works for a file that this process has open. kHasUserNumbers: true if
-// FileStatus::owner and group are numbers that a POSIX system on another machine understands.
-#ifdef _WIN32
-inline constexpr bool kReplacesOpenFiles = false, kHasUserNumbers = false;
-#else
-inline constexpr bool kReplacesOpenFiles = true, kHasUserNumbers = true;
-#endif
-
 // Stands for the current folder in place of an open one.
 inline constexpr int kCurrentFolder = -100;
 

@@ -1,4 +1,4 @@
-#include "pipeline/io/remote/hub_store.h"
+#include "pipeline/io/remote/remote_stores.h"
 
 #include <fmt/format.h>
 
@@ -175,10 +175,10 @@ class HubScheme final : public StoreScheme {
   }
   void check_space(std::span<const StoredFile> files, const StoreOptions& options, Diagnostics& errors) const override {
     for (const StoredFile& file : files)
-      if (file.bytes > kMostHubBytes)
+      if (file.bytes > kMaxHubBytes)
         errors.add({ExitCode::kUsage, file.path,
                     fmt::format("the output has {}, but the hub accepts files of at most {}", human_bytes(file.bytes),
-                                human_bytes(kMostHubBytes)),
+                                human_bytes(kMaxHubBytes)),
                     "", "divide it: gguf: {path: .., shard_size: 45G}"});
     if (const auto local = local_files_of(files)) local_store().check_space(local.value(), options, errors);
   }

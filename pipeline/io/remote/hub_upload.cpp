@@ -24,9 +24,9 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kSampleBytes = 512;         // of a file, by which the hub decides how it is stored
-constexpr std::size_t kFilesPerRequest = 100;     // of a batch
-constexpr std::uint64_t kMostRegular = 10 << 20;  // bytes of a file that is part of the commit itself
+constexpr std::size_t kSampleBytes = 512;        // of a file, by which the hub decides how it is stored
+constexpr std::size_t kFilesPerRequest = 100;    // of a batch
+constexpr std::uint64_t kMaxRegular = 10 << 20;  // bytes of a file that is part of the commit itself
 
 // Returns the name that git gives to a file's content.
 std::string git_blob(std::string_view content) {
@@ -56,7 +56,7 @@ class Upload {
 
   Result<HubContents> contents() { return client_.list_files(false); }
 
-  // The hub tells how to send a file only to those who may send it.
+  // The hub returns upload instructions only to users who may upload.
   Status check_access() {
     const std::string text = "---\n";
     const json::object file{{"path", "README.md"}, {"size", text.size()}, {"sample", base64_of(text)}};
@@ -121,7 +121,7 @@ class Upload {
     return std::ranges::count(names, found->second) != 0;
   }
 
-  // Refuses to replace a file that is there.
+  // Refuses to replace an existing file.
   Status check_replaced(const HubFile& file, const HubContents& present) const {
     const auto found = present.find(file.name);
     if (upload_.replaces || found == present.end() || std::ranges::count(file.earlier, found->second) != 0) return ok();
@@ -178,7 +178,7 @@ class Upload {
       if (is_ignored.contains(file->name))
         return Error{ExitCode::kIo, file->path, "the hub ignores the file", "a .gitignore of the repository names it",
                      "change the .gitignore of the repository, or the name of the file"};
-      const bool is_large = mode->second == "lfs" || file->bytes > kMostRegular;
+      const bool is_large = mode->second == "lfs" || file->bytes > kMaxRegular;
       (is_large ? large : small).push_back(file);
     }
     return ok();
@@ -384,7 +384,7 @@ Result<HubContents> contents_on_hub(const HubUpload& repository, const Settings&
 
 Result<std::vector<std::string>> content_names(const HubFile& file) {
   std::vector<std::string> names{file.sha256};
-  if (file.bytes > kMostRegular || file.is_sent) return names;
+  if (file.bytes > kMaxRegular || file.is_sent) return names;
   BOOST_OUTCOME_TRY(const std::string content, read_start(file.path, file.bytes));
   names.push_back(git_blob(content));
   return names;

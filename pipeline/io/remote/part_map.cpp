@@ -9,7 +9,7 @@ namespace ggufmill::remote {
 std::uint64_t part_bytes(std::uint64_t file_bytes) {
   constexpr std::uint64_t kStep = 1 << 20;
   const std::uint64_t needed = (file_bytes + kMaxParts - 1) / kMaxParts;
-  return std::max(kLeastPartBytes, (needed + kStep - 1) / kStep * kStep);
+  return std::max(kMinPartBytes, (needed + kStep - 1) / kStep * kStep);
 }
 
 PartMap::PartMap(std::span<const StoredFile> files, std::span<const PlannedWrite> writes) : by_file_(files.size()) {

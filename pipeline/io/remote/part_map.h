@@ -13,7 +13,7 @@ namespace ggufmill::remote {
 // Limits of S3. Source: Amazon S3 User Guide, "Multipart upload limits".
 inline constexpr std::uint64_t kMaxObjectBytes = std::uint64_t{5} << 40;
 inline constexpr std::uint64_t kMaxParts = 10'000;
-inline constexpr std::uint64_t kLeastPartBytes = 8 << 20;  // S3 allows 5 MiB
+inline constexpr std::uint64_t kMinPartBytes = 8 << 20;  // S3 allows 5 MiB
 
 // Returns the size of all parts of a file but the last, which depends on nothing but the file's size.
 std::uint64_t part_bytes(std::uint64_t file_bytes);

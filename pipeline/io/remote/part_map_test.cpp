@@ -7,7 +7,7 @@ using namespace ggufmill::remote;
 
 namespace {
 
-constexpr std::uint64_t kPart = kLeastPartBytes;
+constexpr std::uint64_t kPart = kMinPartBytes;
 
 StoredFile file_of(std::uint64_t bytes, std::string_view header = "") { return {"s3://bucket/key", header, bytes}; }
 

@@ -1,4 +1,4 @@
-#include "pipeline/io/remote/s3_store.h"
+#include "pipeline/io/remote/remote_stores.h"
 
 #include <fmt/format.h>
 

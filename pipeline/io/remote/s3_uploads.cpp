@@ -2,7 +2,7 @@
 #include <set>
 
 #include "pipeline/io/remote/multipart_store.h"
-#include "pipeline/io/remote/s3_store.h"
+#include "pipeline/io/remote/remote_stores.h"
 
 namespace ggufmill::remote {
 namespace {

@@ -10,10 +10,10 @@
 namespace ggufmill::remote {
 namespace {
 
-constexpr std::size_t kLongestText = 4096;    // bytes of a text that are examined and may be shown
-constexpr std::size_t kTellingPiece = 8;      // characters of a secret that must not be shown
-constexpr std::size_t kLeastCredential = 16;  // characters of a word that is a credential, not prose
-constexpr std::size_t kMaxSecrets = 64;       // forms kept; a process has a few
+constexpr std::size_t kLongestText = 4096;  // bytes of a text that are examined and may be shown
+constexpr std::size_t kTellingPiece = 8;    // characters of a secret that must not be shown
+constexpr std::size_t kMinCredential = 16;  // characters of a word that is a credential, not prose
+constexpr std::size_t kMaxSecrets = 64;     // forms kept; a process has a few
 constexpr std::string_view kMask = "...";
 constexpr std::string_view kHubToken = "hf_";  // how tokens of the hub begin
 
@@ -67,7 +67,7 @@ class Masking {
         at += scheme.size();
         std::size_t begin = at;
         while (begin < text_.size() && (text_[begin] == ' ' || text_[begin] == ':' || text_[begin] == '+')) ++begin;
-        if (begin != at) hide_value(begin, kLeastCredential);
+        if (begin != at) hide_value(begin, kMinCredential);
       }
   }
   // Values of names such as `X-Amz-Signature=`, `"token": ` and `<SecretKey>`.
@@ -86,7 +86,7 @@ class Masking {
       if (std::ranges::none_of(kNames, [&](std::string_view name) { return before.ends_with(name); })) continue;
       const bool is_assigned = text_[at] != ':' && text_[at] != '>';
       while (begin < text_.size() && is_one_of(" \"'", text_[begin])) ++begin;
-      hide_value(begin, is_assigned ? 1 : kLeastCredential);
+      hide_value(begin, is_assigned ? 1 : kMinCredential);
     }
   }
   void hide_in_urls() {

@@ -31,13 +31,13 @@ using Side = GuardedBuffer::Side;
 // A few rows of one block, a few, and enough that three rows are more than the widest kernels take at a time.
 const Shapes kSmall{{3, 1}, {3, 7}, {3, 12}};
 
-constexpr std::uint64_t kMostRows = std::ranges::max(kNumbersOfRows);
+constexpr std::uint64_t kMaxRows = std::ranges::max(kNumbersOfRows);
 
 // Small shapes, one with many rows, and long ones.
 Shapes all_shapes(const ggufmill_kernel& kernel) {
   Shapes shapes = long_shapes(kernel);
   shapes.insert(shapes.begin(), kSmall.begin(), kSmall.end());
-  shapes.push_back({kMostRows, 1});
+  shapes.push_back({kMaxRows, 1});
   return shapes;
 }
 
@@ -166,7 +166,7 @@ Work first_rows(const ggufmill_kernel& kernel, const Work& work, std::uint64_t r
 // Calls with several numbers of rows must write what calls with one row each write.
 std::string depends_on_rows(const Subject& subject) {
   const ggufmill_kernel& kernel = *subject.kernel;
-  const Shapes shapes{{kMostRows, 1}, {kMostRows, 3}, long_rows(kernel, 2, 4096)};
+  const Shapes shapes{{kMaxRows, 1}, {kMaxRows, 3}, long_rows(kernel, 2, 4096)};
   const auto use = [&](const Sample& sample) -> std::string {
     const Bytes expected = row_by_row(kernel, sample.work);
     for (const std::uint64_t rows : kNumbersOfRows) {
@@ -202,9 +202,9 @@ std::string keeps_state(const Subject& subject) {
 // processor time that the system also interrupts calls where it has fewer processors than threads.
 std::string is_not_reentrant(const Subject& subject) {
   constexpr std::size_t kThreads = 4, kInputs = 2;
-  constexpr int kLeastRounds = 2;
+  constexpr int kMinRounds = 2;
   constexpr std::chrono::milliseconds kRound{2};
-  constexpr double kLeastSeconds = 0.1;  // of the process's processor time
+  constexpr double kMinSeconds = 0.1;  // of the process's processor time
   Random random(subject.seed + 2);
   const ggufmill_kernel& kernel = *subject.kernel;
   std::vector<Sample> samples;
@@ -219,8 +219,8 @@ std::string is_not_reentrant(const Subject& subject) {
   std::atomic<bool> differs{false};
   const std::clock_t start = std::clock();
   std::barrier round(kThreads, [&]() noexcept {
-    is_done = differs ||
-              (rounds >= kLeastRounds && static_cast<double>(std::clock() - start) >= kLeastSeconds * CLOCKS_PER_SEC);
+    is_done =
+        differs || (rounds >= kMinRounds && static_cast<double>(std::clock() - start) >= kMinSeconds * CLOCKS_PER_SEC);
     ++rounds;
   });
   std::vector<std::thread> threads;

@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kTimedRows = 8;
 constexpr int kSamples = 5;
-constexpr std::chrono::milliseconds kLeast{40};  // of a sample
+constexpr std::chrono::milliseconds kMin{40};  // of a sample
 
 std::uint64_t columns_of(const ggufmill_kernel& kernel) {
   constexpr std::uint64_t kAbout = 4096;
@@ -49,7 +49,7 @@ double rate_of(const ggufmill_kernel& kernel, const Bytes& source, const std::ve
       if (kernel.run(&call) != GGUFMILL_OK) return 0;
       ++calls;
       taken = Clock::now() - begin;
-    } while (taken < kLeast);
+    } while (taken < kMin);
     rates.push_back(static_cast<double>(calls * kTimedRows * cols * sizeof(float)) / taken.count());
   }
   std::ranges::nth_element(rates, rates.begin() + kSamples / 2);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/io/platform/system.h"
 #include "tests/support/catch.h"
 
 using namespace ggufmill;
@@ -57,11 +58,8 @@ constexpr Defect kDefects[] = {
     {"defect_floats", "encode floats: changes the floating-point environment"},
     {"defect_alignment", "encode alignment: writes other bytes if the memory is aligned for elements only"},
     {"defect_status", "encode status: returns status 7 for ordinary values"},
-#ifdef _WIN32
-    {"defect_crash", "encode bounds: the process ends with the exception 0x40000015"},
-#else
-    {"defect_crash", "encode bounds: the process is killed by signal 6"},
-#endif
+    {"defect_crash", kIsPosix ? "encode bounds: the process is killed by signal 6"
+                              : "encode bounds: the process ends with the exception 0x40000015"},
     {"defect_scratch", "encode bounds: the process "},
     {"defect_zeros", "encode round trip: decoding its output gives values no closer to the input than zeros"},
     {"defect_values",

@@ -9,6 +9,8 @@ set(CMAKE_RC_COMPILER x86_64-w64-mingw32-windres)
 set(CMAKE_C_FLAGS_INIT "-Wa,-muse-unaligned-vector-move")
 set(CMAKE_CXX_FLAGS_INIT "-Wa,-muse-unaligned-vector-move")
 
+set(CMAKE_MODULE_LINKER_FLAGS_INIT -static)
+
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES GGUFMILL_WINDOWS_LIBRARIES)
 if(NOT GGUFMILL_WINDOWS_LIBRARIES)
   get_filename_component(GGUFMILL_WINDOWS_LIBRARIES ${CMAKE_CURRENT_LIST_DIR}/../../../build/windows-libraries ABSOLUTE)

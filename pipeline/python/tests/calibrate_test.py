@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 import unittest.mock
@@ -18,6 +17,7 @@ import safetensors.torch
 import tokenizers
 import torch
 import transformers
+from folder_case import FolderCase
 from ggufmill.calibrate import covariance_file
 from ggufmill.calibrate import text as calibration_text
 
@@ -126,16 +126,11 @@ def inputs_of(folder, text):
     return sums
 
 
-class Calibration(unittest.TestCase):
+class Calibration(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         self.text = self.path("text.txt")
         write_text(self.text, 40 * CHUNK, 1)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
 
     def checkpoint(self, kind="Llama", **options):
         os.makedirs(self.path("model"))
@@ -421,15 +416,7 @@ class Calibration(unittest.TestCase):
         self.assertEqual(Covariance(self.path("all.gguf")).metadata["imatrix.datasets"], ["text.jsonl"])
 
 
-class Errors(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Errors(FolderCase):
     def assert_fails(self, code, expected, *arguments, **options):
         done = calibrate(*arguments, **options)
         self.assertEqual(done.returncode, code, done.stderr)

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import ggufmill
@@ -14,6 +13,7 @@ import safetensors.torch
 import torch
 import transformers
 from calibrate_test import CHUNK, make_checkpoint, write_text
+from folder_case import FolderCase
 from ggufmill.calibrate.checkpoint import Checkpoint
 from ggufmill.calibrate.encoded import EncodedCheckpoint
 from ggufmill.calibrate.mapping import Mapping
@@ -26,7 +26,7 @@ def shrunk(matrix):
 
 
 class Pass:
-    """A whole pass of a model: vectors and results of its linear modules, float64, and what goes into its layers."""
+    """A complete pass through a model: inputs and results of its linear modules and of its layers, float64."""
 
     def __init__(self, model, ids):
         self.inputs, self.results = {}, {}
@@ -42,15 +42,10 @@ class Pass:
         self.results[name] = flat(result[0] if isinstance(result, tuple) else result)
 
 
-class Encoding(unittest.TestCase):
+class Encoding(FolderCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         write_text(self.path("text.txt"), TOKENS, 1)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
 
     def command(self, kind, recipe, name, *arguments):
         known = ("--text", self.path("text.txt"), "--tokens", TOKENS, "--chunk", CHUNK, "--pre", "default")

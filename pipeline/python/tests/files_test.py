@@ -2,11 +2,9 @@
 
 import json
 import os
-import pathlib
 import pickle
 import subprocess
 import sys
-import tempfile
 import textwrap
 import types
 import unittest
@@ -14,19 +12,13 @@ import unittest.mock
 
 import ggufmill
 import numpy as np
+from folder_case import ModelCase
 
 PROGRAM = os.environ["GGUFMILL"]
 MAKE_GGUF = os.environ["GGUFMILL_MAKE_GGUF"]
 
 
-class Folder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.model = self.folder / "model.gguf"
-        subprocess.run([MAKE_GGUF, self.model, "tiny"], check=True)
-
+class Folder(ModelCase):
     def target(self, bits=8):
         out = {"gguf": self.folder / "out.gguf", "quantize": {"target": {"bits": bits}, "candidates": ["Q4_0", "Q8_0"]}}
         return {"version": 1, "source": {"gguf": self.model}, "outputs": [out]}

@@ -4,10 +4,8 @@ import asyncio
 import concurrent.futures
 import json
 import os
-import pathlib
 import subprocess
 import sys
-import tempfile
 import textwrap
 import threading
 import unittest
@@ -15,18 +13,15 @@ import unittest.mock
 
 import ggufmill
 import numpy as np
+from folder_case import ModelCase
 
 PROGRAM = os.environ["GGUFMILL"]
 MAKE_GGUF = os.environ["GGUFMILL_MAKE_GGUF"]
 
 
-class Jobs(unittest.TestCase):
+class Jobs(ModelCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.model = self.folder / "model.gguf"
-        subprocess.run([MAKE_GGUF, self.model, "tiny"], check=True)
+        super().setUp()
         self.out = self.folder / "out.gguf"
 
     def job(self, **more):

@@ -4,11 +4,11 @@ import json
 import os
 import pickle
 import subprocess
-import tempfile
 import unittest
 
 import ggufmill
 import numpy as np
+from folder_case import FolderCase
 
 PROGRAM = os.environ["GGUFMILL"]
 MAKE_GGUF = os.environ["GGUFMILL_MAKE_GGUF"]
@@ -38,15 +38,7 @@ def write_safetensors(path, tensors):
         file.write(len(text).to_bytes(8, "little") + text + b"".join(blobs))
 
 
-class Folder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Folder(FolderCase):
     def gguf(self, *items):
         run(MAKE_GGUF, self.path("model.gguf"), *items)
         return self.path("model.gguf")

@@ -10,23 +10,14 @@ import os
 import pathlib
 import pickle
 import re
-import subprocess
-import tempfile
 import unittest
 
 import ggufmill
+from folder_case import ModelCase
 
-MAKE_GGUF = os.environ["GGUFMILL_MAKE_GGUF"]
 
 
-class Results(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.model = self.folder / "model.gguf"
-        subprocess.run([MAKE_GGUF, self.model, "tiny"], check=True)
-
+class Results(ModelCase):
     def test_a_result_is_a_dictionary_with_attributes(self):
         result = ggufmill.hash(self.model)
         self.assertIsInstance(result, ggufmill.Result)

@@ -42,7 +42,7 @@ void encode_small(const Batch<kWalksInFlight>& batch, Words* halves, SmallLevels
 template <int kLimit>
 class WalkedLines : public q4_k::GroupLines<kLimit> {
  public:
-  static constexpr float kZero = ik::kLeastScale, kLeastRange = ik::kLeastRange;
+  static constexpr float kZero = ik::kMinScale, kMinRange = ik::kMinRange;
 
   using q4_k::GroupLines<kLimit>::GroupLines;
 
@@ -76,7 +76,7 @@ class WalkedLines : public q4_k::GroupLines<kLimit> {
 
 // ---- Q2_K ----
 
-constexpr reference::AffineSearch kPlainSearch = q2_k::plain_search(ik::kLeastRange);
+constexpr reference::AffineSearch kPlainSearch = q2_k::plain_search(ik::kMinRange);
 
 void fit_weighted(const SuperBlocks& blocks, q2_k::Fitted& fitted) {
   const Floats spread = floats(0.75f) * blocks.sum_of_squares(0, kSuperBlock) / floats(float{kSuperBlock});
@@ -188,7 +188,7 @@ void IkQ2_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
   const SuperBlocks blocks(batch);
   q2_k::Fitted fitted;
   blocks.weighted() ? fit_weighted(blocks, fitted) : q2_k::fit_plain(blocks, kPlainSearch, fitted);
-  const q2_k::Coded coded(fitted, blocks.weighted(), ik::kLeastScale);
+  const q2_k::Coded coded(fitted, blocks.weighted(), ik::kMinScale);
   q2_k::Contents contents(coded);
   if (blocks.weighted()) {
     settle_unrounded(blocks, coded, contents);

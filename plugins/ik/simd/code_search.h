@@ -47,7 +47,7 @@ class CodeSearch {
 
  private:
   static constexpr int kStep = static_cast<int>(kLanes);
-  static constexpr float kMost = std::numeric_limits<float>::infinity();
+  static constexpr float kMax = std::numeric_limits<float>::infinity();
   enum Clamps { kNone, kHigh, kBoth };
 
   // A value with its weight, their product, its code, and the least and the greatest gradient that count: 0 where the
@@ -110,8 +110,8 @@ class CodeSearch {
     for (Value& value : values_) {
       const Floats code = code_of<kBoth>(inverse_ * hn::Load(kFloats, value.x));
       hn::Store(code, kFloats, value.code);
-      hn::Store(or_zero(code > floats(float{-kLimit}), floats(-kMost)), kFloats, value.least);
-      hn::Store(or_zero(code < floats(float{kLimit - 1}), floats(kMost)), kFloats, value.greatest);
+      hn::Store(or_zero(code > floats(float{-kLimit}), floats(-kMax)), kFloats, value.least);
+      hn::Store(or_zero(code < floats(float{kLimit - 1}), floats(kMax)), kFloats, value.greatest);
     }
   }
 
@@ -163,8 +163,8 @@ class CodeSearch {
       const auto lane = static_cast<std::size_t>(std::countr_zero(lanes));
       Value& value = values_[changed[lane]];
       value.code[lane] = codes[lane];
-      value.least[lane] = codes[lane] > float{-kLimit} ? -kMost : 0;
-      value.greatest[lane] = codes[lane] < float{kLimit - 1} ? kMost : 0;
+      value.least[lane] = codes[lane] > float{-kLimit} ? -kMax : 0;
+      value.greatest[lane] = codes[lane] < float{kLimit - 1} ? kMax : 0;
     }
     return goes_on;
   }

@@ -52,8 +52,8 @@ constexpr auto kListsBefore = word_table<8>([](std::size_t i) { return before_ro
 
 // The pairs of a list that may be chosen, in its order.
 struct ShortList {
-  static constexpr std::size_t kMost = 4;
-  std::uint8_t pair[kMost] = {};
+  static constexpr std::size_t kMax = 4;
+  std::uint8_t pair[kMax] = {};
   bool is_complete = true;
 
   constexpr ShortList(std::size_t list, std::size_t first, std::size_t second) {
@@ -66,10 +66,10 @@ struct ShortList {
             is_as_near(second, ik::kGrid[ik::kNear[list][before]].second, ik::kGrid[next].second))
           is_needed = false;
       if (!is_needed) continue;
-      is_complete = is_complete && count < kMost;
-      if (count < kMost) pair[count++] = next;
+      is_complete = is_complete && count < kMax;
+      if (count < kMax) pair[count++] = next;
     }
-    for (; count < kMost; ++count) pair[count] = pair[0];  // is not less than itself
+    for (; count < kMax; ++count) pair[count] = pair[0];  // is not less than itself
   }
 
  private:
@@ -83,7 +83,7 @@ struct ShortList {
 
 // By number of the list.
 struct ShortLists {
-  std::uint8_t pair[32][ShortList::kMost] = {};
+  std::uint8_t pair[32][ShortList::kMax] = {};
   bool are_complete = true;
 
   constexpr ShortLists() {
@@ -92,13 +92,13 @@ struct ShortLists {
       const auto list = static_cast<std::size_t>(-1 - ik::kPairOf[i]);
       const ShortList of_list(list, i / 8, i % 8);
       are_complete = are_complete && of_list.is_complete;
-      for (std::size_t k = 0; k < ShortList::kMost; ++k) pair[list][k] = of_list.pair[k];
+      for (std::size_t k = 0; k < ShortList::kMax; ++k) pair[list][k] = of_list.pair[k];
     }
   }
 };
 constexpr ShortLists kShortLists;
 static_assert(kShortLists.are_complete);
-constexpr int kNearest = ShortList::kMost;
+constexpr int kNearest = ShortList::kMax;
 
 // For each list, the values of one of its pairs: the upper halves of two floats, whose lower halves are zero.
 constexpr LookupTable<32> pair_table(std::size_t i) {
@@ -185,9 +185,9 @@ HWY_INLINE NearestPair nearest_pair(Floats first, Floats second, Floats weight1,
   return best;
 }
 
-// What two neighbours need in the trials with a sign. All inverse scales are within a few percent, so that a scaled
-// value passes at most one border: it has one of two levels. The pairs that may be chosen are looked up once for each
-// two of them; if there is a pair of just these levels, it is the only one.
+// The data of two neighbours for the trials with a sign. All inverse scales are within a few percent, so that a scaled
+// value passes at most one border: it has one of two levels. The candidate pairs are looked up once for each two
+// levels; if there is a pair of exactly these levels, it is the only one.
 constexpr int kTries = 5, kTrials = 2 * kTries + 1;
 static_assert(borders_passed(kTable, kTries, 1) == 1);
 struct PairTerms {

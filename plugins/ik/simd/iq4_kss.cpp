@@ -20,7 +20,7 @@ using Blocks = WeightedBlocks<kSub>;
 constexpr bool is_odd(int level) { return std::popcount(static_cast<unsigned>(level)) % 2 != 0; }
 
 // The changes of a level by up to 2 that change whether its number of bits is odd, in ascending order: one to three.
-constexpr int kMostChanges = 3;
+constexpr int kMaxChanges = 3;
 constexpr int change_of(int level, int number) {
   for (const int change : {-2, -1, 1, 2}) {
     const int other = level + change;
@@ -30,7 +30,7 @@ constexpr int change_of(int level, int number) {
 }
 constexpr bool are_all_changes() {
   for (int level = 0; level < 16; ++level)
-    if (change_of(level, 0) == 0 || change_of(level, kMostChanges) != 0) return false;
+    if (change_of(level, 0) == 0 || change_of(level, kMaxChanges) != 0) return false;
   return true;
 }
 static_assert(are_all_changes());
@@ -38,7 +38,7 @@ static_assert(are_all_changes());
 // The changes that are tried: all of them, or those that may cost least, for scales of the sign of the inverse or the
 // other one.
 enum class Changes { kAll, kNearest, kNearestOfOther };
-constexpr int count_of(Changes changes) { return changes == Changes::kAll ? kMostChanges : 2; }
+constexpr int count_of(Changes changes) { return changes == Changes::kAll ? kMaxChanges : 2; }
 
 // True if all values whose nearest level is `level` are nearer to the level after one change than after another one.
 constexpr bool is_nearer(bool is_shifted, bool is_other_sign, int level, int change, int than) {
@@ -58,9 +58,9 @@ constexpr bool is_nearer(bool is_shifted, bool is_other_sign, int level, int cha
 constexpr int change_of(Changes changes, bool is_shifted, int level, int number) {
   if (changes == Changes::kAll) return change_of(level, number);
   int count = 0, first = 0;
-  for (int i = 0; i < kMostChanges && change_of(level, i) != 0; ++i) {
+  for (int i = 0; i < kMaxChanges && change_of(level, i) != 0; ++i) {
     bool is_needed = true;
-    for (int k = 0; k < kMostChanges && change_of(level, k) != 0; ++k)
+    for (int k = 0; k < kMaxChanges && change_of(level, k) != 0; ++k)
       if (is_nearer(is_shifted, changes == Changes::kNearestOfOther, level, change_of(level, k), change_of(level, i)))
         is_needed = false;
     if (!is_needed) continue;
@@ -88,7 +88,7 @@ constexpr LookupTable<16> changed_table(Changes changes, bool is_shifted, int nu
   return table;
 }
 template <Changes kChanges>
-constexpr LookupTable<16> kChanged[2][kMostChanges] = {
+constexpr LookupTable<16> kChanged[2][kMaxChanges] = {
     {changed_table(kChanges, false, 0), changed_table(kChanges, false, 1), changed_table(kChanges, false, 2)},
     {changed_table(kChanges, true, 0), changed_table(kChanges, true, 1), changed_table(kChanges, true, 2)}};
 
@@ -100,7 +100,7 @@ constexpr LookupTable<16> level_table(Changes changes, bool is_shifted, int numb
   return table;
 }
 template <Changes kChanges>
-constexpr LookupTable<16> kChangedLevel[2][kMostChanges] = {
+constexpr LookupTable<16> kChangedLevel[2][kMaxChanges] = {
     {level_table(kChanges, false, 0), level_table(kChanges, false, 1), level_table(kChanges, false, 2)},
     {level_table(kChanges, true, 0), level_table(kChanges, true, 1), level_table(kChanges, true, 2)}};
 
@@ -117,8 +117,8 @@ struct Group {
   }
 };
 
-// What four values need in the trials with a table and a sign. All inverse scales are within a few percent, so that a
-// scaled value passes at most one border: it has one of two levels, which are looked up once.
+// The data of four values for the trials with a table and a sign. All inverse scales are within a few percent, so that
+// a scaled value passes at most one border: it has one of two levels, which are looked up once.
 template <Changes kChanges>
 struct GroupTerms {
   static constexpr int kCount = count_of(kChanges);

@@ -54,18 +54,18 @@ Scales search_scales(const Blocks& blocks) {
 
 struct Coded {
   Floats d;
-  Words code[kSubs];  // from kLeast on
+  Words code[kSubs];  // from kMin on
   Levels levels;
 };
 
 // The same as code_scales() of plugins/ik/k_types.cpp.
-template <std::size_t kSize, int kLeast, int kMost, bool kSkipsZero>
+template <std::size_t kSize, int kMin, int kMax, bool kSkipsZero>
 void code_scales(const Blocks& blocks, const Scales& scales, Coded& coded) {
-  coded.d = scales.extreme() / floats(float{kLeast});
+  coded.d = scales.extreme() / floats(float{kMin});
   const Floats inverse = inverse_of(coded.d);
   LaneSums sums;
   for (int b = 0; b < kSubs; ++b) {
-    const Ints code = clamp(nearest_ints(inverse * scales.scale[b]), kLeast, kMost);
+    const Ints code = clamp(nearest_ints(inverse * scales.scale[b]), kMin, kMax);
     const Mask counts = kSkipsZero ? mask_of(code != ints(0)) : mask_of(code == code);
     choose_levels<kSize>(blocks, b, scales.is_shifted[b], coded.d, to_floats(code), counts, coded.levels, sums);
     coded.code[b] = as_words(code);

@@ -132,7 +132,7 @@ class LeafBook::Search {
     const Floats least = hn::MinOfLanes(kFloats, least_);
     const int stride = (count_ + kStep - 1) / kStep * kStep;
     // All bounds come first: a loop over the leaves of all vectors ends only once.
-    std::uint64_t near[kMostLeaves / 64] = {};
+    std::uint64_t near[kMaxLeaves / 64] = {};
     for (int first = 0; first < stride; first += kStep)
       near[first / 64] |= std::uint64_t{mask_bits(bounds(first, stride) <= least)} << (first % 64);
     near[home / 64] &= ~(std::uint64_t{1} << (home % 64));
@@ -197,17 +197,17 @@ class LeafBook::Search {
 };
 
 int LeafBook::nearest(int number, const float* x, const float* weights, ik::TrellisHint& hint) const {
-  constexpr int kMostPoints = kMostLeaves * kLeaf;
+  constexpr int kMaxPoints = kMaxLeaves * kLeaf;
   const Cluster& cluster = clusters_[static_cast<std::size_t>(number)];
-  const bool is_near = hint.place >= 0 && hint.place / kMostPoints == number;
-  const int home = is_near ? hint.place % kMostPoints / kLeaf : cluster.homes[cell_of(cluster, x)];
+  const bool is_near = hint.place >= 0 && hint.place / kMaxPoints == number;
+  const int home = is_near ? hint.place % kMaxPoints / kLeaf : cluster.homes[cell_of(cluster, x)];
   Search search(*this, cluster, x, weights);
   const int found = search.run(home);
   if (found < 0) {
     hint = {};
     return book_.nearest(x, weights);
   }
-  hint = {number * kMostPoints + found, search.distance()};
+  hint = {number * kMaxPoints + found, search.distance()};
   return indices_[cluster.first_leaf * kLeaf + static_cast<unsigned>(found)];
 }
 

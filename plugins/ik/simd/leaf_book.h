@@ -26,8 +26,8 @@ class LeafBook {
   bool find(const ik::TrellisQuery& query, const ik::TrellisRival& rival, int* indices, ik::TrellisHint* hints) const;
 
  private:
-  static constexpr int kLeaf = 16;         // points
-  static constexpr int kMostLeaves = 128;  // of a cluster, a multiple of a vector's lanes
+  static constexpr int kLeaf = 16;        // points
+  static constexpr int kMaxLeaves = 128;  // of a cluster, a multiple of a vector's lanes
   static constexpr int kCuts = 3, kCells = 256;
 
   struct Cluster {

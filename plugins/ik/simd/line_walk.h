@@ -35,7 +35,7 @@ class LineWalk {
     }
     sum_w_ = sum_w, sum_x_ = sum_x, sum_x2_ = sum_x2;
     low_ = choose(low > floats(0), floats(0), low);
-    flat_ = high - low_ < floats(ik::kLeastRange);
+    flat_ = high - low_ < floats(ik::kMinRange);
     high_ = choose(flat_, floats(1), high);  // an arbitrary range, so that flat groups need no special case
     best_.inverse = floats(float{kLimit}) / (high_ - low_);
     best_.origin = best_.minimum = low_;

@@ -163,8 +163,8 @@ class ScannedBook::Search {
     x_ = x;
     weights_ = weights;
     find_floors();
-    const bool is_near = hint.place >= 0 && hint.place / kMostPoints == number_;
-    nearest_ = is_near ? hint.place % kMostPoints : cluster_.seeds[cell()];
+    const bool is_near = hint.place >= 0 && hint.place / kMaxPoints == number_;
+    nearest_ = is_near ? hint.place % kMaxPoints : cluster_.seeds[cell()];
     least_ = distance_of(nearest_);
     // If the first point is not near, the units are chosen for half its distance.
     if (in_range(least_)) scan(is_near ? least_ : 0.5f * least_);
@@ -173,7 +173,7 @@ class ScannedBook::Search {
       hint = {};
       return book_.book_.nearest(x, weights);
     }
-    hint.place = number_ * kMostPoints + nearest_;
+    hint.place = number_ * kMaxPoints + nearest_;
     return index_of(nearest_);
   }
 
@@ -320,7 +320,7 @@ class ScannedBook::Search {
 
   // Compares all points whose bounds do not exceed the limit.
   void compare_near() {
-    std::uint16_t near[kMostPoints + 1];  // numbers of points; add() writes one more
+    std::uint16_t near[kMaxPoints + 1];  // numbers of points; add() writes one more
     int count = 0;
     for (int slot = 0; slot < slots_; ++slot) {
       std::uint64_t bits = near_bits(point_bounds_[slot]);
@@ -361,10 +361,10 @@ class ScannedBook::Search {
   float least_ = 0, scale_ = 0;
   std::uint8_t limit_ = 0;
   std::int8_t floors_[kDimensions] = {};
-  alignas(64) std::uint8_t bounds_[kMostBlocks];  // one for each block
+  alignas(64) std::uint8_t bounds_[kMaxBlocks];  // one for each block
   int slots_ = 0;
-  std::uint8_t slot_blocks_[kMostBlocks];                       // numbers of the blocks in slots
-  alignas(64) std::uint8_t point_bounds_[kMostBlocks][kBlock];  // by slot
+  std::uint8_t slot_blocks_[kMaxBlocks];                       // numbers of the blocks in slots
+  alignas(64) std::uint8_t point_bounds_[kMaxBlocks][kBlock];  // by slot
 };
 
 int ScannedBook::cluster_of(const ik::TrellisSearch& search, std::size_t group) const {

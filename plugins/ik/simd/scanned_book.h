@@ -36,8 +36,8 @@ class ScannedBook {
 
  private:
   static constexpr int kParts = 16, kBlock = 64;  // points of a block
-  static constexpr int kMostBlocks = 128;         // of a cluster
-  static constexpr int kMostPoints = kMostBlocks * kBlock;
+  static constexpr int kMaxBlocks = 128;          // of a cluster
+  static constexpr int kMaxPoints = kMaxBlocks * kBlock;
   static constexpr int kCells = 256;  // by the signs of x - middle
 
   // Points of a cluster. Its last block is filled up with its last point.

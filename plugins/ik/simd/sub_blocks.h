@@ -41,7 +41,7 @@ class WeightedBlocks : public SuperBlocks {
   }
 
   void weigh_by_importance(Floats added) {
-    constexpr float kLeast = static_cast<float>(kSubBlock) * (1e-9f * 1e-9f);
+    constexpr float kMin = static_cast<float>(kSubBlock) * (1e-9f * 1e-9f);
     for (int begin = 0; begin < kSuperBlock; begin += kSubBlock) {
       Floats w2 = floats(0), x2 = floats(0), wx = floats(0);
       for (int i = begin; i < begin + kSubBlock; ++i) {
@@ -50,7 +50,7 @@ class WeightedBlocks : public SuperBlocks {
         x2 = x2 + x * x;
         wx = wx + w * hn::Abs(x);
       }
-      const Floats least = floats(kLeast);
+      const Floats least = floats(kMin);
       const Mask counts = hn::And(hn::And(w2 > least, x2 > least), wx > least);
       for (int i = begin; i < begin + kSubBlock; ++i)
         put(i, choose(counts, importance(i), floats(1e-9f)) * hn::Sqrt(added + at(i) * at(i)));

@@ -12,6 +12,7 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/process.h"
+#include "pipeline/io/platform/system.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/tokenizer/tables.h"
 
@@ -23,7 +24,7 @@ constexpr std::string_view kTable = "pre_tokenizers.tsv";
 std::vector<MapPlace> with_environment(std::vector<MapPlace> places) {
   const std::string paths = environment_variable(kMapsVariable).value_or("");
   for (std::size_t begin = 0; begin < paths.size();) {
-    const std::size_t end = std::min(paths.find(kPathSeparator, begin), paths.size());
+    const std::size_t end = std::min(paths.find(kPathListSeparator, begin), paths.size());
     if (end > begin) places.push_back({paths.substr(begin, end - begin), {std::string("$") + kMapsVariable, {}}});
     begin = end + 1;
   }

@@ -14,12 +14,7 @@
 
 namespace ggufmill::huggingface {
 
-// Separates the paths in $GGUFMILL_ARCHITECTURES.
-#ifdef _WIN32
-inline constexpr char kPathSeparator = ';';
-#else
-inline constexpr char kPathSeparator = ':';
-#endif
+// The variable of the environment with a list of paths of maps, separated by kPathListSeparator.
 inline constexpr const char* kMapsVariable = "GGUFMILL_ARCHITECTURES";
 
 // A map takes precedence over the built-in one of the same name, and for the classes that it serves. Maps of earlier

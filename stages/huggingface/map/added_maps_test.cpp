@@ -4,6 +4,7 @@
 #include <boost/json/parse.hpp>
 #include <memory>
 
+#include "pipeline/io/platform/system.h"
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
 #include "tests/support/environment.h"
@@ -132,7 +133,7 @@ TEST_CASE("the maps of the first place take precedence") {
 TEST_CASE("the places of the environment come last") {
   const Folder first = Folder().put("mine.yaml", kMine),
                second = Folder().put("mine.yaml", "name: second\nlayers: 1\n").put("more.yaml", "name: n\nlayers: 1\n");
-  const std::string paths = std::string(1, kPathSeparator) + second.path() + kPathSeparator;
+  const std::string paths = std::string(1, kPathListSeparator) + second.path() + kPathListSeparator;
   const Environment environment(kMapsVariable, paths.c_str());
   const auto maps = AddedMaps::read(map_places({first.path()}));
   REQUIRE(maps);

@@ -61,63 +61,48 @@ Result<MapFile> own_file(const std::string& name, const Origin& asked, const Add
   return parse_document(text, name, map_form());
 }
 
-template <class T>
-void prepend(std::vector<T>& inherited, std::vector<T> own) {
-  inherited.insert(inherited.begin(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
-}
-
-template <class T>
-void append(std::vector<T>& inherited, std::vector<T> own) {
-  inherited.insert(inherited.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
-}
-
-template <class T, class Given>
-void replace(T& inherited, std::optional<Given> own) {
-  if (own) inherited = std::move(*own);
-}
-
 // Adds the contents of a file to what it inherits.
 void extend(Architecture& map, MapFile own) {
-  if (!own.name.empty()) map.name = std::move(own.name);
-  if (!own.description.empty()) map.description = std::move(own.description);
+  put_instead(map.name, std::move(own.name));
+  put_instead(map.description, std::move(own.description));
   map.partial = own.partial;
-  replace(map.part, own.part);
+  put_instead(map.part, own.part);
   map.other_names = std::move(own.other_names);
   map.serves = std::move(own.serves);
   map.serves_whole = std::move(own.serves_whole);
   map.serves_when = std::move(own.serves_when);
   map.serves_folder_when = std::move(own.serves_folder_when);
-  replace(map.config, std::move(own.config));
-  replace(map.weights, std::move(own.weights));
-  replace(map.draft_head, own.draft_head);
-  replace(map.dspark, own.dspark);
-  replace(map.dense_modules, own.dense_modules);
-  replace(map.fused_experts, own.fused_experts);
-  replace(map.fused_qkv, own.fused_qkv);
-  if (own.adapters) map.adapters = std::move(own.adapters);
-  if (own.adapter_names) map.adapter_names = std::move(own.adapter_names);
-  replace(map.layers, std::move(own.layers));
-  replace(map.computed, std::move(own.computed));
-  replace(map.tokenizer, std::move(own.tokenizer));
-  for (auto& [hash, name] : own.pre_tokenizers) map.pre_tokenizers.insert_or_assign(hash, std::move(name));
-  for (auto& [name, rule] : own.memory) map.memory[name] = std::move(rule);
-  append(map.further_weights, std::move(own.further_weights));
-  append(map.refuses, std::move(own.refuses));
-  append(map.shards, std::move(own.shards));
-  append(map.other_maps, std::move(own.other_maps));
-  replace(map.target_tokenizer, own.target_tokenizer);
-  if (own.target_weights) map.target_weights = std::move(own.target_weights);
-  for (auto& [name, rule] : own.values) map.values[name] = std::move(rule);
-  append(map.metadata_early, std::move(own.metadata_early));
-  append(map.metadata_of_tensors, std::move(own.metadata_of_tensors));
-  prepend(map.metadata, std::move(own.metadata_first));
-  append(map.metadata, std::move(own.metadata));
-  append(map.metadata_before_tokenizer, std::move(own.metadata_before_tokenizer));
-  append(map.metadata_after_tokenizer, std::move(own.metadata_after_tokenizer));
-  prepend(map.names, std::move(own.names));
-  append(map.names_back, std::move(own.names_back));  // inverse rules go in reverse order
-  prepend(map.tensors, std::move(own.tensors));
-  prepend(map.types, std::move(own.types));
+  put_instead(map.config, std::move(own.config));
+  put_instead(map.weights, std::move(own.weights));
+  put_instead(map.draft_head, own.draft_head);
+  put_instead(map.dspark, own.dspark);
+  put_instead(map.dense_modules, own.dense_modules);
+  put_instead(map.fused_experts, own.fused_experts);
+  put_instead(map.fused_qkv, own.fused_qkv);
+  put_instead(map.adapters, std::move(own.adapters));
+  put_instead(map.adapter_names, std::move(own.adapter_names));
+  put_instead(map.layers, std::move(own.layers));
+  put_instead(map.computed, std::move(own.computed));
+  put_instead(map.tokenizer, std::move(own.tokenizer));
+  put_by_key(map.pre_tokenizers, std::move(own.pre_tokenizers));
+  put_by_key(map.memory, std::move(own.memory));
+  put_last(map.further_weights, std::move(own.further_weights));
+  put_last(map.refuses, std::move(own.refuses));
+  put_last(map.shards, std::move(own.shards));
+  put_last(map.other_maps, std::move(own.other_maps));
+  put_instead(map.target_tokenizer, own.target_tokenizer);
+  put_instead(map.target_weights, std::move(own.target_weights));
+  put_by_key(map.values, std::move(own.values));
+  put_last(map.metadata_early, std::move(own.metadata_early));
+  put_last(map.metadata_of_tensors, std::move(own.metadata_of_tensors));
+  put_first(map.metadata, std::move(own.metadata_first));
+  put_last(map.metadata, std::move(own.metadata));
+  put_last(map.metadata_before_tokenizer, std::move(own.metadata_before_tokenizer));
+  put_last(map.metadata_after_tokenizer, std::move(own.metadata_after_tokenizer));
+  put_first(map.names, std::move(own.names));
+  put_last(map.names_back, std::move(own.names_back));  // inverse rules go in reverse order
+  put_first(map.tensors, std::move(own.tensors));
+  put_first(map.types, std::move(own.types));
 }
 
 // Reads a map and those it extends into `into`.

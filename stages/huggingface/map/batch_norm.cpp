@@ -1,4 +1,4 @@
-#include "stages/huggingface/map/batch_norm.h"
+#include "stages/huggingface/map/computed_tensors.h"
 
 #include <fmt/format.h>
 

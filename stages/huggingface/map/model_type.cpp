@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/config/extended_files.h"
 #include "pipeline/core/json.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "stages/huggingface/map/architecture.h"
@@ -106,11 +107,6 @@ void extend(Rules& inherited, Rules own) {
   }
 }
 
-template <class T>
-void extend(std::vector<T>& inherited, std::vector<T> own) {
-  inherited.insert(inherited.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
-}
-
 Status read_into(const BuiltInModelType& file, ModelType& into) {
   BOOST_OUTCOME_TRY(ModelType own, parse_document(file.text, std::string(file.name) + ".yaml", model_type_form()));
   for (const MapParent& parent : own.extends) {
@@ -122,10 +118,10 @@ Status read_into(const BuiltInModelType& file, ModelType& into) {
   extend(into.defaults, std::move(own.defaults));
   extend(into.where_null, std::move(own.where_null));
   extend(into.always, std::move(own.always));
-  extend(into.refuses, std::move(own.refuses));
-  extend(into.drops, std::move(own.drops));
-  extend(into.other_names, std::move(own.other_names));
-  extend(into.parts, std::move(own.parts));
+  put_last(into.refuses, std::move(own.refuses));
+  put_last(into.drops, std::move(own.drops));
+  put_last(into.other_names, std::move(own.other_names));
+  put_last(into.parts, std::move(own.parts));
   return ok();
 }
 
@@ -176,7 +172,7 @@ std::optional<json::object> with_values(const ModelType& type, const fs::path& f
 Result<std::optional<json::object>> completed(const std::string& type_name, bool asked_by_file, const fs::path& folder,
                                               const json::object& config, int depth);
 
-// Returns the completed configuration of a part of `config`; `siblings` are the members that are no parts.
+// Returns the completed configuration of a part of `config`; `siblings` are the members that are not parts.
 Result<std::optional<json::object>> completed_part(const Part& part, const fs::path& folder, const json::object& config,
                                                    const json::object& siblings, int depth) {
   const json::value* const own = config.if_contains(part.key);

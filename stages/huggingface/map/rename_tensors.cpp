@@ -117,7 +117,7 @@ Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture
     if (!total.add(*name))
       return input_error(
           facts.folder().string(),
-          fmt::format("the names of all tensors together would be longer than {}", human_bytes(NameTotal::kMost)),
+          fmt::format("the names of all tensors together would be longer than {}", human_bytes(NameTotal::kMax)),
           "in `names:` of the architecture's map, shorten the new names, or repeat fewer groups in them");
     if (!names.insert(*name).second)
       return input_error(facts.folder().string(),

@@ -1,4 +1,4 @@
-#include "stages/huggingface/map/resize_grid.h"
+#include "stages/huggingface/map/computed_tensors.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "stages/huggingface/map/sinusoids.h"
+#include "stages/huggingface/map/computed_tensors.h"
 
 #include <boost/json/array.hpp>
 

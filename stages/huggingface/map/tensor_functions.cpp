@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "stages/huggingface/checkpoint/json_values.h"
+#include "stages/huggingface/map/computed_tensors.h"
 #include "stages/huggingface/map/operation_arguments.h"
-#include "stages/huggingface/map/sinusoids.h"
 
 namespace ggufmill::huggingface {
 namespace {

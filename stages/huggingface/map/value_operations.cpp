@@ -13,9 +13,8 @@
 #include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/checkpoint/named_tensor.h"
 #include "stages/huggingface/checkpoint/ternary.h"
-#include "stages/huggingface/map/batch_norm.h"
+#include "stages/huggingface/map/computed_tensors.h"
 #include "stages/huggingface/map/operation_arguments.h"
-#include "stages/huggingface/map/resize_grid.h"
 
 namespace ggufmill::huggingface {
 namespace {

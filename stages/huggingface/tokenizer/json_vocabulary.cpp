@@ -174,7 +174,7 @@ class JsonVocabulary {
   // Handles the readers whose pre-tokenization llama.cpp implements itself: BPE, WordPiece and whitespace.
   Status read_all(TokenizerReader reader, const LoadedTokenizer& tokenizer) {
     const bool words = reader == TokenizerReader::kWordPiece, whitespace = reader == TokenizerReader::kWhitespace;
-    out_.model = words ? "bert" : whitespace ? "whitespace" : "gpt2";
+    out_.model = words ? kWordPieceVocabulary : whitespace ? kWhitespaceVocabulary : kBytePairVocabulary;
     if (!words && file_.model == "BPE" && !file_.has_merges) {
       BOOST_OUTCOME_TRY(out_.own_merges, merges_of_text());
       if (out_.own_merges->size() == 0)
@@ -217,7 +217,7 @@ class JsonVocabulary {
       const std::string& text = added->second.content;
       out_.tokens.push_back({text, kAddedScore, is_special(text) ? PieceType::kControl : PieceType::kUserDefined});
     }
-    out_.model = "llama";
+    out_.model = kSentencePieceVocabulary;
     out_.pre = "default";
     out_.has_scores = true;
     return ok();
@@ -254,7 +254,7 @@ class JsonVocabulary {
                              : tokenizer.added().contains(static_cast<std::uint32_t>(id)) ? PieceType::kUserDefined
                                                                                           : PieceType::kNormal});
     }
-    out_.model = "t5";
+    out_.model = kUnigramVocabulary;
     out_.pre = "default";
     out_.has_scores = true;
     out_.adds_prefix = json_flag(files_.tokenizer_config, "add_prefix_space");

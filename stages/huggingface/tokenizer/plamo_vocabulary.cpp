@@ -33,7 +33,7 @@ std::optional<Token> token_of(const json::value& line) {
 Result<Vocabulary> read_plamo_vocabulary(const std::string& path, std::uint64_t vocabulary_size) {
   BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMaxTokenizerBytes));
   Vocabulary vocabulary;
-  vocabulary.model = "plamo2";
+  vocabulary.model = kPlamoVocabulary;
   vocabulary.pre = "default";
   vocabulary.has_scores = true;
   std::uint64_t number = 0;

@@ -82,7 +82,7 @@ std::string python_bytes(std::string_view bytes) {
 Result<Vocabulary> read_rwkv_vocabulary(const std::string& path, std::optional<std::uint64_t> vocabulary_size) {
   BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMaxVocabularyBytes));
   Vocabulary vocabulary;
-  vocabulary.model = "rwkv";
+  vocabulary.model = kRwkvVocabulary;
   vocabulary.special_beyond = true;
   vocabulary.tokens.push_back({"<s>", 0, PieceType::kControl});
   for (std::string_view rest = text; !rest.empty();) {
@@ -103,7 +103,8 @@ Result<Vocabulary> read_rwkv_vocabulary(const std::string& path, std::optional<s
   const std::uint64_t wanted = vocabulary_size.value_or(65536);
   if (vocabulary.tokens.size() > wanted)
     return input_error(
-        path, fmt::format("has {} tokens, but the vocabulary in config.json has {}", vocabulary.tokens.size(), wanted));
+        path, fmt::format("has {} tokens, but {} has {}", vocabulary.tokens.size(),
+                          vocabulary_size ? "the vocabulary in config.json" : "the largest RWKV vocabulary", wanted));
   while (vocabulary.tokens.size() < wanted) vocabulary.tokens.push_back(padding_token(vocabulary.tokens.size()));
   return vocabulary;
 }

@@ -31,7 +31,7 @@ class SentencePieceVocabulary {
 
   Result<Vocabulary> read(const TokenizerChoice& choice) {
     const TokenizerReader reader = choice.reader;
-    out_.model = "llama";
+    out_.model = kSentencePieceVocabulary;
     out_.pre = "default";
     out_.has_scores = true;
     const bool fairseq = reader == TokenizerReader::kUnigramFairseq;
@@ -206,7 +206,7 @@ class SentencePieceVocabulary {
           path, fmt::format("SentencePiece model type {} is not supported; this architecture needs Unigram (1)",
                             static_cast<std::uint64_t>(model.kind())));
     }
-    out_.model = "t5";
+    out_.model = kUnigramVocabulary;
     out_.adds_prefix = model.adds_prefix();
     out_.removes_spaces = model.removes_spaces();
     out_.charsmap = model.charsmap();

@@ -113,7 +113,7 @@ class TekkenReader {
     for (std::uint32_t rank = 0; rank < ordinary_; ++rank)
       out_.vocabulary.tokens.push_back({byte_level(*tokens_.text_of(rank))});
     BOOST_OUTCOME_TRY(add_merges());
-    out_.vocabulary.model = "gpt2";
+    out_.vocabulary.model = kBytePairVocabulary;
     out_.vocabulary.pre = "tekken";
     return std::move(out_);
   }

@@ -26,7 +26,7 @@ class TiktokenReader {
   Result<Vocabulary> read(std::uint64_t vocabulary_size) {
     BOOST_OUTCOME_TRY(const std::string text, read_text_file(path_, kMaxTokenizerBytes));
     BOOST_OUTCOME_TRY(read_ranks(text));
-    out_.model = "gpt2";
+    out_.model = kBytePairVocabulary;
     out_.special_beyond = true;
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
       const auto token = ranks_.text_of(rank);

@@ -23,8 +23,14 @@ struct Token {
   PieceType type = PieceType::kNormal;
 };
 
+// Values of tokenizer.ggml.model, which names kinds of vocabularies after models that have them.
+inline constexpr const char *kBytePairVocabulary = "gpt2", *kSentencePieceVocabulary = "llama",
+                            *kWordPieceVocabulary = "bert", *kUnigramVocabulary = "t5",
+                            *kWhitespaceVocabulary = "whitespace", *kPlamoVocabulary = "plamo2",
+                            *kRwkvVocabulary = "rwkv";
+
 struct Vocabulary {
-  std::string model, pre;  // `pre` is empty if there is none
+  std::string model, pre;  // k...Vocabulary; `pre` is empty if there is none
   std::vector<Token> tokens;
   bool has_scores = false;
   bool special_beyond = false;  // ids of special tokens may exceed the number of tokens
@@ -41,7 +47,7 @@ struct Vocabulary {
 
 // Returns true if one of the readers reads tokenizer.model as llama's vocabulary.
 bool can_read_sentencepiece(const TokenizerOptions& options);
-// Help for a checkpoint whose SentencePiece vocabulary is there as tokenizer.json alone.
+// Help for a checkpoint that has its SentencePiece vocabulary only as tokenizer.json.
 inline constexpr const char* kCopySentencePiece =
     "copy tokenizer.model, the SentencePiece file of this vocabulary, from the base model into the folder";
 

@@ -258,18 +258,6 @@ Result<std::string> Template::render(const mustache::data& values) const {
 
 }  // namespace
 
-std::string describe_card_placeholders() {
-  std::string out;
-  for (const CardPlaceholder& placeholder : card_placeholders()) {
-    const std::string place = placeholder.section.empty() ? "" : fmt::format("{{{{#{}}}}} ", placeholder.section);
-    const std::string_view tag = placeholder.kind == Kind::kText       ? "{{{{{}}}}}"
-                                 : placeholder.kind == Kind::kMarkdown ? "{{{{{{{}}}}}}}"
-                                                                       : "{{{{#{}}}}}";
-    out += fmt::format("{}{}  {}\n", place, fmt::format(fmt::runtime(tag), placeholder.name), placeholder.doc);
-  }
-  return out;
-}
-
 Result<std::string> render_card(const Card& card, std::string_view template_text, const std::string& template_name) {
   const Template checked(template_text, template_name);
   BOOST_OUTCOME_TRY(checked.check());

@@ -94,8 +94,6 @@ struct CardPlaceholder {
   std::string doc;
 };
 std::vector<CardPlaceholder> card_placeholders();
-// The same as text, one line each.
-std::string describe_card_placeholders();
 
 // The templates of configs/cards, by name: "default".
 struct BuiltInCard {

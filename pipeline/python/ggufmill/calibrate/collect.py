@@ -104,7 +104,7 @@ def _run_layer(layer, model, mapping, block, work, batches, keep, progress):
 
 @dataclasses.dataclass
 class Setup:
-    """What a calibration and an encoding have in common.
+    """The inputs that a calibration and an encoding share.
 
     model   prepared to run its layers
     tokens  token numbers [chunks, tokens of a chunk], and the same in batches; those that are held out are the last: of the

@@ -1,4 +1,4 @@
-"""What a layer multiplies with its weights: the vectors x, and sums of x x^T over all of them.
+"""The inputs that a layer multiplies with its weights: the vectors x, and sums of x x^T over all of them.
 
 The products are observed where torch computes them: a matrix product one of whose operands lies in the memory of a
 parameter. So this works for every module, for experts in one array as for experts that are modules, whatever a model
