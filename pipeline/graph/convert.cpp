@@ -445,59 +445,19 @@ class TileConversion {
     return ok();
   }
 
-  // Returns a metric of the tile's matrix with held-out vectors; null if there is none.
-  const Metric* held_out() const {
-    for (const std::shared_ptr<Metric>& metric : tile_.slab.metrics)
-      if (metric && !metric->vectors.empty()) return metric.get();
-    return nullptr;
-  }
-
-  // Returns the error of some rows of the tile. With held-out vectors, it is weighted by these.
+  // Returns the error of some rows of the tile.
   Result<DifferenceSums> difference_of(const BoundEncoding& encoding, std::span<const std::byte> encoded,
                                        std::span<const float> values, std::uint64_t first, std::uint64_t count) const {
-    const Metric* const metric = held_out();
-    const std::uint64_t columns = tile_.columns();
-    const std::uint64_t step = metric ? kLevelRows : std::max<std::uint64_t>(kAtOnce / columns, 1);
+    const std::uint64_t columns = tile_.columns(), step = std::max<std::uint64_t>(kAtOnce / columns, 1);
     DifferenceSums sums;
     for (std::uint64_t row = first; row < first + count; row += step) {
       const std::uint64_t rows = std::min(step, first + count - row);
       const std::span<float> decoded = second_place().first(rows * columns);
       const KernelCall call{encoded.data() + row * encoding.layout->row_bytes, decoded.data(), rows, columns, nullptr};
       BOOST_OUTCOME_TRY(run_kernel(encoding.decode, call, *encoding.name));
-      const std::span<const float> reference = values.subspan(row * columns, rows * columns);
-      if (metric)
-        sums.add_rows(reference, decoded, columns,
-                      row_losses(*metric, reference, decoded, row / kLevelRows, weights(encoding.weights)));
-      else
-        sums.add_rows(reference, decoded, columns, weights(encoding.weights));
+      sums.add_rows(values.subspan(row * columns, rows * columns), decoded, columns, weights(encoding.weights));
     }
     return sums;
-  }
-
-  // Returns the losses of at most kLevelRows rows, in the memory of a group.
-  std::vector<RowLoss> row_losses(const Metric& metric, std::span<const float> reference, std::span<float> decoded,
-                                  std::uint64_t group, const float* weights) const {
-    const std::uint64_t columns = tile_.columns(), rows = reference.size() / columns;
-    double errors[kLevelRows];
-    const ggufmill_loss_call call{rows,
-                                  columns,
-                                  reference.data(),
-                                  decoded.data(),
-                                  metric.vectors.size() / columns,
-                                  metric.vectors.data(),
-                                  memory_of(group),
-                                  errors};
-    tile_.kernels.covariance().losses(&call);
-    std::vector<RowLoss> losses;
-    for (std::uint64_t row = 0; row < rows; ++row) {
-      double energy = 0;
-      for (std::uint64_t i = 0; i < columns; ++i) {
-        const double value = reference[row * columns + i];
-        energy += (weights ? double{weights[i]} : 1.0) * (value * value);
-      }
-      losses.push_back({errors[row] / static_cast<double>(metric.vector_count), energy});
-    }
-    return losses;
   }
 
   // Swaps the byte order of the encodings. Runs last, since other encodings may be made from the same values.

@@ -197,8 +197,6 @@ class MetricMaker {
     while (std::ranges::all_of(vectors.last(columns), [](float number) { return number == 0; }))
       vectors = vectors.first(vectors.size() - columns);
     metric_.vectors = vectors;
-    for (std::uint64_t at = 0; at < vectors.size(); at += columns)
-      metric_.vector_count += std::ranges::any_of(vectors.subspan(at, columns), [](float x) { return x != 0; });
     LevelTrial trial(memory.span(), columns);
     const HalfLosses nearest = trial.losses(kernels_, nullptr, vectors, for_each_);
     double least = 1;

@@ -37,7 +37,6 @@ struct Metric {
   double shrink = 0;       // as used
   // Held-out vectors, with which it is decided whether levels are kept; none if the encoder does not choose.
   std::span<const float> vectors{};
-  std::uint64_t vector_count = 0;  // without those that are zeros, which fill up the space of an expert
   Buffer memory, vector_memory;
 
   std::uint64_t users = 0, last_use = 0;                                          // of the feed only

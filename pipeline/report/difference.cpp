@@ -95,21 +95,6 @@ void DifferenceSums::add_rows(std::span<const float> reference, std::span<const 
     add_row(reference.data() + first, values.data() + first, columns, weights);
 }
 
-void DifferenceSums::add_rows(std::span<const float> reference, std::span<const float> values, std::uint64_t columns,
-                              std::span<const RowLoss> losses) {
-  add_rows(reference, values, columns, nullptr);
-  weighted_ = true;
-  for (const RowLoss& row : losses) {
-    const double e = row.error, r = row.energy;
-    if (!std::isfinite(e * e) || !std::isfinite(r * r)) continue;
-    sums_[kWeightedDifference].add(e);
-    sums_[kWeightedReference].add(r);
-    sums_[kSpread + 3].add(e * e);
-    sums_[kSpread + 4].add(e * r);
-    sums_[kSpread + 5].add(r * r);
-  }
-}
-
 void DifferenceSums::add(const DifferenceSums& other) {
   for (std::size_t i = 0; i < kSums; ++i) sums_[i].add(other.sums_[i]);
   count_ += other.count_;

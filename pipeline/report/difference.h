@@ -25,9 +25,8 @@ struct RowSpread {
   void add(const RowSpread& other);
 };
 
-// Sums over pairs of a reference value a and the value b that replaces it, with the importance w of its column. With
-// held-out vectors x of the covariance, weighted sums are those of mean squares of products instead: (sum (a - b) x)^2.
-// Pairs with a NaN or an infinity are only counted.
+// Sums over pairs of a reference value a and the value b that replaces it, with the importance w of its column. Pairs
+// with a NaN or an infinity are only counted.
 struct ErrorSums {
   std::uint64_t count = 0;         // number of finite pairs
   std::uint64_t not_finite = 0;    // number of other pairs
@@ -55,11 +54,6 @@ struct ErrorFigures {
 };
 ErrorFigures statistics_of(const ErrorSums& sums);
 
-// Of a row: the mean square, over some vectors, of the products of its error; and its weighted sum of squares.
-struct RowLoss {
-  double error = 0, energy = 0;
-};
-
 // Accumulates rows; the result does not depend on their order or grouping: within a row the order of additions is
 // fixed, and the sums of rows are added exactly. Not thread-safe.
 class DifferenceSums {
@@ -67,9 +61,6 @@ class DifferenceSums {
   // Adds complete rows of `columns` values each; `weights` has one per column, or is null.
   void add_rows(std::span<const float> reference, std::span<const float> values, std::uint64_t columns,
                 const float* weights);
-  // Likewise, but the weighted sums of each row are those of `losses`: errors of columns can cancel in a product.
-  void add_rows(std::span<const float> reference, std::span<const float> values, std::uint64_t columns,
-                std::span<const RowLoss> losses);
   void add(const DifferenceSums& other);
   ErrorSums rounded() const;
 

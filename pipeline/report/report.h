@@ -109,12 +109,11 @@ using TextSink = std::function<void(std::string_view piece)>;
 // chosen for its matrices; `searched` the number of its rows for which the covariance was no better and not used.
 // `fallbacks` counts the tensors whose rows are not a whole number of blocks of the type that the recipe requested,
 // `fallback_from`. `error` is null if nothing was measured, else the values of ErrorFigures by name; undefined ones are
-// null. `weighted` is that of products with held-out vectors for tensors one of whose encoders chooses with these. The
-// error of an output or layer covers its tensors whose values changed, with changed_weights or weights elements in
-// total; if there are none, it is the error of equal values. `not_measured` counts the tensors of an output or layer
-// whose error is not known although errors were requested: an earlier run made them, they were taken from an earlier
-// output, or they cannot be decoded. The error and the number of weights of such an output or layer are null. Names
-// that are not UTF-8 are written with escapes.
+// null. The error of an output or layer covers its tensors whose values changed, with changed_weights or weights
+// elements in total; if there are none, it is the error of equal values. `not_measured` counts the tensors of an output
+// or layer whose error is not known although errors were requested: an earlier run made them, they were taken from an
+// earlier output, or they cannot be decoded. The error and the number of weights of such an output or layer are null.
+// Names that are not UTF-8 are written with escapes.
 void report_json(const Report& report, const TextSink& sink);
 
 // Writes one self-contained page that contains the JSON and displays it. Names are escaped, whatever they contain.

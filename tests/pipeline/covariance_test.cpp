@@ -415,6 +415,33 @@ TEST_CASE("a covariance that does not help on held-out vectors is not used, with
   CHECK(bytes_of_tensor(folder.path("q8.gguf"), "blk.0.ffn_down.weight") == searched);
 }
 
+TEST_CASE("the loss on held-out vectors is measured, before and after levels are chosen") {
+  const Folder folder(0, 24);
+  const std::string name = "blk.0.ffn_down.weight";
+  const CovarianceFile file = open_covariance(folder.path("covariance.gguf"), gguf_opener()).value();
+  const auto loss = [&] {
+    const std::string rows = bytes_of_tensor(folder.path("q8.gguf"), name);
+    double sum = 0;
+    for (const bool is_second : {false, true})
+      sum += loss_of(*file.input_of(name), 0, folder.weights_of(name), rows, is_second);
+    return sum;
+  };
+  run(plan_of(folder.job(", encoder: search")));
+  const double searched = loss();
+  Plan plan = plan_of(folder.job());
+  plan.report.error = true;
+  const auto report = context().run(plan, {.overwrite = true});
+  if (!report) FAIL(render(report.error()));
+  const auto step = std::ranges::find(plan.steps, name, &Step::name);
+  REQUIRE(step != plan.steps.end());
+  const TargetResult& result =
+      report.value().steps.at(static_cast<std::size_t>(step - plan.steps.begin())).encodings.at(0);
+  REQUIRE(result.held_out);
+  CHECK(result.held_out->rows == 33);
+  CHECK(result.held_out->start == Approx(searched).epsilon(1e-4));
+  CHECK(result.held_out->chosen == Approx(loss()).epsilon(1e-4));
+}
+
 TEST_CASE("a shrinkage that is given is used for all rows") {
   const Folder folder(0, 24);
   const auto expected = folder.expected();
