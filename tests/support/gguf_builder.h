@@ -78,8 +78,8 @@ struct GgufBuilder {
 // Returns one entry of every metadata type, arrays of each, and nested arrays.
 std::vector<MetadataEntry> every_metadata_type();
 
-// A GGUF file that is wrong in a way known to have broken a reader. It must give exactly one error with exit code 4, the
-// text `says`, and the byte offset `at`.
+// A GGUF file that is wrong in a way known to have broken a reader. It must give exactly one error with exit code 4,
+// the text `says`, and the byte offset `at`.
 struct HostileFile {
   std::string name;
   std::string bytes;
