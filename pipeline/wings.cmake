@@ -96,7 +96,7 @@ function(ggufmill_embedded folder where)
   set_property(GLOBAL APPEND PROPERTY GGUFMILL_EMBEDDED_${folder} ${CMAKE_CURRENT_LIST_DIR}/${where})
 endfunction()
 
-# What wings add to folders that come before theirs is in the files wing.cmake of their folders.
+# The files wing.cmake in the folders of wings contain their additions to folders that come before theirs.
 foreach(folder ${GGUFMILL_WING_FOLDERS})
   include(${GGUFMILL_ROOT}/${folder}/wing.cmake OPTIONAL)
 endforeach()

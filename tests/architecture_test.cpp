@@ -89,8 +89,10 @@ const std::vector<FolderRule> kFolderRulesOfAll = {
 };
 
 // Sources of wings that are compiled into folders of the program: they include what these do.
-constexpr std::pair<std::string_view, std::string_view> kPartsOfWings[] = {
-    {"host/", "pipeline/core/"}, {"fields/", "pipeline/config/"}, {"card/", "pipeline/config/"}};
+constexpr std::pair<std::string_view, std::string_view> kPartsOfWings[] = {{"host/", "pipeline/core/"},
+                                                                           {"fields/", "pipeline/config/"},
+                                                                           {"card/", "pipeline/config/"},
+                                                                           {"operations/", "pipeline/api/operations/"}};
 
 // The rules of all folders, with those for parts of wings first.
 const std::vector<FolderRule>& folder_rules() {
@@ -568,7 +570,7 @@ TEST_CASE("only one header includes Catch2") {
   CHECK_FALSE(catch2_include_allowed("tests/recipes_test.cpp", "catch2/catch_approx.hpp"));
 }
 
-TEST_CASE("include lines are told from others") {
+TEST_CASE("include lines are distinguished from others") {
   CHECK(included_by("#include \"pipeline/core/error.h\"  // first") == "pipeline/core/error.h");
   CHECK(included_by("#include <vector>") == "vector");
   CHECK(included_by("#include MACRO").empty());

@@ -154,7 +154,7 @@ constexpr std::string_view kNoBounds[] = {"kMostLikely"};
 
 }  // namespace
 
-TEST_CASE("literals and identifiers are told from comments") {
+TEST_CASE("literals and identifiers are distinguished from comments") {
   const Words words =
       Reader("#include \"a.h\"\nint kOne = 1'000; // \"no\"\nf(\"b\\\"c\", R\"x(d\"e)x\", '\"'); /* g */ h").read();
   CHECK(words.literals == std::vector<std::string>{"b\\\"c", "d\"e"});

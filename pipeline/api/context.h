@@ -76,7 +76,7 @@ struct Comparison {
 struct VerifyOptions {
   std::string manifest{};                   // empty: FILE.manifest.json, if it exists
   std::string against{};                    // model that the file was made from; empty: values are not compared
-  bool allow_missing = false;               // a checkpoint that lacks files or tensors is only a warning
+  bool allow_missing = false;               // missing files or tensors of a checkpoint cause only a warning
   std::optional<std::uint64_t> memory{};    // bytes of tensor data held in memory; none: default of limits.memory
   unsigned threads = 0;                     // 0: the number of CPUs available to this process
   const std::atomic<bool>* stop = nullptr;  // when set, the verification ends with kInterrupted
@@ -162,8 +162,8 @@ class Context {
 
   // Reads the headers of a model: a GGUF file, or the first shard of one; a checkpoint folder (one with config.json),
   // as the model that the source `huggingface` makes from it; or any other folder of safetensors files or a single one,
-  // without conversion. A checkpoint that lacks files or tensors has a warning. Fails with exit code 4 for malformed
-  // files.
+  // without conversion. A checkpoint with missing files or tensors causes a warning. Fails with exit code 4 for
+  // malformed files.
   Result<Model> inspect(const std::string& path, OutType out_type = OutType::kAuto) const;
 
   // Returns the catalog of recipes, built-in and from files, for make_quantize_stage().
@@ -198,9 +198,9 @@ class Context {
   // Calls check(), then writes all outputs, the report and the trace. Each file is written completely or not at all,
   // and the outputs become visible together. Resumes an earlier run of the same plan if options.resume is set. To stop
   // the run, set options.stop from the progress function, another thread or a signal handler. An error that concerns
-  // only the report or the trace is returned after the outputs have been written, and says so. Raises the process's
-  // limit on open files if many outputs require that and the system allows it. If limits.nice is set, the run uses a
-  // thread of its own; TBB's threads, which the whole process shares, may keep the niceness.
+  // only the report or the trace is returned after the outputs have been written, as its message states. Raises the
+  // process's limit on open files if many outputs require that and the system allows it. If limits.nice is set, the run
+  // uses a thread of its own; TBB's threads, which the whole process shares, may keep the niceness.
   Result<RunReport> run(const Plan& plan, const RunOptions& options) const;
   // Returns the report of the plan that run() writes.
   Report report_of(const Plan& plan, const RunReport& run) const;

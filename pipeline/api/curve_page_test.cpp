@@ -45,7 +45,7 @@ TEST_CASE("few losses have marks between the powers of ten") {
   CHECK(page.find(">0.01<") == std::string::npos);
 }
 
-TEST_CASE("the job's target is marked, and is no bargain") {
+TEST_CASE("the job's target is marked, and is not a bargain") {
   std::vector<CurvePoint> curve = kCurve;
   curve.push_back({"", 250, 0.095, true});
   CHECK(bargains(curve) == std::vector<bool>{false, true, false, false, false, false});

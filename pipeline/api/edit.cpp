@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "pipeline/core/metadata_keys.h"
@@ -121,8 +122,7 @@ class Edit {
     BOOST_OUTCOME_TRY(remove_leftover());
     BOOST_OUTCOME_TRY(const Model before, read_gguf(path_, options_.types));
     BOOST_OUTCOME_TRY(check_output(before));
-    BOOST_OUTCOME_TRY(Model after, make_metadata_stage(options_.changes)->apply(before));
-    edited_.warnings = std::move(after.warnings);
+    BOOST_OUTCOME_TRY(const Model after, changed(before));
     list_changes(before.metadata, after.metadata);
     BOOST_OUTCOME_TRY(check_changes());
     gguf::SinkOptions sink{.path = options_.output.empty() ? path_ : options_.output};
@@ -132,12 +132,12 @@ class Edit {
     BOOST_OUTCOME_TRY(const auto files, made->layout(after));
     const OutputFile& first = files.front();
     edited_.bytes = first.bytes;
-    edited_.in_place = options_.output.empty() && !has_other_names_ && stays(before, first);
+    edited_.in_place = options_.output.empty() && !has_other_names_ && stays(before, after, first);
     if (!edited_.in_place && files.size() > 1)
       return usage_error("the header of the first shard has no room for this change",
                          "use a job with `shards: source` and a `metadata` stage to rewrite the model");
-    if (options_.dry_run || (edited_.changes.empty() && options_.output.empty())) return std::move(edited_);
-    BOOST_OUTCOME_TRY(edited_.in_place ? write_in_place(before, first) : rewrite(before, first));
+    if (options_.dry_run || (!edited_.is_changed() && options_.output.empty())) return std::move(edited_);
+    BOOST_OUTCOME_TRY(edited_.in_place ? write_in_place(before, first) : rewrite(after, first));
     return std::move(edited_);
   }
 
@@ -157,8 +157,62 @@ class Edit {
   Status check_output(const Model& before) const {
     if (options_.output.empty()) return ok();
     std::vector<std::string> read = make_metadata_stage(options_.changes)->inputs();
+    for (std::string& path : paths_of(options_.take)) read.push_back(std::move(path));
+    if (options_.like) read.push_back(options_.like->path);
     for (const std::string& path : before.paths()) read.push_back(path);
     return check_written({options_.output, "output"}, read, options_.overwrite);
+  }
+
+  // Returns the model with all changes.
+  Result<Model> changed(const Model& before) {
+    Model model = before;
+    MetadataOptions changes = options_.changes;
+    TensorChanges tensors{.drop = options_.drop, .take = options_.take};
+    BOOST_OUTCOME_TRY(tensors.rename, renamed_tensors(before, changes));
+    if (options_.like) {
+      BOOST_OUTCOME_TRY(MetadataOptions like,
+                        changes_like(path_, before, *options_.like, options_.types, model.warnings));
+      BOOST_OUTCOME_TRY(model, make_metadata_stage(std::move(like))->apply(std::move(model)));
+    }
+    BOOST_OUTCOME_TRY(model, make_metadata_stage(std::move(changes))->apply(std::move(model)));
+    if (!tensors.empty()) {
+      if (before.files.size() > 1)
+        return usage_error(fmt::format("{} is in {} shards, whose tensors an edit does not change", quoted_name(path_),
+                                       before.files.size()),
+                           "merge them first, with `ggufmill merge`, or use a job with the stage `rename` and `shards: "
+                           "source`");
+      BOOST_OUTCOME_TRY(edited_.tensors, change_tensors(path_, tensors, options_.types, model));
+      if (std::string warning = loading_warning(model); !warning.empty() && warning != loading_warning(before))
+        model.warnings.push_back(std::move(warning));
+    }
+    edited_.warnings = std::exchange(model.warnings, {});
+    return model;
+  }
+
+  // Removes the renamings of tensors from `changes`, and returns them.
+  Result<std::vector<std::pair<std::string, std::string>>> renamed_tensors(const Model& before,
+                                                                           MetadataOptions& changes) const {
+    std::vector<std::pair<std::string, std::string>> tensors, keys;
+    std::vector<std::string> names;
+    for (const Tensor& tensor : before.tensors) names.push_back(tensor.name);
+    for (const MetadataEntry& entry : before.metadata.entries()) names.push_back(entry.key);
+    for (auto& each : changes.rename) {
+      const bool is_tensor = std::ranges::find(before.tensors, each.first, &Tensor::name) != before.tensors.end();
+      if (is_tensor && before.metadata.find(each.first))
+        return usage_error(
+            fmt::format("{} has a key and a tensor named {}", quoted_name(path_), quoted_name(each.first)),
+            "use a job with the stage `metadata` or `rename`");
+      if (!is_tensor && !before.metadata.find(each.first)) {
+        const std::string meant = did_you_mean(each.first, names);
+        return usage_error(fmt::format("{}: {} has no key and no tensor {}", option_reference("rename"),
+                                       quoted_name(path_), quoted_name(each.first)),
+                           meant.empty() ? fmt::format("`ggufmill inspect {}` lists both", shell_word(path_))
+                                         : fmt::format("did you mean {}?", quoted_name(meant)));
+      }
+      (is_tensor ? tensors : keys).push_back(std::move(each));
+    }
+    changes.rename = std::move(keys);
+    return tensors;
   }
 
   Status check_changes() const {
@@ -220,9 +274,9 @@ class Edit {
   }
 
   // True if every tensor of the first file keeps its offset, so the new header has the same size.
-  static bool stays(const Model& before, const OutputFile& file) {
+  static bool stays(const Model& before, const Model& after, const OutputFile& file) {
     return file.bytes == before.files.front()->bytes && std::ranges::all_of(file.tensors, [&](const Placement& place) {
-             const Extent* extent = before.tensors[place.tensor].expression->as_extent();
+             const Extent* extent = after.tensors[place.tensor].expression->as_extent();
              return extent && extent->source == before.files.front() && extent->offset == place.offset;
            });
   }
@@ -239,22 +293,29 @@ class Edit {
     return remove_backup();
   }
 
-  Status rewrite(const Model& before, const OutputFile& file) {
+  Status rewrite(const Model& after, const OutputFile& file) {
     AtomicFile::Options how;
     how.identity = kIdentity;
     how.overwrite = options_.output.empty() || options_.overwrite;
-    BOOST_OUTCOME_TRY(auto from, InputFile::open(path_));
+    std::map<const SourceFile*, std::shared_ptr<const InputFile>> sources;
     BOOST_OUTCOME_TRY(const auto to, AtomicFile::create(file.path, file.bytes, how));
     if (!to->warning().empty()) edited_.warnings.push_back(to->warning());
     std::uint64_t data = 0;
     for (const Placement& place : file.tensors) {
-      const Extent& extent = before.tensors[place.tensor].expression->extent;
+      const Extent& extent = after.tensors[place.tensor].expression->extent;
+      std::shared_ptr<const InputFile>& from = sources[extent.source.get()];
+      if (!from) {
+        BOOST_OUTCOME_TRY(ByteSource::open(*extent.source, IoMode::kCached));  // fails if the file has changed
+        BOOST_OUTCOME_TRY(from, InputFile::open(extent.source->path));
+      }
       BOOST_OUTCOME_TRY(copy(*from, extent.offset, *to, place.offset, extent.bytes, options_.stop));
       data += extent.bytes;
     }
-    BOOST_OUTCOME_TRY(from->check_unchanged());
+    for (const auto& [description, from] : sources) {
+      BOOST_OUTCOME_TRY(from->check_unchanged());
+    }
     if constexpr (!kReplacesOpenFiles) {
-      from.reset();
+      sources.clear();
       lock_ = Descriptor();
     }
     return to->seal(std::as_bytes(std::span(file.header)), data);

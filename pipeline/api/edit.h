@@ -1,5 +1,5 @@
 #pragma once
-// Editing the metadata of a GGUF file in place.
+// Editing the metadata and the list of tensors of a GGUF file, in place where possible.
 
 #include <atomic>
 #include <cstdint>
@@ -8,13 +8,19 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/api/change_tensors.h"
+#include "pipeline/api/like.h"
 #include "pipeline/core/types.h"
 #include "stages/metadata/metadata_stage.h"
 
 namespace ggufmill {
 
 struct EditOptions {
+  std::optional<LikeOptions> like{};  // applied before `changes`
+  // Changes to keys; a renaming can also be that of a tensor.
   MetadataOptions changes;
+  std::vector<std::string> drop{};  // patterns of tensors
+  std::vector<TakenTensor> take{};
   std::string output{};                     // file to write the result to instead of `path`; empty: edit `path` itself
   bool overwrite = false;                   // replace an existing `output`
   bool dry_run = false;                     // write nothing
@@ -22,7 +28,7 @@ struct EditOptions {
   const std::atomic<bool>* stop = nullptr;  // when set, a copy ends with kInterrupted; the file stays unchanged
 };
 
-// How errors show what a text with a '=' looks like.
+// The form of a text with a '=', as errors show it.
 struct AssignmentShape {
   const char* words;    // "KEY=VALUE"
   const char* example;  // "general.license=mit"
@@ -51,7 +57,10 @@ struct Edited {
   bool restored = false;    // an earlier interrupted edit was undone first
   std::uint64_t bytes = 0;  // of the file
   std::vector<MetadataChange> changes;
+  std::vector<TensorChange> tensors;
   std::vector<std::string> warnings;
+
+  bool is_changed() const { return !changes.empty() || !tensors.empty(); }
 };
 
 // Returns the path of the file in which an edit keeps the old header while it writes the new one. It is derived from
@@ -70,14 +79,15 @@ struct EditLeftover {
 };
 std::vector<EditLeftover> edit_leftovers(const std::string& path);
 
-// Edits the metadata of a GGUF file. If the new header fits into the space of the old one, only the header is written.
+// Edits a GGUF file: first its metadata, then its tensors (change_tensors()). If the new header fits into the space of
+// the old one and all tensors keep their positions, only the header is written.
 // A backup of the old header is written next to the file first (header_backup()); if this edit is interrupted, the next
 // one restores it. Otherwise, and if the file has several hard links, the edit writes a new file that replaces the old
 // one once it is complete; the kernel copies the weights and shares them with the old file where the file system
-// supports that. The tensors keep their positions relative to each other. The metadata of a sharded model is in the
-// first shard, whose header can only be changed in place. Fails with exit code 2 for a symbolic link, for changes that
-// do not fit the shards, and for values that do not fit the type of their key; 4 for a malformed file; 75 while another
-// edit of the file is in progress.
+// supports that. The tensors keep their order. The metadata of a sharded model is in the
+// first shard, whose header can only be changed in place; its tensors cannot be changed. Fails with exit code 2 for a
+// symbolic link, for changes that do not fit the shards or the model, and for values that do not fit the type of their
+// key; 4 for a malformed file; 75 while another edit of the file is in progress.
 Result<Edited> edit_metadata(const std::string& path, const EditOptions& options);
 
 }  // namespace ggufmill

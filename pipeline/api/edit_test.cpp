@@ -314,3 +314,95 @@ TEST_CASE("keys about shards, which only writers of shards set, are refused") {
   }
   CHECK(read_text(file.path()) == file.before());
 }
+
+namespace {
+
+// Two models with tensors of their own, and what a change of the first makes of it.
+class Pair {
+ public:
+  Pair() {
+    write("a.gguf", {{"token_embd.weight", 'a'}, {"output.weight", 'b'}, {"extra.weight", 'c'}});
+    write("b.gguf", {{"output.weight", 'd'}, {"new.weight", 'e'}});
+  }
+
+  std::string path(const std::string& name) const { return folder_.file(name); }
+  Result<Edited> edit(EditOptions options) const { return edit_metadata(path("a.gguf"), options); }
+  // Returns "NAME: FIRST BYTE" of the tensors.
+  std::vector<std::string> tensors() const {
+    std::vector<std::string> all;
+    const std::string bytes = read_text(path("a.gguf"));
+    for (const Tensor& tensor : read_gguf(path("a.gguf")).value().tensors)
+      all.push_back(tensor.name + ": " + bytes[tensor.expression->extent.offset]);
+    return all;
+  }
+
+ private:
+  void write(const std::string& name, const std::vector<std::pair<std::string, char>>& tensors) const {
+    GgufBuilder builder;
+    builder.metadata.push_back({"general.name", metadata_string(name)});
+    for (const auto& [tensor, byte] : tensors) {
+      builder.add_tensor(tensor, {32, 4});
+      builder.tensors.back().data.assign(512, byte);
+    }
+    builder.write(path(name));
+  }
+
+  TempDir folder_;
+};
+
+}  // namespace
+
+TEST_CASE("tensors are dropped, renamed and taken, in this order, with their bytes") {
+  const Pair pair;
+  EditOptions options;
+  options.drop = {"^output"};
+  options.changes.rename = {{"extra.weight", "output.weight"}, {"general.name", "general.title"}};
+  options.take = {{"extra.weight", pair.path("b.gguf"), "new.weight"}};
+  const auto edited = pair.edit(options);
+  REQUIRE(edited);
+  CHECK(pair.tensors() == std::vector<std::string>{"token_embd.weight: a", "output.weight: c", "extra.weight: e"});
+  REQUIRE(edited.value().tensors.size() == 3);
+  CHECK(describe(edited.value().tensors[0]) == "drops tensor output.weight: 32 x 4 F32, 512 B");
+  CHECK(edited.value().changes.size() == 1);
+}
+
+TEST_CASE("a renamed tensor stays where it is, and a taken one replaces another") {
+  const Pair pair;
+  EditOptions options;
+  options.changes.rename = {{"extra.weight", "other.weight"}, {"output.weight", "extra.weight"}};
+  auto edited = pair.edit(options);
+  REQUIRE(edited);
+  CHECK(edited.value().in_place);
+  CHECK(pair.tensors() == std::vector<std::string>{"token_embd.weight: a", "extra.weight: b", "other.weight: c"});
+  options = {};
+  options.take = {{"extra.weight", pair.path("b.gguf"), "output.weight"},
+                  {"other.weight", pair.path("a.gguf"), "token_embd.weight"}};
+  edited = pair.edit(options);
+  REQUIRE(edited);
+  CHECK_FALSE(edited.value().in_place);
+  CHECK(pair.tensors() == std::vector<std::string>{"token_embd.weight: a", "extra.weight: d", "other.weight: a"});
+}
+
+TEST_CASE("a change of tensors that cannot be leaves the file as it is") {
+  const Pair pair;
+  const std::string before = read_text(pair.path("a.gguf"));
+  const auto error = [&](const EditOptions& options) {
+    const auto edited = pair.edit(options);
+    REQUIRE_FALSE(edited);
+    CHECK(read_text(pair.path("a.gguf")) == before);
+    return edited.error().code;
+  };
+  EditOptions options;
+  options.drop = {"none"};
+  CHECK(error(options) == ExitCode::kUsage);
+  options.drop = {"weight"};
+  CHECK(error(options) == ExitCode::kUsage);
+  options = {};
+  options.changes.rename = {{"output.weight", "extra.weight"}};
+  CHECK(error(options) == ExitCode::kUsage);
+  options.changes.rename = {{"none.weight", "extra.weight"}};
+  CHECK(error(options) == ExitCode::kUsage);
+  options = {};
+  options.take = {{"x", pair.path("none.gguf"), "x"}};
+  CHECK(error(options) == ExitCode::kBadInput);
+}

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "pipeline/api/pages.h"
 #include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
+#include "stages/gguf/gguf.h"
 
 namespace ggufmill {
 namespace {
@@ -181,6 +183,24 @@ std::uint64_t MemoryUse::total() const {
   std::uint64_t bytes = weights;
   for (const std::uint64_t more : {cache, states, compute}) add(bytes, more);
   return bytes;
+}
+
+std::optional<std::uint64_t> trained_context(const Metadata& metadata) {
+  const MetadataValue* const architecture = metadata.find("general.architecture");
+  if (!architecture) return {};
+  const MetadataValue* const value =
+      metadata.find(std::string(as_string(*architecture).value_or("")) + ".context_length");
+  return value ? as_unsigned(*value) : std::nullopt;
+}
+
+std::optional<FitModel> model_to_fit(const PlannedOutput& output) {
+  if (output.part && *output.part != ModelPart::kText) return {};
+  auto metadata = planned_metadata(output.files);
+  if (!metadata) return {};
+  FitModel made{.name = title_of(output), .metadata = std::move(*metadata)};
+  for (const PlannedTensor& tensor : output.tensors)
+    made.tensors.push_back({tensor.name, tensor.shape, tensor.type, tensor.bytes});
+  return made;
 }
 
 Result<Fitted> fit_of(const std::vector<FitTensor>& tensors, const Metadata& metadata, const FitSettings& settings,

@@ -13,6 +13,7 @@
 
 #include "pipeline/core/error.h"
 #include "pipeline/core/model.h"
+#include "pipeline/plan/plan.h"
 #include "stages/huggingface/map/run_memory.h"
 
 namespace ggufmill {
@@ -61,6 +62,18 @@ struct Fitted {
   // The value of llama.cpp's -ngl: layers from the end that lie on devices.
   std::uint64_t offloaded_of_all() const { return offloaded == 0 ? 0 : offloaded + unused; }
 };
+
+// A model, or what a plan makes of it.
+struct FitModel {
+  std::string name;
+  std::vector<FitTensor> tensors{};
+  Metadata metadata{};
+};
+// Returns what llama.cpp would load of an output; nullopt if the output is no GGUF file, or not the text part.
+std::optional<FitModel> model_to_fit(const PlannedOutput& output);
+
+// Returns the number of tokens that the metadata names as the context of the model.
+std::optional<std::uint64_t> trained_context(const Metadata& metadata);
 
 // Computes what a model needs. `tensors` and `metadata` are those of one file or shard set. Exit code 2 if its cache
 // cannot have the type; exit code 4, without a place, if the metadata does not describe a model that generates text or

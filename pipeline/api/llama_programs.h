@@ -22,7 +22,7 @@ struct ProgramOptions {
 };
 
 // The programs refuse a text that has fewer tokens than this, for chunks of `context` tokens (llama.cpp,
-// tools/imatrix/imatrix.cpp and tools/perplexity/perplexity.cpp), and lose the message that says so.
+// tools/imatrix/imatrix.cpp and tools/perplexity/perplexity.cpp), and lose the message about it.
 constexpr std::uint64_t least_tokens(unsigned context) { return std::uint64_t{2} * context; }
 
 // Runs llama-imatrix on the model at `model`, which writes the file `into`. Fails with exit code 6 if the program

@@ -155,7 +155,7 @@ TEST_CASE("entries of two models are refused, and nothing is written") {
   CHECK_FALSE(fs::exists(files.path("c.gguf")));
 }
 
-TEST_CASE("numbers that are no weights are refused, and nothing is written") {
+TEST_CASE("numbers that are not weights are refused, and nothing is written") {
   Files files;
   const std::string good = files.gguf("a.gguf", {1, 2}, {512}), bad = files.gguf("b.gguf", {1, -2}, {512});
   const auto format = GENERATE(ImportanceFormat::kGguf, ImportanceFormat::kLegacy);

@@ -22,7 +22,7 @@ enum class FileForm : std::uint8_t {
   kConverted,  // as the model that the source makes of it
 };
 
-// A checkpoint that lacks files or tensors of its model.
+// The treatment of a checkpoint with missing files or tensors.
 enum class Incomplete : std::uint8_t { kWarn, kRefuse };
 
 // Opens `path` with the source of the registry that fits it best. Reads headers, never weights. Returns the errors of

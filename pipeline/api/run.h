@@ -30,7 +30,7 @@ struct RunOptions {
 
 EngineOptions engine_options(const RunOptions& options);
 
-// Context::run(), with an engine that also has the options of `engine` that RunOptions lacks. For tests.
+// Context::run(), with an engine that also has the options of `engine` that are missing from RunOptions. For tests.
 Result<RunReport> run_resumably(const Plan& plan, const Kernels& kernels, const RunOptions& options,
                                 EngineOptions engine);
 

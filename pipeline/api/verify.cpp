@@ -151,7 +151,7 @@ std::string fault_of(const ReportTensor& tensor) {
   return "";
 }
 
-// Returns true if the source has layers of which the file has nothing. The layers behind them have other numbers in the
+// Returns true if the source has layers without any tensor in the file. The layers after them have other numbers in the
 // file, so tensors of layers cannot be matched by name.
 bool has_fewer_layers(const ReportOutput& output) {
   std::set<std::uint64_t> of_file;

@@ -44,8 +44,8 @@ struct Wanted {
 // Returns the model that the unmeasured targets of a job share. Fails with exit code 2 if they want several.
 Result<Model> measured_model(const Job& job);
 // Returns what the unmeasured targets of a job have to know. `shared` is measured_model(); it and the job must outlive
-// the result. Fails with exit code 2 if there is no such target, or if a tensor lacks the importance that all its
-// candidates need.
+// the result. Fails with exit code 2 if there is no such target, or if the importance that all candidates of a tensor
+// need is missing.
 Result<Wanted> wanted_of(GGUFMILL_OUTLIVES_RESULT const Job& job, GGUFMILL_OUTLIVES_RESULT const Model& shared,
                          const Kernels& kernels);
 

@@ -5,7 +5,7 @@
 namespace ggufmill::c {
 namespace {
 
-// How errors name options.
+// The form in which errors name options.
 enum class NameStyle { kJson, kPython };
 constexpr std::string_view kNameStyles[] = {"json", "python"};  // NameStyle
 

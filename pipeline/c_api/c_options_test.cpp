@@ -63,7 +63,7 @@ TEST_CASE("options of the wrong kind are refused") {
   CHECK(problem->code == ExitCode::kUsage);
 }
 
-TEST_CASE("texts that are no JSON objects are refused") {
+TEST_CASE("texts that are not JSON objects are refused") {
   const char* text = GENERATE("[", "[]", "1", "{\"flag\": true} x", "{flag: true}");
   CAPTURE(text);
   const auto problem = problem_of(text);

@@ -109,7 +109,7 @@ class ProgressCaller {
  public:
   explicit ProgressCaller(ggufmill_control* control) : control_(control) {}
   bool is_wanted() const { return control_ && control_->progress; }
-  // An exception of the function does not leave this: the operation is stopped.
+  // Catches exceptions of the function, and stops the operation instead.
   void operator()(ggufmill_progress progress) const noexcept;
 
   // Returns a function for operations that only read; empty if nobody wants to know.

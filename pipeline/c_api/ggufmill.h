@@ -428,8 +428,8 @@ GGUFMILL_API ggufmill_status ggufmill_model_read_rows(const ggufmill_model* mode
 
 /* ---- rows in memory ---- */
 
-/* Returns the size of a row of `columns` values in a type. GGUFMILL_ERROR_USAGE if that is no whole number of blocks.
- */
+/* Returns the size of a row of `columns` values in a type. GGUFMILL_ERROR_USAGE if that is not a whole number of
+ * blocks. */
 GGUFMILL_API ggufmill_status ggufmill_row_bytes(const ggufmill_context* context, const char* type, uint64_t columns,
                                                 uint64_t* bytes, ggufmill_error** error);
 

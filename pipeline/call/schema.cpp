@@ -71,9 +71,9 @@ std::vector<OperationSpec> call_operations() {
       .summary = "Print the JSON Schema or the reference of pipeline files, recipes, and maps",
       .description =
           "Print the JSON Schema of pipeline files, recipes, or architecture maps, for editors that complete and check "
-          "as you type. With @reference, print the same as a page to read. The operations are what the program, the C "
-          "interface and the Python module can do; they have a reference, and with @python the functions of the "
-          "module.",
+          "as you type. With @reference, print the same as a page to read. The operations of the program, the C "
+          "interface, and the Python module have no schema: with @reference, print their reference, and with @python, "
+          "the functions of the module.",
       .examples = "  ggufmill schema > pipeline.schema.json\n"
                   "  ggufmill schema recipe --reference",
       .usage_words = "[pipeline | recipe | architecture | operations]",

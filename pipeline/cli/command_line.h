@@ -41,7 +41,8 @@ struct Parsed {
   boost::program_options::variables_map values;
   std::vector<std::pair<std::string, std::string>> given;  // every option with a value, in the order given
 };
-// Parses the arguments of a verb, which `spec` has without the options of all verbs. Handles --help and --log.
+// Parses the arguments of a verb. `spec` has the verb's own options; those of all verbs are added. Handles --help and
+// --log.
 Parsed parse_command(CommandSpec spec, Arguments arguments);
 
 }  // namespace ggufmill

@@ -36,7 +36,7 @@ std::string choice_text(const OperationSpec& operation);                        
 std::string choices_text(const OperationList& operations, std::string_view last);  // "`show`, `check`, and `diff`"
 bool has_usual(const OperationList& operations);
 
-// Verbs that are no operations. Adds the options that have flags to the arguments of a verb.
+// Verbs that are not operations. Adds the options that have flags to the arguments of a verb.
 void add_options(const std::vector<OperationOption>& options, CommandSpec& spec);
 // Reads the options and words of a command line into the struct that they are bound to.
 Status read_options(const CommandSpec& spec, const std::vector<OperationOption>& options, const Parsed& parsed,

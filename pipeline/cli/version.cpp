@@ -65,7 +65,7 @@ void add_libraries(std::vector<Row>& rows) {
   add(rows, "fmt", version_text(FMT_VERSION));
 }
 
-// What the bytes of outputs follow.
+// Returns the table of the programs and libraries whose output ggufmill reproduces byte for byte.
 std::string followed_versions() {
   std::vector<Row> rows{{"llama.cpp", fmt::format("{} of {}", upstream_version(), upstream_date())}};
   for (const UpstreamLibrary& library : upstream_libraries())

@@ -94,7 +94,7 @@ TEST_CASE("a job of a matrix is not loaded without it") {
   CHECK(array.error().what == "'" + matrix.folder.file("0-a") + "' is one of the jobs of a matrix");
 }
 
-TEST_CASE("a folder without a job is no array") {
+TEST_CASE("a folder without a job is not an array") {
   const TempDir folder;
   CHECK_FALSE(is_array_folder(folder.path()));
   CHECK(load_array(folder.path()).error().code == ExitCode::kUsage);

@@ -204,7 +204,7 @@ std::vector<std::string> seal_command(const ClusterArray& array, const std::stri
 Result<std::vector<Submission>> read_submissions(const ClusterArray& array) {
   const std::string path = array.file("engine.json");
   std::vector<Submission> submissions;
-  // Whatever else is there must be readable: nothing submitted means nothing to cancel.
+  // Without the file, nothing was submitted. An existing file must be readable: it lists the jobs to cancel.
   if (FileStatus ignored; !get_status(kCurrentFolder, path, Links::kNoFollow, ignored)) return submissions;
   constexpr const char* kHelp = "remove the file if no part of the job is queued or runs; `squeue` lists them";
   auto read = read_json(path);

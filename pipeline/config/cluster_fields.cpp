@@ -14,9 +14,9 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= 6 && text.find_first_not_of("0123456789") == text.npos;
 }
 
-// Options of sbatch that say where and when a job runs, and who is told about it. All others are refused, and so are
-// abbreviations: some choose what runs, as which user, or in which environment, and with others submit would lose track
-// of its jobs.
+// Options of sbatch that say where and when a job runs, and who is notified about it. All others are refused, and so
+// are abbreviations: some choose what runs, as which user, or in which environment, and with others submit would lose
+// track of its jobs.
 constexpr std::string_view kPlacing[] = {"account",
                                          "acctg-freq",
                                          "batch",
@@ -163,7 +163,7 @@ Form<ClusterOptions> cluster_form() {
           .example("avx512"),
       field("options", &Options::options,
             list_of(engine_text(wrong_engine_option).doc("One option.").example("--nice=100")),
-            "Additional sbatch options that say where and when a part runs, and who is told about it.")
+            "Additional sbatch options that say where and when a part runs, and who is notified about it.")
           .example("[--nice=100, --qos=low]"),
   });
 }

@@ -60,7 +60,7 @@ Form<ClusterOptions> cluster_form();
 // Options of a job and of an output that no part of the registry provides.
 const Fields<Job>& job_options();
 const Fields<JobOutput>& output_options();
-// Those of wings among them.
+// Fields of the sections, including those of wings.
 Fields<JobSections> job_section_fields();
 Fields<OutputSections> output_section_fields();
 

@@ -27,7 +27,7 @@ std::string show(const ConfigNode& node) {
   return out;
 }
 
-// Returns the tree as text, or the messages.
+// Returns the tree as text, or the error messages.
 std::string read(std::string_view text, decltype(read_yaml)* reader = read_yaml) {
   ConfigTexts texts;
   Diagnostics errors;

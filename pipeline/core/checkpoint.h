@@ -32,17 +32,16 @@ struct Checkpoint {
   std::vector<std::string> warnings{};    // which files and tensors are missing, if MissingFiles allows that
 };
 
-// What to do if files of a checkpoint, or tensors that its index lists, are missing.
+// The handling of missing files of a checkpoint, or missing tensors that its index lists.
 struct MissingFiles {
   bool are_allowed = false;  // read what there is
-  // How the user allows them, for the help of an error: "set `allow_missing: true` in the source". Empty: there is no
-  // way.
+  // The way to allow them, for the help of an error: "set `allow_missing: true` in the source". Empty: there is none.
   std::string way{};
 };
 
 // Help of the option allow_missing, which everything has that refuses incomplete checkpoints.
 inline constexpr const char* kAllowMissingHelp =
-    "accept a checkpoint that lacks files or tensors of the model, with a warning";
+    "accept a checkpoint even if files or tensors are missing, with a warning";
 
 // Opens a checkpoint. Lets a stage read a format that is implemented by another folder. `path` is a folder, a file or
 // an index.

@@ -193,8 +193,8 @@ class Finder {
     holes_.misshapen.push_back({tensor.name, false, false, tensor.shape(), std::move(expected), std::move(numbers)});
   }
 
-  // A bias without a line is unknown. Of other tensors, the table lacks those in a form of declaration that its
-  // generator does not understand.
+  // A bias without a line is unknown. Other tensors may be missing from the table because its generator does not
+  // understand their form of declaration.
   void find_unknown() {
     std::unordered_set<std::string> known;
     for (const ExpectedTensor& line : expected_.lines) known.insert(without_numbers(line.tensor));
@@ -204,8 +204,8 @@ class Finder {
     }
   }
 
-  // Without a line for the layers: a layer whose kinds of tensors are all in most other layers, but that lacks one of
-  // theirs, has a hole. A layer of another kind has tensors that those do not have.
+  // Without a line for the layers: a layer whose kinds of tensors are all in most other layers, but that is missing one
+  // of theirs, has a hole. A layer of another kind has tensors that those do not have.
   void compare_layers() {
     std::map<std::string, std::map<std::uint64_t, std::set<std::string>>> stacks;  // by prefix, layer: endings
     for (const Tensor& tensor : model_.tensors) {

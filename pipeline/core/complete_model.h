@@ -1,6 +1,6 @@
 #pragma once
-// What a model lacks of the tensors that llama.cpp's loader expects of its architecture. The facts are data:
-// configs/complete_models.tsv.
+// Finds the tensors that llama.cpp's loader expects of a model's architecture and that the model is missing. The facts
+// are data: configs/complete_models.tsv.
 
 #include <cstdint>
 #include <optional>
@@ -34,8 +34,8 @@ struct ModelHoles {
 };
 
 // Returns the holes of a model, in the order of the table, then of the layers. A model of an architecture that is not
-// in the table has only those of layers that lack a tensor of most other layers. Reads metadata and shapes only. Pure;
-// thread-safe.
+// in the table has only those of layers that are missing a tensor of most other layers. Reads metadata and shapes only.
+// Pure; thread-safe.
 ModelHoles find_holes(const Model& model);
 
 struct MissingTensor {
@@ -43,8 +43,8 @@ struct MissingTensor {
   std::optional<std::uint64_t> layer;
 };
 // Describes missing tensors, at least one, in one line: "12 of 290 tensors are missing: layers 28 to 31; config.json
-// says 32 layers, the files hold 28". `present`: number of tensors that are there; `layers_present`: layers of which
-// there is a tensor, sorted; `says_layers`: "config.json says 32 layers", or empty.
+// says 32 layers, the files hold 28". `present`: number of existing tensors; `layers_present`: layers with existing
+// tensors, sorted; `says_layers`: "config.json says 32 layers", or empty.
 std::string describe_missing(const std::vector<MissingTensor>& missing, std::uint64_t present,
                              const std::vector<std::uint64_t>& layers_present, std::string_view says_layers);
 // Describes a wrong shape: "has the shape 64 x 322, but 64 x 320 is expected".

@@ -162,3 +162,15 @@ TEST_CASE("biases that the loader has no use for are unknown") {
 TEST_CASE("every expression of the table can be evaluated") {
   CHECK(malformed_expressions() == std::vector<std::string>{});
 }
+
+TEST_CASE("the keys on which names and shapes of tensors depend are those of the table") {
+  const auto llama = sizing_keys("llama"), gpt2 = sizing_keys("gpt2");
+  for (const std::string_view key : {"embedding_length", "block_count", "attention.head_count", "vocab_size"}) {
+    CHECK(llama.contains(key));
+    CHECK(gpt2.contains(key));
+  }
+  for (const std::string_view key : {"context_length", "rope.freq_base", "attention.layer_norm_rms_epsilon"})
+    CHECK_FALSE(llama.contains(key));
+  CHECK(gpt2.contains("context_length"));  // of the embedding of positions
+  CHECK(sizing_keys("none").contains("embedding_length"));
+}

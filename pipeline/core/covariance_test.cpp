@@ -32,7 +32,7 @@ TEST_CASE("more correlations than 64 bits count are none") {
   CHECK(CorrelationPacking(std::uint64_t{1} << 31, 0).length().has_value());
 }
 
-TEST_CASE("correlations are decoded as half-precision numbers, and those that are none are found") {
+TEST_CASE("correlations are decoded as half-precision numbers, and invalid ones are found") {
   std::vector<std::uint16_t> halves;
   for (std::uint32_t bits = 0; bits <= 0x3c00; ++bits)
     for (const std::uint32_t sign : {0u, 0x8000u}) halves.push_back(static_cast<std::uint16_t>(bits | sign));

@@ -33,12 +33,13 @@ struct Encoder {
   static constexpr std::uint32_t kMinEffort = 1, kMaxEffort = 3, kMaxSweeps = 100;
 
   const EncoderMethod* method = &reference_method();  // never null
-  // Of a search, also that from which `covariance` starts: kMinEffort to kMaxEffort; else 0.
+  // The effort of a search, including the one that `covariance` starts from: kMinEffort to kMaxEffort; else 0.
   std::uint32_t effort = 0;
   std::optional<SearchWeights> weights{};  // of a search; none: depends on the importance, see encoder_for()
   Lattice lattice = Lattice::kOff;
-  // Of `covariance`, else 0: the factor of all correlations; what is added to the variances, in means of them; and how
-  // often each level is reconsidered.
+  // Parameters of `covariance`, else 0: the factor of all correlations, or kChosenShrink (core/covariance.h); the
+  // amount added to the variances, as a multiple of their mean; and the number of times that each level is
+  // reconsidered.
   double shrink = 0, damp = 0;
   std::uint32_t sweeps = 0;
 

@@ -90,9 +90,8 @@ Error named_at(const Origin& origin, Error error, std::string help);
 // All errors of a check, in the order in which they were found. Not thread-safe.
 class Diagnostics {
  public:
-  // Ignores an error about the same place with the same text as one that is there, or about the same unread file: a
-  // file that several outputs name, however they spell its path, is read for each of them. Errors without a place are
-  // all kept.
+  // Ignores an error with the same place and text as an earlier one, or about the same unread file: a file that several
+  // outputs name, however they spell its path, is read for each of them. Errors without a place are all kept.
   void add(Error error);
   bool empty() const { return errors_.empty(); }
   const std::vector<Error>& errors() const GGUFMILL_OUTLIVES_RESULT { return errors_; }

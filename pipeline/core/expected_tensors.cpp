@@ -40,6 +40,51 @@ ExpectedTensors expected_tensors(std::string_view architecture) {
   return expected;
 }
 
+namespace {
+
+// Calls `take` with each word of an expression: a name, or a key with dots.
+template <class Take>
+void for_each_word(std::string_view expression, const Take& take) {
+  const auto is_part = [](char c) { return c == '_' || c == '.' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const auto is_range = [&](std::size_t at) { return expression.substr(at).starts_with(".."); };  // 0..n_layer
+  for (std::size_t at = 0; at < expression.size();) {
+    at += is_range(at) ? 2 : 0;
+    std::size_t end = at;
+    while (end < expression.size() && is_part(expression[end]) && !is_range(end)) ++end;
+    if (end > at) take(expression.substr(at, end - at));
+    at = std::max(end, at + 1);
+  }
+}
+
+}  // namespace
+
+std::set<std::string_view> sizing_keys(std::string_view architecture) {
+  const ExpectedTensors expected = expected_tensors(architecture);
+  std::set<std::string_view> keys, done;
+  std::vector<std::string_view> expressions;
+  const auto add = [&](std::string_view expression) {
+    std::string_view function;
+    for_each_word(expression, [&](std::string_view word) {
+      if (function == "key" || function == "list" || function == "length") {
+        if (!word.starts_with("tokenizer.") && !word.starts_with("general.")) keys.insert(word);
+      } else if (const auto number = expected.numbers.find(word); number != expected.numbers.end()) {
+        if (done.insert(word).second) expressions.push_back(number->second);
+      }
+      function = word;
+    });
+  };
+  for (const ExpectedTensor& line : expected.lines)
+    for (const std::string_view expression : {line.tensor, line.shape, line.layers, line.presence, line.when})
+      add(expression);
+  if (expected.lines.empty())
+    for (const auto& [name, expression] : expected.numbers) expressions.push_back(expression);
+  for (std::size_t i = 0; i < expressions.size(); ++i) {
+    const std::string_view expression = expressions[i];  // add() may move the list
+    add(expression);
+  }
+  return keys;
+}
+
 // Evaluates while it parses. The value of a malformed expression is not known.
 struct ModelNumbers::Parser {
   ModelNumbers& numbers;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,6 +30,11 @@ struct ExpectedTensors {
   std::vector<ExpectedTensor> lines;
 };
 ExpectedTensors expected_tensors(std::string_view architecture);
+
+// Returns the keys, without the prefix of the architecture, on which the names, shapes and presence of its tensors
+// depend: "embedding_length", "block_count", ... For an architecture that the table does not have, those on which any
+// number depends that all architectures share.
+std::set<std::string_view> sizing_keys(std::string_view architecture);
 
 // Returns the sizes of a shape, which commas divide.
 std::vector<std::string_view> sizes_of(std::string_view shape);

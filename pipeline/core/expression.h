@@ -140,8 +140,8 @@ struct Expression {
 void add_sources(const Expression& expression, std::vector<SourceRef>& sources);
 // Returns the first extent that the expression reads, for ordering steps by file position; null if nothing is read.
 const Extent* first_extent(GGUFMILL_OUTLIVES_RESULT const Expression& expression);
-// Whether two expressions compute the same values in the same way, compared member by member: the same operations on
-// the same bytes of the sources with the same paths.
+// Returns true if two expressions compute the same values in the same way, compared member by member: the same
+// operations on the same bytes of the sources with the same paths.
 bool has_same_values(const Expression& a, const Expression& b);
 // Returns a key that is equal for two expressions exactly if they compute the same values in the same way.
 // `name_of_source` returns the name under which a source appears in the key; without it, the path is used.

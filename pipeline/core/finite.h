@@ -20,7 +20,7 @@ std::size_t first_not_finite(std::span<const float> values);
 std::size_t first_not_finite(const TypeInfo& type, const std::byte* stored, std::span<const float> values);
 
 // The exponent of an F32, as its upper 16 bits, from which on no block of the type represents a value; that of infinity
-// if blocks represent all finite ones, or the type is no built-in one. Sums of squares overflow for such values, so
+// if blocks represent all finite ones, or the type is not a built-in one. Sums of squares overflow for such values, so
 // that encoders may write zeros in place of a block with an infinite scale.
 std::uint16_t exponent_limit(const TypeInfo& type);
 

@@ -50,7 +50,7 @@ constexpr Word in_every_byte(std::uint8_t mask) {
   return static_cast<Word>(Word(~Word{0}) / 0xff * mask);
 }
 
-// Adds some bits of one word to another. A shift moves bits across bytes only to places that the mask leaves out.
+// Adds some bits of one word to another. A shift moves bits across bytes only to places that the mask clears.
 template <class Word>
 void to_group(const BitMove& move, const std::byte* row, std::byte* group) {
   const Word from = load<Word>(row);

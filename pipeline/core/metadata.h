@@ -35,7 +35,7 @@ enum class MetadataType : std::uint32_t {
 // Returns the name of a type ("uint32", "string", "array"); empty if the number is not a known type.
 std::string_view metadata_type_name(MetadataType type);
 std::optional<MetadataType> metadata_type_named(std::string_view name);
-// Size in bytes of one value of a fixed-size type; 0 for strings and arrays.
+// Returns the size in bytes of one value of a fixed-size type; 0 for strings and arrays.
 std::size_t metadata_type_bytes(MetadataType type);
 
 // `bytes` is the data after the type tag in the file. String: u64 length and bytes. Array: u32 element type, u64 count

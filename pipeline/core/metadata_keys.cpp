@@ -20,7 +20,7 @@ const std::vector<KnownKey>& known_keys() {
   return kKeys;
 }
 
-// Removes the part up to the separator from `text` and returns it.
+// Removes the part up to the separator, and the separator, from `text`. Returns the part.
 std::string_view take_part(std::string_view& text, char separator) {
   const std::string_view part = text.substr(0, text.find(separator));
   text.remove_prefix(std::min(text.size(), part.size() + 1));

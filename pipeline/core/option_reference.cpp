@@ -7,8 +7,8 @@
 namespace ggufmill {
 namespace {
 
-// What stands before, in, and after a reference, and a text with two forms. A number that this process has drawn makes
-// them texts that no file, path, or argument can contain on purpose.
+// Marks before, in, and after a reference, and a text with two forms. They contain a random number drawn by this
+// process, so that no file, path, or argument can contain them on purpose.
 struct Marks {
   std::string begin, value, end;
   std::string keys, options, end_of_both;

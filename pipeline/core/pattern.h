@@ -27,7 +27,7 @@ class Pattern {
   Result<std::optional<Groups>> match_whole(std::string_view name) const;
   // Returns `name` with the first match replaced by `format` (Boost's Perl format strings): $1 to $9 are the matches of
   // the groups, $& is the entire match, and \\ and \$ are a literal backslash and dollar sign. Returns nullopt if there
-  // is no match. Errors are those of matches(), and a result of more than 65535 bytes that is longer than `name`.
+  // is not a match. Errors are those of matches(), and a result of more than 65535 bytes that is longer than `name`.
   Result<std::optional<std::string>> replace(std::string_view name, const std::string& format) const;
   // Number of capturing groups in the pattern.
   std::size_t groups() const;

@@ -30,7 +30,7 @@
 
 namespace ggufmill {
 
-// How a kind of value is written, and read from the member `name` of an object.
+// Functions that write a kind of value, and read it from the member `name` of an object.
 template <class Value>
 struct RecordKind {
   std::function<boost::json::value(const Value& value)> write;

@@ -1,5 +1,5 @@
 #pragma once
-// What happens to the secrets of this process, such as HF_TOKEN, when it starts another program.
+// The treatment of this process's secrets, such as HF_TOKEN, when it starts another program.
 
 #include <cstdint>
 #include <string_view>

@@ -50,7 +50,7 @@ std::vector<ModelPart> parts_of(const Model& model) {
 Result<std::vector<Model>> Source::open_parts(std::span<const PartRequest> requests) const {
   std::vector<Model> models;
   if (requests.empty()) return models;
-  BOOST_OUTCOME_TRY(Model model, open());  // first: a checkpoint that does not exist is no GGUF either
+  BOOST_OUTCOME_TRY(Model model, open());  // first: a checkpoint that does not exist is not a GGUF file either
   for (const PartRequest& request : requests)
     if (!request.is_default())
       return error_at(request.origin, "`part` and `outtype` are options of outputs whose source is a checkpoint folder",

@@ -61,7 +61,7 @@ enum class CandidateFor : std::uint8_t {
   kAllRows,
 };
 
-// What is true of a type besides its layout. Code asks for a fact and never compares names.
+// Facts about a type besides its layout. Code asks for a fact and never compares names.
 struct TypeFacts {
   // general.file_type of a file most of whose weights have this type (src/llama-model-loader.cpp of llama.cpp, MIT);
   // negative if there is none.
@@ -159,7 +159,7 @@ class Types {
   // Returns null if there is no such type.
   const TypeInfo* find(TypeId id) const;
   const TypeInfo* find(std::string_view name) const;  // ignores letter case
-  // Returns a type that a user can choose: all but those whose rows files have only interleaved.
+  // Returns a type that a user can choose; null if there is none, or if files store its rows only interleaved.
   const TypeInfo* find_choice(std::string_view name) const;
   // Returns the name of the kernel module that added a type or its plain type; empty if it is built in.
   std::string module_of(const TypeInfo& type) const;

@@ -44,7 +44,7 @@ TEST_CASE("steps are counted, and what is left of the threads' time is waiting")
   CHECK(std::abs(sums.wait + busy - 4 * sums.wall) < 1e-9);
 }
 
-TEST_CASE("what one thread at a time does is counted apart, and is no waiting") {
+TEST_CASE("work of one thread at a time is counted separately, and not as waiting") {
   Profile profile;
   profile.alone(ProfileStep::kMake, Profile::Clock::now());
   profile.alone(ProfileStep::kFree, Profile::Clock::now());

@@ -40,7 +40,7 @@ struct RowConversion {
 // finite or too large for the type, 5 if the kernel for a type is missing. Thread-safe.
 Status convert_rows(const RowConversion& conversion, const Kernels& kernels, const RowsOptions& options = {});
 
-// Encoded rows whose levels are to be chosen anew, so that the squared error e H e^T of each row is small, where e is
+// Encoded rows whose levels are to be chosen again, so that the squared error e H e^T of each row is small, where e is
 // the difference between its values and its decoded encoding. Scales and minimums of blocks remain. Ownership and
 // alignment as in RowConversion.
 struct LevelChoice {

@@ -21,8 +21,8 @@ inline constexpr std::size_t kKeptOutput = 1 << 20;
 
 struct CommandResult {
   int exit_code = 0;  // 128 + N if it was killed by signal N
-  // What it printed. Of more than 2 * kKeptOutput bytes, the middle is replaced by a line that says how many are
-  // missing.
+  // The program's output. If it is longer than 2 * kKeptOutput bytes, a line with the number of missing bytes replaces
+  // the middle.
   std::string out, err;
 };
 

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxFolders = 200;  // that are searched
 constexpr std::size_t kMaxListed = 12;    // files in a message
 constexpr std::size_t kMaxCommitName = 200;
 
-// Parts of names of files that are no models, as in llama.cpp.
+// Parts of names of files that are not models, as in llama.cpp.
 constexpr std::string_view kNoModels[] = {"mmproj", "imatrix", "mtp-", "eagle3-", "dflash-", "dspark-"};
 // Ends of names of a checkpoint's weights.
 constexpr std::string_view kWeights[] = {".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".msgpack", ".h5"};
@@ -31,7 +31,7 @@ bool is_model(std::string_view name) {
   return std::ranges::none_of(kNoModels, [&](std::string_view part) { return name.find(part) != name.npos; });
 }
 
-// Returns the path of the first shard; the path itself if it is no shard.
+// Returns the path of the first shard; the path itself if it is not a shard.
 std::string first_shard(const std::string& path) {
   static const Pattern kShard = Pattern::compile("-[0-9]{5}-of-[0-9]{5}\\.gguf\\z").value();
   constexpr std::size_t kEnd = std::string_view("00001-of-00001.gguf").size();

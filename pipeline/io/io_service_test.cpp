@@ -52,7 +52,7 @@ std::string pattern(std::size_t bytes) {
   return text;
 }
 
-// From now on, system call `number` fails with `errno_value` in this process.
+// Makes system call `number` fail with `errno_value` in this process from now on. Returns false if that is impossible.
 bool forbid(unsigned number, unsigned errno_value) {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

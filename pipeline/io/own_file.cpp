@@ -23,7 +23,7 @@ bool is_own_file(const std::string& path) {
   FileStatus info;
   if (!get_status(kCurrentFolder, path, Links::kNoFollow, info)) return false;
   // A user's private group has the user's number and no other members; with it, umasks often leave it the right to
-  // write. As for kernel modules (platform/program.h), it is no other user.
+  // write. As for kernel modules (platform/program.h), it does not count as another user.
   if (info.group == info.owner) info.mode &= ~kGroupMayWrite;
   return why_not_own(info).empty();
 }

@@ -67,7 +67,7 @@ TEST_CASE("a regular file of this user that nobody else may write to is its own"
   CHECK(is_own_file(own_file_in(folder)));
 }
 
-TEST_CASE("a user's private group is no other user") {
+TEST_CASE("a user's private group does not count as another user") {
   const TempDir folder;
   const std::string path = own_file_in(folder);
   struct stat info {};

@@ -1,7 +1,7 @@
 #pragma once
-// Limits how many writes of a file the system makes at a time. What is best depends on the file system: the kernel may
-// lock the file for each write, and then more writers only wait for one another and burn processor time (tmpfs, and the
-// page cache of most file systems), or each write may wait for a device or a server, which many of them keep busy
+// Limits how many writes of a file the system makes at a time. The best number depends on the file system: the kernel
+// may lock the file for each write, and then more writers only wait for one another and burn processor time (tmpfs, and
+// the page cache of most file systems), or each write may wait for a device or a server, which many of them keep busy
 // (direct I/O, network file systems). So the number is found while writing.
 
 #include <cstddef>

@@ -42,7 +42,7 @@ struct Folder {
 
 TEST_CASE("a folder without leftover files has none") {
   const Folder folder;
-  folder.leave(folder.output(0));  // an output is no leftover file
+  folder.leave(folder.output(0));  // an output is not a leftover file
   const Leftovers found = find_leftovers(folder.plan);
   CHECK(found.files.empty());
   CHECK(found.units == 1);
@@ -68,7 +68,7 @@ TEST_CASE("a temporary file of another plan is found as that") {
   CHECK_FALSE(found.files[0].of_this_plan);
 }
 
-TEST_CASE("the journal of the plan tells how many units are done, each counted once") {
+TEST_CASE("the journal of the plan shows how many units are done, each counted once") {
   const Folder folder;
   folder.leave_journal(journal_header(folder.plan, folder.identity), {0, 0});
   const Leftovers found = find_leftovers(folder.plan);

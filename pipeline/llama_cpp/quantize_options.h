@@ -34,9 +34,9 @@ struct QuantizeOptions {
   std::string encoder;        // as in a pipeline file: "search"; empty: the reference
   std::vector<std::string> include_weights, exclude_weights;  // substrings of tensor names
   std::string prune_layers;                                   // "6,7"
-  // Of a checkpoint: folders and files of maps that are added to the built-in ones.
+  // Folders and files of maps to add to the built-in ones, for a checkpoint.
   std::vector<std::string> architectures;
-  bool allow_missing = false;                  // accept a checkpoint that lacks files or tensors
+  bool allow_missing = false;                  // accept a checkpoint with missing files or tensors
   std::vector<std::string> override_kv;        // "KEY=TYPE:VALUE"
   std::optional<std::string> max_buffer_size;  // in MiB; only checked: the memory of every job is bounded
 

@@ -283,7 +283,7 @@ TEST_CASE("overrides that recipes ask for are set before them as well") {
         "        'llama.expert_count': {type: 'uint32', value: 8}\n");
 }
 
-TEST_CASE("overrides of head counts that the model lacks do not reach recipes") {
+TEST_CASE("overrides of head counts that are missing from the model do not reach recipes") {
   QuantizeOptions with = options();
   with.override_kv = {"llama.attention.head_count_kv=int:2"};
   CHECK(part(pipeline(with), "stages:\n  - metadata:\n      replace:\n", 8) ==

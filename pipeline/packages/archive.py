@@ -202,7 +202,7 @@ def make_small_icu_data(system, library, into):
     subprocess.run([system.compiler, "-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,noexecstack", f"-Wl,-soname,{os.path.basename(into)}", "-o", into,
                     *glob.glob(os.path.join(work, "*.[sS]"))], check=True)
     if name not in output_of("readelf", "-Ws", into):
-        fail(f"{into} lacks {name}")
+        fail(f"{name} is missing from {into}")
     shutil.rmtree(work)
 
 

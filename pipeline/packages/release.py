@@ -51,7 +51,7 @@ CONTAINER = """4. The container image; REGISTRY is yours:
 
 
 def notes_of(changelog, version):
-    """Return the section of a version, or of what is unreleased."""
+    """Return the section of a version, or else the one called Unreleased."""
     sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL))
     for title in (*(title for title in sections if re.match(rf"{re.escape(version)}\b", title)), "Unreleased"):
         if title in sections:

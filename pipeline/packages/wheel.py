@@ -7,7 +7,7 @@ Runs in the environment of python_tools.txt. Writes into BUILD_FOLDER
   ggufmill-VERSION-py3-none-PLATFORM.whl        what pyproject.toml describes, and the licenses of all libraries in it
   ggufmill-VERSION-py3-none-PLATFORM.spdx.json  a software bill of materials (SPDX 2.3)
 
-auditwheel adds the libraries that the platform lacks, under names of their own, and finds the oldest platform
+auditwheel adds the libraries that the platform lacks, under unique names, and finds the oldest platform
 (manylinux_X_Y, PEP 600) that has everything else. The same commit and the same packages give the same
 bytes in every folder: SOURCE_DATE_EPOCH is the time of everything.
 """

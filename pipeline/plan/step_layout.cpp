@@ -49,7 +49,9 @@ std::uint64_t group_rows_of(const Step& step) {
     if (values && values->operation == Operation::kInterleave)
       rows = std::max<std::uint64_t>({rows, values->type->group_rows, values->inputs[0]->type->group_rows});
   for (const Encoding& encoding : step.encodings)
-    if (work_of(step, encoding) == Work::kEncode) rows = std::max<std::uint64_t>(rows, encoding.type->group_rows);
+    if (work_of(step, encoding) == Work::kEncode)
+      rows = std::max<std::uint64_t>(
+          {rows, encoding.type->group_rows, encoding.covariance && chooses_shrink(encoding.encoder) ? kLevelRows : 1});
   return rows;  // a power of two, so a multiple of all of them
 }
 
@@ -203,7 +205,7 @@ std::uint64_t StepLayout::bytes_within(std::uint64_t limit) const {
   return std::max<std::uint64_t>(pages * kPageBytes / grain, 1) * grain;
 }
 
-// Where levels are chosen, fewer rows would take hardly less memory, and as much time.
+// If levels are chosen, fewer rows would take hardly less memory and just as much time.
 std::uint64_t StepLayout::least_rows() const {
   const std::uint64_t rows = std::max<std::uint64_t>(step_->expression->shape.dims[1], 1);
   return std::min(metrics_.empty() ? group_rows_ : std::max(group_rows_, kLevelRows), rows);

@@ -112,7 +112,7 @@ struct SumsOfGroups {
   }
 };
 
-// Chooses the shifts anew, with the points that were found, and computes the scale that fits them best.
+// Chooses the shifts again, with the points that were found, and computes the scale that fits them best.
 void fit_points(const float* x, const float* weights, const std::uint16_t* index, Fit& fit) {
   float xq[kWays] = {}, qq[kWays] = {};
   for (int i = 0; i < kHalf; ++i) {

@@ -66,8 +66,8 @@ struct Points {
 
   Points() = default;
   // Chooses the nearest points to the values divided by d; the first ones if d is 0. They are likely to be near those
-  // of `like`, which were chosen for about the same scale. The book may leave out points if their score is less than
-  // that of the rival.
+  // of `like`, which were chosen for about the same scale. The book may skip points if their score is less than that
+  // of the rival.
   Points(const Book& book, float d, const float* x, const float* weights, const Points& like,
          const TrellisRival& rival = {}) {
     std::copy(like.hint, like.hint + kGroups, hint);

@@ -59,7 +59,7 @@ struct Workspace {
   Lanes echoes[kRowsTogether][kProbes / kLanes];          // X X^T v for each v, see probe()
 };
 
-// What is encoded of kLanes rows in the columns of a panel: points, which are levels or the values that those have in
+// The encoded parts of kLanes rows in the columns of a panel: points, which are levels or the values of those levels in
 // kIq4Values, and the lines of their groups.
 struct Panel {
   Lanes points[kPanel];

@@ -30,8 +30,8 @@ namespace ggufmill::reference {
 
 inline constexpr int kRowsTogether = GGUFMILL_ROWS_TOGETHER;
 
-// How levels of a type are read and replaced. The codecs of types that are compensated have, in addition to the members
-// that codec.h lists:
+// Functions that read and replace levels of a type. The codecs of types that are compensated have, in addition to the
+// members that codec.h lists:
 //
 // clang-format off
 //     static constexpr int kGroup;      // elements with the same scale, at least 16

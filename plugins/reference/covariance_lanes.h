@@ -123,7 +123,7 @@ class RowGroup {
     numbers = points;
   }
 
-  // Gives column i the points nearest to `wanted`. Groups without a scale, and what is no number, remain.
+  // Gives column i the points nearest to `wanted`. Groups without a scale, and what is not a number, remain.
   void choose_point(std::uint64_t i, int v, const Lanes& wanted) {
     const std::uint64_t line = line_of(i) + static_cast<std::uint64_t>(v),
                         at = i * kVectors + static_cast<std::uint64_t>(v);
@@ -331,6 +331,46 @@ std::int32_t choose_levels(const ggufmill_level_call* call) {
   if (!type) return 1;
   for (std::uint64_t row = 0; row < call->rows;) row += choose_rows(*type, *call, row);
   return 0;
+}
+
+// Writes the losses of one vector of rows, whose errors are `errors`, GGUFMILL_LEVEL_ROWS numbers apart.
+void losses_of(const ggufmill_loss_call& call, const float* errors, double* losses) {
+  constexpr int kMany = 8;  // vectors whose products are in registers
+  const auto add = [&](const Lanes& product) {
+    for (int lane = 0; lane < kLanes; ++lane) losses[lane] += static_cast<double>(product[lane]) * product[lane];
+  };
+  std::uint64_t t = 0;
+  for (; t + kMany <= call.count; t += kMany) {
+    Lanes of[kMany] = {};
+    const float* const x = call.vectors + t * call.cols;
+    for (std::uint64_t i = 0; i < call.cols; ++i) {
+      Lanes e;
+      std::memcpy(&e, errors + i * GGUFMILL_LEVEL_ROWS, sizeof e);
+      for (int q = 0; q < kMany; ++q) of[q] += e * x[static_cast<std::uint64_t>(q) * call.cols + i];
+    }
+    for (int q = 0; q < kMany; ++q) add(of[q]);
+  }
+  for (; t < call.count; ++t) {
+    Lanes of = {};
+    for (std::uint64_t i = 0; i < call.cols; ++i) {
+      Lanes e;
+      std::memcpy(&e, errors + i * GGUFMILL_LEVEL_ROWS, sizeof e);
+      of += e * call.vectors[t * call.cols + i];
+    }
+    add(of);
+  }
+}
+
+void losses(const ggufmill_loss_call* call) {
+  auto* const errors = static_cast<float*>(call->memory);
+  for (std::uint64_t i = 0; i < call->cols; ++i)
+    for (std::uint64_t row = 0; row < GGUFMILL_LEVEL_ROWS; ++row) {
+      const std::uint64_t at = row * call->cols + i;
+      errors[i * GGUFMILL_LEVEL_ROWS + row] = row < call->rows ? call->weights[at] - call->decoded[at] : 0;
+    }
+  double of_rows[GGUFMILL_LEVEL_ROWS] = {};
+  for (std::uint64_t row = 0; row < call->rows; row += kLanes) losses_of(*call, errors + row, of_rows + row);
+  for (std::uint64_t row = 0; row < call->rows; ++row) call->losses[row] = of_rows[row];
 }
 
 // Subtracts from each element (i, j) the products of elements (i, k) and (j, k), from the last k to the first.

@@ -68,7 +68,7 @@ std::size_t first_place(unsigned lanes, std::size_t first, Words from) {
   return place;
 }
 
-// What the sums of neighbours are made of, looked up by level: weight * (scale * value - x)^2, and the same for x = 0.
+// The terms of the sums of neighbours, looked up by level: weight * (scale * value - x)^2, and the same for x = 0.
 template <class Space>
 struct NeighbourTerms {
   static constexpr int kInVector = static_cast<int>(kLanes) / Points<Space>::kPadded;  // coordinates per vector

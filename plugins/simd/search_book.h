@@ -4,10 +4,10 @@
 //
 // At a scale s, the error of a point is s (s mm - 2 xm): in the parentheses, a line in s. So a point that is worse than
 // another one at both ends of an interval of scales is worse within it. The usual scales of a sub-block are cut into
-// intervals; in each, points are compared with good ones at its ends, and one that is worse in all intervals is left
-// out. Most points are left out by lower bounds of their lines in bytes, before their sums are computed. "Worse" leaves
-// a margin that is far above the errors of rounding, so that a point left out also has the greater error as a float,
-// and the same point is chosen.
+// intervals; in each, points are compared with good ones at its ends, and one that is worse in all intervals is
+// skipped. Lower bounds of their lines in bytes exclude most points before their sums are computed. "Worse" leaves a
+// margin that is far above the errors of rounding, so that a skipped point also has the greater error as a float, and
+// the same point is chosen.
 
 #include <algorithm>
 #include <bit>
@@ -153,8 +153,8 @@ HWY_INLINE reference::PointChoice least_of(const float* xms, const float* mms, i
 }
 
 // Finds the points of a group that can be the best at some scales, without the sums of all of them. At a scale, a
-// point's line is a sum of terms, one for each table. What a term is above the least of its table, in units and rounded
-// down, is a byte, so that sums of bytes are lower bounds of the lines of all points.
+// point's line is a sum of terms, one for each table. The difference between a term and the least of its table, in
+// units and rounded down, is a byte, so that sums of bytes are lower bounds of the lines of all points.
 template <class Format, BookSums kSums>
 class CoarseGroup {
  public:

@@ -229,7 +229,7 @@ class ScaleProblem {
     std::fill_n(start_of_least_, kLanes, -1);
   }
 
-  // Improves the codes of all blocks. Returns the lanes where a scale is no number, which need the scalar search.
+  // Improves the codes of all blocks. Returns the lanes where a scale is not a number, which need the scalar search.
   Mask search() {
     Floats greatest = floats(0);
     Mask is_lost = no_lanes();

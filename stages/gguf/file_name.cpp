@@ -142,7 +142,7 @@ class Explainer {
     made_.found.encoding = found.back();
     const auto last = std::find(parts_.rbegin(), parts_.rend(), found.back());
     is_behind_ = last != parts_.rbegin();
-    if (is_behind_) fault(fmt::format("'{}' behind the encoding", fmt::join(last.base(), parts_.end(), "-")));
+    if (is_behind_) fault(fmt::format("'{}' after the encoding", fmt::join(last.base(), parts_.end(), "-")));
     parts_.erase(std::prev(last.base()));
     std::erase_if(parts_, [&](const std::string& part) { return &part != &parts_.front() && is_encoding(part); });
   }

@@ -24,7 +24,7 @@ struct FileName {
 // name, a size and a version.
 std::optional<FileName> parse_file_name(std::string_view path);
 
-// Why a name does not follow the convention.
+// The reasons why a name does not follow the convention.
 struct NameFaults {
   std::vector<std::string> faults;  // "no version", "'UD' between the version and the encoding"; at least one
   // The parts that the name has all the same; the base name may be empty.

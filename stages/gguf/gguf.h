@@ -19,6 +19,16 @@ namespace ggufmill {
 Result<Model> read_gguf(const std::string& path, const Types& types = {});
 ModelOpener gguf_opener(Types types = {});
 
+// Returns the metadata of the first file of a planned output; nullopt if it is no GGUF file. Reads the planned header,
+// and no file.
+std::optional<Metadata> planned_metadata(const std::vector<OutputFile>& files);
+
+// Returns a warning about the tensors for which llama.cpp does not load the model: missing ones, wrong shapes,
+// unknown ones, and layers beyond their number in the metadata. Empty if there are none, and for what is no model of
+// its own: projectors, adapters, vocabularies, and architectures that pipeline/core/complete_model.h does not know.
+// Tensors that a draft shares with its model may be missing. Reads metadata and shapes only.
+std::string loading_warning(const Model& model);
+
 // Returns a source that opens `path` with read_gguf(). For a sharded model, `path` is the first shard.
 std::unique_ptr<Source> make_gguf_source(std::string path, Types types = {});
 // Returns the specification of `gguf: PATH`.

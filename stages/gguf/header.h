@@ -32,6 +32,9 @@ struct Header {
 // readers of tensor data rely on. Fails with exit code 4 for invalid input, 6 if the system cannot read the file.
 Result<Header> read_header(const ByteSource& file, const Types& types);
 
+// Reads only what precedes the list of tensors, with the errors of read_header().
+Result<Metadata> read_metadata(const ByteSource& file);
+
 // Contents of one file, in order: metadata entries, and the tensors [first, last) of the model.
 struct FileContent {
   std::string path;

@@ -380,17 +380,34 @@ Status check_names(const ByteReader& in, const std::vector<DescribedTensor>& ten
 
 }  // namespace
 
-Result<Header> read_header(const ByteSource& file, const Types& types) {
-  ByteReader in(file);
-  Header header;
+namespace {
+
+// Reads everything before the list of tensors into `header`. Returns the number of tensors.
+Result<std::uint64_t> begin_header(ByteReader& in, Header& header) {
   in.enter("the header");
   BOOST_OUTCOME_TRY(check_magic(in));
   BOOST_OUTCOME_TRY(header.encoding, read_encoding(in));
   in.set_encoding(header.encoding);
   BOOST_OUTCOME_TRY(const Counts counts, read_counts(in));
   BOOST_OUTCOME_TRY(header.metadata, read_metadata(in, counts.entries));
+  return counts.tensors;
+}
+
+}  // namespace
+
+Result<Metadata> read_metadata(const ByteSource& file) {
+  ByteReader in(file);
+  Header header;
+  BOOST_OUTCOME_TRY(begin_header(in, header));
+  return std::move(header.metadata);
+}
+
+Result<Header> read_header(const ByteSource& file, const Types& types) {
+  ByteReader in(file);
+  Header header;
+  BOOST_OUTCOME_TRY(const std::uint64_t tensors, begin_header(in, header));
   header.alignment = alignment_of(header.metadata);
-  BOOST_OUTCOME_TRY(header.tensors, read_tensors(in, counts.tensors, types));
+  BOOST_OUTCOME_TRY(header.tensors, read_tensors(in, tensors, types));
   BOOST_OUTCOME_TRY(check_names(in, header.tensors));
   BOOST_OUTCOME_TRY(place_tensors(in, header.alignment, header.tensors));
   return header;

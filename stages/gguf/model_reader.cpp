@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstring>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -165,43 +166,32 @@ std::string missing_text(const Model& model, const ModelHoles& holes, const std:
   return describe_missing(missing, model.tensors.size(), {layers.begin(), layers.end()}, says);
 }
 
-// Returns a warning about the tensors for which llama.cpp does not load the model: missing ones, wrong shapes,
-// unknown ones, and layers beyond their number in the metadata. Empty if there are none, and for what is no model of
-// its own: projectors, adapters, vocabularies, and architectures that pipeline/core/complete_model.h does not know.
-// Tensors that a draft shares with its model may be missing. Reads metadata and shapes only.
-std::string loading_warning(const Model& model) {
-  const std::string architecture(text_of(model, "general.architecture").value_or(""));
-  // Files with such a type other than "model" are adapters, projectors, and importance files.
-  if (architecture.empty() || model.tensors.empty() || text_of(model, "general.type").value_or("model") != "model" ||
-      !model.metadata.find(architecture + ".embedding_length"))
-    return "";
-  ModelHoles holes = find_holes(model);
-  if (!holes.is_known || !holes.layers) return "";
-  std::set<std::uint64_t> layers;
-  for (const Tensor& tensor : model.tensors)
-    if (const auto layer = layer_of(tensor.name)) layers.insert(*layer);
-  const std::string says = fmt::format("{}.block_count says {}", architecture, counted(*holes.layers, "layer"));
-  if (is_draft(model, architecture, layers, *holes.layers))
-    std::erase_if(holes.missing, [&](const std::string& name) {
-      const auto layer = layer_of(name);
-      return !layer || !layers.contains(*layer);
-    });
-  std::vector<std::string> faults;
-  if (!holes.missing.empty()) faults.push_back(missing_text(model, holes, layers, says));
-  std::vector<const WrongShape*> wrong;
-  for (const WrongShape& each : holes.misshapen)
-    if (!each.is_odd) wrong.push_back(&each);
-  if (!wrong.empty())
-    faults.push_back(fmt::format("tensor {} {}{}", quoted_name(wrong[0]->name), describe(*wrong[0]),
-                                 wrong.size() == 1 ? ""
-                                                   : fmt::format(", and {} more {} wrong", wrong.size() - 1,
-                                                                 wrong.size() == 2 ? "shape is" : "shapes are")));
-  if (!layers.empty() && *layers.rbegin() >= *holes.layers)
-    faults.push_back(fmt::format("{}, numbered from 0, but there is a layer {}", says, *layers.rbegin()));
-  if (!holes.unknown.empty()) faults.push_back(describe_unknown(holes.unknown, model.tensors.size()));
-  if (faults.empty()) return "";
-  return fmt::format("llama.cpp does not load the model: {}", fmt::join(faults, "; "));
-}
+// The header of a file that is not written yet.
+class PlannedSource : public ByteSource {
+ public:
+  explicit PlannedSource(const OutputFile& file)
+      : header_(file.header),
+        description_(std::make_shared<SourceFile>(SourceFile{.path = file.path, .bytes = file.header.size()})) {}
+  const SourceRef& describe() const override { return description_; }
+  Status check_unchanged() const override { return ok(); }
+  std::size_t request_bytes() const override { return header_.size(); }
+  Status read(std::uint64_t offset, std::span<std::byte> into) const override {
+    if (read_if_cached(offset, into)) return ok();
+    return input_error(path(), "only its header is known");
+  }
+  bool read_if_cached(std::uint64_t offset, std::span<std::byte> into) const override {
+    if (offset > header_.size() || into.size() > header_.size() - offset) return false;
+    std::memcpy(into.data(), header_.data() + offset, into.size());
+    return true;
+  }
+  void start_read(IoService& /*io*/, std::uint64_t offset, std::span<std::byte> into, Completion done) const override {
+    done(read(offset, into));
+  }
+
+ private:
+  const std::string& header_;
+  SourceRef description_;
+};
 
 class GgufSource : public Source {
  public:
@@ -219,6 +209,48 @@ class GgufSource : public Source {
 
 }  // namespace
 }  // namespace gguf
+
+std::optional<Metadata> planned_metadata(const std::vector<OutputFile>& files) {
+  if (files.empty() || !files.front().header.starts_with(gguf::kMagic)) return {};
+  auto header = gguf::read_metadata(gguf::PlannedSource(files.front()));
+  if (!header) return {};
+  return std::move(header).value();
+}
+
+std::string loading_warning(const Model& model) {
+  const std::string architecture(gguf::text_of(model, "general.architecture").value_or(""));
+  // Files with such a type other than "model" are adapters, projectors, and importance files.
+  if (architecture.empty() || model.tensors.empty() ||
+      gguf::text_of(model, "general.type").value_or("model") != "model" ||
+      !model.metadata.find(architecture + ".embedding_length"))
+    return "";
+  ModelHoles holes = find_holes(model);
+  if (!holes.is_known || !holes.layers) return "";
+  std::set<std::uint64_t> layers;
+  for (const Tensor& tensor : model.tensors)
+    if (const auto layer = layer_of(tensor.name)) layers.insert(*layer);
+  const std::string says = fmt::format("{}.block_count says {}", architecture, counted(*holes.layers, "layer"));
+  if (gguf::is_draft(model, architecture, layers, *holes.layers))
+    std::erase_if(holes.missing, [&](const std::string& name) {
+      const auto layer = layer_of(name);
+      return !layer || !layers.contains(*layer);
+    });
+  std::vector<std::string> faults;
+  if (!holes.missing.empty()) faults.push_back(gguf::missing_text(model, holes, layers, says));
+  std::vector<const WrongShape*> wrong;
+  for (const WrongShape& each : holes.misshapen)
+    if (!each.is_odd) wrong.push_back(&each);
+  if (!wrong.empty())
+    faults.push_back(fmt::format("tensor {} {}{}", quoted_name(wrong[0]->name), describe(*wrong[0]),
+                                 wrong.size() == 1 ? ""
+                                                   : fmt::format(", and {} more {} wrong", wrong.size() - 1,
+                                                                 wrong.size() == 2 ? "shape is" : "shapes are")));
+  if (!layers.empty() && *layers.rbegin() >= *holes.layers)
+    faults.push_back(fmt::format("{}, numbered from 0, but there is a layer {}", says, *layers.rbegin()));
+  if (!holes.unknown.empty()) faults.push_back(describe_unknown(holes.unknown, model.tensors.size()));
+  if (faults.empty()) return "";
+  return fmt::format("llama.cpp does not load the model: {}", fmt::join(faults, "; "));
+}
 
 Result<Model> read_gguf(const std::string& path, const Types& types) {
   std::string file = path;

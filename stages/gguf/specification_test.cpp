@@ -129,7 +129,7 @@ TEST_CASE("a name that does not follow the convention is explained") {
   CHECK(explained("Tuna-7B-v1.0-Q4_K_M.bin") ==
         "it does not end in '.gguf'; characters other than letters, digits, spaces, and hyphens in 'Q4_K_M.bin' | ");
   CHECK(explained("Tuna-7B-v1.0-Q4_K_M-imat.GGUF") ==
-        "'.GGUF' is written '.gguf'; 'imat' behind the encoding | Tuna-7B-imat-v1.0-Q4_K_M.gguf");
+        "'.GGUF' is written '.gguf'; 'imat' after the encoding | Tuna-7B-imat-v1.0-Q4_K_M.gguf");
   CHECK(explained("Tuna 7B v1.0 Q4_K_M.gguf") == "spaces, not hyphens, between its parts | Tuna-7B-v1.0-Q4_K_M.gguf");
   CHECK(explained("Tuna-v1.0-7B-Q4_K_M.gguf") ==
         "'7B' between the version and the encoding | Tuna-7B-v1.0-Q4_K_M.gguf");

@@ -82,7 +82,7 @@ class Conversion {
  private:
   void warn(std::string warning) { result_.model.warnings.push_back(std::move(warning)); }
 
-  // What has been converted so far, for checks.
+  // Returns the parts that have been converted so far, for checks.
   ConvertedModel converted() const { return {chosen_, result_.model, tokenizer_, missing_, present_, sources_}; }
 
   bool has_tokenizer() const {

@@ -1,5 +1,5 @@
 #pragma once
-// What a map says about the decoding of quantized weights.
+// A map's options for decoding quantized weights.
 
 #include <vector>
 

@@ -73,7 +73,7 @@ std::string describe_error(const Error& error) {
   return text;
 }
 
-// How well a map fits a checkpoint.
+// Counts that rank how well a map fits a checkpoint.
 struct Fit {
   std::string map;
   std::size_t matched = 0;  // kinds of tensors that a rule matches
@@ -296,7 +296,7 @@ class FirstMap {
     return lines;
   }
 
-  // Evaluates the metadata; returns what has no value.
+  // Evaluates the metadata; returns the keys without a value.
   std::vector<std::string> missing_metadata() {
     chosen_.facts->set("file_type", 1);
     if (layers_ != UINT64_MAX) chosen_.facts->set("layers", layers_);

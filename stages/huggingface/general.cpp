@@ -24,9 +24,8 @@ using std::string_view;
 
 enum class Kind { kText, kTexts, kInteger, kReal, kModels };
 
-// A key and the sources of its value: members of the model card, of which the first that has a value is used, or
-// members of generation_config.json, of which the first that is there is used. A metadata file may override every key
-// but the license.
+// A key and the sources of its value: members of the model card, the first one with a value being used, or members of
+// generation_config.json, the first existing one being used. A metadata file may override every key but the license.
 struct Field {
   string_view key;
   Kind kind = Kind::kText;

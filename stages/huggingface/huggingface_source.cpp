@@ -68,8 +68,8 @@ Form<SourceOptions> options_form() {
                        "Fuse the queries, keys, and values of a layer into one tensor, where llama.cpp has one."),
                  field("fp8_as_q8_0", &Options::fp8_as_q8_0, "Write tensors of 8-bit floats as Q8_0."),
                  field("allow_missing", &Options::allow_missing,
-                       "Convert a checkpoint that lacks files or tensors of the model, or has tensors of other shapes, "
-                       "with a warning instead of an error."),
+                       "Convert a checkpoint even if files or tensors of the model are missing or tensors have other "
+                       "shapes, with a warning instead of an error."),
                  field("dense_modules", &Options::dense_modules,
                        "Include the Dense modules of sentence-transformers (2_Dense, 3_Dense) of an embedding model."),
                  field("draft_head", &Options::draft_head,

@@ -15,7 +15,7 @@
 
 namespace ggufmill::huggingface {
 
-// A linear layer behind the pooling.
+// A linear layer after the pooling.
 struct DenseModule {
   std::string folder;      // "2_Dense"
   std::string name;        // under which the map's rules know it, "dense_2"; empty if it is omitted

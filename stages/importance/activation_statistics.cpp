@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::size_t kPiece = 64 * 1024;  // numbers read at a time
 
-// A piece of the numbers of an entry.
+// A range of the sums of an entry.
 struct Piece {
   std::uint64_t first = 0;
   std::vector<float> squares;      // sums
   std::vector<float> activations;  // sums; empty if the entry has none
 };
 
-// Calls use(piece) for the numbers of an entry in order.
+// Calls use(piece) for the sums of an entry, in order.
 template <class Use>
 Status for_each_piece(const MergedEntry& entry, bool with_activations, const Use& use) {
   Piece piece;

@@ -38,7 +38,7 @@ class ComputedImportanceStage : public Stage {
   virtual std::unique_ptr<Stage> with_computation(ImportanceComputation computation) const = 0;
 };
 
-// The problem of a model with assumed importance, and whether an error is that problem.
+// Returns the error for a model with assumed importance. wants_importance() is true for this error only.
 Error uncomputed(const ImportanceComputation& computation);
 bool wants_importance(const Error& error);
 // Gives all tensors of layers an importance of 1, without any file.

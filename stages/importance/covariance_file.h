@@ -9,6 +9,8 @@
 //   covariance.tensors   array of strings: tensors whose inputs are known
 //   covariance.inputs    array of strings: for each of these, the tensor that its input is named after
 //   INPUT.in_corr        F16, packed correlations, 1 set for each expert, or one for all of them
+//   INPUT.in_rows        BF16, optional: held-out vectors, COLUMNS x NUMBER x EXPERTS, of text that the sums do not
+//                        cover; those of an expert that got fewer are followed by zeros
 
 #include <cstdint>
 #include <string>
@@ -21,7 +23,7 @@
 
 namespace ggufmill {
 
-// What is known of one input. Thread-safe.
+// The data of one input. Thread-safe.
 struct CovarianceInput {
   std::string owner;                 // the tensor that it is named after
   std::vector<std::string> tensors;  // all tensors that are multiplied with it, in the order of the file
@@ -34,10 +36,12 @@ struct CovarianceInput {
   // Sets of correlations: the experts, or 1.
   std::uint64_t sets() const { return covariance.is_pooled ? 1 : covariance.matrices; }
   // Reads correlations of a set, starting at number `first`, and checks them. Blocks. The range must not exceed the
-  // packed length. Fails with exit code 4 for numbers that are no correlations.
+  // packed length. Fails with exit code 4 for numbers that are not correlations.
   Status read(std::uint64_t set, std::uint64_t first, std::span<float> into) const;
   // Reads sums of squares of an expert, starting at column `first`, and checks that they are finite and not negative.
   Status read_sums(std::uint64_t expert, std::uint64_t first, std::span<float> into) const;
+  // Reads numbers of the held-out vectors of an expert, starting at number `first`, and checks that they are finite.
+  Status read_vectors(std::uint64_t expert, std::uint64_t first, std::span<float> into) const;
 };
 
 struct CovarianceFile {
@@ -50,9 +54,9 @@ struct CovarianceFile {
   const CovarianceInput* input_of(std::string_view tensor) const;
 };
 
-// Returns true if the header of an importance file says that it has covariances.
+// Returns true if the header of an importance file declares covariances.
 bool has_covariance(const Model& importance);
-// Returns true if a file is a GGUF file whose header says so.
+// Returns true if a file is a GGUF file whose header declares covariances.
 Result<bool> is_covariance_file(const std::string& path, const ModelOpener& open);
 
 // Reads names, shapes and positions, but none of the numbers: memory depends only on the number of names. Fails with

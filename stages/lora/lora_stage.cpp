@@ -194,7 +194,7 @@ Form<LoraOptions> lora_form() {
                        "Factor of the changes; a negative one takes a merged adapter out again.")
                      .example("0.5"),
                  field("unmatched", &Options::ignore_unmatched, word<bool>({{"error", false}, {"ignore", true}}),
-                       "What happens if the model lacks a tensor that the adapter changes.")
+                       "What happens if a tensor that the adapter changes is missing.")
                      .example("ignore"),
              })
       .at(&Options::origin)

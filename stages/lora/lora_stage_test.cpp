@@ -154,7 +154,7 @@ TEST_CASE("half of a pair of low-rank factors is refused") {
   CHECK(bench.fault() == "x.weight.lora_b is missing");
 }
 
-TEST_CASE("a model without pairs is no adapter") {
+TEST_CASE("a model without pairs is not an adapter") {
   Bench bench;
   bench.adapter.tensors = {bare_tensor("x.weight")};
   CHECK(bench.fault() == "contains no pairs of tensors *.lora_a and *.lora_b");

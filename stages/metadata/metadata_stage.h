@@ -32,7 +32,7 @@ struct MetadataOptions {
   std::vector<std::pair<std::string, std::string>> rename{};
   std::vector<MetadataSetting> set{};     // existing keys keep their position, new ones go to the end
   std::vector<MetadataSetting> append{};  // all go to the end
-  // Like `set`, but keys that the model lacks are ignored.
+  // Like `set`, but keys that are missing from the model are ignored.
   std::vector<MetadataSetting> replace{};
 };
 

@@ -1,4 +1,4 @@
-// What users see of a choice of types.
+// Text that shows users a choice of types.
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ void warn_of_little_known(const Objective& objective, const Choice& choice, Mode
                     objective.cautious->at_least->name, why, listed(names)));
   };
   warn(careful, "no type", "");
-  warn(careless, "types", ", because larger ones do not fit or are no candidates");
+  warn(careless, "types", ", because larger ones do not fit or are not candidates");
 }
 
 // Reports the tensors whose energy is estimated.

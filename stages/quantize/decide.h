@@ -40,7 +40,7 @@ struct Decision {
   std::optional<Encoder> encoder{};  // of the rule that decided
 };
 
-// Returns the error of a pattern that matches no tensor; `why` adds how that can be.
+// Returns the error of a pattern that matches no tensor; `why` adds a possible reason.
 Error no_match(const Pattern& pattern, const Origin& origin, std::string_view why = {});
 
 // Returns why rows of a tensor are not interleaved as those of `type`, in words that follow a semicolon; empty if they

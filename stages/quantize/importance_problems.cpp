@@ -1,4 +1,4 @@
-// Problems of tensors that lack importance or a covariance.
+// Problems of tensors without importance or a covariance.
 
 #include <fmt/format.h>
 

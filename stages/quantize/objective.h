@@ -25,7 +25,7 @@ struct Objective {
   std::optional<Pattern> embedding{}, output{};
   struct Block {
     Pattern writes{}, others{};  // tensors that write to the residual stream; the other tensors of the block
-    // The norm of what they write, and tensors of which a layer has one if that norm is there; nullopt: any.
+    // The norm of what they write, and tensors of which a layer has one if that norm exists; nullopt: any.
     std::optional<Pattern> norm{}, norm_with{};
   };
   std::vector<Block> blocks{};

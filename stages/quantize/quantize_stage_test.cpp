@@ -765,6 +765,6 @@ TEST_CASE("the encoder of a recipe file is recorded in the metadata") {
   CHECK(recorded_encoder(run_with_searching_recipe(", encoder: reference")) == "none");
 }
 
-TEST_CASE("an encoder that the recipe has as well is no warning") {
+TEST_CASE("an encoder that the recipe has as well is not a warning") {
   CHECK(warnings(run_with_searching_recipe(", encoder: search")).empty());
 }

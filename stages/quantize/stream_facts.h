@@ -23,7 +23,7 @@ std::vector<std::size_t> tensors_with_energy(const Objective& objective, const M
 Measurement weighted_by_use(const Measurement& measurement, const Model& model, double least_use);
 
 // Returns true if the objective asks for caution and the tensor, which is in a layer, has no importance, or one that
-// rests on few tokens. Embeddings are looked up, and importance files usually leave out the head.
+// rests on few tokens. Embeddings are looked up, and importance files usually omit the head.
 bool is_little_known(const Objective& objective, const Tensor& tensor);
 
 }  // namespace ggufmill

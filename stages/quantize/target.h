@@ -91,8 +91,8 @@ struct Choice {
   void add(const Choice& of_others);
 };
 
-// Adds warnings about a choice to the model: of tensors whose importance or sensitivity is little known, and of those
-// that any type suits. Sets the note that describes the choice.
+// Adds warnings about a choice to the model: about tensors whose importance or sensitivity is little known, and about
+// those that any type suits. Sets the note that describes the choice.
 void report_choice(const TargetOptions& target, const Choice& choice, Model& model);
 
 // Reads the options of a target in a mapping of `quantize`; nullopt without `target`, which the other options need.
@@ -119,7 +119,7 @@ std::uint64_t tensor_bytes(const Model& model);
 // Chooses types for the tensors in `open`; the others keep their current types. The measurement must also have those
 // whose energy the objective uses: Undecided::energies. `other_bytes`: size of the files without tensors and their
 // padding. Budgets are filled independently: every tensor belongs to exactly one. Tensors of little known importance
-// get no type below the least of the objective, unless such types do not fit or are no candidates.
+// get no type below the least of the objective, unless larger types do not fit or are not candidates.
 Result<Choice> choose_types(const TargetOptions& options, const Model& model, const std::vector<std::size_t>& open,
                             std::uint64_t other_bytes);
 

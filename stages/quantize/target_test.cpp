@@ -279,7 +279,7 @@ TEST_CASE("little known importance does not make a target fail") {
     CHECK(type_of(model, "blk.1.ffn_up.weight") == "Q2_K");
     CHECK(model.warnings ==
           std::vector<std::string>{"types below Q3_K for tensors whose importance is missing or rests "
-                                   "on few tokens, because larger ones do not fit or are no "
+                                   "on few tokens, because larger ones do not fit or are not "
                                    "candidates (1 in total): 'blk.1.ffn_up.weight'"});
   }
 }

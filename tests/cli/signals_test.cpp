@@ -65,7 +65,7 @@ void make_batch(const TempDir& folder) {
              "  - {gguf: 'out/{name}.gguf', quantize: {type: IQ2_S, encoder: {search: {effort: 1}}}}\n");
 }
 
-// The job stops within a second; what it says then.
+// Checks that the job was stopped and reports the outputs that it finished.
 void check_stopped(const ProcessResult& ended) {
   INFO(ended.err);
   CHECK(ended.exit_code == 128 + 15);

@@ -203,7 +203,7 @@ TEST_CASE("the seal of a matrix waits for what is not done, and seals meanwhile 
   CHECK((folder.files() == folder.right()));
 }
 
-TEST_CASE("what is unchanged, cannot be read or would be written twice is left out of a matrix") {
+TEST_CASE("a matrix omits cells that are unchanged, cannot be read, or would be written twice") {
   const MatrixFolder folder;
   REQUIRE(run_batch(context(), folder.batch(), {}).count(CellState::kWritten) == 6);
   folder.write_model("b", 1);
@@ -232,7 +232,7 @@ TEST_CASE("what is unchanged, cannot be read or would be written twice is left o
   CHECK(clash.value().array.skipped[0].error->what == "another source of the matrix also writes this file");
 }
 
-TEST_CASE("a job of a matrix that cannot be made is left out of it, and without any there is no matrix") {
+TEST_CASE("a matrix omits jobs that cannot be made, and without any job there is no matrix") {
   const MatrixFolder folder;
   PlannedArray planned = folder.plan(0);
   // Meanwhile, another process creates a job in the folder of one of them.

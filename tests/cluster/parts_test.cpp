@@ -101,7 +101,7 @@ TEST_CASE("parts, in any order and number, make the bytes of one run") {
   CHECK(do_part(job, again.value(), 0).was_done);
 }
 
-TEST_CASE("every chunk of an output has one writer, and nothing is written twice or left out") {
+TEST_CASE("every chunk of an output has one writer, and nothing is written twice or omitted") {
   const SourceKind source = GENERATE(SourceKind::kGguf, SourceKind::kCheckpoint);
   const JobFolder folder(source);
   const Plan plan = folder.plan();
@@ -390,7 +390,7 @@ TEST_CASE("killed at any system call, a seal is completed by the next one, with 
   CHECK(kills > 8);
 }
 
-TEST_CASE("a fault that passes is tried again, and one that stays says so") {
+TEST_CASE("a temporary fault is tried again, and a lasting one is reported") {
   const JobFolder folder;
   const Plan plan = folder.plan();
   const ClusterJob job = folder.job(plan, 2);
@@ -501,7 +501,7 @@ TEST_CASE("a part whose bytes are gone is not done, whoever asks") {
   CHECK(leftovers(folder) == 0);
 }
 
-TEST_CASE("a hole of zeros that a part wrote is no loss") {
+TEST_CASE("a hole of zeros that a part wrote is not a loss") {
   const JobFolder folder;
   const Plan plan = folder.plan();
   const ClusterJob job = folder.job(plan, 3);

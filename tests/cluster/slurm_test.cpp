@@ -263,7 +263,7 @@ TEST_CASE("on Slurm, a part that runs on after its node's daemon died is done by
   job.check();
 }
 
-TEST_CASE("on Slurm, a part that reaches its time limit goes on in its next turn") {
+TEST_CASE("on Slurm, a part that reaches its time limit resumes in its next turn") {
   if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Slurm slurm(2);
   const SlowModel model(80);
@@ -352,7 +352,7 @@ TEST_CASE("on Slurm, a matrix is one array and one seal, and a source that fails
   CHECK(again.err.find("b-F16.gguf  unchanged") != std::string::npos);
 }
 
-TEST_CASE("on Slurm, a matrix that is cancelled ends, and goes on when it is resumed") {
+TEST_CASE("on Slurm, a matrix that is cancelled ends, and continues when it is resumed") {
   if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Slurm slurm(2);
   const SlowModel first(12, "first"), second(12, "second");
@@ -409,7 +409,7 @@ TEST_CASE("on Slurm, three seals at once are one, and a byte damaged before them
   job.wait_until_sealed(300);
 }
 
-TEST_CASE("on Slurm, a job that is cancelled ends, and goes on when it is resumed") {
+TEST_CASE("on Slurm, a job that is cancelled ends, and continues when it is resumed") {
   if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Slurm slurm(2);
   const SlowModel model(24);
@@ -428,7 +428,7 @@ TEST_CASE("on Slurm, a job that is cancelled ends, and goes on when it is resume
   CHECK(job.log().find("error: interrupted") != std::string::npos);
 }
 
-TEST_CASE("on Slurm, a node of another ISA makes the same bytes, and one that cannot says so") {
+TEST_CASE("on Slurm, a node of another ISA makes the same bytes, and one that cannot reports an error") {
   if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Slurm slurm(2);
   const JobFolder model;

@@ -96,7 +96,7 @@ TEST_CASE("a byte that differs is found, every time") {
   CHECK(result.differences.size() == result.calls);
 }
 
-TEST_CASE("a kernel that the expected module lacks is a difference") {
+TEST_CASE("a kernel that is missing from the expected module is a difference") {
   const OneKernel only(wrong_byte);
   CHECK(compare_modules(kernels_of(only.module), kReference, {3, 1, "Q8_1"}).differences.size() == 2);
 }

@@ -18,7 +18,7 @@ def run(command, folder, program):
 
 
 def fault(case, program):
-    """What is wrong with a case; None if nothing is."""
+    """Return the fault of a case; None if there is none."""
     _, make, command, advice, follow = case
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

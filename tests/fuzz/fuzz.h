@@ -57,7 +57,7 @@ std::string fuzz_pipeline(std::string_view bytes);
 std::vector<std::string> pipeline_seeds();
 
 // Reads a covariance file, and merges it with itself. Defects: an incomplete error, numbers that are accepted although
-// they are no correlations, or a sum of two files that cannot be read.
+// they are not correlations, or a sum of two files that cannot be read.
 std::string fuzz_covariance(std::string_view bytes);
 std::vector<std::string> covariance_seeds();
 

@@ -26,14 +26,14 @@ std::string problem_of(const Metadata& metadata) {
   std::uint64_t tokens = 0;
   for (const MetadataEntry& entry : metadata.entries()) {
     const auto array = as_array(entry.value);
-    if (entry.value.type == MetadataType::kArray && !array) return entry.key + " is no sound array";
+    if (entry.value.type == MetadataType::kArray && !array) return entry.key + " is not a valid array";
     if (entry.key == "tokenizer.ggml.tokens") tokens = array->count;
     if (entry.key == "tokenizer.ggml.token_type" && array->count != tokens) return "not one type for each token";
     if (entry.key == "tokenizer.ggml.scores" && array->count != tokens) return "not one score for each token";
     if (const auto text = as_string(entry.value); text && !is_utf8(*text)) return entry.key + " is not UTF-8";
     if (!array || array->element != MetadataType::kString) continue;
     const std::vector<MetadataValue> items = array_items(entry.value);
-    if (items.size() != array->count) return entry.key + " is no sound array of texts";
+    if (items.size() != array->count) return entry.key + " is not a valid array of texts";
     for (const MetadataValue& item : items) {
       if (!is_utf8(*as_string(item))) return entry.key + " holds what is not UTF-8";
     }

@@ -126,7 +126,7 @@ std::vector<FileCase> load_file_cases(const std::string& path) {
   std::vector<FileCase> cases;
   for (const std::vector<std::string>& row : read_tsv(path).rows) {
     if (row.size() != 6 || (row[3] != "ok" && row[3] != "refused"))
-      throw std::runtime_error(path + ": is no table of files");
+      throw std::runtime_error(path + ": is not a table of files");
     const bool refused = row[3] == "refused";
     cases.push_back({row[0], row[1], row[2], refused, row[4], refused ? "" : row[5]});
   }
@@ -137,7 +137,7 @@ TypeTable load_types(const std::string& path) {
   TypeTable types;
   if (path.empty()) return types;
   for (const std::vector<std::string>& row : read_tsv(path).rows) {
-    if (row.size() != 5) throw std::runtime_error(path + ": is no table of types");
+    if (row.size() != 5) throw std::runtime_error(path + ": is not a table of types");
     types[{row[0], row[1], row[2]}][row[3]] = row[4];
   }
   return types;

@@ -11,7 +11,7 @@
 namespace ggufmill::golden {
 namespace {
 
-TEST_CASE("a model of 200 files is merged, quantized and cut anew") {
+TEST_CASE("a model of 200 files is merged, quantized and split again") {
   const Workplace place;
   GgufBuilder builder;
   builder.metadata = every_metadata_type();

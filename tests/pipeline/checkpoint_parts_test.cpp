@@ -287,7 +287,7 @@ TEST_CASE("parts of a source that is not a checkpoint") {
   CHECK(has(error, "`part` and `outtype` are options of outputs whose source is a checkpoint folder"));
 }
 
-TEST_CASE("a source that does not exist is told before what its outputs ask for") {
+TEST_CASE("a missing source is reported before problems of its outputs") {
   const TempDir folder;
   const std::string error = fault(fmt::format("{{gguf: {}}}", folder.file("none")),
                                   fmt::format("{{gguf: {}, outtype: bf16}}", folder.file("out.gguf")));

@@ -481,7 +481,7 @@ TEST_CASE("a draft without its target is refused") {
   CHECK(has(error, "`target: FOLDER` in the source"));
 }
 
-TEST_CASE("a target for a model that is no draft is refused") {
+TEST_CASE("a target for a model that is not a draft is refused") {
   const Folder model, target;
   huggingface::SourceOptions options = model.options();
   options.target = target.path();
@@ -619,7 +619,7 @@ TEST_CASE("an adapter is called one, with the model that it adapts") {
   CHECK_FALSE(has(trained.fault(), "is a LoRA adapter"));
 }
 
-TEST_CASE("a configuration that is no file is not called missing") {
+TEST_CASE("a configuration that is not a file is not called missing") {
   Folder folder;
   fs::remove(folder.file("config.json"));
   fs::create_directory(folder.file("config.json"));
@@ -831,7 +831,7 @@ TEST_CASE("a checkpoint is inspected as the model that it becomes, its file as i
   CHECK(file.value().metadata.entries().empty());
 }
 
-TEST_CASE("keys that config.json lacks have the defaults of transformers, unless they are not wanted") {
+TEST_CASE("keys that are missing from config.json have the defaults of transformers, unless they are not wanted") {
   const TempDir folder;
   // `members` are added to config.json, and `options` to the source.
   const auto metadata = [&](const std::string& members, const char* options) {

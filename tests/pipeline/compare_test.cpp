@@ -116,7 +116,7 @@ TEST_CASE("neither memory nor threads change the figures") {
   CHECK(other.run.peak_memory <= parse_bytes(memory).value());
 }
 
-TEST_CASE("a comparison tells how far it is, at the end that all is read") {
+TEST_CASE("a comparison reports its progress, and at the end that everything is read") {
   const TempDir folder;
   model().write(folder.file("a.gguf"));
   std::uint64_t all = 0, last = 0;

@@ -54,7 +54,7 @@ TEST_CASE("NaN is named by tensor, row, column and byte of the file, the first o
   CHECK(error.detail == "in " + fixture.path("source.gguf") + " at byte 0x226574; nothing was written");
 }
 
-TEST_CASE("infinity is told from NaN, in rows of all matrices") {
+TEST_CASE("infinity is distinguished from NaN, in rows of all matrices") {
   EngineFixture fixture({{"experts", shape_of({32, 10, 5}), "F32", {"F16"}, false}});
   fixture.patch_source(0, (37 * 32 + 31) * 4, bytes_of_float(-kInfinity));
   CHECK(error_of(fixture).what == "tensor 'experts', row 37, column 31: infinity");

@@ -134,7 +134,7 @@ TEST_CASE("a run that is stopped leaves nothing, before it starts and in its mid
   check(fixture.run(options));
 }
 
-TEST_CASE("a run of some units is left, and another goes on with the others") {
+TEST_CASE("a run stops after some units, and another resumes with the others") {
   EngineFixture fixture(
       {{"a", shape_of({1 << 20, 20}), "F32", {"F16"}, false}, {"b", shape_of({512, 20}), "F16", {"Q4_0"}, false}});
   REQUIRE(fixture.plan.units.size() > 2);
@@ -153,7 +153,7 @@ TEST_CASE("a run of some units is left, and another goes on with the others") {
   CHECK(fixture.names() == std::vector<std::string>{"source.gguf"});
 }
 
-TEST_CASE("units that a ledger has as done are left out, and it learns of the others") {
+TEST_CASE("units that are done in a ledger are skipped, and it records the others") {
   class Known final : public Ledger {
    public:
     bool is_done(std::size_t unit) const override { return unit == 0; }
@@ -174,7 +174,7 @@ TEST_CASE("units that a ledger has as done are left out, and it learns of the ot
   CHECK(same);
 }
 
-TEST_CASE("what an earlier run left is written anew unless it is attached to") {
+TEST_CASE("files that an earlier run left are written again unless the run attaches to them") {
   EngineFixture fixture(two_outputs());
   EngineOptions options = small_slabs(EngineKind::kSimple);
   options.leave = true;
@@ -185,7 +185,7 @@ TEST_CASE("what an earlier run left is written anew unless it is attached to") {
   CHECK(check_leftovers(fixture, fixture.expected_outputs()) == 2);
 }
 
-TEST_CASE("two runs of one plan at once: one is told to wait") {
+TEST_CASE("two runs of one plan at once: one is refused") {
   EngineFixture fixture(two_outputs());
   EngineOptions options = small_slabs(EngineKind::kSimple);
   std::optional<Error> second;
@@ -216,7 +216,7 @@ TEST_CASE("where one output cannot get its name, the others get none") {
   CHECK(fixture.names() == std::vector<std::string>{"out-1.gguf", "source.gguf"});
 }
 
-TEST_CASE("progress is told at the end whatever the pace, and names the tensor that was finished last") {
+TEST_CASE("progress is reported at the end whatever the pace, and names the tensor that was finished last") {
   EngineFixture fixture(two_outputs());
   std::vector<Progress> described;
   EngineOptions options = small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple));

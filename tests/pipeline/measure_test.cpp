@@ -151,7 +151,7 @@ TEST_CASE("experts are measured one by one, and are together their tensor") {
   }
 }
 
-TEST_CASE("a measurement that was ended goes on, to the same figures") {
+TEST_CASE("an interrupted measurement resumes, with the same results") {
   for (const std::size_t done : {0, 1, 6, 10}) {
     const std::vector<std::string> files = filled_cache("ended");
     for (std::size_t i = done; i < files.size(); ++i) fs::remove(files[i]);
@@ -177,7 +177,7 @@ TEST_CASE("a measurement that is stopped says so and keeps what it has") {
   CHECK(known > 0);
 }
 
-TEST_CASE("parts are together the whole") {
+TEST_CASE("the parts of a measurement together are complete") {
   for (const std::size_t parts : {1, 3, 20}) {
     const std::string cache = fmt::format("of-{}", parts);
     std::size_t measured = 0;

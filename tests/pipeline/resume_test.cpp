@@ -31,7 +31,7 @@ using testing::TestOptions;
 using testing::try_run;
 using Names = std::vector<std::string>;
 
-TEST_CASE("a run that is stopped says what it keeps, and a second one goes on") {
+TEST_CASE("a run that is stopped reports the files that it keeps, and a second one resumes") {
   const JobFolder folder;
   const Plan plan = folder.plan();
   const Error error = stopped_halfway(plan);
@@ -94,7 +94,7 @@ TEST_CASE("whatever the length of an output's name, all that was left of it is f
   CHECK(resume_context().leftovers(plan).files.size() == 4);
 }
 
-TEST_CASE("a run that is not to resume begins anew, and leaves nothing when it is stopped") {
+TEST_CASE("a run that is not to resume starts over, and leaves nothing when it is stopped") {
   const JobFolder folder;
   const Plan plan = folder.plan();
   stopped_halfway(plan);
@@ -127,7 +127,7 @@ TEST_CASE("bytes that were damaged after they were written are written again") {
   CHECK((folder.finished() == right_outputs()));
 }
 
-TEST_CASE("a journal that cannot be used makes the run begin anew, which it says") {
+TEST_CASE("a journal that cannot be used makes the run start over, with a warning") {
   const JobFolder folder;
   const Plan plan = folder.plan();
   const std::string path = journal_path(plan, identity_of(plan));
@@ -148,7 +148,7 @@ TEST_CASE("a journal that cannot be used makes the run begin anew, which it says
   CHECK((folder.finished() == right_outputs()));
 }
 
-TEST_CASE("why a run begins anew is told before it writes, where somebody listens") {
+TEST_CASE("a run reports why it starts over before it writes, if a callback is set") {
   const JobFolder folder;
   const Plan plan = folder.plan();
   stopped_halfway(plan);
@@ -244,7 +244,7 @@ TEST_CASE("a file that cannot get its name: the others' are taken back, and all 
   CHECK(folder.outputs().size() == 4);
 }
 
-TEST_CASE("two runs of one plan at once: the second is told to wait, and harms nothing") {
+TEST_CASE("two runs of one plan at once: the second is refused, and harms nothing") {
   const JobFolder folder;
   const Plan plan = folder.plan();
   std::optional<Error> second;

@@ -1,5 +1,5 @@
-// Memory for the entire program whose addresses are reused at once, or as late as possible. What remembers an object by
-// its address for longer than it lives fails with the first. What uses an object that was freed fails with either,
+// Memory for the entire program whose addresses are reused at once, or as late as possible. Code that remembers an
+// object by its address for longer than it lives fails with the first. Code that uses a freed object fails with either,
 // since freed memory is overwritten.
 //
 //   GGUFMILL_TEST_ALLOCATOR=reuse   the next allocation of the same size gets the address that was freed last

@@ -36,7 +36,7 @@ std::string wrong_value(const Context& context, const RandomOutput& output, cons
 
 struct JobCheck {
   std::string fault;                 // empty: none
-  std::vector<std::string> refused;  // why outputs were left out: the library refuses to make them alone
+  std::vector<std::string> refused;  // why outputs were omitted: the library refuses to make them alone
   std::size_t outputs = 0;           // that were compared
   std::size_t tensors = 0;           // whose values were compared
 };

@@ -13,7 +13,7 @@
 
 namespace ggufmill::testing {
 
-// What the tensors of an output must contain, as far as that is known without ggufmill.
+// The required contents of an output's tensors, as far as they are known without ggufmill.
 struct Expected {
   std::vector<ModelTensor> tensors;  // by the names that they have in the output
   // Other types have the bytes that converting the rows in memory gives: no importance, the default encoder.

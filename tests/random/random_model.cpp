@@ -73,7 +73,7 @@ class ModelMaker {
     }
     add(named("ffn_up"), with_trailing_ones(random_, {columns_, rows}), matrix_type_);
     add(named("ffn_down"), {columns_, random_.from(1, 9)}, matrix_type_);
-    // Recipes leave tensors alone that are no weights, so any row length will do.
+    // Recipes leave tensors alone that are not weights, so any row length will do.
     if (random_.percent(40))
       add(fmt::format("blk.{}.odd.table", layer), odd_shape(), random_.pick({"F32", "F32", "F16"}));
   }

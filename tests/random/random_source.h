@@ -10,7 +10,7 @@
 
 namespace ggufmill::testing {
 
-// What is known of a source apart from what ggufmill says of it.
+// Facts about a source that are known without ggufmill.
 struct RandomSource {
   std::string text;                  // the value of `source:`
   std::vector<ModelTensor> tensors;  // those whose values a job without stages keeps; `dims` of each may differ

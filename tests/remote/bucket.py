@@ -85,7 +85,7 @@ def kind_of(method, query):
 
 
 class Store:
-    """What the server knows about objects and uploads."""
+    """The server's objects and uploads."""
 
     def __init__(self, root):
         self.root = os.path.join(root, "s3")

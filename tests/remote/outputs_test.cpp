@@ -130,7 +130,7 @@ TEST_CASE("whenever every k-th request fails, the outputs are complete and nothi
   Uploads uploads;
   uploads.local();
   const std::string fault = GENERATE("503", "lost");
-  const bool is_thorough = std::getenv("GGUFMILL_KILLS") != nullptr;  // else some k are left out: retries wait
+  const bool is_thorough = std::getenv("GGUFMILL_KILLS") != nullptr;  // else some k are skipped: retries wait
   bool happened = true;
   for (int k = 2; happened; k += is_thorough ? 1 : 1 + k / 3) {
     CAPTURE(fault, k);

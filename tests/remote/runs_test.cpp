@@ -137,7 +137,7 @@ TEST_CASE("the shards of a GGUF file are found by their names") {
   CHECK(read_text(place.file("out.gguf")) == wanted);
 }
 
-TEST_CASE("a run goes on with a source on a server, unless that has changed") {
+TEST_CASE("a run resumes with a source on a server, unless that has changed") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const TestServer server;
   run_process({kSynth, "llama", server.file("model.gguf"), "--weights", "0.004G"});

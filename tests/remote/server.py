@@ -159,7 +159,7 @@ class Handler(hub.HubRequests, bucket.BucketRequests, http.server.BaseHTTPReques
             self.close_connection = True
 
     def is_first(self):
-        """Whether this range, or what is left of it, is asked for the first time."""
+        """Return True if this range, or the rest of it, is requested for the first time."""
         return count((self.name, self.headers.get("Range", "").split("-")[-1])) == 1
 
     # ---- servers that work ----

@@ -1,5 +1,5 @@
-// What every kind of output store promises (output_store.h, store_scheme.h), tried on each of them. A new kind of store
-// is one more `Kind`.
+// Tests the promises of every kind of output store (output_store.h, store_scheme.h). A new kind of store is one more
+// `Kind`.
 
 #include <fmt/format.h>
 

@@ -79,7 +79,7 @@ struct Job {
   }
 
   // Writes as the engine does: slabs of rows are started in order, and some of them are in flight at a time. Units that
-  // `skips` names are left out.
+  // `skips` returns true for are not written.
   Status write(OutputStore& store, const std::function<bool(const PlannedWrite&)>& skips = {}) {
     constexpr int kInFlight = 12;
     std::counting_semaphore<kInFlight> slabs(kInFlight);

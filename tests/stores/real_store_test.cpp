@@ -139,13 +139,13 @@ class Bucket {
       CHECK(same);
     }
   }
-  // Checks that all objects are there, and nothing else, here or in the store.
+  // Checks that all objects exist, and nothing else, here or in the store.
   void check_done() const {
     check_whole();
     CHECK(keys().size() == 7);
     check_clean();
   }
-  // Checks that nothing is left of an upload, in the store and here, and that no file tells a secret.
+  // Checks that nothing is left of an upload, in the store and here, and that no file reveals a secret.
   void check_clean() const {
     CHECK(uploads().empty());
     const std::string records = place_.home(".local/state/ggufmill/uploads");
@@ -272,7 +272,7 @@ TEST_CASE("of two runs to the same objects of a real store, one is refused") {
   bucket.check_done();
 }
 
-TEST_CASE("what a real store refuses is told, and nothing is visible") {
+TEST_CASE("a refusal of a real store is reported, and nothing is visible") {
   if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Bucket bucket;
   static const bool is_made = [] {

@@ -67,7 +67,7 @@ void add_keys(Files& out) {
   out.push_back({"an empty key", head(0, 1).key("", 0).zeros(9).bytes(), "entry 1 has an empty key", kHead});
   out.push_back(
       {"a key with a zero", head(0, 1).key({"a\0b", 3}, 0).zeros(9).bytes(), "'a\\x00b' contains a zero", kHead});
-  out.push_back({"a key that is no UTF-8", head(0, 1).key("a\xc0\x80", 0).zeros(9).bytes(), "is not UTF-8", kHead});
+  out.push_back({"a key that is not UTF-8", head(0, 1).key("a\xc0\x80", 0).zeros(9).bytes(), "is not UTF-8", kHead});
   out.push_back({"the same key twice", head(0, 2).key("key", 0).raw("x").key("key", 4).u32(1).bytes(),
                  "metadata key 'key' appears twice", 40});
 }
@@ -162,7 +162,7 @@ void add_names(Files& out) {
   zero.head(1, 0).tensor({"a\0b", 3}, {8}, 0, 0).pad().zeros(32);
   broken.head(1, 0).tensor("\xff", {8}, 0, 0).pad().zeros(32);
   out.push_back({"a name with a zero", zero.bytes(), "contains a zero byte", kHead});
-  out.push_back({"a name that is no UTF-8", broken.bytes(), "'\\xff' is not UTF-8", kHead});
+  out.push_back({"a name that is not UTF-8", broken.bytes(), "'\\xff' is not UTF-8", kHead});
   out.push_back(
       {"a tensor cut short", head(1, 0).text("t").u32(1).u64(8).u32(0).raw("1234").bytes(), "but only 4 are left", 49});
 }

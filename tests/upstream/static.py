@@ -8,7 +8,7 @@ from pathlib import Path
 import pin
 from quantizer import constants
 
-# What decides bytes, in the order in which to read it.
+# Files that decide the bytes of outputs, in the order in which to read them.
 FILES = ("src/llama-quant.cpp", "ggml/src/ggml-quants.c", "ggml/src/gguf.cpp", "tools/quantize/quantize.cpp",
          "tools/gguf-split/gguf-split.cpp", "tools/imatrix/imatrix.cpp", "common/imatrix-loader.cpp", "gguf-py/gguf",
          "gguf-py/gguf/scripts", "conversion", "convert_hf_to_gguf.py", "convert_lora_to_gguf.py", "src/llama-model-loader.cpp",

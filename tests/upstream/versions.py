@@ -18,7 +18,7 @@ PRECOMPILED = Path(__file__).with_name("precompiled.cmake")
 
 
 class Unavailable(Exception):
-    """What cannot be run here, and why."""
+    """Raised if something cannot be run here; the message names it and the reason."""
 
 
 class Version:

@@ -1,4 +1,4 @@
-// What the program prints on a console: this test takes the place of a terminal.
+// Tests the output on a console: this test takes the place of a terminal.
 
 #include <windows.h>
 

@@ -110,10 +110,10 @@ OperationSpec compare_operation() {
       .description =
           "Compare the values of two models, tensor by tensor, matching tensors by name. @a and @b are GGUF files (the "
           "first shard of a sharded model), checkpoint folders (compared as the models that `ggufmill convert` writes "
-          "for them), or safetensors files (compared unchanged). @a is the reference for @b: with a the values of @a "
-          "and b those of @b, RMSE is sqrt(mean (a - b)^2), the relative error is sqrt(sum (a - b)^2 / sum a^2), and "
-          "with @importance the weighted error is sqrt(sum w (a - b)^2 / sum w a^2), where w is the importance of the "
-          "column. Totals cover the tensors whose values differ. Values that differ are no failure unless @max_rmse is "
+          "for them), or safetensors files (compared unchanged). @a is the reference for @b: for values a of @a and b "
+          "of @b, RMSE is sqrt(mean (a - b)^2), the relative error is sqrt(sum (a - b)^2 / sum a^2), and with "
+          "@importance the weighted error is sqrt(sum w (a - b)^2 / sum w a^2), where w is the importance of the "
+          "column. Totals cover the tensors whose values differ. A difference is not a failure unless @max_rmse is "
           "given and exceeded (@error3).",
       .examples = "  ggufmill compare model-BF16.gguf model-Q4_K_M.gguf\n"
                   "  ggufmill compare models/Llama-3-8B model-Q4_K_M.gguf\n"
@@ -130,7 +130,7 @@ OperationSpec compare_operation() {
                       .on_command_line("imatrix"),
                   option("outtype", &CompareRequest::out_type, enumeration<OutType>(kOutTypeWords), kOutTypeHelp),
                   option("max_rmse", &CompareRequest::max_rmse,
-                         "fails with @error3 if a tensor's RMSE is greater or tensors cannot be compared"),
+                         "fail with @error3 if a tensor's RMSE is greater or tensors cannot be compared"),
                   option("memory", &CompareRequest::memory, bytes(), "maximum bytes of tensor data in memory: 512MiB"),
                   option("threads", &CompareRequest::threads, threads_form(), "number of threads, or auto").or_zero(),
                   option("overwrite", &CompareRequest::overwrite, "replace an existing page")},

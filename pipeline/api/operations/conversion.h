@@ -1,5 +1,5 @@
 #pragma once
-// What `convert` and `convert_lora` have in common.
+// Code that `convert` and `convert_lora` share.
 
 #include <string>
 #include <vector>
@@ -20,9 +20,9 @@ struct ConversionRequest : RunRequest {
 std::vector<Option<ConversionOutput>> conversion_output_options();
 std::vector<Option<ConversionRequest>> conversion_options();
 
-// Notes that an option has no effect, if it is given.
+// Prints a note that an option has no effect, if it is given.
 void note_idle(bool is_given, const char* name, const char* why, const Call& call);
-// Notes it for those of ConversionRequest.
+// Does the same for the options of ConversionRequest.
 void note_idle_options(const ConversionRequest& request, const Call& call);
 
 // Runs the pipeline file of a conversion, or returns the error of its options.

@@ -6,8 +6,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "pipeline/api/describe.h"
+#include "pipeline/api/job_steps.h"
 #include "pipeline/api/operations/context_options.h"
 #include "pipeline/api/operations/operations.h"
 #include "pipeline/core/option_reference.h"
@@ -46,13 +49,6 @@ struct FitTable {
   std::vector<FitRow> rows{};
 };
 
-// A model, or what a plan makes of it.
-struct FitModel {
-  std::string name;
-  std::vector<FitTensor> tensors{};
-  Metadata metadata{};
-};
-
 std::string architecture_of(const Metadata& metadata) {
   const MetadataValue* const value = metadata.find("general.architecture");
   return value ? std::string(as_string(*value).value_or("")) : std::string();
@@ -65,34 +61,16 @@ FitModel model_of(const std::string& name, const Model& model) {
   return made;
 }
 
-FitModel model_of(const PlannedOutput& output) {
-  FitModel made{.name = title_of(output)};
-  for (const PlannedTensor& tensor : output.tensors)
-    made.tensors.push_back({tensor.name, tensor.shape, tensor.type, tensor.bytes});
-  return made;
-}
-
 bool is_pipeline_file(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
 
-// Returns the metadata of an output: that of the shared model, after the stages of the output.
-Result<Metadata> metadata_of(Model model, const JobOutput& output) {
-  for (const auto& stage : output.stages) {
-    if (stage->as_target()) continue;  // decides on types only, which may have to be measured first
-    BOOST_OUTCOME_TRY(model, stage->apply(std::move(model)));
-  }
-  return std::move(model.metadata);
-}
-
 Result<std::vector<FitModel>> planned_models(const Context& context, const Job& job, const Call& call) {
-  BOOST_OUTCOME_TRY(const Plan plan, context.plan(job));
+  BOOST_OUTCOME_TRY(const Plan plan, context.plan(with_known_importance(context, job)));
   call.warn_all(plan.warnings);
-  BOOST_OUTCOME_TRY(const Model model, shared_model(job));
   std::vector<FitModel> models;
-  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
-    const PlannedOutput& output = plan.outputs[i];
-    if (output.part && *output.part != ModelPart::kText) continue;
-    models.push_back(model_of(output));
-    BOOST_OUTCOME_TRY(models.back().metadata, metadata_of(model, job.outputs.at(i)));
+  for (const PlannedOutput& output : plan.outputs) {
+    auto model = model_to_fit(output);
+    if (!model) continue;
+    models.push_back(std::move(*model));
     if (!is_measured(output))
       call.warn(
           fmt::format("{}: its types are chosen by a measurement that does not exist yet, so the size of the "
@@ -100,16 +78,32 @@ Result<std::vector<FitModel>> planned_models(const Context& context, const Job& 
                       models.back().name));
   }
   if (models.empty())
-    return usage_error("no output of the pipeline file is a text model",
+    return usage_error("no output of the pipeline file is a text model in a GGUF file",
                        "`fit` describes models that generate text or embeddings");
   return models;
 }
 
-Result<std::vector<FitModel>> read_models(const Context& context, const FitRequest& request, const Call& call) {
-  if (is_pipeline_file(request.path)) {
-    BOOST_OUTCOME_TRY(const Job job, context.load_job(request.path));
-    return planned_models(context, job, call);
+// Returns the models of all jobs of a pipeline file, and adds the errors of jobs that cannot be planned.
+Result<std::vector<FitModel>> batch_models(const Context& context, const std::string& path, Diagnostics& errors,
+                                           const Call& call) {
+  BOOST_OUTCOME_TRY(const Batch batch, context.load_batch(path));
+  std::vector<FitModel> models;
+  for (const BatchJob& each : batch.jobs) {
+    auto made = planned_models(context, each.job, call);
+    if (made)
+      std::ranges::move(made.value(), std::back_inserter(models));
+    else if (!batch.is_matrix)
+      return made;
+    else
+      for (const Error& error : of_source({made.error()}, each.source)) errors.add(error);
   }
+  if (models.empty()) return errors.together();
+  return models;
+}
+
+Result<std::vector<FitModel>> read_models(const Context& context, const FitRequest& request, Diagnostics& errors,
+                                          const Call& call) {
+  if (is_pipeline_file(request.path)) return batch_models(context, request.path, errors, call);
   if (!request.type.empty()) {
     QuantizeOptions options;
     std::vector<std::string> warnings;
@@ -163,27 +157,35 @@ Result<Answer<FitTable>> run_fit(const Context& context, const FitRequest& reque
                                    *request.bandwidth),
                        fmt::format("write the unit: {0}G for {0} GB/s", *request.bandwidth));
   if (request.bandwidth) settings.bandwidth = static_cast<double>(*request.bandwidth);
-  BOOST_OUTCOME_TRY(const std::vector<FitModel> models, read_models(context, request, call));
+  Diagnostics errors;
+  BOOST_OUTCOME_TRY(const std::vector<FitModel> models, read_models(context, request, errors, call));
   Answer<FitTable> answer{{.path = request.path,
                            .architecture = architecture_of(models.front().metadata),
                            .kv = std::string(settings.cache_type->name),
                            .batch = request.batch}};
-  for (const FitModel& model : models)
+  std::set<std::string> unknown;
+  for (const FitModel& model : models) {
     for (const std::uint64_t tokens : request.contexts) {
       settings.run.context = tokens;
       auto fitted = fit_of(model.tensors, model.metadata, settings, added);
       if (!fitted) {
         Error error = fitted.error();
-        if (error.where.empty() && error.code == ExitCode::kBadInput) error.where = request.path;
-        return error;
+        if (error.where.empty() && error.code == ExitCode::kBadInput) error.where = model.name;
+        if (models.size() == 1 || error.code != ExitCode::kBadInput) return error;
+        errors.add(std::move(error));
+        break;
       }
+      if (!fitted.value().is_known) unknown.insert(architecture_of(model.metadata));
       answer.value.rows.push_back({std::move(fitted).value(), model.name, tokens});
     }
-  if (!answer.value.rows.front().is_known)
+  }
+  if (answer.value.rows.empty()) return errors.together();
+  for (const std::string& architecture : unknown)
     call.warn(
         fmt::format("no map describes the architecture {}: all layers are taken for attention layers, so the "
                     "sizes of the cache and of states are estimates",
-                    quoted_name(answer.value.architecture)));
+                    quoted_name(architecture)));
+  if (!errors.empty()) answer.failure = errors.together();
   return answer;
 }
 
@@ -260,7 +262,7 @@ std::string devices_text(const FitRow& it) {
 
 // Says which numbers are exact.
 std::string exact_text(const FitTable& table) {
-  if (!table.rows.front().is_known)
+  if (!std::ranges::all_of(table.rows, &FitRow::is_known))
     return fmt::format("weights are exact for llama.cpp {}; the cache is an estimate, and ", upstream_version());
   return fmt::format("{} are exact for llama.cpp {}, and ",
                      has_states(table) ? "weights, KV cache, and states" : "weights and KV cache", upstream_version());
@@ -270,8 +272,10 @@ void print_fit(const FitTable& table, TextOutput& to) {
   to.out = table_of(table);
   const FitRow& first = table.rows.front();
   if (table.rows.size() == 1 && !first.devices.empty()) to.out += devices_text(first);
-  to.out += fmt::format("\n{}, KV cache {}; {}~ is an estimate, for {} at once.\n", counted(first.layers, "layer"),
-                        table.kv, exact_text(table), counted(table.batch, "token"));
+  const bool same_layers = std::ranges::all_of(table.rows, [&](const FitRow& it) { return it.layers == first.layers; });
+  const std::string layers = same_layers ? counted(first.layers, "layer") + ", " : "";
+  to.out += fmt::format("\n{}KV cache {}; {}~ is an estimate, for {} at once.\n", layers, table.kv, exact_text(table),
+                        counted(table.batch, "token"));
   if (!first.tokens_per_second) return;
   to.out += "tokens/s is an upper bound, with a full context";
   if (table.rows.size() == 1)
@@ -389,7 +393,8 @@ OperationSpec fit_operation() {
           "devices, and the options of llama.cpp with which they lie there; with @bandwidth, how many tokens per "
           "second are possible at most. Reads only headers.\n\n@path is a GGUF file, the first shard of a sharded "
           "model, a checkpoint, as it is or with @type as it would be quantized, the address of one of these "
-          "(hf://OWNER/MODEL), or a pipeline file (*.yaml), whose text models are shown.\n\nWeights, cache and states "
+          "(hf://OWNER/MODEL), or a pipeline file (*.yaml), whose text models in GGUF files are shown, with a matrix "
+          "those of all sources.\n\nWeights, cache and states "
           "are "
           "those of llama.cpp to the byte if everything is in one memory. The buffers of computations are an "
           "estimate for its CPU backend, mostly within 3%; other backends need more or less. The number of tokens per "

@@ -54,7 +54,7 @@ class GivenOptions {
   std::deque<Given> given_;
 };
 
-// Adds the members of a JSON object. Fails with exit code 2 for members that are no options.
+// Adds the members of a JSON object. Fails with exit code 2 for members that are not options.
 Status add_members(const boost::json::object& members, const std::vector<OperationOption>& options, GivenOptions& to);
 
 // Reads the request of an operation, checked.

@@ -1,4 +1,5 @@
-// `inspect`: shows the metadata and tensors of a model, statistics or values of a tensor, or a page with pictures.
+// `inspect`: shows the metadata and tensors of a model, statistics or values of a tensor, conversations rendered with
+// its chat templates, or a page with pictures.
 
 #include <fmt/format.h>
 
@@ -6,6 +7,7 @@
 #include <charconv>
 #include <span>
 
+#include "pipeline/api/chat_template.h"
 #include "pipeline/api/describe.h"
 #include "pipeline/api/edit.h"
 #include "pipeline/api/operations/context_options.h"
@@ -36,6 +38,8 @@ struct InspectRequest {
   bool values = false;
   std::optional<RowRange> rows{};
   std::uint64_t bins = 24;
+  bool templates = false;
+  std::string conversation{};
 };
 
 struct TensorValues {
@@ -49,6 +53,7 @@ struct Inspected {
   std::size_t tensor = 0;  // its number in the model
   std::optional<TensorStatistics> statistics{};
   std::optional<TensorValues> values{};
+  std::optional<std::vector<RenderedTemplate>> templates{};
 };
 
 Form<RowRange> rows_form() {
@@ -71,6 +76,8 @@ Status check_inspect(const InspectRequest& request) {
   };
   if (request.values && request.tensor.empty()) return requires_other("values", "tensor");
   if (request.rows && !request.values) return requires_other("rows", "values");
+  if (!request.conversation.empty() && !request.templates) return requires_other("conversation", "template");
+  if (request.templates && !request.tensor.empty()) return cannot_be_together("tensor", "template");
   return ok();
 }
 
@@ -96,8 +103,30 @@ Result<Model> open_noted(const Context& context, const std::string& path, OutTyp
   return model;
 }
 
+Result<Answer<Inspected>> run_templates(const InspectRequest& request, Model model, const Call& call) {
+  RenderOptions options{.stop = call.stop()};
+  if (!request.conversation.empty()) {
+    BOOST_OUTCOME_TRY(options.conversation, read_conversation(request.conversation));
+  }
+  Answer<Inspected> answer{};
+  BOOST_OUTCOME_TRY(answer.value.templates, render_templates(request.path, model.metadata, options));
+  answer.value.model = std::move(model);
+  Diagnostics errors;
+  for (const RenderedTemplate& each : *answer.value.templates) {
+    call.warn_all(each.warnings);
+    if (!each.error.empty())
+      errors.add(input_error(request.path, fmt::format("{} cannot be rendered: {}", each.name, each.error),
+                             request.conversation.empty()
+                                 ? "correct the template, or set another one with `ggufmill edit --chat-template-file`"
+                                 : "change the conversation, or the template"));
+  }
+  if (!errors.empty()) answer.failure = errors.together();
+  return answer;
+}
+
 Result<Answer<Inspected>> run_inspect(const Context& context, const InspectRequest& request, const Call& call) {
   BOOST_OUTCOME_TRY(Model model, open_noted(context, request.path, request.out_type, call));
+  if (request.templates) return run_templates(request, std::move(model), call);
   Answer<Inspected> answer{{.model = std::move(model)}};
   Inspected& it = answer.value;
   if (request.tensor.empty()) return answer;
@@ -172,7 +201,19 @@ void print_statistics(const Tensor& tensor, const TensorStatistics& it, TextOutp
   }
 }
 
+void print_templates(const std::vector<RenderedTemplate>& templates, TextOutput& to) {
+  for (const RenderedTemplate& each : templates) {
+    if (!each.error.empty()) continue;
+    const std::string prompt = each.generation_prompt.empty()
+                                   ? "no generation prompt"
+                                   : "generation prompt " + quoted_name(each.generation_prompt);
+    to.out += fmt::format("{}{}: {}, {}\n{}\n", to.out.empty() ? "" : "\n", each.name,
+                          counted(each.text.size(), "byte"), prompt, printable(each.text, "\n\t"));
+  }
+}
+
 void print_inspected(const Inspected& it, TextOutput& to) {
+  if (it.templates) return print_templates(*it.templates, to);
   if (it.values) return print_values(*it.values, to);
   if (it.statistics) return print_statistics(it.model.tensors[it.tensor], *it.statistics, to);
   print_model(it.model, to);
@@ -192,7 +233,23 @@ json::object describe_values(const Tensor& tensor, const TensorValues& it) {
   return {{"tensor", tensor.name}, {"first", it.first}, {"values", std::move(lines)}};
 }
 
+json::object describe_templates(const std::vector<RenderedTemplate>& templates) {
+  json::array list;
+  for (const RenderedTemplate& each : templates) {
+    json::object object{{"name", each.name}};
+    if (each.error.empty()) {
+      object["text"] = each.text;
+      object["generation_prompt"] = each.generation_prompt;
+    } else {
+      object["error"] = each.error;
+    }
+    list.push_back(std::move(object));
+  }
+  return {{"templates", std::move(list)}};
+}
+
 void write_inspected(const Inspected& it, const TextSink& sink) {
+  if (it.templates) return sink(to_json_text(describe_templates(*it.templates)));
   if (it.values) return sink(to_json_text(describe_values(it.model.tensors[it.tensor], *it.values)));
   if (it.statistics) return sink(to_json_text(describe_statistics(it.model.tensors[it.tensor], *it.statistics)));
   describe_model(it.model, sink);
@@ -231,12 +288,14 @@ constexpr SharedVerb kInspectVerb{
         "Show the metadata and tensors of a GGUF file (the first shard of a sharded model), a checkpoint folder (as "
         "`ggufmill convert` would write them), or a safetensors file (unchanged). Tensors without an offset are "
         "assembled from several places or have their values changed.\n\nWith --tensor, show a histogram of the "
-        "tensor's values, or with --values, the values of some rows. With --html, draw pictures of the models.",
+        "tensor's values, or with --values, the values of some rows. With --template, render a conversation with each "
+        "chat template, and warn of what is wrong with it. With --html, draw pictures of the models.",
     .examples =
         "  ggufmill inspect model.gguf\n"
         "  ggufmill inspect models/Llama-3-8B\n"
         "  ggufmill inspect model-00001-of-00005.gguf --json\n"
         "  ggufmill inspect model.gguf --tensor blk.0.ffn_up.weight\n"
+        "  ggufmill inspect model.gguf --template --conversation chat.json\n"
         "  ggufmill inspect model-Q4_K_M.gguf model-Q4_K_S.gguf --html models.html",
     .usage = "MODEL... [options]"};
 
@@ -252,7 +311,15 @@ OperationSpec inspect_operation() {
           "Show the metadata and tensors of a GGUF file (the first shard of a sharded model), a checkpoint folder (as "
           "`ggufmill convert` would write them), or a safetensors file (unchanged). Tensors without an offset are "
           "assembled from several places or have their values changed. With @tensor, give statistics of the tensor's "
-          "values, or with @values, the values of some rows.",
+          "values, or with @values, the values of some rows.\n\nWith @template, render a conversation, by default one "
+          "with a call of a tool, with each chat template of the model, and warn if a template fails for system "
+          "messages "
+          "or tools, does not add a generation prompt, uses tokens that the vocabulary does not have, writes the first "
+          "token although programs add it, or uses what is not defined. Jinja of Python renders, as in transformers, "
+          "because no C++ library of Jinja is packaged: python3 and its module jinja2 must be installed. A template "
+          "runs "
+          "in a process of its own, without files and network, for at most 5 s and with 512 MiB of memory. @Error4: a "
+          "template cannot be rendered.",
       .has_headings = true,
       .shared = &kInspectVerb,
       .options = {option("path", &Inspect::path, path(), "the model").each_word("MODEL"),
@@ -261,12 +328,18 @@ OperationSpec inspect_operation() {
                   option("values", &Inspect::values, "with @tensor: show its first values instead of statistics"),
                   option("rows", &Inspect::rows, rows_form(),
                          "with @values: the rows to show, as FIRST:COUNT; default: the first four"),
+                  option("template", &Inspect::templates,
+                         "render a conversation with the chat templates, and check them"),
+                  option("conversation", &Inspect::conversation, path(),
+                         "with @template: a JSON file with the messages, as a list or as {messages, tools}"),
                   option("bins", &Inspect::bins, integer().at_least(1).at_most(1'000'000),
                          "with @tensor: number of bins of the histogram")},
       .result = {.write = write_inspected,
                  .doc = "{files, metadata: [{key, type, value}], tensors: [{name, shape, type, bytes, ..}], parts}; "
                         "for a tensor {tensor, type, count, zeros, not_finite, least, largest, mean, deviation, "
-                        "histogram} or {tensor, first, values}"},
+                        "histogram} or {tensor, first, values}; with @template {templates: [{name, text, "
+                        "generation_prompt}]}, with "
+                        "error in place of the last two if there is one"},
       .context = ContextUse::kCheckpoints,
       .check = check_inspect,
       .run = run_inspect,

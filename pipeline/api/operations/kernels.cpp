@@ -239,7 +239,7 @@ OperationSpec check_module_operation() {
           "Each check runs in a process of its own, for at most a minute of computing, so that a defect is reported "
           "and "
           "does not end the program. @error5: the module is refused, or has none of the types.",
-      .for_programs = "A check that fails is no error: it is one of the results.",
+      .for_programs = "A check that fails is not an error: it is one of the results.",
       .shared = &kKernelsVerb,
       .choice = "--check",
       .options =

@@ -291,7 +291,7 @@ ResultMember result(std::string_view name, std::optional<Member> Value::*member,
       doc);
 }
 
-// The members of a part of the result, which has them if the part is there.
+// The members of an optional part of the result; the result has them if the part exists.
 template <class Value, class Part>
 std::vector<ResultMember> results_within(std::optional<Part> Value::*part, std::vector<ResultMember> members,
                                          std::string_view when = {}) {
@@ -314,8 +314,8 @@ struct Message {
   std::string table{};
 };
 
-// What a caller gives an operation besides its request. The functions are called from one thread at a time; those of
-// progress, and `interim`, may be empty.
+// Everything that a caller passes to an operation besides its request. The functions are called from one thread at a
+// time; those of progress, and `interim`, may be empty.
 struct Call {
   // Returns the flag of stop(). The program takes over Ctrl-C with it; without it, a signal ends the process at once.
   std::function<const std::atomic<bool>*()> ask_stop{};
@@ -347,7 +347,7 @@ struct Call {
   }
 };
 
-// What an operation found.
+// The answer of an operation.
 template <class Value>
 struct Answer {
   Value value;
@@ -365,7 +365,7 @@ struct Table {
   std::vector<Row> rows;
 };
 
-// What the command line prints for a result.
+// Text that the command line prints for a result.
 struct TextOutput {
   std::optional<Table> table{};  // on stdout, before `out`
   std::string out{};             // on stdout, unless JSON is asked for
@@ -445,7 +445,7 @@ struct OperationSpec {
   std::string_view counted_word;    // "model": the error says how many there are; empty: it does not
   std::string_view usage_words;     // "FILE [KEY VALUE]"; empty: the words of the options
   bool options_first = false;       // in the usage, as that of a program whose arguments the operation has
-  bool words_are_numbers = false;   // a word such as -1 is no flag
+  bool words_are_numbers = false;   // a word such as -1 is not a flag
   bool has_headings = false;        // the texts of several words have their words as headings
   bool has_json_lines = false;      // JSON of several words is one object per line instead of a list
   bool prints_data = false;         // what is printed is data, such as a YAML file: there is no --json
@@ -460,7 +460,7 @@ struct OperationSpec {
   std::string result_doc{};
   bool result_is_alone = false, has_json_of_table = false;
   ContextUse context{};
-  // What the line of progress begins with; empty: the word that the operation is carried out for; none: no progress.
+  // The beginning of the progress line; empty: the argument that the operation is carried out for; none: no progress.
   std::optional<std::string_view> progress{};
 
   std::shared_ptr<void> (*make_request)() = nullptr;

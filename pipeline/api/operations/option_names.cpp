@@ -13,7 +13,7 @@
 namespace ggufmill {
 namespace {
 
-// A failure, by its exit code.
+// The names of an exit code in the C interface and in Python.
 struct Failure {
   char digit;
   const char* program;

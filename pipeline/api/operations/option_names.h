@@ -9,7 +9,7 @@
 
 namespace ggufmill {
 
-// Who calls an operation.
+// The caller of an operation.
 enum class Caller {
   kCommandLine,  // --max-rmse
   kProgram,      // "max_rmse", a key of JSON

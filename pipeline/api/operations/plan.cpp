@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "pipeline/api/describe.h"
+#include "pipeline/api/fit.h"
 #include "pipeline/api/operations/curves.h"
 #include "pipeline/api/operations/jobs.h"
 #include "pipeline/api/operations/measuring.h"
@@ -24,8 +25,15 @@ struct PlanRequest : JobRequest {
   bool overwrite = false;
 };
 
+// What llama.cpp needs to load an output.
+struct OutputFit {
+  std::uint64_t context = 0;  // tokens
+  MemoryUse use{};
+};
+
 struct ShownPlan {
   Plan plan;
+  std::vector<std::optional<OutputFit>> fits{};  // of each output; none if it is no language model that a map describes
   std::string source{};
   std::optional<std::vector<JobStep>> steps{};
   std::vector<Error> solved{};  // problems that a run solves first
@@ -37,6 +45,25 @@ struct ShownPlans {
   bool is_written = false;                     // in the canonical form
   bool is_page = false;
 };
+
+constexpr std::uint64_t kShownContext = 4096;  // tokens
+
+// Returns what a plan's outputs need, with the context of the model or 4096 tokens, if the model has more.
+std::vector<std::optional<OutputFit>> fits_of(const Plan& plan, const huggingface::AddedMaps& maps) {
+  std::vector<std::optional<OutputFit>> fits;
+  for (const PlannedOutput& output : plan.outputs) {
+    std::optional<OutputFit>& fit = fits.emplace_back();
+    const auto model = model_to_fit(output);
+    if (!model) continue;
+    FitSettings settings;
+    settings.run.context = std::min(kShownContext, trained_context(model->metadata).value_or(kShownContext));
+    settings.cache_type = &type_named("F16");
+    if (settings.run.context == 0) continue;
+    const auto fitted = fit_of(model->tensors, model->metadata, settings, maps);
+    if (fitted && fitted.value().is_known) fit = OutputFit{settings.run.context, fitted.value().all};
+  }
+  return fits;
+}
 
 // Writes a page with a picture of each output.
 Status write_pictures(const Context& context, const PlanRequest& request, const ShownPlans& shown, const Call& call) {
@@ -70,11 +97,13 @@ Result<Answer<ShownPlans>> run_plan_operation(const Context& context, const Plan
   Answer<ShownPlans> answer{};
   ShownPlans& shown = answer.value;
   shown.is_written = request.written;
+  BOOST_OUTCOME_TRY(const auto maps, huggingface::AddedMaps::read(huggingface::map_places(context.maps())));
   Diagnostics errors;
   BOOST_OUTCOME_TRY(answer.is_partial,
                     for_each_plan(context, request, call, errors, [&](const PlannedJob& planned) -> std::vector<Error> {
                       std::vector<Error> problems = context.problems(planned.plan);
-                      ShownPlan& each = shown.plans.emplace_back(ShownPlan{planned.plan, planned.source});
+                      ShownPlan& each = shown.plans.emplace_back(
+                          ShownPlan{planned.plan, fits_of(planned.plan, maps), planned.source});
                       if (planned.with_steps) {
                         auto steps = steps_of(context, *planned.with_steps, {});
                         if (steps)
@@ -94,6 +123,17 @@ Result<Answer<ShownPlans>> run_plan_operation(const Context& context, const Plan
   return answer;
 }
 
+// Describes what an output needs: "to load it: 4.58 GiB of weights, ..."; empty if that is not known.
+std::string fit_text(const std::optional<OutputFit>& fit) {
+  if (!fit) return "";
+  std::string text = fmt::format("to load it: {} of weights", human_bytes(fit->use.weights));
+  if (fit->use.cache != 0)
+    text += fmt::format(", {} of KV cache for {}", human_bytes(fit->use.cache), counted(fit->context, "token"));
+  if (fit->use.states != 0) text += fmt::format(", {} of states", human_bytes(fit->use.states));
+  return text + fmt::format(", about {} for computations; {} together\n", human_bytes(fit->use.compute),
+                            human_bytes(fit->use.total()));
+}
+
 std::string totals_text(const PlannedOutput& output) {
   const OutputTotals totals = totals_of(output);
   std::string types;
@@ -107,7 +147,7 @@ std::string totals_text(const PlannedOutput& output) {
                      output.choice.empty() ? "" : output.choice + "\n");
 }
 
-std::string output_text(const PlannedOutput& output) {
+std::string output_text(const PlannedOutput& output, const std::optional<OutputFit>& fit) {
   std::vector<Row> rows;
   for (const PlannedTensor& tensor : output.tensors)
     rows.push_back({tensor.name, describe(tensor.shape), std::string(tensor.source_type->name),
@@ -119,13 +159,15 @@ std::string output_text(const PlannedOutput& output) {
                                           {"bytes", Align::kRight},
                                           {"why"}},
                                          rows);
-  return fmt::format("{}{}\n{}{}", printable(title_of(output)),
-                     output.part ? fmt::format(" ({})", part_name(*output.part)) : "", table, totals_text(output));
+  return fmt::format("{}{}\n{}{}{}", printable(title_of(output)),
+                     output.part ? fmt::format(" ({})", part_name(*output.part)) : "", table, totals_text(output),
+                     fit_text(fit));
 }
 
 std::string plan_text(const ShownPlan& shown) {
   std::string text;
-  for (const PlannedOutput& output : shown.plan.outputs) text += (text.empty() ? "" : "\n") + output_text(output);
+  for (std::size_t i = 0; i < shown.plan.outputs.size(); ++i)
+    text += (text.empty() ? "" : "\n") + output_text(shown.plan.outputs[i], shown.fits[i]);
   if (shown.plan.source.parts.size() > 1)
     text += fmt::format("\nThe checkpoint has the parts {}.\n", list_parts(shown.plan.source.parts));
   return shown.steps ? text + "\n" + table_of(*shown.steps) : text;
@@ -145,6 +187,15 @@ void print_plans(const ShownPlans& shown, TextOutput& to) {
   }
 }
 
+void add_fits(const std::vector<std::optional<OutputFit>>& fits, boost::json::object& plan) {
+  boost::json::array& outputs = plan["outputs"].as_array();
+  for (std::size_t i = 0; i < fits.size(); ++i)
+    if (fits[i])
+      outputs[i].as_object()["fit"] = {{"context", fits[i]->context},     {"weights", fits[i]->use.weights},
+                                       {"cache", fits[i]->use.cache},     {"states", fits[i]->use.states},
+                                       {"compute", fits[i]->use.compute}, {"total", fits[i]->use.total()}};
+}
+
 void write_plans(const ShownPlans& shown, const TextSink& sink) {
   if (shown.curves) {
     for (const Curve& curve : *shown.curves)
@@ -160,6 +211,7 @@ void write_plans(const ShownPlans& shown, const TextSink& sink) {
           .first->value()
           .as_array()
           .push_back(boost::json::object{{"where", error.where}, {"what", error.what}, {"help", error.help}});
+    if (!shown.is_written) add_fits(each.fits, object);
     object["identity"] = identity_of(each.plan);
     if (each.steps) object["steps"] = describe_steps(*each.steps);
     objects.push_back({each.source, std::move(object)});
@@ -177,7 +229,9 @@ OperationSpec plan_operation() {
       .group = OperationGroup::kConvert,
       .summary = "Show what a pipeline file does to each tensor without writing anything",
       .description = "Show every tensor of every output: shape, type before and after, bytes, and the rule that "
-                     "decided; then the totals. Reads only headers and writes nothing.",
+                     "decided; then the totals, and the memory that llama.cpp needs for the output with the context of "
+                     "the model, of at most 4096 tokens (`ggufmill fit` shows others). Reads only headers and writes "
+                     "nothing.",
       .for_command_line =
           "Problems that prevent a run are printed on stderr (exit code 2). With --curve, --html writes a "
           "page with the curves.",
@@ -200,13 +254,15 @@ OperationSpec plan_operation() {
               option("overwrite", &Request::overwrite, "replace an existing page")},
       .result =
           {.write = write_plans,
-           .doc = "{source: {name, architecture, files, tensors, weights, bytes, parts}, outputs: [{files: "
-                  "[{path, bytes}], recipe, problems, tensors: [{name, shape, from, to, fallback_from, "
-                  "bytes_from, bytes, importance, why}], weights, tensor_bytes_from, tensor_bytes, "
-                  "bits_per_weight}], bytes_read, bytes_written, least_memory, identity, solved: [{where, what, "
-                  "help}]}, where `solved` has the "
-                  "problems that a run solves first, by measuring, and may be missing; for a batch {sources: [{source, "
-                  "outputs, ..}]}; with the canonical form {written}"},
+           .doc =
+               "{source: {name, architecture, files, tensors, weights, bytes, parts}, outputs: [{files: "
+               "[{path, bytes}], recipe, problems, tensors: [{name, shape, from, to, fallback_from, "
+               "bytes_from, bytes, importance, why}], weights, tensor_bytes_from, tensor_bytes, "
+               "bits_per_weight, fit: {context, weights, cache, states, compute, total}}], bytes_read, "
+               "bytes_written, least_memory, identity, solved: [{where, what, help}]}, where `fit` has the bytes that "
+               "llama.cpp needs for the output, if a map describes its architecture, and `solved` has the "
+               "problems that a run solves first, by measuring, and may be missing; for a batch {sources: [{source, "
+               "outputs, ..}]}; with the canonical form {written}"},
       .context = ContextUse::kCheckpoints,
       .run = run_plan_operation,
       .print = print_plans});

@@ -49,10 +49,9 @@ OperationSpec probe_operation() {
       .summary = "Measure how much each tensor matters, with llama-perplexity",
       .description =
           "For the targets of a pipeline file: make, tensor by tensor, a copy of the model in which only that tensor "
-          "has "
-          "a coarse type, and measure with llama.cpp's llama-perplexity how far its output is from that of the "
+          "has a coarse type, and measure with llama.cpp's llama-perplexity how far its output is from that of the "
           "original model. The resulting sensitivities are the input of the objective `probe`. Only one such copy "
-          "exists at a time; if interrupted, the same command resumes.",
+          "exists at a time; after an interruption, the same command resumes.",
       .examples =
           "  ggufmill probe job.yaml --perplexity llama.cpp/build/bin/llama-perplexity --text wiki.txt --chunks 60\n"
           "  # then, in job.yaml: objective: {name: probe, sensitivities: job.sensitivities.json}",

@@ -20,7 +20,7 @@ struct RunJobRequest : JobRequest, RunRequest {
   std::string identity{};
 };
 
-// What a run did: one of the reports, unless nothing had to be written.
+// The result of a run: one of the reports, unless nothing had to be written.
 struct JobRun {
   std::optional<Report> report{};
   std::optional<BatchReport> batch{};  // of a batch, or of a job with steps
@@ -29,7 +29,7 @@ struct JobRun {
 };
 using Ran = Answer<JobRun>;
 
-// Adds what the request says about the report to what the pipeline file asks for.
+// Adds the report options of the request to those of the pipeline file.
 Status request_report(const RunJobRequest& request, std::optional<ReportRequest>& report) {
   return add_report(request.report, request.errors, report);
 }
@@ -208,7 +208,7 @@ OperationSpec run_operation() {
                          "skip outputs whose manifests show that this run would not change them"),
                   option("fail_fast", &Request::fail_fast, "for a batch: start no further outputs after one fails"),
                   option("identity", &Request::identity, text(),
-                         "run only the plan with this identity, which the JSON of a plan has, without "
+                         "run only the plan with this identity, which the plan's JSON contains, without "
                          "other steps"),
                   threads_option(), io_option()} +
           engine_rows(),

@@ -30,7 +30,7 @@ struct RunFile {
   std::uint64_t bytes = 0, tensors = 0;
 };
 
-// What such an operation found or did.
+// The result of such an operation.
 struct PipelineRun {
   std::optional<std::string> pipeline{};        // with emit_pipeline, and then nothing else
   std::optional<std::vector<RunFile>> files{};  // written, or with dry_run those to be written
@@ -41,7 +41,7 @@ struct PipelineRun {
 };
 ResultForm<PipelineRun> pipeline_result();
 
-// What differs between them.
+// The parts that differ between these operations.
 struct PipelineHooks {
   std::vector<std::string> inputs{};             // files that were read to make the pipeline, and that it does not name
   std::function<Status(const Plan&)> planned{};  // called before a run, a dry one too

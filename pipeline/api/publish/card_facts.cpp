@@ -61,9 +61,7 @@ std::vector<CardContext> contexts_of(const Job& job) {
   const auto added = huggingface::AddedMaps::read({});
   if (!model || !added) return {};
   const Metadata& metadata = model.value().metadata;
-  const MetadataValue* const architecture = metadata.find("general.architecture");
-  const MetadataValue* const trained =
-      architecture ? metadata.find(std::string(as_string(*architecture).value_or("")) + ".context_length") : nullptr;
+  const auto trained = trained_context(metadata);
   if (!trained) return {};
   std::vector<FitTensor> tensors;
   for (const Tensor& tensor : model.value().tensors)
@@ -72,7 +70,7 @@ std::vector<CardContext> contexts_of(const Job& job) {
   FitSettings settings;
   settings.cache_type = &type_named("F16");
   for (const std::uint64_t tokens : {std::uint64_t{8192}, std::uint64_t{32768}}) {
-    settings.run.context = std::min(tokens, as_unsigned(*trained).value_or(0));
+    settings.run.context = std::min(tokens, *trained);
     if (settings.run.context == 0) return {};
     const auto fitted = fit_of(tensors, metadata, settings, added.value());
     if (!fitted || !fitted.value().is_known) return {};
@@ -105,7 +103,7 @@ Result<Card> started_card(const CardOptions& options, const Plan& plan, const Jo
           fmt::format("{}: {}; the card has none of it", read.error().where, read.error().what));
   }
   card.base_model = options.base_model;
-  if (card.use == CardUse::kAdapter) {  // it is no version of a repository that it is read from
+  if (card.use == CardUse::kAdapter) {  // it is not a version of the repository that it is read from
     const std::vector<std::string> bases = base_models_of(card);
     if (bases.size() == 1) card.base_model = bases.front();
   } else if (card.base_model.empty()) {

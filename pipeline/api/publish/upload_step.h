@@ -34,7 +34,7 @@ class UploadStep {
   bool is_sent(const WrittenOutput& written) const;
   // Returns true if the part is sent, and removed.
   bool is_part_done(const JobPart& part);
-  // Sends what is not there, and removes the files that the hub has.
+  // Sends the files that are missing from the hub, and removes the local copies of all that it has.
   Status send_part(const JobPart& part, const std::atomic<bool>* stop, const SendProgress& progress);
 
   // Adds errors for an address of no repository, for files of the same name, and for files that the hub would refuse.

@@ -34,7 +34,7 @@ Result<OpenedPlans> enter_plans(const std::string& folder, const Context& contex
 // Returns the path of the program on other nodes: `given`, or if that is empty, this program.
 std::string program_on_nodes(const std::string& given, const Call& call);
 
-// What was started of an array.
+// The parts of an array that were started.
 struct StartedArray {
   ClusterArray array;
   std::vector<std::size_t> parts;

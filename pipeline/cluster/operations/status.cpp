@@ -130,7 +130,7 @@ struct StatusOfJob {
 
 struct ShownStatus {
   std::vector<StatusOfJob> files{};
-  // Of a cluster job instead.
+  // Set for a cluster job instead.
   std::string cluster{}, interim{};
   json::object described{};
 };

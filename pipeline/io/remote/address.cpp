@@ -35,7 +35,7 @@ std::string without_secrets(std::string_view text) {
   std::string_view rest = text.substr(start.size());
   const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
   const std::string_view after_colon = authority.substr(std::min(authority.size(), authority.find(':')));
-  // What is no port may be the beginning of a password, in which any character can follow.
+  // Text that is not a port may be the beginning of a password, which can contain any character.
   const bool is_port = authority.starts_with('[') || after_colon.find_first_not_of(":0123456789") == after_colon.npos;
   const std::size_t user = is_port ? authority.rfind('@') : rest.rfind('@');
   const std::string_view masked = user == rest.npos ? "" : "...";

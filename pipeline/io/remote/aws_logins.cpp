@@ -33,7 +33,7 @@ Found of_sign_on(const Chain& chain) {
   const std::string start = value_of(session, "sso_start_url"), region = value_of(session, "sso_region");
   const std::string own = fmt::format("profile {}", quoted_name(chain.profile));
   if (start.empty() || region.empty())
-    return usage_error(fmt::format("the single sign-on of {} lacks sso_start_url or sso_region", own),
+    return usage_error(fmt::format("the single sign-on of {} is missing sso_start_url or sso_region", own),
                        "run `aws configure sso`");
   const std::string help = fmt::format("run `aws sso login --profile {}`", chain.profile);
   Digest digest(DigestKind::kSha1);
@@ -106,7 +106,7 @@ Found of_process(const Chain& chain) {
   if (!ran) return ran.error();
   if (ran.value().exit_code != 0)
     return Error{ExitCode::kIo, from, fmt::format("the program ended with exit code {}", ran.value().exit_code),
-                 masked(trimmed(ran.value().err)), "run it yourself to see what it lacks"};
+                 masked(trimmed(ran.value().err)), "run it yourself to see what is missing"};
   const auto document = parse_json(from, ran.value().out);
   const json::value* const version = document ? json_member(document.value(), "Version") : nullptr;
   if (!version || !version->is_int64() || version->get_int64() != 1)

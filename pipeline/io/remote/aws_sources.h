@@ -23,8 +23,8 @@ struct Chain {
   bool uses_environment = true;
 };
 
-// The key that is there; nullopt if the place is not in use. Exit code 2 if a setting is malformed, 6 if a server or a
-// program gives no key, 75 if a server cannot be asked.
+// The key found in a place; nullopt if the place is not in use. Exit code 2 if a setting is malformed, 6 if a server or
+// a program gives no key, 75 if a server cannot be asked.
 using Found = Result<std::optional<AwsKey>>;
 Found of_environment(const Chain& chain);
 Found of_role(const Chain& chain);  // with the key of another profile, or of a place that the profile names
@@ -46,7 +46,7 @@ std::optional<std::vector<std::string>> words_of_command(std::string_view line);
 // Returns the key of these parts, whose secrets messages will not show; nullopt if both `id` and `secret` are empty.
 // Exit code 2 if only one is, or if a part is malformed.
 Found key_of(std::string id, std::string secret, std::string token, const std::string& from);
-// Returns seconds since 1970; nullopt for an empty text. Exit code 6 if it is no time.
+// Returns seconds since 1970; nullopt for an empty text. Exit code 6 if it is not a time.
 Result<std::optional<std::int64_t>> expiry_of(const std::string& text, const std::string& from);
 
 // Names of the members of a document that has a key; empty: there is none.
@@ -79,7 +79,7 @@ Error failed(const std::string& from, const Said& said, const std::string& help)
 Found key_of_answer(const Said& said, const std::string& from);
 
 // Returns the URL of a service that gets and gives secrets: the one that the user has set, or `usual`. Exit code 2 if
-// that is no URL, or would send them to another machine in the clear.
+// that is not a URL, or would send them to another machine in the clear.
 Result<std::string> safe_url(const AwsEndpoint& set, const std::string& usual);
 // Returns names and values as a form or a query has them.
 std::string form_of(const std::vector<std::pair<std::string_view, std::string>>& values);

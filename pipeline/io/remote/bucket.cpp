@@ -186,8 +186,8 @@ struct Bucket::Reply {
 
   bool is_answered() const { return answer.outcome == Answer::Outcome::kAnswered; }
   bool has_success_status() const { return is_answered() && answer.status / 100 == 2; }
-  // A status alone is no success: whatever stands between may answer 200, and a bucket answers 200 before it knows the
-  // result of a request that takes long.
+  // A status alone does not mean success: any server in between may answer 200, and a bucket answers 200 before it
+  // knows the result of a request that takes long.
   bool is_ok() const { return has_success_status() && is_expected; }
   void read_body(const Call& call, const Address& address);
   // A reply to a request that may be repeated.

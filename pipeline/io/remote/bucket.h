@@ -85,7 +85,7 @@ class Bucket {
   // Returns nullopt if the upload does not exist. The numbers are from 1 to kMaxParts, and ascend.
   Result<std::optional<std::vector<StoredPart>>> list_parts(const std::string& upload, const Settings& settings) const;
   // Makes the object of `bytes` bytes visible. If the answer is not a clear success, one that names this object and its
-  // ETag, the object that is there decides (StoredObject::is). `etags` has those of all parts, in order.
+  // ETag, the existing object decides (StoredObject::is). `etags` has those of all parts, in order.
   Status complete(const std::string& upload, std::span<const std::string> etags, const ObjectToken& token,
                   std::uint64_t bytes, bool overwrite, const Settings& settings) const;
   // Uploads a whole object in one request; otherwise like complete().

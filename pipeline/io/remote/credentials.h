@@ -1,5 +1,5 @@
 #pragma once
-// Credentials from the usual environment variables and files, which are read anew for each source.
+// Credentials from the usual environment variables and files, which are read again for each source.
 
 #include <initializer_list>
 #include <string>

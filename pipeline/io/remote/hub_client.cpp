@@ -206,7 +206,7 @@ Status HubClient::create() const {
                       {"name", upload_.repository.substr(slash + 1)},
                       {"type", "model"}};
   if (upload_.is_private) wanted["visibility"] = *upload_.is_private ? "private" : "public";
-  // It is there if the answer to an earlier attempt was lost.
+  // It exists already if the answer to an earlier attempt was lost.
   BOOST_OUTCOME_TRY(post("/api/repos/create", json::serialize(wanted), {.taken = kConflict}));
   return ok();
 }

@@ -17,7 +17,7 @@ namespace ggufmill::remote {
 
 inline constexpr const char* kLfsType = "application/vnd.git-lfs+json";
 
-// A request to the hub, or to where the hub says that content is to be sent.
+// A request to the hub, or to an address that the hub names for content.
 struct HubCall {
   std::string method = "GET", url{};
   std::vector<std::string> headers{};
@@ -27,7 +27,7 @@ struct HubCall {
   std::function<Result<bool>()> took_effect{};
 };
 
-// What the hub names for content: where to send it, with which headers.
+// An action that the hub requests for content, such as its upload: the address to send to, and the headers.
 struct HubAction {
   std::string url;
   std::map<std::string, std::string> headers;
@@ -38,8 +38,8 @@ struct HubAction {
 
 RequestBody body_of_text(std::string text);
 
-// Not thread-safe. The upload and the settings must outlive it. Exit code 6 if the hub refuses a request, or answers
-// with something else than the protocol says; 75 if it does not respond.
+// Not thread-safe. The upload and the settings must outlive it. Exit code 6 if the hub refuses a request, or its
+// answer violates the protocol; 75 if it does not respond.
 class HubClient {
  public:
   static constexpr long kNotFound = 404, kConflict = 409, kBadRequest = 400;

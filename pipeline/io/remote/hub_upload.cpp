@@ -56,7 +56,7 @@ class Upload {
 
   Result<HubContents> contents() { return client_.list_files(false); }
 
-  // The hub tells how to send a file only to those who may send it.
+  // The hub returns upload instructions only to users who may upload.
   Status check_access() {
     const std::string text = "---\n";
     const json::object file{{"path", "README.md"}, {"size", text.size()}, {"sample", base64_of(text)}};
@@ -121,7 +121,7 @@ class Upload {
     return std::ranges::count(names, found->second) != 0;
   }
 
-  // Refuses to replace a file that is there.
+  // Refuses to replace an existing file.
   Status check_replaced(const HubFile& file, const HubContents& present) const {
     const auto found = present.find(file.name);
     if (upload_.replaces || found == present.end() || std::ranges::count(file.earlier, found->second) != 0) return ok();

@@ -44,9 +44,9 @@ struct HubCommit {
 // recommendations").
 inline constexpr std::uint64_t kMaxHubBytes = 50'000'000'000;
 
-// Adds the files to the repository in one commit; files that are there with the same content are not sent again, nor
-// are those whose content an interrupted call has sent. Blocks. `sent` receives bytes as they are sent; it is called
-// by this thread; it may be empty. Exit code 2 if a file is there and may not be replaced, 6 if the hub refuses access
+// Adds the files to the repository in one commit; existing files with the same content are not sent again, nor are
+// those whose content an interrupted call has sent. Blocks. `sent` receives bytes as they are sent; it is called
+// by this thread; it may be empty. Exit code 2 if a file exists and may not be replaced, 6 if the hub refuses access
 // or a file, 75 if it does not respond, or has forgotten the content of files that are sent, which `where` of the
 // errors names.
 Result<HubCommit> upload_to_hub(const HubUpload& upload, std::span<const HubFile> files, const Settings& settings,

@@ -6,7 +6,7 @@
 
 namespace ggufmill::remote {
 
-// Objects in buckets. What interrupted runs leave is described by files of this machine (upload_record.h).
+// Objects in buckets. Files on this machine describe what interrupted runs have left (upload_record.h).
 const StoreScheme& s3_store();
 
 // Uploads to buckets that several machines share. A chunk is a part of a multipart upload. The identifiers of the

@@ -21,7 +21,7 @@ TEST_CASE("documents of buckets are read with and without namespaces") {
   CHECK(list->text_of("none").empty());
 }
 
-TEST_CASE("what is not one complete document is no document") {
+TEST_CASE("text that is not exactly one complete document is refused") {
   const std::string deep = [] {
     std::string text;
     for (int i = 0; i < 100; ++i) text += "<a>";

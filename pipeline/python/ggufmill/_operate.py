@@ -1,4 +1,4 @@
-"""What the functions of _operations have in common."""
+"""Code that the functions of _operations share."""
 
 from __future__ import annotations
 

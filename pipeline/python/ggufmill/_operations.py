@@ -57,7 +57,7 @@ class Operations(Operator):
         overwrite       replace existing outputs
         skip_unchanged  skip outputs whose manifests show that this run would not change them
         fail_fast       for a batch: start no further outputs after one fails
-        identity        run only the plan with this identity, which the JSON of a plan has, without other steps
+        identity        run only the plan with this identity, which the plan's JSON contains, without other steps
         threads         number of threads, or auto; overrides limits.threads
         io              I/O mode: cached, streaming, or direct; overrides limits.io
         engine          graph, or simple (processes one slab at a time)
@@ -170,7 +170,7 @@ class Operations(Operator):
         encoder               reference, search, covariance, or '{search: {effort: 3}}': see `encoder` of a stage
         prune_layers          layers to remove: 6,7
         architectures         folder of architecture maps, or one map file, to add to the built-in ones
-        allow_missing         accept a checkpoint that lacks files or tensors of the model, with a warning
+        allow_missing         accept a checkpoint even if files or tensors are missing, with a warning
         keep_split            write the same shards as the input
         override_kv           KEY=TYPE:VALUE: set metadata; TYPE is int, float, bool, str, or a metadata type
         max_buffer_size       accepted, but has no effect: the memory of every job is bounded (limits.memory)
@@ -295,8 +295,7 @@ class Operations(Operator):
         fuse_gate_up_exps                    fuse the gate and up tensors of each layer's experts into one
         fuse_qkv                             fuse the query, key, and value tensors of each layer into one
         fp8_as_q8                            write FP8 tensors as Q8_0
-        allow_missing                        accept a checkpoint that lacks files or tensors of the model, with a
-                                             warning
+        allow_missing                        accept a checkpoint even if files or tensors are missing, with a warning
         sentence_transformers_dense_modules  include the Dense modules of an embedding model
         mistral_format                       read params.json and consolidated.safetensors, Mistral's own format
         outfile                              file to write, or a folder; {ftype} in it is replaced by the type
@@ -481,7 +480,8 @@ class Operations(Operator):
         """Show what a pipeline file does to each tensor without writing anything.
 
         Show every tensor of every output: shape, type before and after, bytes, and the rule that decided; then the
-        totals. Reads only headers and writes nothing.
+        totals, and the memory that llama.cpp needs for the output with the context of the model, of at most 4096 tokens
+        (`ggufmill fit` shows others). Reads only headers and writes nothing.
 
         For a plan with problems that prevent a run, the failure is `UsageError`, which has the plan as its result.
 
@@ -513,6 +513,8 @@ class Operations(Operator):
         tensor: str | None = None,
         values: bool = False,
         rows: str | None = None,
+        template: bool = False,
+        conversation: Path | None = None,
         bins: int = 24,
     ) -> Result:
         """Show the metadata and tensors of a model.
@@ -522,16 +524,26 @@ class Operations(Operator):
         from several places or have their values changed. With `tensor=`, give statistics of the tensor's values, or
         with `values=`, the values of some rows.
 
-        path     the model
-        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
-        tensor   show statistics of the values of this tensor
-        values   with `tensor=`: show its first values instead of statistics
-        rows     with `values=`: the rows to show, as FIRST:COUNT; default: the first four
-        bins     with `tensor=`: number of bins of the histogram
+        With `template=`, render a conversation, by default one with a call of a tool, with each chat template of the
+        model, and warn if a template fails for system messages or tools, does not add a generation prompt, uses tokens
+        that the vocabulary does not have, writes the first token although programs add it, or uses what is not defined.
+        Jinja of Python renders, as in transformers, because no C++ library of Jinja is packaged: python3 and its module
+        jinja2 must be installed. A template runs in a process of its own, without files and network, for at most 5 s
+        and with 512 MiB of memory. `InputError`: a template cannot be rendered.
+
+        path          the model
+        outtype       read a checkpoint folder as `ggufmill convert --outtype` would write it
+        tensor        show statistics of the values of this tensor
+        values        with `tensor=`: show its first values instead of statistics
+        rows          with `values=`: the rows to show, as FIRST:COUNT; default: the first four
+        template      render a conversation with the chat templates, and check them
+        conversation  with `template=`: a JSON file with the messages, as a list or as {messages, tools}
+        bins          with `tensor=`: number of bins of the histogram
 
         Returns {files, metadata: [{key, type, value}], tensors: [{name, shape, type, bytes, ..}], parts}; for a tensor
-        {tensor, type, count, zeros, not_finite, least, largest, mean, deviation, histogram} or {tensor, first, values},
-        and "warnings".
+        {tensor, type, count, zeros, not_finite, least, largest, mean, deviation, histogram} or {tensor, first, values};
+        with `template=` {templates: [{name, text, generation_prompt}]}, with error in place of the last two if there is
+        one, and "warnings".
         """
         return self._operate(
             "inspect",
@@ -541,6 +553,8 @@ class Operations(Operator):
                 "tensor": tensor,
                 "values": values,
                 "rows": rows,
+                "template": template,
+                "conversation": conversation,
                 "bins": bins,
             },
         )
@@ -567,8 +581,8 @@ class Operations(Operator):
         at most. Reads only headers.
 
         `path` is a GGUF file, the first shard of a sharded model, a checkpoint, as it is or with `type=` as it would be
-        quantized, the address of one of these (hf://OWNER/MODEL), or a pipeline file (*.yaml), whose text models are
-        shown.
+        quantized, the address of one of these (hf://OWNER/MODEL), or a pipeline file (*.yaml), whose text models in
+        GGUF files are shown, with a matrix those of all sources.
 
         Weights, cache and states are those of llama.cpp to the byte if everything is in one memory. The buffers of
         computations are an estimate for its CPU backend, mostly within 3%; other backends need more or less. The number
@@ -661,18 +675,18 @@ class Operations(Operator):
 
         Compare the values of two models, tensor by tensor, matching tensors by name. `a` and `b` are GGUF files (the
         first shard of a sharded model), checkpoint folders (compared as the models that `ggufmill convert` writes for
-        them), or safetensors files (compared unchanged). `a` is the reference for `b`: with a the values of `a` and b
-        those of `b`, RMSE is sqrt(mean (a - b)^2), the relative error is sqrt(sum (a - b)^2 / sum a^2), and with
-        `importance=` the weighted error is sqrt(sum w (a - b)^2 / sum w a^2), where w is the importance of the column.
-        Totals cover the tensors whose values differ. Values that differ are no failure unless `max_rmse=` is given and
-        exceeded (`VerificationError`).
+        them), or safetensors files (compared unchanged). `a` is the reference for `b`: for values a of `a` and b of
+        `b`, RMSE is sqrt(mean (a - b)^2), the relative error is sqrt(sum (a - b)^2 / sum a^2), and with `importance=`
+        the weighted error is sqrt(sum w (a - b)^2 / sum w a^2), where w is the importance of the column. Totals cover
+        the tensors whose values differ. A difference is not a failure unless `max_rmse=` is given and exceeded
+        (`VerificationError`).
 
         a           the reference
         b           the model to compare with it
         html        write an HTML page to this file
         importance  importance matrix for `a`, GGUF or legacy .dat; adds the weighted error
         outtype     read a checkpoint folder as `ggufmill convert --outtype` would write it
-        max_rmse    fails with `VerificationError` if a tensor's RMSE is greater or tensors cannot be compared
+        max_rmse    fail with `VerificationError` if a tensor's RMSE is greater or tensors cannot be compared
         memory      maximum bytes of tensor data in memory: 512MiB
         threads     number of threads, or auto
         overwrite   replace an existing page
@@ -747,18 +761,18 @@ class Operations(Operator):
 
         With `against=`, tensors are also compared with those of the same name in the model that `path` was made from: a
         kept tensor must have the same values, and an encoded one must be closer to the source than zeros would be.
-        Tensors that stages renamed are skipped, and if layers were pruned, which renumbers the others, all tensors of
-        layers. `VerificationError`: a tensor differs.
+        Tensors that stages renamed are skipped. So are all tensors of layers if layers were pruned, which renumbers the
+        others. `VerificationError`: a tensor differs.
 
         With `spec=`, only the header is read and compared with the GGUF specification: keys that an architecture needs,
         types and ranges of values, and names and shapes of tensors.
 
-        With `spec=`, a broken rule is no error: it is one of the findings.
+        With `spec=`, a broken rule is not an error: it is one of the findings.
 
         path           model or manifest to verify
         manifest       manifest, if not `path`.manifest.json
         against        model that `path` was made from; its kept tensors must have the same values
-        allow_missing  accept a checkpoint that lacks files or tensors of the model, with a warning
+        allow_missing  accept a checkpoint even if files or tensors are missing, with a warning
         threads        number of threads, or auto
         spec           compare the header with the GGUF specification without reading weights
         progress       a function that is called with a Progress, whose exceptions end the operation; True: a bar of
@@ -975,31 +989,50 @@ class Operations(Operator):
         set_file: Mapping[str, Path] | Iterable[str] | None = None,
         remove: Iterable[str] | None = None,
         rename: Mapping[str, str] | Iterable[str] | None = None,
+        drop: Iterable[str] | None = None,
+        take: Mapping[str, str] | Iterable[str] | None = None,
+        like: Path | None = None,
+        like_tokenizer: bool = False,
         chat_template: str | None = None,
         chat_template_file: Path | None = None,
         output: Path | None = None,
         overwrite: bool = False,
         dry_run: bool = False,
     ) -> Result:
-        """Change the metadata of a GGUF file in place.
+        """Change metadata and tensors of a GGUF file, in place where possible.
 
-        Change the metadata of a GGUF file: set, remove, and rename keys. If the header has room for the change, only
-        the header is written, regardless of the size of the file. Otherwise, a new file replaces the old one once it is
-        complete; the operating system copies the weights, or shares them if the file system supports that. An
-        interrupted edit in place is undone by the next edit.
+        Change a GGUF file: set, remove, and rename keys, and drop, rename, and take tensors. If the header has room for
+        the change and no weight moves, only the header is written, regardless of the size of the file. Otherwise, a new
+        file replaces the old one once it is complete; the operating system copies the weights, or shares them if the
+        file system supports that. An interrupted edit in place is undone by the next edit.
 
         A value keeps the type of its key. A new key that llama.cpp or the GGUF specification knows has its known type;
         the type of another is derived from the value: true, 7, 0.5, a JSON list, or a string. KEY:TYPE names another
         type: u32, f32, str, bool, ..., [str] for a list, [[u32]] for a list of lists. `dry_run=` shows old values, new
         values, and types.
 
-        `set=`, `set_file=` and `rename=` may also be maps with the keys.
+        Tensors are dropped first, then renamed, then taken from other GGUF files, with their types, as they are. A
+        taken tensor replaces the one of that name, whose shape it must have, or is added as the last. A warning is
+        printed if llama.cpp would not load the result. Tensors of sharded models cannot be changed.
+
+        `like=` copies what describes the model, before the other changes: general.*, except general.architecture, type,
+        alignment, file_type, quantization_version, quantized_by and tensor_extra.*; the keys of the architecture on
+        which no name or shape of a tensor depends, so not block_count, embedding_length, and the like; and the
+        tokenizer with its chat templates, if both files have the same tokens, or this one has none. The other file must
+        have the same architecture. Its header can also be read from an address.
+
+        `set=`, `set_file=`, `rename=` and `take=` may also be maps with the keys.
 
         path                the GGUF file
         set                 set a key: KEY=VALUE or KEY:TYPE=VALUE
         set_file            set a key to the value in a file: KEY=FILE or KEY:TYPE=FILE
         remove              remove a key: KEY
-        rename              rename a key, keeping its position and value: KEY=NEW
+        rename              rename a key or a tensor, keeping its position and value: OLD=NEW
+        drop                drop the tensors in whose names a regular expression is found: PATTERN
+        take                take a tensor from another file: NAME=OTHER.gguf:NAME; without the second name, the one of
+                            that name
+        like                copy the metadata that describes the model from this GGUF file
+        like_tokenizer      with `like=`: copy the tokenizer and its chat templates even if its tokens are others
         chat_template       set tokenizer.chat_template
         chat_template_file  set tokenizer.chat_template to the text of a file
         output              write to this file and leave the input unchanged
@@ -1008,6 +1041,7 @@ class Operations(Operator):
 
         Returns a dictionary:
         keys      the changed keys
+        tensors   names of the changed tensors
         changes   a line for each change, with values and types
         in_place  true if only the header is written
         restored  true if an interrupted edit was undone first
@@ -1022,6 +1056,10 @@ class Operations(Operator):
                 "set_file": set_file,
                 "remove": remove,
                 "rename": rename,
+                "drop": drop,
+                "take": take,
+                "like": like,
+                "like_tokenizer": like_tokenizer,
                 "chat_template": chat_template,
                 "chat_template_file": chat_template_file,
                 "output": output,
@@ -1105,7 +1143,7 @@ class Operations(Operator):
         chunks      number of chunks of text
         entries     the matrices; the legacy format has `chunks` of an entry, and null for `tokens`: [{name, columns,
                     parts, tokens, unseen, mean, max, top, chunks}]
-        covariance  of a covariance file: {block, inputs: [{name, tensors, columns, experts, pooled, rms}]}
+        covariance  of a covariance file: {block, inputs: [{name, tensors, columns, experts, pooled, rms, held_out}]}
         warnings    a list of strings
         """
         return self._operate(
@@ -1307,7 +1345,7 @@ class Operations(Operator):
         For the targets of a pipeline file: make, tensor by tensor, a copy of the model in which only that tensor has a
         coarse type, and measure with llama.cpp's llama-perplexity how far its output is from that of the original
         model. The resulting sensitivities are the input of the objective `probe`. Only one such copy exists at a time;
-        if interrupted, the same command resumes.
+        after an interruption, the same command resumes.
 
         job         the pipeline file, or its contents: an object, or a text of several lines
         set         override a value: outputs.0.gguf=out/a.gguf
@@ -1552,7 +1590,7 @@ class Operations(Operator):
         check runs in a process of its own, for at most a minute of computing, so that a defect is reported and does not
         end the program. `KernelError`: the module is refused, or has none of the types.
 
-        A check that fails is no error: it is one of the results.
+        A check that fails is not an error: it is one of the results.
 
         path       check the kernels of this module (a file)
         reference  the module whose bytes the kernels must reproduce; default: ggufmill's own kernels
@@ -1934,8 +1972,9 @@ class Operations(Operator):
         """Print the JSON Schema or the reference of pipeline files, recipes, and maps.
 
         Print the JSON Schema of pipeline files, recipes, or architecture maps, for editors that complete and check as
-        you type. With `reference=`, print the same as a page to read. The operations are what the program, the C
-        interface and the Python module can do; they have a reference, and with `python=` the functions of the module.
+        you type. With `reference=`, print the same as a page to read. The operations of the program, the C interface,
+        and the Python module have no schema: with `reference=`, print their reference, and with `python=`, the
+        functions of the module.
 
         what       what to describe
         reference  print a reference page in Markdown

@@ -196,7 +196,7 @@ class Arrays(unittest.TestCase):
         np.testing.assert_array_equal(ggufmill.dequantize(rows, "q6_k", 1024), expected.reshape(-1))
 
     def test_nothing_is_copied_on_the_way(self):
-        """What is allocated is the result: numpy's memory is traced."""
+        """Nothing but the result is allocated: numpy's memory is traced."""
         import tracemalloc
 
         values = numbers(1024, 4096)  # 16 MiB

@@ -1,4 +1,4 @@
-"""What comes with the module: the examples of its README, its type stubs, and Ctrl-C."""
+"""Tests of the examples in the module's README, its type stubs, and Ctrl-C."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""What pip gets: the wheel of the build and the sources, made as pyproject.toml says. tests/dist tests what ./dev dist makes."""
+"""Tests of the files that pip gets: the wheel of the build and the sources, made from pyproject.toml. tests/dist tests those of ./dev dist."""
 
 import email
 import glob

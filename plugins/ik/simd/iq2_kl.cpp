@@ -185,9 +185,9 @@ HWY_INLINE NearestPair nearest_pair(Floats first, Floats second, Floats weight1,
   return best;
 }
 
-// What two neighbours need in the trials with a sign. All inverse scales are within a few percent, so that a scaled
-// value passes at most one border: it has one of two levels. The pairs that may be chosen are looked up once for each
-// two of them; if there is a pair of just these levels, it is the only one.
+// The data of two neighbours for the trials with a sign. All inverse scales are within a few percent, so that a scaled
+// value passes at most one border: it has one of two levels. The candidate pairs are looked up once for each two
+// levels; if there is a pair of exactly these levels, it is the only one.
 constexpr int kTries = 5, kTrials = 2 * kTries + 1;
 static_assert(borders_passed(kTable, kTries, 1) == 1);
 struct PairTerms {

@@ -22,8 +22,8 @@
 // 18 v)^2 / (q2 + 792 v), which is convex in v, so it is not above the greater one of those for none and all of them.
 // Their magnitudes count as 1, which adds 8 u (qx + c X) <= 24 u qx to the error.
 //
-// A trial is left out if it has the levels of the one before. The plain loop compares the two signs of a trial with
-// each other first, so it is left out only if both signs have these levels, or are not near the greatest score. Values
+// A trial is skipped if it has the levels of the one before. The plain loop compares the two signs of a trial with
+// each other first, so it is skipped only if both signs have these levels, or are not near the greatest score. Values
 // move in one direction from each trial to the next, and every move changes q2 by 28 times its weight or more. If q2
 // stays, there was no move, unless one is lost in the error of a sum of bins, u W for each bin with a value, and in
 // eight roundings of at most 961 u W each: not if the least weight is 400 u W.

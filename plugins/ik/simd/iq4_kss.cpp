@@ -117,8 +117,8 @@ struct Group {
   }
 };
 
-// What four values need in the trials with a table and a sign. All inverse scales are within a few percent, so that a
-// scaled value passes at most one border: it has one of two levels, which are looked up once.
+// The data of four values for the trials with a table and a sign. All inverse scales are within a few percent, so that
+// a scaled value passes at most one border: it has one of two levels, which are looked up once.
 template <Changes kChanges>
 struct GroupTerms {
   static constexpr int kCount = count_of(kChanges);

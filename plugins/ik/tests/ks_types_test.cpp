@@ -1,4 +1,4 @@
-// The second search of IQ2_KS, which no kernel of the module offers, against the golden figures.
+// The second search of IQ2_KS, which no kernel of the module offers, against the golden numbers.
 
 #include "plugins/ik/ks_types.h"
 

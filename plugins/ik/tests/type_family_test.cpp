@@ -1,4 +1,4 @@
-// Tests what the program knows of the types of ik_llama.cpp without their kernel module.
+// Tests what the program knows about the types of ik_llama.cpp without their kernel module.
 #include "pipeline/core/type_family.h"
 
 #include <algorithm>

@@ -34,7 +34,7 @@ std::string without(std::string text, std::string_view part, std::string_view re
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
-// What the name of a tensor says.
+// The parts of a tensor's name.
 struct NameParts {
   enum class Role { kOther, kA, kB };
   Role role = Role::kOther;

@@ -35,7 +35,7 @@ struct Adapter {
 // Returns true for the name of a file in which PEFT saves the weights of an adapter.
 bool is_adapter_file(std::string_view name);
 
-// Returns the error for a folder without the configuration of an adapter, or for a path that is no folder.
+// Returns the error for a folder without the configuration of an adapter, or for a path that is not a folder.
 Error no_adapter(const std::string& folder);
 
 // Reads the headers of an adapter, not its weights. `open` reads those of a safetensors file. Exit code 4 for what is

@@ -1,5 +1,5 @@
 // Applies the operations of a map to the two matrices of an adapter: those on the rows of the weight to B, those on its
-// columns to A. What can be expressed follows convert_lora_to_gguf.py of llama.cpp (MIT).
+// columns to A. Supports the operations that convert_lora_to_gguf.py of llama.cpp (MIT) supports.
 
 #include <fmt/format.h>
 

@@ -74,7 +74,7 @@ TEST_CASE("a pair is read as a product under the base's name") {
   CHECK(describe(adapter.value().tensors[0].values->shape) == "4 x 6");
 }
 
-TEST_CASE("a folder without adapter_config.json is no adapter") {
+TEST_CASE("a folder without adapter_config.json is not an adapter") {
   const TempDir folder;
   const auto adapter = read_adapter(folder.path(), {});
   REQUIRE_FALSE(adapter);

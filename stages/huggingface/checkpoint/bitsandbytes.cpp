@@ -24,7 +24,7 @@ constexpr std::uint64_t kBytes = 256;            // different ones
 constexpr double kMaxValues = 9007199254740991;  // of a weight
 constexpr const char* kDamagedCodes = "the checkpoint is damaged: download or save it again";
 
-// What the JSON text beside a weight says.
+// The contents of the JSON text beside a weight.
 struct State {
   Shape shape;
   std::uint64_t block = 0;         // values with the same factor

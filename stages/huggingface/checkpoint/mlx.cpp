@@ -25,7 +25,7 @@ namespace json = boost::json;
 constexpr std::uint64_t kWordBits = 32;
 constexpr std::array<std::uint64_t, 3> kGroups{32, 64, 128};
 
-// How the codes of a module are stored.
+// The storage format of a module's codes.
 struct Coding {
   std::uint64_t bits = 0, group = 0;
   bool operator==(const Coding&) const = default;
@@ -35,7 +35,7 @@ std::string described(const Coding& coding) {
   return fmt::format("{} bits in groups of {}", coding.bits, coding.group);
 }
 
-// Returns an empty name if MLX does not have codes of so many bits.
+// Returns an empty name if MLX has no codes with that number of bits.
 std::string_view type_of_codes(std::uint64_t bits) {
   constexpr std::string_view kTypes[] = {"", "", "U2", "U3", "U4", "U5", "U6", "", "U8"};
   return bits < std::size(kTypes) ? kTypes[bits] : std::string_view();

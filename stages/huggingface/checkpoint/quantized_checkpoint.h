@@ -26,7 +26,7 @@ struct DecodedCheckpoint {
 enum class Blocks { kKeep, kDecode };
 
 // A weight whose rows, in several parts, were distributed over ranks: the rows of the first rank's share of every part
-// come first, then those of the second rank. Scales for blocks of rows begin anew with every rank.
+// come first, then those of the second rank. Scales for blocks of rows start over with every rank.
 struct ShardedRows {
   std::vector<std::uint64_t> parts;  // rows of each part in all ranks together
   std::vector<std::uint64_t> ranks;  // possible numbers of ranks; the first that the number of scales fits is right

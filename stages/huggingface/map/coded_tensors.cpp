@@ -11,7 +11,7 @@
 namespace ggufmill::huggingface {
 namespace {
 
-// Ends of names by which a scheme can be told, and what writes its weights as numbers. Sources: the names that
+// Endings of names that identify a scheme, and the tool that writes its weights as numbers. Sources: the names that
 // transformers' quantizers save (Apache-2.0), and mlx-lm (MIT).
 struct Scheme {
   std::string_view ending, name, tool;
@@ -75,8 +75,8 @@ class CodedTensors {
     return values.type->type_class == TypeClass::kInteger && values.shape.rank >= 2 && values.as_extent();
   }
 
-  // Whether the tensor is a matrix of 8-bit floats with scales beside it that nothing has applied. Without scales, such
-  // floats are numbers as they are.
+  // Returns true if the tensor is a matrix of 8-bit floats whose scales, stored beside it, have not been applied.
+  // Without scales, such floats are ordinary numbers.
   bool is_scaled_float(const NamedTensor& tensor) const {
     const Expression& values = *tensor.values;
     const bool is_matrix = values.type->type_class == TypeClass::kFloat && values.type->block_bytes == 1 &&
@@ -89,7 +89,7 @@ class CodedTensors {
     });
   }
 
-  // Returns the module whose weight the tensor stands for; empty if it is no weight.
+  // Returns the module whose weight the tensor stands for; empty if it is not a weight.
   std::string module_of(const std::string& name) const {
     constexpr std::string_view kWeight = ".weight";
     if (is_weight_(name)) return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : name;

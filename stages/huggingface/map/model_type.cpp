@@ -172,7 +172,7 @@ std::optional<json::object> with_values(const ModelType& type, const fs::path& f
 Result<std::optional<json::object>> completed(const std::string& type_name, bool asked_by_file, const fs::path& folder,
                                               const json::object& config, int depth);
 
-// Returns the completed configuration of a part of `config`; `siblings` are the members that are no parts.
+// Returns the completed configuration of a part of `config`; `siblings` are the members that are not parts.
 Result<std::optional<json::object>> completed_part(const Part& part, const fs::path& folder, const json::object& config,
                                                    const json::object& siblings, int depth) {
   const json::value* const own = config.if_contains(part.key);

@@ -97,16 +97,16 @@ class Evaluation {
 
   // Returns the value of a formula, or of a key without one. Fails if it has none.
   Result<json::value> value(const std::string& name) {
-    missing_ = name;
     BOOST_OUTCOME_TRY(prepare(name));
     ValueRule rule;
     rule.kind = ValueRule::Kind::kName;
     rule.names = {name};
     BOOST_OUTCOME_TRY(json::value value, facts_.evaluate(rule));
-    if (value.is_null())
-      return input_error({}, fmt::format("the metadata has no usable '{}.{}'", architecture_, missing_),
-                         kOnlyLanguageModels);
-    return value;
+    if (!has_null(value)) return value;
+    const auto key = keys_.find(name);
+    return input_error(
+        {}, fmt::format("the metadata has no usable '{}.{}'", architecture_, key == keys_.end() ? name : key->second),
+        kOnlyLanguageModels);
   }
 
  private:
@@ -127,12 +127,33 @@ class Evaluation {
       return input_error({}, fmt::format("the metadata does not fit the formula `{}` of {}: {}", name,
                                          formula->second.place, why.what));
     }
-    if (!value.value().is_null())
-      facts_.set(name, std::move(value).value());
-    else if (!missing.empty())
-      missing_ = missing.front();
+    if (has_null(value.value()))
+      if (const std::string key = missing_key(formula->second, missing); !key.empty()) keys_.emplace(name, key);
+    if (!value.value().is_null()) facts_.set(name, std::move(value).value());
     known_.insert(name);
     return ok();
+  }
+
+  static bool has_null(const json::value& value) {  // NOLINT(misc-no-recursion)
+    if (const json::array* const list = value.if_array()) return std::ranges::any_of(*list, has_null);
+    if (const json::object* const object = value.if_object())
+      return std::ranges::any_of(*object, [](const auto& member) { return has_null(member.value()); });
+    return value.is_null();
+  }
+
+  // Returns the key for which a formula has no value, or not all of it: that of a formula that it refers to, or the
+  // last of those that it names, as the others are preferred to it but optional.
+  std::string missing_key(const ValueRule& rule, const std::vector<std::string>& missing) const {
+    const std::string key = key_behind(rule);
+    return key.empty() && !missing.empty() ? missing.back() : key;
+  }
+
+  std::string key_behind(const ValueRule& rule) const {  // NOLINT(misc-no-recursion)
+    for (const std::string& name : rule.names)
+      if (const auto key = keys_.find(name); key != keys_.end()) return key->second;
+    for (const ValueRule& argument : rule.arguments)
+      if (std::string key = key_behind(argument); !key.empty()) return key;
+    return {};
   }
 
   Status prepare(const ValueRule& rule) {
@@ -150,7 +171,7 @@ class Evaluation {
   const Formulas no_values_{};
   Facts facts_;
   std::set<std::string> known_, busy_;
-  std::string missing_;  // the last name without a value
+  std::map<std::string, std::string> keys_;  // the missing key by the name of the formula
 };
 
 Error wrong_formula(std::string_view name, std::string_view expected, const json::value& value) {

@@ -42,7 +42,7 @@ struct RunMemory {
 };
 
 // Returns the memory of a model with this metadata. Reads maps only. Thread-safe. Exit code 4, without a place, if the
-// metadata lacks a key or has a wrong value; exit code 2 for an error in an added map.
+// metadata is missing a key or has a wrong value; exit code 2 for an error in an added map.
 Result<RunMemory> run_memory(const Metadata& metadata, const RunSettings& settings, const AddedMaps& added);
 
 }  // namespace ggufmill::huggingface

@@ -414,7 +414,7 @@ class TensorMapper {
     missing_->push_back(std::move(part));
   }
 
-  // As an error, only for the first layer.
+  // Reports an error, only for the first layer.
   void report_required(const ActiveRule& active) {
     const NamePattern& from = active.rule->from.front();
     const auto fault = [&](const std::string& name) {

@@ -54,8 +54,8 @@ Status restore_names(const Architecture& architecture, const Facts& facts, std::
 // those of `last` rules, each at the position of the last of its parts in `tensors`; those of rules `by_layer` come
 // before all of `early` rules, in the order of the rules, then of the layers. Exit code 4 for a tensor without a
 // matching rule, missing parts, missing required tensors, and shapes that do not fit; all errors are reported together,
-// up to a limit. `where` is for messages: the checkpoint's folder. If `missing` is given, missing tensors are no errors
-// but appended to it.
+// up to a limit. `where` is for messages: the checkpoint's folder. If `missing` is given, missing tensors are
+// appended to it instead of being errors.
 Result<std::vector<MappedTensor>> map_tensors(const Architecture& architecture, const Facts& facts,
                                               const std::vector<NamedTensor>& tensors, const std::string& where,
                                               std::vector<MissingPart>* missing = nullptr);

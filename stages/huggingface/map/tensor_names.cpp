@@ -67,7 +67,7 @@ std::optional<NameNumbers> NameTemplate::match(std::string_view name) const {
   return numbers;
 }
 
-// Those of a linear layer, whose inputs and outputs may be limited.
+// Endings of the tensors of a linear layer, whose inputs and outputs may be limited.
 constexpr std::string_view kEndings[] = {".weight", ".bias", ".input_max", ".input_min", ".output_max", ".output_min"};
 
 Result<NamePattern> NamePattern::parse(std::string_view text) {

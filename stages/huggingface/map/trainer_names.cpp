@@ -22,7 +22,7 @@ constexpr std::string_view kWrappers[] = {"_orig_mod", "_fsdp_wrapped_module", "
 constexpr std::string_view kModel = "model";
 constexpr std::string_view kPrefixes[] = {"module", kModel, "base_model", "pretrained_model"};
 
-// Whether a map drops a name, or has a rule for it under any condition.
+// Returns a test that is true if a map drops a name, or has a rule for it under any condition.
 Result<NameTest> name_test(const Architecture& architecture, const Facts& facts) {
   BOOST_OUTCOME_TRY(ModuleRenamer rename, name_renamer(architecture, facts));
   return NameTest([rename = std::move(rename), &architecture](const std::string& name) {

@@ -1,5 +1,5 @@
 #pragma once
-// What training frameworks add to the names of a model's tensors.
+// Words that training frameworks add to the names of a model's tensors.
 
 #include <functional>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace ggufmill::huggingface {
 
-// Whether a map has a rule for a tensor of this name.
+// Returns true if a map has a rule for a tensor of this name.
 using NameTest = std::function<bool(const std::string&)>;
 
 // Returns the words of a name, which dots separate.

@@ -189,7 +189,7 @@ TEST_CASE("what PEFT adds to a model is a part of an adapter, and no word to rem
                  "contains weights that PEFT trained an adapter for, but not the adapter: 2 of 4 tensors, such as "));
 }
 
-TEST_CASE("a second model is left out by a rule that takes it alone") {
+TEST_CASE("a second model is reported with a rule that drops only it") {
   const TwoLayers model;
   Names inside = kAll;
   inside.insert(inside.end(), {"model.layers.0.shadow.q.weight", "model.layers.1.shadow.q.weight"});
@@ -198,7 +198,7 @@ TEST_CASE("a second model is left out by a rule that takes it alone") {
                  "'model.layers.0.shadow.q.weight', 'model.layers.1.shadow.q.weight', and"));
   CHECK(includes(model.fault(inside), "{drop: '\\.shadow\\.'}"));
 
-  // Some names only are there twice.
+  // Only some names exist twice.
   Names one = with_prefix("policy.");
   one.emplace_back("head.weight");
   CHECK(includes(model.fault(one), "5 of 6 names begin with 'policy.', which architecture 'm' does not expect, such"));

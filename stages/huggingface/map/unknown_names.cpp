@@ -22,7 +22,7 @@ namespace {
 // The one tensor that holds all weights of a module, of which each process saves a part: FSDP, fairscale.
 constexpr std::string_view kFlat[] = {"_flat_param", "flat_param"};
 
-// What PEFT adds to a model.
+// Kinds of tensors that PEFT adds to a model.
 enum class Added {
   kAdapter,   // numbers by which an adapter changes a weight
   kReplaced,  // weights or rows that replace the model's
@@ -242,7 +242,7 @@ class UnknownNames {
     return !shorter.empty() && known_(shorter);
   }
 
-  // Whether a rule for the word would change names that the map knows.
+  // Returns true if a rule for the word would change names that the map knows.
   bool is_in_known(const std::string& prefix, const std::string& inner) const {
     const std::string inside = "." + inner + ".";
     return std::ranges::any_of(known_names_, [&](const std::string* name) {
@@ -285,7 +285,7 @@ class UnknownNames {
 
   Error about(const Word& word) const {
     const auto& [prefix, inner, found] = word;
-    std::vector<std::string> also;  // names that are there without the word, too
+    std::vector<std::string> also;  // names that also exist without the word
     for (const NamedTensor* const tensor : found)
       if (std::string name = shortened(tensor->name, prefix, inner); names_.contains(name))
         also.push_back(std::move(name));
@@ -311,7 +311,7 @@ class UnknownNames {
                                       help_for_shared(also, removal)));
   }
 
-  // What to do where some names, but not most, are there with a word and without it.
+  // Returns the help for when some names, but not most, exist both with and without a word.
   std::string help_for_shared(const std::vector<std::string>& names, const std::string& removal) const {
     constexpr std::size_t kMax = 4;  // names in a rule
     if (names.size() > kMax) return "save the model to convert alone, without the other tensors, and convert that";

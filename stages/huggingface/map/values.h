@@ -120,7 +120,7 @@ class Facts {
   // Returns the error for names without a value. `config`: path of config.json; `use`: what is made from them, for
   // messages, or empty; `place`: of the rule in the map, for messages about values that are in no file.
   Error missing_values(std::vector<std::string> names, fs::path config, std::string use, std::string_view place) const;
-  // What a value is used for, for messages.
+  // The purpose of a value, for messages.
   struct Use {
     fs::path config;        // path of config.json
     std::string is;         // added where a key is named: "it is the number of layers"

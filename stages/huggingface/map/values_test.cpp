@@ -340,7 +340,7 @@ TEST_CASE("a value that cannot be computed is an error with the value and its lo
   }
 }
 
-TEST_CASE("a value that is no number is named with its key") {
+TEST_CASE("a value that is not a number is named with its key") {
   CHECK(found("{sum: [1, b]}", R"({"b": "x"})") ==
         "folder/config.json: error: b is \"x\", a string; expected a number\n"
         "  help: correct it, or take config.json from the original model\n");

@@ -61,7 +61,7 @@ static void warn_of_shared_ids(const TokenizerJson& file, std::vector<std::strin
   }
   if (!first.empty())
     warnings.push_back(fmt::format("{}: {}{}; the last is written", file.path, first,
-                                   others == 0 ? "" : fmt::format(", and {} more likewise", others)));
+                                   others == 0 ? "" : fmt::format(", and likewise for {} more", others)));
 }
 
 Result<LoadedTokenizer> LoadedTokenizer::load(const TokenizerJson& file, const json::value& config) {
@@ -87,7 +87,7 @@ Result<LoadedTokenizer> LoadedTokenizer::load(const TokenizerJson& file, const j
 // Adds the tokens of tokenizer.json first, then added_tokens_decoder by id, then role tokens that are still missing.
 //
 // The library assigns the ids of added tokens itself. A token that the model has keeps the model's id. The others of
-// tokenizer.json are numbered in their order from the model's number of tokens on, whatever their ids are there; the
+// tokenizer.json are numbered in their order from the model's number of tokens on, whatever ids it lists; the
 // tokens that follow are numbered from the greatest id of an added token on.
 Status LoadedTokenizer::add_tokens(const json::value& config) {
   std::vector<AddedToken> roles;  // each text once
@@ -184,15 +184,15 @@ Status LoadedTokenizer::check_renumbered() {
   for (const Renumbered& token : renumbered_) {
     for (const auto& [role, of_role] : roles_) {
       if (of_role.content != token.content) continue;
-      return input_error(file_->path,
-                         fmt::format("{}, so the model would have another token as its {}", describe(token), role),
-                         "in tokenizer.json, number added tokens from the model's number of tokens on, without a gap");
+      return input_error(
+          file_->path, fmt::format("{}, so the model would have another token as its {}", describe(token), role),
+          "in tokenizer.json, number the added tokens consecutively, starting at the model's number of tokens");
     }
   }
   const std::size_t others = renumbered_.size() - 1;
   warnings_.push_back(fmt::format("{}: {}{}; the output has the ids that the library assigns", file_->path,
                                   describe(renumbered_.front()),
-                                  others == 0 ? "" : fmt::format(", and {} more likewise", others)));
+                                  others == 0 ? "" : fmt::format(", and likewise for {} more", others)));
   return ok();
 }
 

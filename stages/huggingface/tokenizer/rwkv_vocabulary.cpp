@@ -103,7 +103,8 @@ Result<Vocabulary> read_rwkv_vocabulary(const std::string& path, std::optional<s
   const std::uint64_t wanted = vocabulary_size.value_or(65536);
   if (vocabulary.tokens.size() > wanted)
     return input_error(
-        path, fmt::format("has {} tokens, but the vocabulary in config.json has {}", vocabulary.tokens.size(), wanted));
+        path, fmt::format("has {} tokens, but {} has {}", vocabulary.tokens.size(),
+                          vocabulary_size ? "the vocabulary in config.json" : "the largest RWKV vocabulary", wanted));
   while (vocabulary.tokens.size() < wanted) vocabulary.tokens.push_back(padding_token(vocabulary.tokens.size()));
   return vocabulary;
 }

@@ -44,7 +44,7 @@ constexpr ReaderName kReaders[] = {
 
 constexpr std::string_view kRwkvFile = "rwkv_vocab_v20230424.txt";
 
-// Returns the mark of the beginning of a word, so many times.
+// Returns the mark of the beginning of a word, repeated `count` times.
 std::string marks_of_words(std::size_t count) {
   std::string text;
   while (count-- > 0) text += "\u2581";

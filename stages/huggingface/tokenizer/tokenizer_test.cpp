@@ -286,8 +286,8 @@ TEST_CASE("added tokens with a gap in their ids are numbered as the tokenizers l
   REQUIRE(made);
   REQUIRE(made.value().warnings.size() == 1);
   CHECK(has(made.value().warnings[0],
-            "added token '<y>' has id 7, but the tokenizers library assigns 3, and 2 more "
-            "likewise; the output has the ids that the library assigns"));
+            "added token '<y>' has id 7, but the tokenizers library assigns 3, and likewise "
+            "for 2 more; the output has the ids that the library assigns"));
 }
 
 TEST_CASE("ids of added tokens that make a tokenizer useless are rejected") {

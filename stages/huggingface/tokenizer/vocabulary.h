@@ -47,7 +47,7 @@ struct Vocabulary {
 
 // Returns true if one of the readers reads tokenizer.model as llama's vocabulary.
 bool can_read_sentencepiece(const TokenizerOptions& options);
-// Help for a checkpoint whose SentencePiece vocabulary is there as tokenizer.json alone.
+// Help for a checkpoint that has its SentencePiece vocabulary only as tokenizer.json.
 inline constexpr const char* kCopySentencePiece =
     "copy tokenizer.model, the SentencePiece file of this vocabulary, from the base model into the folder";
 

@@ -63,7 +63,7 @@ std::vector<std::string> tags_of(const Card& card) {
   return tags;
 }
 
-// Returns how the model was made from its base models. Without a name of its own on the hub, it is what its card says.
+// Returns the relation of the model to its base models. If the source has no name on the hub, its card decides.
 std::string relation_of(const Card& card) {
   if (card.use == CardUse::kAdapter) return "adapter";
   if (!card.base_model.empty()) return "quantized";

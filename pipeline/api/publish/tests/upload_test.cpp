@@ -1,4 +1,4 @@
-// Jobs that upload their files to a hub: what is there afterwards, whatever the server and the machine do.
+// Tests the files that upload jobs leave on a hub, whatever the server and the machine do.
 #include <fmt/format.h>
 
 #include "pipeline/io/platform/filesystem.h"

@@ -13,7 +13,7 @@
 namespace ggufmill {
 namespace posix {
 
-// macOS has no alternative path of an open file that opens it anew; the path may have changed its meaning only if
+// macOS has no alternative path of an open file that opens it again; the path may have changed its meaning only if
 // somebody renamed the file, so the opened file must be the same.
 int reopen_direct(int descriptor, unsigned flags) {
   char path[MAXPATHLEN];

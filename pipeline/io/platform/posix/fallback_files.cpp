@@ -15,7 +15,7 @@ int reopen_direct(int, unsigned) {
   return -1;
 }
 
-// A file system for which this means writing to every block counts as one that cannot reserve, if it can be told.
+// A file system for which this means writing to every block counts as one that cannot reserve, if it can be recognized.
 int reserve(int descriptor, std::uint64_t bytes) {
   errno = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
   if (errno == EINVAL) errno = EOPNOTSUPP;

@@ -23,7 +23,8 @@ const std::string& own_file() {
   return path;
 }
 
-// Only a program has the symbol main(), and only if it exports its symbols; otherwise a library is told by its ending.
+// Only a program has the symbol main(), and only if it exports its symbols; otherwise a library is recognized by its
+// ending.
 bool is_in_program() { return !is_library_name(own_file()) && own_file().find(".so.") == std::string::npos; }
 
 bool is_started_by_loader() { return false; }

@@ -1,4 +1,4 @@
-// For systems that tell the umask only to those who change it.
+// For systems that return the umask only to processes that change it.
 
 #include <fcntl.h>
 #include <sys/stat.h>

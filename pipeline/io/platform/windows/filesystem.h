@@ -1,6 +1,6 @@
 #pragma once
-// What this project uses of <filesystem>, for Windows: paths are UTF-8 and of any length, and names are joined by '/',
-// which Windows accepts, so that addresses stay addresses.
+// The subset of <filesystem> that this project uses, for Windows: paths are UTF-8 and of any length, and names are
+// joined by '/', which Windows accepts, so that addresses stay addresses.
 
 #include <compare>
 #include <cstdint>

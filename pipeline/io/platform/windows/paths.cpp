@@ -43,7 +43,7 @@ std::size_t character_bytes(std::string_view text) {
   return bytes;
 }
 
-// Matches one character with [abc], [a-z] or [!a]; `pattern` begins after the bracket. Moves `pattern` behind the set.
+// Matches one character with [abc], [a-z] or [!a]; `pattern` begins after the bracket. Moves `pattern` past the set.
 bool is_in_set(std::string_view& pattern, char c) {
   const bool is_negated = pattern.starts_with('!') || pattern.starts_with('^');
   if (is_negated) pattern.remove_prefix(1);
@@ -62,7 +62,7 @@ bool is_in_set(std::string_view& pattern, char c) {
   return found != is_negated;
 }
 
-// Matches one character with what `pattern` begins with, and moves both behind it.
+// Matches one character with what `pattern` begins with, and moves both past it.
 bool take_one(std::string_view& pattern, std::string_view& text) {
   if (pattern.empty() || text.empty()) return false;
   const char first = pattern[0];

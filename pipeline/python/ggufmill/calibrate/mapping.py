@@ -1,4 +1,4 @@
-"""Which tensors of a GGUF file are made from which tensors of a checkpoint, according to ggufmill's own plan.
+"""Maps the tensors of a checkpoint to the tensors of a GGUF file made from them, according to ggufmill's own plan.
 
 The plan of a conversion lists an expression for each GGUF tensor, whose leaves are ranges of bytes of the checkpoint's
 files (pipeline/core/expression.h). Following the columns of a GGUF tensor through its expression leads to the axis of a

@@ -1,7 +1,7 @@
-"""Which row of which checkpoint tensor each row of a GGUF tensor is, according to ggufmill's own plan.
+"""Finds the row of a checkpoint tensor that each row of a GGUF tensor is, according to ggufmill's own plan.
 
-The expression of a GGUF tensor is evaluated on the places of its rows instead of their values. So every order of rows is
-known that ggufmill makes: the permutation of query heads, parts of fused matrices, stacked experts.
+The expression of a GGUF tensor is evaluated on the places of its rows instead of their values. This covers every order
+of rows that ggufmill makes: the permutation of query heads, parts of fused matrices, stacked experts.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Which tensors of a checkpoint make up each parameter of a model, as transformers loads them."""
+"""Finds the tensors of a checkpoint that make up each parameter of a model, as transformers loads them."""
 
 import copy
 import re

@@ -1,4 +1,4 @@
-# What bash completes.
+# Prints the completions of bash.
 . /dev/stdin << END
 $(ggufmill completion bash)
 END
