@@ -2,8 +2,10 @@
 // arranged as positions of fields in the block of a row and in the block of a group.
 #include "pipeline/core/type_family.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <utility>
 
 namespace ggufmill {
 namespace {
