@@ -2,8 +2,10 @@
 // arranged as positions of fields in the block of a row and in the block of a group.
 #include "pipeline/core/type_family.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <utility>
 
 namespace ggufmill {
 namespace {
@@ -348,7 +350,7 @@ constexpr Row kRows[] = {
 };
 
 // Returns the layout of a plain type of kInterleaved in groups of `rows` rows; aborts the program for others.
-InterleavedLayout interleaved_layout(std::string_view plain, std::uint32_t rows) {
+InterleavedLayout ik_interleaved_layout(std::string_view plain, std::uint32_t rows) {
   LayoutMaker maker(rows);
   for (const Row& row : kRows)
     if (row.plain == plain) {
@@ -409,7 +411,7 @@ constexpr NotInterleaved kOthers[] = {
 }  // namespace
 
 TypeFamily ik_type_family() {
-  return {"ik", "ik_llama.cpp", "ik", kModuleTypes, kInterleaved, kOthers, interleaved_layout};
+  return {"ik", "ik_llama.cpp", "ik", kModuleTypes, kInterleaved, kOthers, ik_interleaved_layout};
 }
 
 }  // namespace ggufmill
