@@ -206,7 +206,7 @@ class Calibration(FolderCase):
             write_text(self.path("few.txt"), count * CHUNK, 1)
             found = Covariance(self.calibrated(f"{count}.gguf", "--text", self.path("few.txt"), "--held-out", 256))
             self.assertEqual(found.metadata["imatrix.chunk_count"], used)
-            self.assertEqual("blk.0.attn_k.weight.in_rows" in found.tensors, count > 1)
+            self.assertIn("blk.0.attn_k.weight.in_rows", found.tensors)  # of one chunk, all are of the included text
 
     def vectors(self, found, tensor):
         """Return the held-out vectors of an input, float32 [experts, number, columns]."""
