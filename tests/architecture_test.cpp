@@ -89,8 +89,10 @@ const std::vector<FolderRule> kFolderRulesOfAll = {
 };
 
 // Sources of wings that are compiled into folders of the program: they include what these do.
-constexpr std::pair<std::string_view, std::string_view> kPartsOfWings[] = {
-    {"host/", "pipeline/core/"}, {"fields/", "pipeline/config/"}, {"card/", "pipeline/config/"}};
+constexpr std::pair<std::string_view, std::string_view> kPartsOfWings[] = {{"host/", "pipeline/core/"},
+                                                                           {"fields/", "pipeline/config/"},
+                                                                           {"card/", "pipeline/config/"},
+                                                                           {"operations/", "pipeline/api/operations/"}};
 
 // The rules of all folders, with those for parts of wings first.
 const std::vector<FolderRule>& folder_rules() {

@@ -1,6 +1,7 @@
 #pragma once
 // Jobs with steps: jobs that do more than write their outputs in one read of the source. Importance is computed from an
-// output before others are made; outputs are compared, described in a card, and handed to the user's programs.
+// output before others are made; outputs are compared, described in a card, attested, and handed to the user's
+// programs.
 //
 // Every step can be interrupted at any point, and running the job again resumes it: outputs are resumed by their
 // journals and recognized by their manifests, and the results of the other steps are kept in the user's cache
@@ -22,7 +23,7 @@ namespace ggufmill {
 class Context;
 class JobOutputs;
 
-enum class StepKind { kWrite, kImportance, kQuality, kCard, kUpload, kCommand };
+enum class StepKind { kWrite, kImportance, kQuality, kCard, kAttestation, kUpload, kCommand };
 std::string_view name_of(StepKind kind);  // "write"
 
 struct JobStep {
@@ -46,7 +47,7 @@ struct StepOptions {
   // Receives the path of the model on which the program of a step runs, the number of chunks that it has done, and
   // their total, 0 while it is unknown.
   std::function<void(const JobStep& step, const std::string& model, std::uint64_t done, std::uint64_t total)> chunks{};
-  // Receives the bytes that an upload has sent, and the bytes of all its files.
+  // Receives the bytes that an upload has sent, or that an attestation has read, and the bytes of all files.
   std::function<void(const JobStep& step, std::uint64_t done, std::uint64_t total)> sent{};
 };
 

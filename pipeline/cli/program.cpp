@@ -15,6 +15,7 @@
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/installation.h"
 #include "pipeline/core/text.h"
+#include "pipeline/core/wings.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/platform/process.h"
 #include "pipeline/io/source_path.h"
@@ -67,6 +68,8 @@ int unknown_verb(const Arguments& arguments) {
   if (const std::string verb = command_for(arguments); !verb.empty())
     return fail(usage_error(fmt::format("{} is not a verb", quoted_name(word)),
                             fmt::format("did you mean `ggufmill {} {}`?", verb, fmt::join(arguments, " "))));
+  if (std::string omitted = omitted_wing_help(word); !omitted.empty())
+    return fail(usage_error(fmt::format("unknown verb {}", quoted_name(word)), std::move(omitted)));
   std::vector<std::string> names;
   for (const Verb& verb : verbs()) names.emplace_back(verb.name);
   const std::string meant = did_you_mean(word, names);

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "pipeline/config/matrix.h"
+#include "pipeline/config/node_text.h"
 #include "pipeline/config/overrides.h"
 #include "pipeline/config/parameters.h"
 #include "pipeline/config/yaml_reader.h"
@@ -206,6 +207,7 @@ std::optional<Batch> parse_batch(std::string_view text, const std::string& name,
       Binding(registry, faulty, made.job, wrong).bind(expanded.root);
       add_new(wrong, found);  // duplicates of several sources only once
       made.job.file = name;
+      made.job.text = resolved_yaml_of(expanded.root);
       if (batch.is_matrix && !root->find("manifest")) made.job.manifest = true;
     }
   }

@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
+#include <limits>
 #include <new>
 
 namespace ggufmill {
@@ -62,6 +63,20 @@ std::string base64_of(std::string_view bytes) {
                       reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
   text.resize(static_cast<std::size_t>(length));
   return text;
+}
+
+// EVP_DecodeBlock accepts white space at the ends and takes any "=" for a zero.
+std::optional<std::string> bytes_of_base64(std::string_view text) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  if (text.size() % 4 != 0 || text.size() > std::numeric_limits<int>::max()) return {};
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  if (text.substr(0, text.size() - padding).find_first_not_of(kDigits) != text.npos) return {};
+  std::string bytes(text.size() / 4 * 3, '\0');
+  if (EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                      reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size())) < 0)
+    return {};
+  bytes.resize(bytes.size() - padding);
+  return bytes;
 }
 
 }  // namespace ggufmill

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,5 +38,7 @@ std::string sha256_hex(std::string_view text);
 std::string hex_of(std::span<const std::uint8_t> bytes);
 // Returns the Base64 (RFC 4648, 4) of bytes, with padding.
 std::string base64_of(std::string_view bytes);
+// Returns the bytes of such a text; nullopt if it is not Base64 with padding.
+std::optional<std::string> bytes_of_base64(std::string_view text);
 
 }  // namespace ggufmill

@@ -20,4 +20,7 @@ TEST_CASE("Base64 is that of RFC 4648") {
   CHECK(base64_of("f") == "Zg==");
   CHECK(base64_of("fo") == "Zm8=");
   CHECK(base64_of("foobar") == "Zm9vYmFy");
+  for (const std::string_view text : {"", "f", "fo", "foobar"}) CHECK(bytes_of_base64(base64_of(text)) == text);
+  for (const std::string_view wrong : {"Zg", "Zg=", "Z===", "====", " Zg=", "Zm9=YmFy", "Zg==Zg==", "Zm9v\nYmFy"})
+    CHECK(!bytes_of_base64(wrong));
 }

@@ -77,7 +77,8 @@ struct JobOutput {
 };
 
 struct Job {
-  std::string file;  // path of the pipeline file, for messages
+  std::string file;    // path of the pipeline file, for messages
+  std::string text{};  // of the pipeline file with everything resolved: parameters, `--set`, the matrix; empty: none
   std::shared_ptr<const Source> source;
   StageList stages;                // shared by all outputs; none of them sets a target
   std::vector<JobOutput> outputs;  // at least one

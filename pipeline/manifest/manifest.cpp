@@ -257,6 +257,18 @@ Status sum_up(Manifest& manifest, const FileReader& read, unsigned threads, cons
   });
 }
 
+Result<FileSum> sum_of(const std::string& path, const std::atomic<bool>* stop,
+                       const std::function<void(std::uint64_t)>& read_bytes) {
+  BOOST_OUTCOME_TRY(const auto file, open_source(path));
+  Manifest one;
+  one.files.push_back({path, file->bytes(), {}, {}});
+  const FileReader read = [&](std::size_t, std::uint64_t at, std::span<std::byte> into) {
+    return file->read(at, into);
+  };
+  BOOST_OUTCOME_TRY(sum_up(one, read, 1, stop, read_bytes));
+  return FileSum{file->bytes(), one.files.front().sha256};
+}
+
 Manifest manifest_of(const Plan& plan, std::size_t output) {
   Manifest manifest{GGUFMILL_VERSION, identity_of(plan, output), plan.outputs[output].recipe, {}, plan.inode_times, {}};
   for (const SourceRef& source : plan.sources) manifest.sources.push_back(*source);

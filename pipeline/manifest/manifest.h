@@ -56,6 +56,16 @@ Result<Manifest> load_manifest(const std::string& path);
 Status sum_up(Manifest& manifest, const FileReader& read, unsigned threads, const std::atomic<bool>* stop,
               const std::function<void(std::uint64_t bytes)>& read_bytes = {});
 
+// Size and SHA-256 (64 hexadecimal digits) of a file, or of an object on a server.
+struct FileSum {
+  std::uint64_t bytes = 0;
+  std::string sha256;
+};
+// Reads all of it. Fails with exit code 4 if it is missing, 6 or 75 if it cannot be read, and kInterrupted if `*stop`
+// is set. `read_bytes` is as in sum_up().
+Result<FileSum> sum_of(const std::string& path, const std::atomic<bool>* stop = nullptr,
+                       const std::function<void(std::uint64_t bytes)>& read_bytes = {});
+
 // Returns the manifest of an output of a plan, once its files are complete; the checksums are not computed yet.
 Manifest manifest_of(const Plan& plan, std::size_t output);
 

@@ -4,7 +4,7 @@
 
 #include "pipeline/api/operations/measuring.h"
 #include "pipeline/api/table.h"
-#include "pipeline/config/yaml_words.h"
+#include "pipeline/config/node_text.h"
 #include "pipeline/core/option_reference.h"
 #include "pipeline/report/json_text.h"
 
@@ -13,48 +13,6 @@ namespace {
 
 constexpr const char* kContentsName = "job";  // the path of contents in messages
 
-// Writes values as JSON, which is valid YAML: in lines, so that a message can show the affected one, or in one line.
-class ValueWriter {
- public:
-  explicit ValueWriter(bool in_lines) : in_lines_(in_lines) {}
-
-  std::string text_of(const ConfigNode& node) {
-    if (node.is_list()) return list(node);
-    if (node.is_map()) return map(node);
-    if (!node.is_scalar()) return "null";
-    return node.quoted ? double_quoted(node.scalar) : node.scalar;
-  }
-
- private:
-  std::string list(const ConfigNode& node) {
-    std::string out = "[";
-    ++depth_;
-    for (const ConfigNode& item : node.items) {
-      if (&item != &node.items.front()) out += separator();
-      out += line() + text_of(item);
-    }
-    --depth_;
-    return out + (node.items.empty() ? "" : line()) + "]";
-  }
-
-  std::string map(const ConfigNode& node) {
-    std::string out = "{";
-    ++depth_;
-    for (const ConfigNode::Entry& entry : node.entries) {
-      if (&entry != &node.entries.front()) out += separator();
-      out += line() + double_quoted(entry.key) + ": " + text_of(entry.value);
-    }
-    --depth_;
-    return out + (node.entries.empty() ? "" : line()) + "}";
-  }
-
-  std::string separator() const { return in_lines_ ? "," : ", "; }
-  std::string line() const { return in_lines_ ? "\n" + std::string(2 * depth_, ' ') : ""; }
-
-  const bool in_lines_;
-  std::size_t depth_ = 0;
-};
-
 Form<PipelineFile> pipeline_file_form() {
   auto at_path = converted<PipelineFile>(path(), [](std::string path) {
     const bool is_text = path.find('\n') != path.npos;
@@ -62,7 +20,7 @@ Form<PipelineFile> pipeline_file_form() {
   });
   auto contents =
       converted<PipelineFile>(dictionary_of(any_value()), [](NamedValues<ConfigNode>, const ConfigNode& node) {
-        return PipelineFile{kContentsName, ValueWriter(true).text_of(node)};
+        return PipelineFile{kContentsName, yaml_of(node, YamlLayout::kLines)};
       });
   return either<PipelineFile>(std::move(at_path), std::move(contents));
 }
@@ -78,7 +36,7 @@ Form<std::vector<std::string>> settings_form(std::string (*text_of_value)(const 
   return either<Texts>(std::move(by_name), list_of(text()));
 }
 
-std::string as_yaml(const ConfigNode& value) { return ValueWriter(false).text_of(value); }
+std::string as_yaml(const ConfigNode& value) { return yaml_of(value, YamlLayout::kOneLine); }
 std::string as_parameter(const ConfigNode& value) { return value.is_scalar() ? value.scalar : as_yaml(value); }
 
 }  // namespace

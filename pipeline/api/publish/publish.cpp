@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "pipeline/api/context.h"
+#include "pipeline/api/publish/attestation_step.h"
 #include "pipeline/api/publish/card_facts.h"
 #include "pipeline/api/publish/job_outputs.h"
 #include "pipeline/api/publish/quality.h"
@@ -97,6 +98,7 @@ class Publisher {
     if (job_.sections.publish.quality && !outputs_.is_divided())
       add_quality(*job_.sections.publish.quality, outputs_.parts().size());
     if (job_.sections.publish.card) add_card(*job_.sections.publish.card);
+    if (job_.sections.publish.attestation) add_attestation(*job_.sections.publish.attestation);
     if (job_.sections.publish.upload) add_upload(*job_.sections.publish.upload);
     if (!job_.sections.publish.after.command.empty())
       add_command(job_.sections.publish.after, "for all outputs", [this] { return job_facts(); });
@@ -165,7 +167,7 @@ class Publisher {
     return files_.copy(cached, computation.result_path(), options_.batch.run.overwrite);
   }
 
-  // ---- quality, card, upload ----
+  // ---- quality, card, attestation, upload ----
 
   // Compares the outputs of the first `parts` parts.
   void add_quality(const QualityOptions& quality, std::size_t parts) {
@@ -205,6 +207,16 @@ class Publisher {
                       }});
   }
 
+  void add_attestation(const AttestationOptions& attestation) {
+    tasks_.push_back(
+        {{StepKind::kAttestation, attestation.path},
+         [this, &attestation]() -> Result<bool> { return AttestationStep(attestation, context_, outputs_).is_done(); },
+         [this, &attestation](const JobStep& step) {
+           return AttestationStep(attestation, context_, outputs_)
+               .run(files_, options_.batch.run.overwrite, stop(), bytes_of(step));
+         }});
+  }
+
   void add_sending(const UploadOptions& upload, const JobPart& part) {
     std::vector<std::string> targets;
     for (const JobOutput& output : part.job.outputs) targets.push_back(output.sink->target());
@@ -212,7 +224,7 @@ class Publisher {
         {{StepKind::kUpload, fmt::format("of the content of {}", list_names(targets))},
          [this, &upload, &part]() -> Result<bool> { return UploadStep(upload, outputs_).is_part_done(part); },
          [this, &upload, &part](const JobStep& step) {
-           return UploadStep(upload, outputs_).send_part(part, stop(), sending(step));
+           return UploadStep(upload, outputs_).send_part(part, stop(), bytes_of(step));
          }});
   }
 
@@ -220,11 +232,11 @@ class Publisher {
     tasks_.push_back({{StepKind::kUpload, "to " + upload.to},
                       [this, &upload]() -> Result<bool> { return UploadStep(upload, outputs_).is_done(); },
                       [this, &upload](const JobStep& step) {
-                        return UploadStep(upload, outputs_).run(options_.batch.run.overwrite, stop(), sending(step));
+                        return UploadStep(upload, outputs_).run(options_.batch.run.overwrite, stop(), bytes_of(step));
                       }});
   }
 
-  UploadStep::SendProgress sending(const JobStep& step) const {
+  std::function<void(std::uint64_t, std::uint64_t)> bytes_of(const JobStep& step) const {
     return [this, &step](std::uint64_t done, std::uint64_t total) {
       if (options_.sent) options_.sent(step, done, total);
     };
@@ -311,8 +323,9 @@ class Publisher {
 Status check_steps_are_built(const Job& /*job*/) { return ok(); }
 
 bool has_steps(const Job& job) {
-  return job.sections.publish.quality || job.sections.publish.card || job.sections.publish.upload ||
-         !job.sections.publish.after.command.empty() || std::ranges::any_of(job.outputs, [](const JobOutput& output) {
+  return job.sections.publish.quality || job.sections.publish.card || job.sections.publish.attestation ||
+         job.sections.publish.upload || !job.sections.publish.after.command.empty() ||
+         std::ranges::any_of(job.outputs, [](const JobOutput& output) {
            return waits_for_importance(output) || !output.sections.publish.after.command.empty();
          });
 }

@@ -479,6 +479,36 @@ TEST_CASE("programs of llama.cpp get no secrets, and commands only if the job ke
         "command none\nimatrix none\nperplexity none\nperplexity none\nperplexity none\ncommand secret\n");
 }
 
+TEST_CASE("an attestation names the computed importance as a source, and is made again when something changes") {
+  const PublishFolder folder;
+  const Strings set{"attestation.path=out/attestation.jsonl"};
+  const auto report = folder.run(set);
+  if (!report) FAIL(render(report.error()));
+  CHECK(folder.steps_left(set).empty());
+  const auto made = boost::json::parse(read_text("out/attestation.jsonl"));
+  std::map<std::string, std::string> sums;
+  for (const auto& each : made.at("subject").as_array())
+    sums[std::string(each.at("name").as_string())] = each.at("digest").at("sha256").as_string();
+  CHECK(sums.size() == 3);
+  CHECK(read_text("out/q4.gguf.sha256").starts_with(sums["q4.gguf"]));
+  Strings sources;
+  for (const auto& each : made.at("predicate").at("buildDefinition").at("resolvedDependencies").as_array())
+    sources.emplace_back(each.at("name").as_string());
+  std::ranges::sort(sources);
+  CHECK(sources == Strings{"model.gguf", "out/imatrix.gguf"});
+  SECTION("as when another output is made") {
+    const Strings other{set.front(), "outputs.1.quantize=Q5_K"};
+    CHECK(std::ranges::count(folder.steps_left(other), "attestation") == 1);
+  }
+  SECTION("and when somebody has changed it") {
+    write_text("out/attestation.jsonl", "{}");
+    CHECK(std::ranges::count(folder.steps_left(set), "attestation") == 1);
+    const auto again = folder.run(set);
+    REQUIRE(!again);
+    CHECK(again.error().code == ExitCode::kUsage);
+  }
+}
+
 TEST_CASE("no step replaces what the job reads, even with overwrite") {
   const PublishFolder folder;
   write_text("template.md", "{{name}}");
@@ -490,6 +520,7 @@ TEST_CASE("no step replaces what the job reads, even with overwrite") {
       {"card.path=command", "command"},
       {"card.path=text.txt", "text.txt"},
       {"card.path=README.md", "README.md"},
+      {"attestation.path=text.txt", "text.txt"},
       {"card.path=link.md", "template.md"},
       {"quality.json=perplexity", "perplexity"},
       {"quality.json=template.md", "template.md"},

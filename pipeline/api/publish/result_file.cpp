@@ -23,7 +23,6 @@
 #include "pipeline/io/platform/process.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/store_scheme.h"
-#include "pipeline/manifest/manifest.h"
 
 namespace ggufmill {
 namespace {
@@ -116,17 +115,6 @@ Result<std::string> hash_of(const std::string& path) {
   }));
   const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
-
-Result<FileSum> sum_of(const std::string& path) {
-  BOOST_OUTCOME_TRY(const auto file, open_source(path));
-  Manifest one;
-  one.files.push_back({path, file->bytes(), {}, {}});
-  const FileReader read = [&](std::size_t, std::uint64_t at, std::span<std::byte> into) {
-    return file->read(at, into);
-  };
-  BOOST_OUTCOME_TRY(sum_up(one, read, 1, nullptr));
-  return FileSum{file->bytes(), one.files.front().sha256};
 }
 
 bool is_text_at(const std::string& path, const std::string& text) {

@@ -35,12 +35,6 @@ class ProgramFile {
 
 // Returns a hash of a file's bytes. Fails with exit code 4 if it is missing, and 6 if it cannot be read.
 Result<std::string> hash_of(const std::string& path);
-// Size and SHA-256 (64 hexadecimal digits) of a file.
-struct FileSum {
-  std::uint64_t bytes = 0;
-  std::string sha256;
-};
-Result<FileSum> sum_of(const std::string& path);
 // Returns true if both files can be read and are equal.
 bool have_same_bytes(const std::string& a, const std::string& b);
 // Returns true if a file exists and has this text.

@@ -7,6 +7,7 @@
 #include "pipeline/api/context.h"
 #include "pipeline/api/job_steps.h"
 #include "pipeline/api/llama_programs.h"
+#include "pipeline/api/publish/attestation_step.h"
 #include "pipeline/api/publish/card_facts.h"
 #include "pipeline/api/publish/job_outputs.h"
 #include "pipeline/api/publish/quality.h"
@@ -39,6 +40,8 @@ class StepChecks {
     if (job_.sections.publish.card)
       if (const auto form = card_template(*job_.sections.publish.card, job_.outputs.size()); !form)
         errors_.add(form.error());
+    if (job_.sections.publish.attestation)
+      AttestationStep(*job_.sections.publish.attestation, context_, outputs_).check(errors_);
     if (job_.sections.publish.upload) UploadStep(*job_.sections.publish.upload, outputs_).check(errors_);
     if (outputs_.is_divided()) check_space(*job_.sections.publish.upload);
     if (errors_.empty()) check_paths();
@@ -195,6 +198,9 @@ class StepChecks {
     }
     if (job_.sections.publish.card)
       written.push_back({job_.sections.publish.card->path, "card", job_.sections.publish.card->origin});
+    if (job_.sections.publish.attestation)
+      written.push_back(
+          {job_.sections.publish.attestation->path, "attestation", job_.sections.publish.attestation->origin});
     check_distinct(written, read, errors_);
     check_results();
   }
@@ -224,6 +230,8 @@ class StepChecks {
     if (job_.sections.publish.card)
       if (const Result<const Plan*> plan = outputs_.plan_of(outputs_.parts().front()); plan)
         if (std::string base = base_card_path(*plan.value()); is_of_others(base)) read.push_back(std::move(base));
+    if (job_.sections.publish.attestation && !job_.sections.publish.attestation->key.empty())
+      read.push_back(job_.sections.publish.attestation->key);
     const std::vector<std::string> modules = context_.kernels().files();
     read.insert(read.end(), modules.begin(), modules.end());
     if (std::string own = own_program(); !own.empty()) read.push_back(std::move(own));
@@ -236,6 +244,7 @@ class StepChecks {
     if (job_.sections.publish.quality && !job_.sections.publish.quality->json.empty())
       paths.push_back(job_.sections.publish.quality->json);
     if (job_.sections.publish.card) paths.push_back(job_.sections.publish.card->path);
+    if (job_.sections.publish.attestation) paths.push_back(job_.sections.publish.attestation->path);
     for (const std::string& path : paths)
       if (const Status free = files_.check(path, batch_.run.overwrite); !free) errors_.add(free.error());
   }

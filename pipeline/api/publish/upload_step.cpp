@@ -12,6 +12,7 @@
 #include "pipeline/io/remote/hub.h"
 #include "pipeline/io/remote/hub_upload.h"
 #include "pipeline/io/source_path.h"
+#include "pipeline/manifest/manifest.h"
 
 namespace ggufmill {
 namespace {
@@ -80,6 +81,9 @@ Result<std::vector<remote::HubFile>> UploadStep::files() {
     others.emplace_back(each.result_path(), fs::path(each.result_path()).filename().string());
   if (outputs_.job().sections.publish.card)
     others.emplace_back(outputs_.job().sections.publish.card->path, "README.md");
+  if (outputs_.job().sections.publish.attestation)
+    others.emplace_back(outputs_.job().sections.publish.attestation->path,
+                        fs::path(outputs_.job().sections.publish.attestation->path).filename().string());
   for (const auto& [path, name] : others) {
     BOOST_OUTCOME_TRY(const FileSum sum, sum_of(path));
     BOOST_OUTCOME_TRY(add_file({path, name, sum.bytes, sum.sha256}, files));
@@ -229,6 +233,10 @@ Result<std::map<std::string, std::string>> UploadStep::planned(Diagnostics& erro
   for (const ImportanceComputation& each : outputs_.computations())
     paths.emplace(fs::path(each.result_path()).filename().string(), each.result_path());
   if (outputs_.job().sections.publish.card) paths.emplace("README.md", outputs_.job().sections.publish.card->path);
+  if (outputs_.job().sections.publish.attestation) {
+    const std::string& path = outputs_.job().sections.publish.attestation->path;
+    paths.emplace(fs::path(path).filename().string(), path);
+  }
   return paths;
 }
 
@@ -251,7 +259,8 @@ void UploadStep::check(Diagnostics& errors) {
           return !matches || matches.value();
         }))
       errors.add(error_at(options_.origin, fmt::format("no file of this job matches {}", quoted_name(pattern.text())),
-                          "`files` are patterns for the names of outputs, importance matrices, and README.md"));
+                          "`files` are patterns for the names of outputs, importance matrices, README.md, and the "
+                          "attestation"));
 }
 
 }  // namespace ggufmill

@@ -69,6 +69,20 @@ Form<CardOptions> card_form() {
       .at(&Options::origin);
 }
 
+Form<AttestationOptions> attestation_form() {
+  using Options = AttestationOptions;
+  return map_of<Options>(
+             {
+                 field("path", &Options::path, path(), "Path of the attestation.")
+                     .example("out/attestation.intoto.jsonl"),
+                 field("key", &Options::key, path(),
+                       "Private key in PEM (Ed25519, or ECDSA on P-256 or P-384) that signs it. Defaults to "
+                       "none: the statement is written without a signature, for a tool of yours to sign.")
+                     .example("signing.pem"),
+             })
+      .at(&Options::origin);
+}
+
 Form<UploadOptions> upload_form() {
   using Options = UploadOptions;
   return map_of<Options>(
@@ -76,9 +90,11 @@ Form<UploadOptions> upload_form() {
                  field("to", &Options::to, text(), "Repository of the hub, with a branch other than main after an @.")
                      .required()
                      .example("hf://ORG/NAME-GGUF"),
-                 field("files", &Options::files,
-                       list_of(regex().doc("Pattern to find anywhere in the file name (Perl syntax).")).at_least(1),
-                       "Files to upload, by their names. Defaults to all outputs, importance matrices, and the card.")
+                 field(
+                     "files", &Options::files,
+                     list_of(regex().doc("Pattern to find anywhere in the file name (Perl syntax).")).at_least(1),
+                     "Files to upload, by their names. Defaults to all outputs, importance matrices, the card, and the "
+                     "attestation.")
                      .example("['\\.gguf$']"),
                  field("message", &Options::message, "Message of the commit.").example("Add quantizations"),
                  field("create", &Options::create, "Create the repository if it does not exist.").example("true"),
@@ -110,6 +126,11 @@ Fields<PublishSections> publish_fields() {
       field("card", &Sections::card, card_form(),
             "Write a description of all outputs: files, sizes, checksums, quality, and how they were made.")
           .example("{path: out/README.md}"),
+      field("attestation", &Sections::attestation, attestation_form(),
+            "Write what the outputs were made from, for `ggufmill verify --attestation` and `ggufmill reproduce`: the "
+            "checksums of the sources and of the outputs, this pipeline file, the version and the kernel modules, as a "
+            "statement of in-toto with the predicate of SLSA. `upload` adds it to the repository.")
+          .example("{path: out/attestation.intoto.jsonl, key: signing.pem}"),
       field("upload", &Sections::upload, upload_form(),
             "Upload the files to a repository of the Hugging Face hub in one commit, with the token that HF_TOKEN or "
             "`hf auth login` gives. Files that are there already are not sent again.")

@@ -38,6 +38,13 @@ struct CardOptions {
   Origin origin{};
 };
 
+// The statement of what the outputs were made from.
+struct AttestationOptions {
+  std::string path = "attestation.intoto.jsonl";
+  std::string key;  // path of the private key that signs it; empty: it is not signed
+  Origin origin{};
+};
+
 // The repository to which the files of a job are uploaded.
 struct UploadOptions {
   std::string to;                     // "hf://ORG/NAME" or "hf://ORG/NAME@BRANCH"
@@ -53,6 +60,7 @@ struct UploadOptions {
 struct PublishSections {
   std::optional<QualityOptions> quality{};
   std::optional<CardOptions> card{};
+  std::optional<AttestationOptions> attestation{};
   std::optional<UploadOptions> upload{};
   Hook after{};  // run when everything else is complete
 };

@@ -1,0 +1,89 @@
+#include "pipeline/api/publish/path_names.h"
+
+#include <algorithm>
+#include <set>
+
+#include "pipeline/config/node_text.h"
+#include "pipeline/io/platform/filesystem.h"
+#include "pipeline/io/source_path.h"
+
+namespace ggufmill {
+namespace {
+
+// Returns true if a path shows a folder of this machine.
+bool shows_folder(const std::string& path) {
+  const fs::path parts(path);
+  return path.starts_with('~') || parts.is_absolute() ||
+         std::ranges::any_of(parts, [](const fs::path& part) { return part == ".."; });
+}
+
+// Returns the last `count` components of a path.
+std::string last_components(const std::string& path, std::size_t count) {
+  std::vector<std::string> parts;
+  for (const fs::path& part : fs::path(path).relative_path())
+    if (const std::string name = part.string(); !name.empty() && name != "." && name != "..") parts.push_back(name);
+  std::string last;
+  for (std::size_t i = parts.size() - std::min(count, parts.size()); i < parts.size(); ++i)
+    last += (last.empty() ? "" : "/") + parts[i];
+  return last;
+}
+
+// Names the paths that show a folder, with as many components as tell them apart.
+std::map<std::string, std::string> short_names(const std::set<std::string>& paths) {
+  constexpr std::size_t kMaxComponents = 64;
+  std::map<std::string, std::string> names;
+  std::set<std::string> taken;
+  for (const std::string& path : paths)
+    if (!shows_folder(path)) taken.insert(names[path] = path);
+  for (const std::string& path : paths) {
+    if (!shows_folder(path)) continue;
+    std::string name;
+    for (std::size_t count = 1; count <= kMaxComponents; ++count)
+      if (name = last_components(path, count); !taken.contains(name)) break;
+    taken.insert(names[path] = name);
+  }
+  return names;
+}
+
+std::string parent_of(const std::string& path) { return path.substr(0, name_begin(path)); }
+
+}  // namespace
+
+Result<PathNames> PathNames::of(const std::string& text, const std::string& file, const Registry& registry) {
+  std::set<std::string> read;
+  std::map<std::string, std::string> pins;
+  const auto collect = [&](const std::string& path, PathUse use) {
+    if (use == PathUse::kWritten) return path;
+    if (is_address(path))
+      pins.emplace(path, "");
+    else
+      read.insert(path);
+    return path;
+  };
+  BOOST_OUTCOME_TRY(with_other_paths(text, file, registry, collect));
+  PathNames made;
+  made.names_ = short_names(read);
+  for (auto& [address, pin] : pins) {
+    BOOST_OUTCOME_TRY(pin, pinned(address));
+    made.names_[address] = pin;
+  }
+  const auto name = [&](const std::string& path, PathUse use) {
+    if (use == PathUse::kRead) return made.names_[path];
+    return is_address(path) || shows_folder(path) ? last_components(path, 1) : path;
+  };
+  BOOST_OUTCOME_TRY(made.text_, with_other_paths(text, file, registry, name));
+  return made;
+}
+
+std::string PathNames::name_of(const std::string& path) const {
+  if (is_address(path)) return path;
+  if (const auto known = names_.find(path); known != names_.end()) return known->second;
+  for (const auto& [folder, name] : names_)
+    if (!is_address(folder) && path.starts_with(folder.ends_with('/') ? folder : folder + "/"))
+      return name + (name.ends_with('/') ? "" : "/") + path.substr(folder.size() + (folder.ends_with('/') ? 0 : 1));
+  for (const auto& [file, name] : names_)
+    if (!is_address(file) && parent_of(file) == parent_of(path)) return parent_of(name) + last_components(path, 1);
+  return shows_folder(path) ? last_components(path, 1) : path;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,144 @@
+#include "pipeline/config/node_text.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "pipeline/config/job.h"
+#include "pipeline/config/parameters.h"
+#include "pipeline/config/yaml_reader.h"
+#include "pipeline/config/yaml_words.h"
+
+namespace ggufmill {
+namespace {
+
+// Returns true if a scalar means the same within brackets without quotes.
+bool is_plain_in_brackets(std::string_view text) {
+  const auto is_harmless = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("._/+-").find(c) != std::string_view::npos;
+  };
+  return !text.empty() && text != "-" && std::ranges::all_of(text, is_harmless);
+}
+
+// Writes values as YAML in brackets, of which JSON is a part.
+class ValueWriter {
+ public:
+  // With `is_resolved`, no parameter is left in the values.
+  ValueWriter(bool in_lines, bool is_resolved) : in_lines_(in_lines), is_resolved_(is_resolved) {}
+
+  std::string text_of(const ConfigNode& node) {
+    if (node.is_list()) return list(node);
+    if (node.is_map()) return map(node);
+    if (!node.is_scalar()) return "null";
+    const bool is_plain = (!node.quoted || (is_resolved_ && node.substituted)) && is_plain_in_brackets(node.scalar);
+    return is_plain ? node.scalar : quoted(node.scalar);
+  }
+
+ private:
+  std::string quoted(const std::string& text) const { return is_resolved_ ? yaml_quoted(text) : double_quoted(text); }
+
+  std::string list(const ConfigNode& node) {
+    std::string out = "[";
+    ++depth_;
+    for (const ConfigNode& item : node.items) {
+      if (&item != &node.items.front()) out += separator();
+      out += line() + text_of(item);
+    }
+    --depth_;
+    return out + (node.items.empty() ? "" : line()) + "]";
+  }
+
+  std::string map(const ConfigNode& node) {
+    std::string out = "{";
+    ++depth_;
+    for (const ConfigNode::Entry& entry : node.entries) {
+      if (&entry != &node.entries.front()) out += separator();
+      out += line() + double_quoted(entry.key) + ": " + text_of(entry.value);
+    }
+    --depth_;
+    return out + (node.entries.empty() ? "" : line()) + "}";
+  }
+
+  std::string separator() const { return in_lines_ ? "," : ", "; }
+  std::string line() const { return in_lines_ ? "\n" + std::string(2 * depth_, ' ') : ""; }
+
+  const bool in_lines_, is_resolved_;
+  std::size_t depth_ = 0;
+};
+
+// Finds the paths in a tree by its field table.
+class PathFinder {
+ public:
+  PathFinder(const Types& types, std::vector<ConfigNode*>& paths) : types_(types), paths_(paths) {}
+
+  void find(ConfigNode& node, const FieldSpec& spec) {  // NOLINT(misc-no-recursion): the depth is that of the file
+    if (spec.kind == FieldKind::kOneOf) {
+      const auto taken = std::ranges::find_if(spec.alternatives, [&](const FieldSpec& each) {
+        Diagnostics problems;
+        if (accepts_kind_of(node, each)) lint(node, each, problems, types_);
+        return accepts_kind_of(node, each) && problems.empty();
+      });
+      if (taken != spec.alternatives.end()) find(node, *taken);
+    } else if (spec.kind == FieldKind::kPath && node.is_scalar()) {
+      paths_.push_back(&node);
+    } else if (spec.kind == FieldKind::kList) {
+      for (ConfigNode& item : node.items) find(item, spec.item.front());
+    } else if (spec.kind == FieldKind::kDictionary) {
+      for (ConfigNode::Entry& entry : node.entries) find(entry.value, spec.item.front());
+    } else if (spec.kind == FieldKind::kMap) {
+      for (ConfigNode::Entry& entry : node.entries) {
+        const auto field = std::ranges::find(spec.fields, entry.key, &FieldSpec::name);
+        if (field != spec.fields.end()) find(entry.value, *field);
+      }
+    }
+  }
+
+ private:
+  const Types& types_;
+  std::vector<ConfigNode*>& paths_;
+};
+
+// Returns the targets of the outputs.
+std::set<std::string> targets_in(ConfigNode& root, const Registry& registry) {
+  std::vector<ConfigNode*> paths;
+  for (ConfigNode::Entry& section : root.entries)
+    if (section.key == "outputs")
+      for (ConfigNode& output : section.value.items)
+        for (ConfigNode::Entry& entry : output.entries)
+          for (const SinkSpec& sink : registry.sinks)
+            if (sink.field.name == entry.key) PathFinder(registry.types, paths).find(entry.value, sink.field);
+  std::set<std::string> targets;
+  for (const ConfigNode* const path : paths) targets.insert(path->scalar);
+  return targets;
+}
+
+}  // namespace
+
+std::string yaml_of(const ConfigNode& node, YamlLayout layout) {
+  return ValueWriter(layout == YamlLayout::kLines, false).text_of(node);
+}
+
+std::string resolved_yaml_of(const ConfigNode& root) {
+  ConfigNode resolved = root;
+  std::erase_if(resolved.entries, [](const ConfigNode::Entry& entry) { return entry.key == parameters_field().name; });
+  return ValueWriter(true, true).text_of(resolved) + "\n";
+}
+
+Result<std::string> with_other_paths(const std::string& text, const std::string& name, const Registry& registry,
+                                     const ReplacePath& replace) {
+  ConfigTexts texts;
+  Diagnostics errors;
+  std::optional<ConfigNode> root = read_yaml(text, name, texts, errors);
+  if (root) substitute_parameters(*root, {}, texts, errors);  // what looks like a parameter is escaped
+  if (!errors.empty()) return errors.together();
+  const FieldSpec fields = job_fields(registry);
+  if (lint(*root, fields, errors, registry.types); !errors.empty()) return errors.together();
+  const std::set<std::string> targets = targets_in(*root, registry);
+  std::vector<ConfigNode*> paths;
+  PathFinder(registry.types, paths).find(*root, fields);
+  for (ConfigNode* const path : paths)
+    path->scalar = replace(path->scalar, targets.contains(path->scalar) ? PathUse::kWritten : PathUse::kRead);
+  return resolved_yaml_of(*root);
+}
+
+}  // namespace ggufmill
