@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "pipeline/api/operations/context_options.h"
-#include "pipeline/api/operations/measuring.h"
 #include "pipeline/api/operations/run_pipeline.h"
 #include "pipeline/api/publish/reproduction.h"
 #include "pipeline/api/table.h"
@@ -55,8 +54,9 @@ Result<Answer<Reproduced>> run_reproduce(const Context& context, const Reproduce
   };
   BOOST_OUTCOME_TRY(again.check_sources(call.stop(), read));
   BOOST_OUTCOME_TRY(Job job, again.job());
-  BOOST_OUTCOME_TRY(take_measurement(
-      context, job, request.overwrite ? IfUnmeasured::kMeasure : IfUnmeasured::kMeasureNewFiles, call));
+  MeasureOptions measuring;
+  measuring.run.stop = call.stop();
+  BOOST_OUTCOME_TRY(measure_if_needed(context, job, request.overwrite, measuring));
   BOOST_OUTCOME_TRY(const Plan plan, context.plan(job));
   RunOptions options;
   options.overwrite = request.overwrite;
