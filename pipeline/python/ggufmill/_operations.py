@@ -749,6 +749,8 @@ class Operations(Operator):
         allow_missing: bool = False,
         threads: Literal["auto"] | int = "auto",
         spec: bool = False,
+        attestation: Path | None = None,
+        key: Path | None = None,
         progress: ProgressFunction | None = None,
     ) -> Result:
         """Check that models are complete, valid, and match their manifests.
@@ -767,6 +769,11 @@ class Operations(Operator):
         With `spec=`, only the header is read and compared with the GGUF specification: keys that an architecture needs,
         types and ranges of values, and names and shapes of tensors.
 
+        With `attestation=`, the checksum of the file is compared with an attestation that `attestation` in a pipeline
+        file has written, and what the file was made from is reported; with `key=`, the attestation must be signed with
+        that key. `path` can then be any file. `VerificationError`: the file is another one, or the signature is not
+        valid.
+
         With `spec=`, a broken rule is not an error: it is one of the findings.
 
         path           model or manifest to verify
@@ -775,19 +782,27 @@ class Operations(Operator):
         allow_missing  accept a checkpoint even if files or tensors are missing, with a warning
         threads        number of threads, or auto
         spec           compare the header with the GGUF specification without reading weights
+        attestation    attestation of the file: a DSSE envelope, a bundle of Sigstore, or an in-toto statement
+        key            public key in PEM (Ed25519 or ECDSA) with which the attestation must be signed
         progress       a function that is called with a Progress, whose exceptions end the operation; True: a bar of
                        tqdm
 
         Returns a dictionary:
-        files     paths of the files that were read
-        tensors   number of tensors
-        bytes     size of the files
-        manifest  path of the manifest that the files match, if there is one
-        compared  number of tensors compared with `against=`
-        skipped   number of other tensors, if there is `against=`
-        file      path of the model; with `spec=`
-        findings  what differs from the specification; with `spec=`: [{level, where, what, rule}]
-        warnings  a list of strings
+        files      paths of the files that were read
+        tensors    number of tensors
+        bytes      size of the files
+        manifest   path of the manifest that the files match, if there is one
+        compared   number of tensors compared with `against=`
+        skipped    number of other tensors, if there is `against=`
+        file       path of the model; with `spec=`
+        findings   what differs from the specification; with `spec=`: [{level, where, what, rule}]
+        name       name of the file when it was made; with `attestation=`
+        sha256     checksum of the file; with `attestation=`
+        signed_by  identifier of `key=`, if the signature was checked; with `attestation=`
+        ggufmill   version of ggufmill that made the file; with `attestation=`
+        llama_cpp  version of llama.cpp that it followed; with `attestation=`
+        made_from  the files that were read; with `attestation=`: [{name, sha256, bytes}]
+        warnings   a list of strings
         """
         return self._operate(
             "verify",
@@ -798,9 +813,11 @@ class Operations(Operator):
                 "allow_missing": allow_missing,
                 "threads": threads,
                 "spec": spec,
+                "attestation": attestation,
+                "key": key,
             },
             progress,
-            none_if_empty=("manifest",),
+            none_if_empty=("manifest", "signed_by",),
         )
 
     def hash(
@@ -1700,6 +1717,54 @@ class Operations(Operator):
             is_alone=True,
         )
 
+    def reproduce(
+        self,
+        attestation: Path,
+        *,
+        output: Path = "reproduced",
+        sources: Path | None = None,
+        key: Path | None = None,
+        overwrite: bool = False,
+        progress: ProgressFunction | None = None,
+    ) -> Result:
+        """Make files again from what their attestation names, and compare them.
+
+        Make files again from an attestation that `attestation` in a pipeline file has written. The sources that it
+        names are checked first: addresses (hf://) are read where they are, and other names start from the folder
+        `sources=`. Outputs go to the folder `output=`, and are compared with the checksums of the attestation. The
+        pipeline file is that of the attestation, without its limits, reports and steps: no program is started, and
+        importance that was computed is read from its file, which is one of the sources. `VerificationError`: the
+        signature is not valid, a source is another one, or a file differs; it has the tensors that do, and whether the
+        version or a module is another one.
+
+        attestation  the attestation: a DSSE envelope, a bundle of Sigstore, or an in-toto statement
+        output       folder for the files
+        sources      folder that the names of local sources start from; default: the current one
+        key          public key in PEM (Ed25519 or ECDSA) with which the attestation must be signed
+        overwrite    replace existing files
+        progress     a function that is called with a Progress, whose exceptions end the operation; True: a bar of tqdm
+
+        Returns a dictionary:
+        attestation  path of the attestation
+        folder       folder of the files
+        signed_by    identifier of `key=`, if the signature was checked
+        files        the files of the attestation: [{name, path, is_same, tensors}]
+        differences  what of this program is not as that which made the files
+        warnings     a list of strings
+        """
+        return self._operate(
+            "reproduce",
+            {
+                "attestation": attestation,
+                "output": output,
+                "sources": sources,
+                "key": key,
+                "overwrite": overwrite,
+            },
+            progress,
+            none_if_empty=("signed_by",),
+        )
+
     def status(
         self,
         job: Path | Mapping[str, Any],
@@ -2031,6 +2096,7 @@ architectures = of_default(Operations.architectures)
 architecture = of_default(Operations.architecture)
 first_map = of_default(Operations.first_map)
 architecture_functions = of_default(Operations.architecture_functions)
+reproduce = of_default(Operations.reproduce)
 status = of_default(Operations.status)
 submit = of_default(Operations.submit)
 resume = of_default(Operations.resume)
@@ -2039,4 +2105,4 @@ render = of_default(Operations.render)
 part = of_default(Operations.part)
 seal = of_default(Operations.seal)
 schema = of_default(Operations.schema)
-__all__ = ["run", "quantize_model", "convert", "convert_lora", "check", "plan", "inspect", "fit", "models_page", "compare", "report", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "measure", "probe", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]
+__all__ = ["run", "quantize_model", "convert", "convert_lora", "check", "plan", "inspect", "fit", "models_page", "compare", "report", "verify", "hash", "split", "merge", "edit", "name", "name_of", "imatrix_show", "imatrix_merge", "imatrix_convert", "curve", "measure", "probe", "recipes", "recipe", "recipe_from", "recipe_check", "recipe_diff", "objectives", "exclusions", "types", "kernels", "check_module", "architectures", "architecture", "first_map", "architecture_functions", "reproduce", "status", "submit", "resume", "cancel", "render", "part", "seal", "schema"]
