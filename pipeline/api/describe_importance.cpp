@@ -43,7 +43,13 @@ Result<DescribedEntry> look_at(const ImportanceEntry& entry) {
 
 Result<DescribedInput> look_at(const CovarianceInput& input) {
   constexpr std::uint64_t kAtOnce = 1 << 16;
-  DescribedInput shown{input.owner, input.tensors, input.columns(), input.experts(), input.covariance.is_pooled};
+  DescribedInput shown{input.owner,
+                       input.tensors,
+                       input.columns(),
+                       input.experts(),
+                       input.covariance.is_pooled,
+                       0,
+                       input.covariance.held_out};
   const std::uint64_t length = *input.covariance.packing().length();
   std::vector<float> piece;
   double squares = 0;

@@ -46,7 +46,7 @@ class CovarianceMerge {
  private:
   struct Written {
     std::size_t input;  // index into first_.inputs
-    enum Kind : std::uint8_t { kSums, kCounts, kCorrelations } kind;
+    enum Kind : std::uint8_t { kSums, kCounts, kCorrelations, kVectors } kind;
   };
 
   static Error differ(const WeightedCovariance& part, const std::string& what) {
@@ -122,16 +122,22 @@ class CovarianceMerge {
       for (const std::string& name : sorted(input.tensors)) {
         tensors.push_back(name);
         inputs.push_back(input.owner);
-        BOOST_OUTCOME_TRY(add(name + ".in_sum2", "F32", input.columns(), input.experts(), {i, Written::kSums}, model));
-        BOOST_OUTCOME_TRY(add(name + ".counts", "F32", 1, input.experts(), {i, Written::kCounts}, model));
+        BOOST_OUTCOME_TRY(
+            add(name + ".in_sum2", "F32", matrix(input.columns(), input.experts()), {i, Written::kSums}, model));
+        BOOST_OUTCOME_TRY(add(name + ".counts", "F32", matrix(1, input.experts()), {i, Written::kCounts}, model));
       }
-      BOOST_OUTCOME_TRY(add(input.owner + ".in_corr", "F16", *input.covariance.packing().length(), input.sets(),
+      BOOST_OUTCOME_TRY(add(input.owner + ".in_corr", "F16", matrix(*input.covariance.packing().length(), input.sets()),
                             {i, Written::kCorrelations}, model));
+      if (const std::uint64_t count = std::min(held_out(i), kMaxHeldOut); count != 0) {
+        BOOST_OUTCOME_TRY(add(input.owner + ".in_rows", "BF16", {3, {input.columns(), count, input.experts(), 1}},
+                              {i, Written::kVectors}, model));
+      }
     }
     set("general.type", metadata_string("imatrix"));
     set("imatrix.datasets", texts(datasets));
     set("imatrix.chunk_count", number(static_cast<std::uint64_t>(chunks)));
     set("imatrix.chunk_size", number(first_.importance.chunk_size));
+    warn_of_lost_vectors();
     const auto layers = std::ranges::find_if(
         parts_, [](const WeightedCovariance& part) { return part.file.importance.prediction_layers != 0; });
     if (layers != parts_.end()) set("imatrix.n_layer_nextn", number(layers->file.importance.prediction_layers));
@@ -142,16 +148,36 @@ class CovarianceMerge {
     return model;
   }
 
-  Status add(const std::string& name, const char* type, std::uint64_t columns, std::uint64_t rows, Written written,
-             Model& model) {
+  static Shape matrix(std::uint64_t columns, std::uint64_t rows) { return {2, {columns, rows, 1, 1}}; }
+
+  // Returns the number of held-out vectors of an input in all files; 0 if a file has none.
+  std::uint64_t held_out(std::size_t input) const {
+    std::uint64_t all = 0;
+    for (const auto& inputs : inputs_) {
+      if (inputs[input]->covariance.held_out == 0) return 0;
+      all += inputs[input]->covariance.held_out;
+    }
+    return all;
+  }
+
+  Status add(const std::string& name, const char* type, const Shape& shape, Written written, Model& model) {
     Tensor& tensor = model.tensors.emplace_back();
     tensor.name = name;
     tensor.type = &type_named(type);
-    const Shape shape{2, {columns, rows, 1, 1}};
     BOOST_OUTCOME_TRY(const std::uint64_t bytes, bytes_of(*tensor.type, shape));
     BOOST_OUTCOME_TRY(tensor.expression, expressions::extent(*tensor.type, shape, Extent{nullptr, 0, bytes}));
     tensors_.push_back(written);
     return ok();
+  }
+
+  void warn_of_lost_vectors() {
+    const auto has_vectors = [](const WeightedCovariance& part) {
+      return std::ranges::any_of(part.file.inputs, [](const auto& input) { return input.covariance.held_out != 0; });
+    };
+    const auto without = std::ranges::find_if_not(parts_, has_vectors);
+    if (without != parts_.end() && std::ranges::any_of(parts_, has_vectors))
+      merged_.warnings.push_back(
+          fmt::format("{} has no held-out vectors, so the sum has none", without->file.importance.path));
   }
 
   Status write(const Written& written, std::uint64_t offset) {
@@ -162,6 +188,8 @@ class CovarianceMerge {
         return write_counts(written.input, offset);
       case Written::kCorrelations:
         return write_correlations(written.input, offset);
+      case Written::kVectors:
+        return write_vectors(written.input, offset);
     }
     return ok();
   }
@@ -231,6 +259,25 @@ class CovarianceMerge {
     }
     for (double& root : roots) root = std::sqrt(root);
     return roots;
+  }
+
+  Status write_vectors(std::size_t input, std::uint64_t offset) const {
+    const std::uint64_t all = held_out(input), count = std::min(all, kMaxHeldOut);
+    const std::uint64_t columns = first_.inputs[input].columns();
+    std::vector<float> vector(columns);
+    std::vector<std::uint16_t> numbers(columns);
+    for (std::uint64_t expert = 0; expert < first_.inputs[input].experts(); ++expert)
+      for (std::uint64_t i = 0; i < count; ++i) {
+        std::uint64_t place = i * all / count;
+        std::size_t part = 0;
+        while (place >= inputs_[part][input]->covariance.held_out) place -= inputs_[part++][input]->covariance.held_out;
+        BOOST_OUTCOME_TRY(inputs_[part][input]->read_vectors(expert, place * columns, vector));
+        std::ranges::transform(vector, numbers.begin(), [](float number) {
+          return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(number) >> 16);
+        });
+        BOOST_OUTCOME_TRY(put<std::uint16_t>(numbers, offset));
+      }
+    return ok();
   }
 
   Status write_correlations(std::size_t input, std::uint64_t offset) const {

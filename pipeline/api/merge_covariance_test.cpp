@@ -81,6 +81,31 @@ TEST_CASE("files of different texts are merged to the covariance of both") {
   CHECK(ab != correlations(opened_covariance(a).inputs[0]));
 }
 
+TEST_CASE("held-out vectors of merged files follow each other, up to the greatest number") {
+  CovarianceFiles files;
+  const auto with = [&](const std::string& name, std::size_t held_out, std::uint32_t seed) {
+    return files.put(name, gguf_covariance({{{"a", "b"}, 12, {40}, false, 12, held_out}}, 0, seed));
+  };
+  const auto vectors = [](const std::string& path) {
+    const CovarianceFile file = opened_covariance(path);
+    std::vector<float> all(file.inputs[0].covariance.held_out * 12);
+    if (!all.empty()) REQUIRE(file.inputs[0].read_vectors(0, 0, all));
+    return all;
+  };
+  const std::string a = with("a.gguf", 600, 1), b = with("b.gguf", 300, 2), none = with("none.gguf", 0, 3);
+  const std::string sum = files.path("sum.gguf");
+  REQUIRE(merge_importance({a, b}, sum, {}, true, gguf_opener()));
+  std::vector<float> expected = vectors(a), second = vectors(b);
+  expected.insert(expected.end(), second.begin(), second.end());
+  CHECK(vectors(sum) == expected);
+  REQUIRE(merge_importance({a, a}, sum, {}, true, gguf_opener()));
+  CHECK(vectors(sum).size() == 1024 * 12);
+  const auto merged = merge_importance({a, none}, sum, {}, true, gguf_opener());
+  REQUIRE(merged);
+  CHECK(vectors(sum).empty());
+  CHECK(merged.value().warnings == std::vector<std::string>{none + " has no held-out vectors, so the sum has none"});
+}
+
 TEST_CASE("only the importance is written where it is asked for, or the format has no place for more") {
   CovarianceFiles files;
   const std::string one = files.put("a.gguf", gguf_covariance({kInput}, 0));

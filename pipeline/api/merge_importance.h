@@ -58,8 +58,9 @@ struct DescribedInput {
   std::string name;                  // the tensor that it is named after
   std::vector<std::string> tensors;  // all that have it
   std::uint64_t columns = 0, experts = 0;
-  bool is_pooled = false;  // the experts have common correlations
-  double rms = 0;          // root of the mean square of the correlations
+  bool is_pooled = false;      // the experts have common correlations
+  double rms = 0;              // root of the mean square of the correlations
+  std::uint64_t held_out = 0;  // held-out vectors of each expert
 };
 
 struct DescribedCovariance {

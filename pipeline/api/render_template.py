@@ -29,7 +29,7 @@ def confine(request):
     timer.start()
     try:
         import resource
-    except ImportError:  # Windows
+    except ImportError:  # no POSIX system
         resource = None
     if resource:
         limits = {"RLIMIT_CPU": int(request["seconds"]) + 1, "RLIMIT_AS": request["bytes"], "RLIMIT_NOFILE": 0, "RLIMIT_CORE": 0}

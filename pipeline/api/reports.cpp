@@ -41,6 +41,7 @@ void put_result(const Encoding& encoding, const TargetResult& result, bool parti
   for (const Place& place : encoding.places) {
     ReportTensor& described = report.outputs[place.output].tensors[place.tensor];
     described.seconds = result.seconds;
+    if (!partial) described.held_out = result.held_out;
     const bool is_known = !partial && !encoding.taken;  // what an earlier output lost is not
     if (!is_known && described.type != described.source_type) described.state = ErrorState::kNotMeasured;
     if (!result.error || partial) continue;

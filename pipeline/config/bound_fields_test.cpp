@@ -100,9 +100,7 @@ TEST_CASE("the schema of a stage with one option") {
   CHECK(schema.find("\"default\": 1") != schema.npos);
 }
 
-TEST_CASE("the reference of a stage with one option") {
-  CHECK(check_examples(scale_stage().field).empty());
-}
+TEST_CASE("the reference of a stage with one option") { CHECK(check_examples(scale_stage().field).empty()); }
 
 TEST_CASE("errors of a stage with one option") {
   CHECK(scale_error("{factor: 9}") == "'9' is not a number from 0 to 8; ");

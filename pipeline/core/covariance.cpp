@@ -66,10 +66,16 @@ Extent Covariance::correlations_of(std::uint64_t matrix) const {
           correlations.big_endian};
 }
 
+Extent Covariance::vectors_of(std::uint64_t matrix) const {
+  const std::uint64_t bytes = held_out * columns * sizeof(std::uint16_t);
+  return {vectors.source, vectors.offset + matrix % matrices * bytes, bytes, vectors.big_endian};
+}
+
 std::string Covariance::key() const {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {}", correlations.source->path, correlations.source->bytes,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {}{}", correlations.source->path, correlations.source->bytes,
                      correlations.source->header_hash, correlations.source->modified, correlations.offset, sums.offset,
-                     columns, matrices, block, fmt::join(unused, ","));
+                     columns, matrices, block, fmt::join(unused, ","),
+                     held_out == 0 ? "" : fmt::format(" {} {}", held_out, vectors.offset));
 }
 
 // While it is made, a tile has numbers of 64 bits. There is also room for the correlations of a row of tiles, which are
@@ -83,7 +89,18 @@ std::uint64_t Covariance::metric_bytes() const {
   const std::uint64_t whole = capped_product(columns / packed.block(), bytes_of(std::min(packed.block(), columns)));
   const std::uint64_t tiles = capped_sum(whole, bytes_of(columns % packed.block()));
   const std::uint64_t rows = capped_product(std::min(packed.block(), columns), kMetricTile * sizeof(std::uint16_t));
-  return capped_sum(capped_sum(tiles, rows), capped_product(columns, 4 * sizeof(double)));
+  const std::uint64_t known = capped_sum(capped_sum(tiles, rows), capped_product(columns, 4 * sizeof(double)));
+  return capped_sum(known, capped_sum(vector_bytes(), trial_bytes()));
+}
+
+std::uint64_t Covariance::vector_bytes() const {
+  return capped_product(capped_product(held_out, columns), sizeof(float));
+}
+
+// Rows of the trial have their values, those of Q8_0, and what the choice of levels needs.
+std::uint64_t Covariance::trial_bytes() const {
+  constexpr std::uint64_t kOfColumn = kLevelBytesPerColumn + sizeof(float) + 2;
+  return held_out == 0 ? 0 : capped_product(columns, kTrialRows * kOfColumn);
 }
 
 Error Covariance::bad_correlation(std::uint64_t matrix, std::uint64_t place, float value) const {
@@ -105,6 +122,31 @@ Error Covariance::bad_sum(std::uint64_t matrix, std::uint64_t column, float valu
                   kHelp);
   error.detail = fmt::format("at byte {:#x}", extent.offset + column * sizeof(float));
   return error;
+}
+
+Error Covariance::bad_vector(std::uint64_t matrix, std::uint64_t place, float value) const {
+  const Extent extent = vectors_of(matrix);
+  Error error = input_error(extent.source->path,
+                            fmt::format("the held-out vectors of the input of {} contain {}; they are finite",
+                                        quoted_name(name), describe_number(value)),
+                            kHelp);
+  error.detail = fmt::format("at byte {:#x}", extent.offset + place * sizeof(std::uint16_t));
+  return error;
+}
+
+Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance, const Covariance* covariance) {
+  Encoder encoder = encoder_for(wanted, type, importance, covariance != nullptr);
+  if (chooses_shrink(encoder) && covariance->held_out == 0) encoder.shrink = kUsualShrink;
+  return encoder;
+}
+
+std::size_t decode_vectors(std::span<const std::uint16_t> numbers, std::span<float> into) {
+  std::size_t bad = numbers.size();
+  for (std::size_t i = numbers.size(); i-- > 0;) {
+    into[i] = std::bit_cast<float>(static_cast<std::uint32_t>(numbers[i]) << 16);
+    if ((numbers[i] & 0x7f80) == 0x7f80) bad = i;
+  }
+  return bad;
 }
 
 std::size_t decode_correlations(std::span<const std::uint16_t> halves, std::span<float> into) {

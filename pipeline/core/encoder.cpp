@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "pipeline/core/covariance.h"
 #include "pipeline/core/text.h"
 #include "pipeline/core/type_family.h"
 #include "pipeline/core/wings.h"
@@ -25,9 +26,10 @@ Encoder reference_encoder() { return {}; }
 
 Encoder search_encoder() { return {&search_method(), Encoder::kMaxEffort, {}, Lattice::kAuto}; }
 
-// The shrinkage and the damping with which the loss of models was least on text that had not been used to collect the
-// covariance.
-Encoder covariance_encoder() { return {&covariance_method(), Encoder::kMaxEffort, {}, Lattice::kAuto, 0.7, 0.01, 2}; }
+// The damping with which the loss of models was least on text that had not been used to collect the covariance.
+Encoder covariance_encoder() {
+  return {&covariance_method(), Encoder::kMaxEffort, {}, Lattice::kAuto, kChosenShrink, 0.01, 2};
+}
 
 Encoder start_of(const Encoder& covariance) {
   return {&search_method(), covariance.effort, covariance.weights, covariance.lattice};
@@ -87,7 +89,7 @@ std::string describe(const Encoder& encoder) {
   if (encoder.weights) add(fmt::format("{} weights", kSearchWeightWords[static_cast<std::size_t>(*encoder.weights)]));
   if (encoder.lattice == Lattice::kAuto) add("lattice");
   if (encoder.is_covariance()) {
-    add(fmt::format("shrink {}", encoder.shrink));
+    add(chooses_shrink(encoder) ? "chosen shrinkage" : fmt::format("shrink {}", encoder.shrink));
     add(fmt::format("damp {}", encoder.damp));
     add(counted(encoder.sweeps, "sweep"));
   }

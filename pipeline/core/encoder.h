@@ -37,8 +37,9 @@ struct Encoder {
   std::uint32_t effort = 0;
   std::optional<SearchWeights> weights{};  // of a search; none: depends on the importance, see encoder_for()
   Lattice lattice = Lattice::kOff;
-  // Parameters of `covariance`, else 0: the factor of all correlations; the amount added to the variances, as a
-  // multiple of their mean; and the number of times that each level is reconsidered.
+  // Parameters of `covariance`, else 0: the factor of all correlations, or kChosenShrink (core/covariance.h); the
+  // amount added to the variances, as a multiple of their mean; and the number of times that each level is
+  // reconsidered.
   double shrink = 0, damp = 0;
   std::uint32_t sweeps = 0;
 

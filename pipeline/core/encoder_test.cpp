@@ -45,7 +45,7 @@ TEST_CASE("a tensor or type without a covariance is encoded by the search that w
 }
 
 TEST_CASE("the text of the encoder 'covariance' has its options") {
-  CHECK(describe(covariance_encoder()) == "covariance (effort 3, lattice, shrink 0.7, damp 0.01, 2 sweeps)");
+  CHECK(describe(covariance_encoder()) == "covariance (effort 3, lattice, chosen shrinkage, damp 0.01, 2 sweeps)");
   CHECK(types_with(covariance_method()) ==
         "Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS");
 }

@@ -100,7 +100,7 @@ class StepBinder {
       return usage_error(
           fmt::format("tensor '{}': {} needs importance weights", *bound.name, bound.encoding->type->name),
           "add an `importance` stage, or choose another type for this tensor");
-    if (!bound.layout->is_measured && !bound.lattice) return ok();
+    if (!bound.layout->is_measured && !bound.lattice && !bound.metric) return ok();
     BOOST_OUTCOME_TRY(bound.decode, decoder_of(type, *bound.name, kernels_));
     if (importance) bound.weights = index_of(importance);
     return ok();

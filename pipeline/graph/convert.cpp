@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "pipeline/core/byte_order.h"
+#include "pipeline/core/covariance.h"
 #include "pipeline/core/finite.h"
 #include "pipeline/core/interleaved.h"
 #include "pipeline/graph/encode_rows.h"
@@ -296,26 +297,89 @@ class TileConversion {
     const KernelCall call{values.data(), into.data(), tile_.rows, tile_.columns(), weights(encoding.importance)};
     if (const Status made = encode_rows(encoding, call, weights(encoding.weights)); !made)
       return failed(made.error(), type);
-    choose_levels(encoding, values, into);
+    if (const Status chosen = choose_levels(encoding, values, into); !chosen) return failed(chosen.error(), type);
     BOOST_OUTCOME_TRY(check_scales(encoding, values, into));
     if (encoding.encoding->type->plain) interleave(index);
     return ok();
   }
 
-  // Replaces the levels of encoded rows, if the encoding has a metric that can be used.
-  void choose_levels(const BoundEncoding& encoding, std::span<const float> values, std::span<std::byte> rows) const {
-    if (!encoding.metric) return;
+  // Replaces the levels of encoded rows, if the encoding has a metric that can be used. With held-out vectors, those of
+  // kLevelRows rows remain if the loss would not be less.
+  Status choose_levels(const BoundEncoding& encoding, std::span<const float> values, std::span<std::byte> rows) const {
+    if (!encoding.metric) return ok();
     const std::shared_ptr<Metric>& metric = tile_.slab.metrics[*encoding.metric];
-    if (!metric || !metric->is_usable) return;
+    if (!metric) return ok();
+    if (metric->vectors.empty()) {
+      if (metric->is_usable) choose_levels(encoding, *metric, values, rows);
+      return ok();
+    }
+    BOOST_OUTCOME_TRY(const std::vector<HalfLosses> start, losses(encoding, *metric, values, rows));
+    if (!metric->is_usable) return record(encoding, *metric, start, start);
+    choose_levels(encoding, *metric, values, rows);
+    BOOST_OUTCOME_TRY(std::vector<HalfLosses> chosen, losses(encoding, *metric, values, rows));
+    for (std::size_t group = 0; group < start.size(); ++group) {
+      if (chosen[group].worst_share_of(start[group]) < 1) continue;
+      chosen[group] = start[group];
+      BOOST_OUTCOME_TRY(encode_rows(encoding, group_of(encoding, values, rows, group), weights(encoding.weights)));
+    }
+    return record(encoding, *metric, start, chosen);
+  }
+
+  // Returns what encodes group `group` of kLevelRows rows.
+  KernelCall group_of(const BoundEncoding& encoding, std::span<const float> values, std::span<std::byte> rows,
+                      std::uint64_t group) const {
+    const std::uint64_t first = group * kLevelRows, count = std::min(kLevelRows, tile_.rows - first);
+    return {values.data() + first * tile_.columns(), rows.data() + first * encoding.layout->row_bytes, count,
+            tile_.columns(), weights(encoding.importance)};
+  }
+
+  // Returns the losses of each group of rows.
+  Result<std::vector<HalfLosses>> losses(const BoundEncoding& encoding, const Metric& metric,
+                                         std::span<const float> values, std::span<std::byte> rows) const {
+    std::vector<HalfLosses> all;
+    for (std::uint64_t group = 0; group * kLevelRows < tile_.rows; ++group) {
+      const KernelCall its = group_of(encoding, values, rows, group);
+      auto* const decoded = reinterpret_cast<float*>(memory_of(group));
+      BOOST_OUTCOME_TRY(run_kernel(encoding.decode, {its.dst, decoded, its.rows, its.cols, nullptr}, *encoding.name));
+      ggufmill_loss_call call{};
+      call.rows = its.rows;
+      call.cols = its.cols;
+      call.weights = static_cast<const float*>(its.src);
+      call.decoded = decoded;
+      call.memory = decoded + kLevelRows * its.cols;
+      all.push_back(losses_of(tile_.kernels.covariance(), call, metric.vectors));
+    }
+    return all;
+  }
+
+  Status record(const BoundEncoding& encoding, const Metric& metric, const std::vector<HalfLosses>& start,
+                const std::vector<HalfLosses>& chosen) const {
+    if (!encoding.measure) return ok();
+    const double shrink = metric.is_usable ? metric.shrink : 0;
+    for (std::size_t group = 0; group < start.size(); ++group) {
+      const std::uint64_t rows = std::min(kLevelRows, tile_.rows - group * kLevelRows);
+      const bool is_chosen = chosen[group].worst_share_of(start[group]) < 1;
+      encoding.measure->add_loss({start[group].sum(), chosen[group].sum(), rows, is_chosen ? 0 : rows, shrink, shrink});
+    }
+    return ok();
+  }
+
+  // Memory to choose the levels of the tile's rows in, from those of a group on.
+  std::byte* memory_of(std::uint64_t group) const {
     const std::uint64_t bytes = tile_.columns() * GGUFMILL_LEVEL_BYTES_PER_COLUMN;
+    return tile_.part.chosen_rows.subspan((tile_.first + group * kLevelRows) * bytes).data();
+  }
+
+  void choose_levels(const BoundEncoding& encoding, const Metric& metric, std::span<const float> values,
+                     std::span<std::byte> rows) const {
     const ggufmill_level_call call{encoding.rows_type().id,
                                    encoding.encoding->encoder.sweeps,
                                    tile_.rows,
                                    tile_.columns(),
                                    values.data(),
                                    rows.data(),
-                                   &metric->values,
-                                   tile_.part.chosen_rows.subspan(tile_.first * bytes).data()};
+                                   &metric.values,
+                                   memory_of(0)};
     tile_.kernels.covariance().choose_levels(&call);
   }
 

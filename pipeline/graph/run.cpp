@@ -128,8 +128,10 @@ void make_metric(Run& run, const ForEach& for_each, Metric& metric) noexcept {
     if (run.state.skips(metric.ordinal)) return ok();
     const Covariance& covariance = *metric.use.covariance;
     const auto stopped = [&] { return run.state.skips(metric.ordinal); };
-    BOOST_OUTCOME_TRY(make_metric(run.kernels.covariance(), run.sources.cached(*covariance.sums.source),
-                                  run.sources.cached(*covariance.correlations.source), for_each, stopped, metric));
+    const CovarianceSources sources{
+        run.sources.cached(*covariance.sums.source), run.sources.cached(*covariance.correlations.source),
+        covariance.held_out == 0 ? nullptr : &run.sources.cached(*covariance.vectors.source)};
+    BOOST_OUTCOME_TRY(make_metric(run.kernels.covariance(), sources, for_each, stopped, metric));
     if (!metric.is_usable && !stopped()) run.metrics.failed(metric);
     return ok();
   });

@@ -204,7 +204,8 @@ class Identity {
 
   // Correlations are too many to read for a plan. Their file stands for them.
   void add(const Covariance& covariance) {
-    for (const Extent* extent : {&covariance.sums, &covariance.correlations}) {
+    for (const Extent* extent : {&covariance.sums, &covariance.correlations, &covariance.vectors}) {
+      if (!extent->source) continue;
       hash_.add(number_of(*extent->source));
       hash_.add(extent->offset);
       hash_.add(extent->bytes);
@@ -214,6 +215,7 @@ class Identity {
     hash_.add(covariance.matrices);
     hash_.add(covariance.block);
     hash_.add_all(covariance.unused);
+    if (covariance.held_out != 0) hash_.add(covariance.held_out);
   }
 
   // Numbers shared subexpressions; each is hashed once.

@@ -261,8 +261,8 @@ void add_importance(const std::shared_ptr<const Importance>& importance, std::ve
 
 void add_covariance(const std::shared_ptr<const Covariance>& covariance, std::vector<SourceRef>& sources) {
   if (!covariance) return;
-  for (const Extent* extent : {&covariance->sums, &covariance->correlations})
-    if (std::ranges::count(sources, extent->source) == 0) sources.push_back(extent->source);
+  for (const Extent* extent : {&covariance->sums, &covariance->correlations, &covariance->vectors})
+    if (extent->source && std::ranges::count(sources, extent->source) == 0) sources.push_back(extent->source);
 }
 
 }  // namespace
@@ -434,7 +434,7 @@ Plan make_measurement(const Model& model, const std::vector<Measured>& tensors, 
       const TypeInfo* type = each.types[i];
       const std::shared_ptr<const Importance> importance = type->is_f32() ? nullptr : each.tensor->importance;
       const Encoder encoder =
-          encoder_for(each.encoders.at(i), *type, importance != nullptr, each.tensor->covariance != nullptr);
+          encoder_for(each.encoders.at(i), *type, importance != nullptr, each.tensor->covariance.get());
       step.encodings.push_back(
           {type, importance, {}, false, {}, encoder, encoder.is_covariance() ? each.tensor->covariance : nullptr});
     }

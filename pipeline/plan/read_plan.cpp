@@ -393,11 +393,18 @@ class Reader {
         __builtin_mul_overflow(*length * sizeof(std::uint16_t), sets, &correlations) ||
         covariance->sums.bytes != sums || covariance->correlations.bytes != correlations)
       throw InvalidPlan("a covariance has the wrong size");
+    covariance->held_out = number_of(object, "held_out");
+    if (covariance->held_out > kMaxHeldOut) throw InvalidPlan("there are too many held-out vectors");
+    if (covariance->held_out != 0) covariance->vectors = extent_of(object_of(object, "vectors"));
+    std::uint64_t vectors = 0;
+    if (__builtin_mul_overflow(sums / 2, covariance->held_out, &vectors) || covariance->vectors.bytes != vectors)
+      throw InvalidPlan("the held-out vectors have the wrong size");
     if (!std::ranges::is_sorted(covariance->unused)) throw InvalidPlan("the matrices of a covariance are not in order");
     return covariance;
   }
 
-  Encoder encoder_of(const json::object& object, const TypeInfo& type, bool importance, bool covariance) const {
+  Encoder encoder_of(const json::object& object, const TypeInfo& type, bool importance,
+                     const Covariance* covariance) const {
     Encoder encoder;
     encoder.method = &method_of(object, type);
     encoder.lattice = word_of<Lattice>(object, "lattice", kLatticeWords);
@@ -409,11 +416,12 @@ class Reader {
       encoder.weights = word_of<SearchWeights>(object, "weights", kSearchWeightWords);
     }
     if (encoder.is_covariance()) {
-      encoder.shrink = object.at("shrink").to_number<double>();
+      const json::value* const shrink = object.if_contains("shrink");
+      encoder.shrink = shrink ? shrink->to_number<double>() : kChosenShrink;
       encoder.damp = object.at("damp").to_number<double>();
       const std::uint64_t sweeps = number_of(object, "sweeps");
-      if (!(encoder.shrink >= 0 && encoder.shrink <= 1 && encoder.damp >= 0 && std::isfinite(encoder.damp)) ||
-          sweeps > Encoder::kMaxSweeps)
+      if ((shrink && !(encoder.shrink >= 0 && encoder.shrink <= 1)) ||
+          !(encoder.damp >= 0 && std::isfinite(encoder.damp)) || sweeps > Encoder::kMaxSweeps)
         throw InvalidPlan("an option of the encoder 'covariance' is out of range");
       encoder.sweeps = static_cast<std::uint32_t>(sweeps);
     }
@@ -436,8 +444,8 @@ class Reader {
     if (encoding.covariance && encoding.covariance->columns != values.shape.columns())
       throw InvalidPlan("a covariance has the wrong length");
     if (const json::value* encoder = object.if_contains("encoder"))
-      encoding.encoder = encoder_of(encoder->as_object(), *encoding.type, encoding.importance != nullptr,
-                                    encoding.covariance != nullptr);
+      encoding.encoder =
+          encoder_of(encoder->as_object(), *encoding.type, encoding.importance != nullptr, encoding.covariance.get());
     if (encoding.covariance && !encoding.encoder.is_covariance())
       throw InvalidPlan("an encoder has a covariance that it does not use");
     if (values.shape.columns() % encoding.type->block_elements != 0) throw InvalidPlan("rows are not whole blocks");

@@ -49,7 +49,9 @@ std::uint64_t group_rows_of(const Step& step) {
     if (values && values->operation == Operation::kInterleave)
       rows = std::max<std::uint64_t>({rows, values->type->group_rows, values->inputs[0]->type->group_rows});
   for (const Encoding& encoding : step.encodings)
-    if (work_of(step, encoding) == Work::kEncode) rows = std::max<std::uint64_t>(rows, encoding.type->group_rows);
+    if (work_of(step, encoding) == Work::kEncode)
+      rows = std::max<std::uint64_t>(
+          {rows, encoding.type->group_rows, encoding.covariance && chooses_shrink(encoding.encoder) ? kLevelRows : 1});
   return rows;  // a power of two, so a multiple of all of them
 }
 

@@ -42,7 +42,8 @@ enum class Work : std::uint8_t {
   kEncode,  // decoded if they are not F32, then encoded
 };
 Work work_of(const Step& step, const Encoding& encoding);
-// Returns the number of rows that are made together: those of a group, if rows are interleaved.
+// Returns the number of rows that are made together: those of a group, if rows are interleaved, or if it is decided for
+// some rows at a time whether a covariance is used.
 // Units, slabs and tiles consist of such groups.
 std::uint64_t group_rows_of(const Step& step);
 // Returns true for work that needs the values as F32.

@@ -39,7 +39,7 @@ Error wrong_step(const std::string& tensor, const std::string& what) {
 }  // namespace
 
 Encoder used_encoder(const Tensor& tensor) {
-  return encoder_for(tensor.encoder, *tensor.type, tensor.importance != nullptr, tensor.covariance != nullptr);
+  return encoder_for(tensor.encoder, *tensor.type, tensor.importance != nullptr, tensor.covariance.get());
 }
 
 StepMaker::StepMaker(std::span<const Model> source) {

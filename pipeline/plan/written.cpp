@@ -149,6 +149,8 @@ class Writer {
   json::value covariance_number(const std::shared_ptr<const Covariance>& covariance) {
     const auto [number, is_new] = covariance_numbers_.of(covariance.get());
     if (!is_new) return number;
+    json::value vectors;  // null if there are none
+    if (covariance->held_out != 0) vectors = extent_json(covariance->vectors);
     covariances_.push_back({{"name", covariance->name},
                             {"sums", extent_json(covariance->sums)},
                             {"correlations", extent_json(covariance->correlations)},
@@ -156,6 +158,8 @@ class Writer {
                             {"matrices", covariance->matrices},
                             {"block", covariance->block},
                             {"pooled", covariance->is_pooled},
+                            {"held_out", covariance->held_out},
+                            {"vectors", std::move(vectors)},
                             {"unused", json::value_from(covariance->unused)}});
     return number;
   }
@@ -167,7 +171,7 @@ class Writer {
     object["effort"] = encoder.effort;
     object["weights"] = kSearchWeightWords[static_cast<std::size_t>(encoder.weights.value())];
     if (!encoder.is_covariance()) return object;
-    object["shrink"] = encoder.shrink;
+    if (!chooses_shrink(encoder)) object["shrink"] = encoder.shrink;
     object["damp"] = encoder.damp;
     object["sweeps"] = encoder.sweeps;
     return object;

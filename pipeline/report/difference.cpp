@@ -167,8 +167,32 @@ void TargetMeasure::add_error(const DifferenceSums& sums, std::uint64_t first_ro
   sums_.reset();
 }
 
+void HeldOutLoss::add(const HeldOutLoss& other) {
+  start += other.start;
+  chosen += other.chosen;
+  rows += other.rows;
+  searched += other.searched;
+  if (other.most_shrink == 0) return;
+  least_shrink = most_shrink == 0 ? other.least_shrink : std::min(least_shrink, other.least_shrink);
+  most_shrink = std::max(most_shrink, other.most_shrink);
+}
+
+void TargetMeasure::add_loss(const HeldOutLoss& loss) {
+  const std::lock_guard lock(mutex_);
+  if (!losses_) losses_ = std::make_unique<Losses>();
+  losses_->all.add(loss);
+  if (!std::isfinite(loss.start) || !std::isfinite(loss.chosen)) return;
+  losses_->start.add(loss.start);
+  losses_->chosen.add(loss.chosen);
+}
+
 TargetResult TargetMeasure::result() const {
-  TargetResult result{static_cast<double>(nanoseconds_) / 1e9, error_, {}, {}};
+  TargetResult result{static_cast<double>(nanoseconds_) / 1e9, error_, {}, {}, {}};
+  if (losses_) {
+    result.held_out = losses_->all;
+    result.held_out->start = losses_->start.value();
+    result.held_out->chosen = losses_->chosen.value();
+  }
   if (error_) result.matrices = matrices_;
   if (is_partial_ && sums_) result.partial = std::make_shared<const DifferenceSums>(*sums_);
   return result;

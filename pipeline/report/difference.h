@@ -81,13 +81,24 @@ class DifferenceSums {
   bool weighted_ = false;
 };
 
+// What levels that were chosen with a covariance made of the errors of a tensor's products with held-out vectors. Sums
+// of squares; only their ratio has a meaning.
+struct HeldOutLoss {
+  double start = 0, chosen = 0;              // of the search, and of what was written
+  std::uint64_t rows = 0, searched = 0;      // rows, and those whose levels are of the search
+  double least_shrink = 0, most_shrink = 0;  // of the matrices with other levels; 0 if there are none
+
+  void add(const HeldOutLoss& other);
+};
+
 // Measurements of one tensor of one output, taken while it is made.
 struct TargetResult {
   double seconds = 0;              // spent by threads on making it, without decoding the source
   std::optional<ErrorSums> error;  // nullopt if not measured: not requested, or the conversion is lossless
   // Replaces `error` in a run of only some units of the plan: sums over these.
   std::shared_ptr<const DifferenceSums> partial{};
-  std::vector<ErrorSums> matrices{};  // for each matrix, if requested and if there are several
+  std::vector<ErrorSums> matrices{};      // for each matrix, if requested and if there are several
+  std::optional<HeldOutLoss> held_out{};  // of the rows that were made, if there are held-out vectors
 };
 
 // Collects the measurements of one tensor. Thread-safe except for result(). The exact sums of a tensor in progress, and
@@ -108,6 +119,8 @@ class TargetMeasure {
   // Adds the sums of `rows` rows starting at `first_row` that were not added before; if matrices are measured, all of
   // one matrix. The result does not depend on the order.
   void add_error(const DifferenceSums& sums, std::uint64_t first_row, std::uint64_t rows);
+  // Adds the loss of some rows.
+  void add_loss(const HeldOutLoss& loss);
   TargetResult result() const;
 
  private:
@@ -125,6 +138,11 @@ class TargetMeasure {
   std::optional<ErrorSums> error_;        // of all rows
   std::map<std::uint64_t, MatrixUnderWay> matrix_sums_;
   std::vector<ErrorSums> matrices_;
+  struct Losses {
+    HeldOutLoss all;
+    ExactSum start, chosen;  // its sums
+  };
+  std::unique_ptr<Losses> losses_;
 };
 
 }  // namespace ggufmill

@@ -110,6 +110,11 @@ json::object tensor_json(const ReportTensor& tensor) {
                       {"error", error_json(tensor)}};
   if (tensor.fallback_from) object["fallback_from"] = tensor.fallback_from->name;
   if (is_exactly_quantized(tensor)) object["exact"] = true;
+  if (const auto& its = tensor.held_out)
+    object["held_out"] = json::object{{"loss", json_number(its->start > 0 ? its->chosen / its->start : 1)},
+                                      {"shrink", {its->least_shrink, its->most_shrink}},
+                                      {"rows", its->rows},
+                                      {"searched", its->searched}};
   return object;
 }
 

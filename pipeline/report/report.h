@@ -30,6 +30,7 @@ struct ReportTensor {
   double seconds = 0;       // spent by threads on making it
   ErrorState state = ErrorState::kNotMeasured;
   ErrorSums sums;  // for kMeasured
+  std::optional<HeldOutLoss> held_out{};
 };
 
 // Returns true if the tensor was measured and its quantization has lost nothing.
@@ -100,9 +101,12 @@ using TextSink = std::function<void(std::string_view piece)>;
 //    tensors, bytes}], fallbacks, changed_weights, error, not_measured if any,
 //     layers: [{layer, weights, error, not_measured if any}], unmatched: [{name, what}] if there are any,
 //     tensors: [{name, layer, shape, weights, source_type, type, fallback_from if there is one, source_bytes, bytes,
-//     rule, importance, seconds, error, exact if it was quantized without any error}]}]}
+//     rule, importance, seconds, error, exact if it was quantized without any error,
+//     held_out: {loss, shrink: [least, greatest], rows, searched} if a covariance with held-out vectors was used}]}]}
 // A job with the step `quality` adds the member `quality` to outputs: {perplexity, base_perplexity, divergence,
 // divergence_error, divergence_99, divergence_max, same_top}.
+// `held_out.loss` is the loss on held-out vectors as a share of that of the search; `shrink` the shrinkage that was
+// chosen for its matrices; `searched` the number of its rows for which the covariance was no better and not used.
 // `fallbacks` counts the tensors whose rows are not a whole number of blocks of the type that the recipe requested,
 // `fallback_from`. `error` is null if nothing was measured, else the values of ErrorFigures by name; undefined ones are
 // null. The error of an output or layer covers its tensors whose values changed, with changed_weights or weights

@@ -45,11 +45,25 @@ typedef struct ggufmill_level_call {
                  * rows; aligned to 64 bytes */
 } ggufmill_level_call;
 
+/* One call: the squared errors of products of rows, summed over some vectors. */
+typedef struct ggufmill_loss_call {
+  uint64_t rows, cols;  /* rows: at most GGUFMILL_LEVEL_ROWS */
+  const float* weights; /* the values of the rows */
+  const float* decoded; /* the values that replace them */
+  uint64_t count;
+  const float* vectors; /* `count` of them, of `cols` numbers each */
+  void* memory;         /* 4 * GGUFMILL_LEVEL_ROWS * cols bytes, aligned to 64 bytes */
+  double* losses;       /* of each row */
+} ggufmill_loss_call;
+
 /* The functions for one instruction set. All write the same bytes. Thread-safe. */
 typedef struct ggufmill_covariance_kernels {
   const char* isa;
   /* Returns 0, or 1 if the type has no levels. The bytes of a row depend only on that row and the metric. */
   int32_t (*choose_levels)(const ggufmill_level_call* call);
+  /* Each product is a sum in single precision in the order of the columns; their squares are added in the order of the
+   * vectors. */
+  void (*losses)(const ggufmill_loss_call* call);
   /* Parts of the factorization, on tiles of 64-bit numbers. Tile (I, J), initially H, becomes A, for J from the last
    * column of tiles to the first: `update` with each K from the last to J + 1, then `diagonal` of (J, J), then `solve`
    * of each (I, J) above it. */

@@ -1,2 +1,2 @@
-ggufmill_type_family(ik host/type_family.cpp host/interleaved_layouts.cpp)
+ggufmill_type_family(ik host/type_family.cpp)
 ggufmill_embedded(recipes recipes)

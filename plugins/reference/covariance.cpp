@@ -1,6 +1,6 @@
 // The choice of levels with the covariance of inputs: GPTQ (Frantar and others, arXiv 2210.17323) in the form of
 // Babai's nearest plane, which needs a factor of the covariance but not its inverse, and coordinate descent after it.
-// Scales and minimums are fixed before.
+// Scales and minimums are fixed before. The errors of products with given vectors show how good levels are.
 
 #include <cmath>
 #include <cstdint>
@@ -96,10 +96,10 @@ namespace v4 {
 #endif
 
 constexpr ggufmill_covariance_kernels kCovariances[] = {
-    {"reference", base::choose_levels, base::update, base::diagonal, base::solve},
+    {"reference", base::choose_levels, base::losses, base::update, base::diagonal, base::solve},
 #if defined(__x86_64__)
-    {"x86-64-v3", v3::choose_levels, v3::update, v3::diagonal, v3::solve},
-    {"x86-64-v4", v4::choose_levels, v4::update, v4::diagonal, v4::solve},
+    {"x86-64-v3", v3::choose_levels, v3::losses, v3::update, v3::diagonal, v3::solve},
+    {"x86-64-v4", v4::choose_levels, v4::losses, v4::update, v4::diagonal, v4::solve},
 #endif
 };
 

@@ -333,6 +333,46 @@ std::int32_t choose_levels(const ggufmill_level_call* call) {
   return 0;
 }
 
+// Writes the losses of one vector of rows, whose errors are `errors`, GGUFMILL_LEVEL_ROWS numbers apart.
+void losses_of(const ggufmill_loss_call& call, const float* errors, double* losses) {
+  constexpr int kMany = 8;  // vectors whose products are in registers
+  const auto add = [&](const Lanes& product) {
+    for (int lane = 0; lane < kLanes; ++lane) losses[lane] += static_cast<double>(product[lane]) * product[lane];
+  };
+  std::uint64_t t = 0;
+  for (; t + kMany <= call.count; t += kMany) {
+    Lanes of[kMany] = {};
+    const float* const x = call.vectors + t * call.cols;
+    for (std::uint64_t i = 0; i < call.cols; ++i) {
+      Lanes e;
+      std::memcpy(&e, errors + i * GGUFMILL_LEVEL_ROWS, sizeof e);
+      for (int q = 0; q < kMany; ++q) of[q] += e * x[static_cast<std::uint64_t>(q) * call.cols + i];
+    }
+    for (int q = 0; q < kMany; ++q) add(of[q]);
+  }
+  for (; t < call.count; ++t) {
+    Lanes of = {};
+    for (std::uint64_t i = 0; i < call.cols; ++i) {
+      Lanes e;
+      std::memcpy(&e, errors + i * GGUFMILL_LEVEL_ROWS, sizeof e);
+      of += e * call.vectors[t * call.cols + i];
+    }
+    add(of);
+  }
+}
+
+void losses(const ggufmill_loss_call* call) {
+  auto* const errors = static_cast<float*>(call->memory);
+  for (std::uint64_t i = 0; i < call->cols; ++i)
+    for (std::uint64_t row = 0; row < GGUFMILL_LEVEL_ROWS; ++row) {
+      const std::uint64_t at = row * call->cols + i;
+      errors[i * GGUFMILL_LEVEL_ROWS + row] = row < call->rows ? call->weights[at] - call->decoded[at] : 0;
+    }
+  double of_rows[GGUFMILL_LEVEL_ROWS] = {};
+  for (std::uint64_t row = 0; row < call->rows; row += kLanes) losses_of(*call, errors + row, of_rows + row);
+  for (std::uint64_t row = 0; row < call->rows; ++row) call->losses[row] = of_rows[row];
+}
+
 // Subtracts from each element (i, j) the products of elements (i, k) and (j, k), from the last k to the first.
 void update(double* tile, const double* a_ik, const double* a_jk) {
   constexpr int kWidth = kLanes / 2, kVectors = 2;

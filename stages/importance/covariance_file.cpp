@@ -147,11 +147,33 @@ class CovarianceReader {
     covariance.is_pooled = shape.dims[1] < covariance.matrices;
     covariance.sums = input.entry.sums.extent();
     covariance.correlations = *tensor.expression->as_extent();
+    BOOST_OUTCOME_TRY(read_vectors(covariance));
     std::shared_ptr<const ByteSource>& file = files_[covariance.correlations.source->path];
     if (!file) {
       BOOST_OUTCOME_TRY(file, open_source(covariance.correlations.source->path));
     }
     input.file = file;
+    return ok();
+  }
+
+  Status read_vectors(Covariance& covariance) const {
+    const std::string name = covariance.name + ".in_rows";
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end()) return ok();
+    const Tensor& tensor = *found->second;
+    if (tensor.source_type().name != "BF16")
+      return error(fmt::format("{} is {}, not BF16", quoted_name(name), tensor.source_type().name));
+    const Shape& shape = tensor.shape();
+    if (shape.columns() != covariance.columns || shape.dims[2] != covariance.matrices || shape.dims[3] != 1)
+      return error(fmt::format("{} is {}, but the input has {} columns of {}", quoted_name(name), describe(shape),
+                               covariance.columns, counted(covariance.matrices, "expert")));
+    if (shape.dims[1] == 0 || shape.dims[1] > kMaxHeldOut)
+      return error(fmt::format("{} has {} vectors of each expert; there may be 1 to {}", quoted_name(name),
+                               shape.dims[1], kMaxHeldOut));
+    covariance.held_out = shape.dims[1];
+    covariance.vectors = *tensor.expression->as_extent();
+    if (covariance.vectors.source->path != covariance.correlations.source->path)
+      return error(fmt::format("{} is in another shard than the correlations", quoted_name(name)));
     return ok();
   }
 
@@ -195,6 +217,17 @@ Status CovarianceInput::read(std::uint64_t set, std::uint64_t first, std::span<f
   if (extent.big_endian) swap_words(sizeof(std::uint16_t), bytes);
   const std::size_t bad = decode_correlations(halves, into);
   if (bad != into.size()) return covariance.bad_correlation(set, first + bad, into[bad]);
+  return ok();
+}
+
+Status CovarianceInput::read_vectors(std::uint64_t expert, std::uint64_t first, std::span<float> into) const {
+  std::vector<std::uint16_t> numbers(into.size());
+  const Extent extent = covariance.vectors_of(expert);
+  const auto bytes = std::as_writable_bytes(std::span(numbers));
+  BOOST_OUTCOME_TRY(file->read(extent.offset + first * sizeof(std::uint16_t), bytes));
+  if (extent.big_endian) swap_words(sizeof(std::uint16_t), bytes);
+  const std::size_t bad = decode_vectors(numbers, into);
+  if (bad != into.size()) return covariance.bad_vector(expert, first + bad, into[bad]);
   return ok();
 }
 
@@ -252,6 +285,8 @@ Status check_numbers(const CovarianceFile& file) {
     for (std::uint64_t expert = 0; expert < input.experts(); ++expert) {
       BOOST_OUTCOME_TRY(for_pieces(input.columns(), piece,
                                    [&](std::uint64_t first) { return input.read_sums(expert, first, piece); }));
+      BOOST_OUTCOME_TRY(for_pieces(input.covariance.held_out * input.columns(), piece,
+                                   [&](std::uint64_t first) { return input.read_vectors(expert, first, piece); }));
     }
     for (std::uint64_t set = 0; set < input.sets(); ++set) {
       BOOST_OUTCOME_TRY(for_pieces(*input.covariance.packing().length(), piece,

@@ -9,6 +9,8 @@
 //   covariance.tensors   array of strings: tensors whose inputs are known
 //   covariance.inputs    array of strings: for each of these, the tensor that its input is named after
 //   INPUT.in_corr        F16, packed correlations, 1 set for each expert, or one for all of them
+//   INPUT.in_rows        BF16, optional: held-out vectors, COLUMNS x NUMBER x EXPERTS, of text that the sums do not
+//                        cover; those of an expert that got fewer are followed by zeros
 
 #include <cstdint>
 #include <string>
@@ -38,6 +40,8 @@ struct CovarianceInput {
   Status read(std::uint64_t set, std::uint64_t first, std::span<float> into) const;
   // Reads sums of squares of an expert, starting at column `first`, and checks that they are finite and not negative.
   Status read_sums(std::uint64_t expert, std::uint64_t first, std::span<float> into) const;
+  // Reads numbers of the held-out vectors of an expert, starting at number `first`, and checks that they are finite.
+  Status read_vectors(std::uint64_t expert, std::uint64_t first, std::span<float> into) const;
 };
 
 struct CovarianceFile {

@@ -82,6 +82,56 @@ TEST_CASE("a covariance file has inputs, their tensors and their shapes") {
   CHECK(check_numbers(file));
 }
 
+TEST_CASE("a covariance file may have held-out vectors, in both byte orders") {
+  GgufBuilder builder =
+      gguf_covariance({{{"a", "b"}, 6, {40}, false, 6, 3}, {{"experts"}, 5, {9, 0, 4}, true, 5, 2}}, 0);
+  const Opened little(builder.build());
+  builder.big_endian = true;
+  const Opened big(builder.build());
+  if (!little.file) FAIL(render(little.file.error()));
+  REQUIRE(big.file);
+  const CovarianceInput &input = little.file.value().inputs[1], &same = big.file.value().inputs[1];
+  CHECK(little.file.value().inputs[0].covariance.held_out == 3);
+  CHECK(input.covariance.held_out == 2);
+  std::vector<float> all(10), part(4), other(4);
+  REQUIRE(input.read_vectors(2, 0, all));
+  REQUIRE(input.read_vectors(2, 6, part));
+  CHECK(std::equal(part.begin(), part.end(), all.begin() + 6));
+  REQUIRE(same.read_vectors(2, 6, other));
+  CHECK(other == part);
+  CHECK(check_numbers(little.file.value()));
+  CHECK(open_importance(little.path, gguf_opener()).value().entries.size() == 3);
+}
+
+TEST_CASE("held-out vectors have the shape of their input") {
+  GgufBuilder file = gguf_covariance({{{"a", "b"}, 6, {40}, false, 6, 3}, {{"experts"}, 5, {9, 0, 4}, true, 5, 2}}, 0);
+  SECTION("type") {
+    tensor_in(file, "a.in_rows") = {"a.in_rows", {6, 3, 1}, "F16", std::string(36, '\0')};
+    CHECK(covariance_fault(file) == "'a.in_rows' is F16, not BF16");
+  }
+  SECTION("columns") {
+    tensor_in(file, "a.in_rows") = {"a.in_rows", {5, 3, 1}, "BF16", std::string(30, '\0')};
+    CHECK(covariance_fault(file) == "'a.in_rows' is 5 x 3 x 1, but the input has 6 columns of 1 expert");
+  }
+  SECTION("experts") {
+    tensor_in(file, "experts.in_rows") = {"experts.in_rows", {5, 6}, "BF16", std::string(60, '\0')};
+    CHECK(covariance_fault(file) == "'experts.in_rows' is 5 x 6, but the input has 5 columns of 3 experts");
+  }
+  SECTION("number") {
+    tensor_in(file, "a.in_rows") = {"a.in_rows", {6, 1025, 1}, "BF16", std::string(12300, '\0')};
+    CHECK(covariance_fault(file) == "'a.in_rows' has 1025 vectors of each expert; there may be 1 to 1024");
+  }
+  SECTION("a number that is not finite") {
+    tensor_in(file, "a.in_rows").data.replace(2, 2, "\xc0\x7f");
+    const Opened opened(file.build());
+    REQUIRE(opened.file);
+    const Status checked = check_numbers(opened.file.value());
+    REQUIRE_FALSE(checked);
+    CHECK(checked.error().code == ExitCode::kBadInput);
+    CHECK(checked.error().what == "the held-out vectors of the input of 'a' contain NaN; they are finite");
+  }
+}
+
 TEST_CASE("correlations are read from any place, in both byte orders") {
   GgufBuilder builder = with_inputs();
   const Opened little(builder.build());

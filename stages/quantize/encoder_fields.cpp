@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/core/covariance.h"
+
 namespace ggufmill {
 namespace {
 
@@ -16,7 +18,7 @@ struct SearchSettings {
 };
 
 struct CovarianceSettings {
-  double shrink = covariance_encoder().shrink;
+  std::optional<double> shrink{};
   double damp = covariance_encoder().damp;
   std::uint32_t sweeps = covariance_encoder().sweeps;
   std::uint32_t effort = covariance_encoder().effort;
@@ -66,9 +68,14 @@ Form<EncoderSettings> settings_form() {
           .former_key("compensate", kNoCompensation);
   const auto covariance = map_of<CovarianceSettings>({
       field("shrink", &CovarianceSettings::shrink,
-            "Factor for the correlations of columns, from 0 to 1. Those of few tokens are noisy; without shrinkage, "
-            "levels would be fitted to the noise.")
-          .at_most(1),
+            fmt::format("Factor for the correlations of columns, from 0 to 1. Those of few tokens are noisy; without "
+                        "shrinkage, levels would be fitted to the noise. Default: chosen for each matrix with the "
+                        "held-out vectors of the covariance file, where rows for which the covariance is no better "
+                        "on these are encoded by the search alone; {} if the file has no such vectors.",
+                        kUsualShrink))
+          .at_least(0)
+          .at_most(1)
+          .example("0.7"),
       field("damp", &CovarianceSettings::damp,
             "What is added to the variance of every column, in means of the variances."),
       field("sweeps", &CovarianceSettings::sweeps,
@@ -110,8 +117,12 @@ Encoder encoder_of(const EncoderSettings& settings) {
     encoder.weights = settings.search->weights;
     encoder.lattice = settings.search->lattice;
   } else if (settings.covariance) {
-    encoder = {&covariance_method(),         settings.covariance->effort, settings.covariance->weights,
-               settings.covariance->lattice, settings.covariance->shrink, settings.covariance->damp,
+    encoder = {&covariance_method(),
+               settings.covariance->effort,
+               settings.covariance->weights,
+               settings.covariance->lattice,
+               settings.covariance->shrink.value_or(kChosenShrink),
+               settings.covariance->damp,
                settings.covariance->sweeps};
   }
   return encoder;

@@ -327,7 +327,7 @@ class QuantizeStage final : public TargetStage {
   // Returns what is used of an encoder for a tensor; the reference if the tensor is not converted.
   static Encoder used(const Encoder& encoder, const Tensor& tensor) {
     if (!tensor.converted()) return reference_encoder();
-    return encoder_for(encoder, *tensor.type, tensor.importance != nullptr, tensor.covariance != nullptr);
+    return encoder_for(encoder, *tensor.type, tensor.importance != nullptr, tensor.covariance.get());
   }
 
   // Returns true if the tensor is encoded in another way than the built-in recipe, or else the reference, does.

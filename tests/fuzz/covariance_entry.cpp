@@ -31,6 +31,13 @@ std::string fuzz_covariance(std::string_view bytes) {
     } else if (!std::ranges::all_of(numbers, [](float number) { return std::fabs(number) <= 1; })) {
       return "an invalid correlation";
     }
+    const std::uint64_t held_out = std::min<std::uint64_t>(input.covariance.held_out * input.columns(), 1 << 12);
+    numbers.resize(held_out);
+    if (const Status vectors = input.read_vectors(input.experts() - 1, 0, numbers); !vectors) {
+      if (std::string problem = file.problem_of(vectors.error()); !problem.empty()) return problem;
+    } else if (!std::ranges::all_of(numbers, [](float number) { return std::isfinite(number); })) {
+      return "a held-out vector that is not finite";
+    }
   }
   if (bytes.size() > kMaxBytes) return {};
   const Status checked = check_numbers(covariance.value());
@@ -50,6 +57,7 @@ std::vector<std::string> covariance_seeds() {
   GgufBuilder big = gguf_covariance({shared}, 0);
   big.big_endian = true;
   return {gguf_covariance({shared, {{"blk.0.ffn_down_exps.weight"}, 5, {9, 0, 4}}}, 0).build(),
+          gguf_covariance({{{"blk.0.ffn_gate_exps.weight"}, 5, {9, 0, 4}, false, 0, 3}}, 0).build(),
           gguf_covariance({shared, {{"blk.0.ffn_up_exps.weight"}, 5, {9, 0, 4}, true}}, 4).build(),
           big.build(),
           gguf_importance().build(),

@@ -111,7 +111,8 @@ namespace {
 class PlainRows {
  public:
   // `correlations` of all pairs i < k of columns that are stored, in rows.
-  PlainRows(const CovarianceInput& input, std::uint64_t expert) : n_(input.columns()), h_(n_ * n_), a_(n_ * n_) {
+  explicit PlainRows(const CovarianceInput& input, std::uint64_t expert, double shrink = 0.7)
+      : n_(input.columns()), h_(n_ * n_), a_(n_ * n_) {
     std::vector<float> sums(n_), packed(*input.covariance.packing().length());
     REQUIRE(input.read_sums(expert, 0, sums));
     if (!packed.empty()) REQUIRE(input.read(input.covariance.is_pooled ? 0 : expert, 0, packed));
@@ -122,7 +123,7 @@ class PlainRows {
     for (std::uint64_t i = 0; i < n_; ++i) {
       for (std::uint64_t k = i + 1; k < std::min(n_, (i / block + 1) * block); ++k)
         h_[i * n_ + k] = h_[k * n_ + i] =
-            0.7 * double{packed[next++]} * std::sqrt(double{sums[i]}) * std::sqrt(double{sums[k]});
+            shrink * double{packed[next++]} * std::sqrt(double{sums[i]}) * std::sqrt(double{sums[k]});
       h_[i * n_ + i] = double{sums[i]} + 0.01 * (all / static_cast<double>(n_));
     }
     factor();
@@ -186,7 +187,7 @@ class PlainRows {
 // matrix without covariance.
 class Folder {
  public:
-  explicit Folder(std::uint32_t block) {
+  explicit Folder(std::uint32_t block, std::size_t held_out = 0) {
     GgufBuilder model;
     model.metadata = {{"general.architecture", metadata_string("llama")}};
     const auto add = [&](const std::string& name, const std::vector<std::uint64_t>& dims) {
@@ -204,10 +205,11 @@ class Folder {
     add("blk.0.attn_k.weight", {160, 5});
     add("blk.0.attn_output.weight", {64, 9});
     model.write(path("model.gguf"));
-    gguf_covariance({{{"blk.0.attn_q.weight", "blk.0.attn_k.weight"}, 160},
-                     {{"blk.0.ffn_down.weight"}, 96, {300}, false, 5},
-                     {{"blk.0.ffn_gate_exps.weight", "blk.0.ffn_up_exps.weight"}, 64, {50, 0, 20}, block == 0}},
-                    block)
+    gguf_covariance(
+        {{{"blk.0.attn_q.weight", "blk.0.attn_k.weight"}, 160, {held_out == 0 ? 40u : 400u}, false, 160, held_out},
+         {{"blk.0.ffn_down.weight"}, 96, {300}, false, 5, held_out},
+         {{"blk.0.ffn_gate_exps.weight", "blk.0.ffn_up_exps.weight"}, 64, {50, 0, 20}, block == 0, 64, held_out}},
+        block)
         .write(path("covariance.gguf"));
   }
 
@@ -240,6 +242,8 @@ class Folder {
     }
     return rows;
   }
+
+  const std::vector<float>& weights_of(const std::string& name) const { return weights_.at(name); }
 
   std::string wrong(const std::map<std::string, std::string>& expected) const {
     std::string wrong;
@@ -283,6 +287,154 @@ TEST_CASE("experts, blocks of columns and shared inputs have the levels of the p
     run(again, engine);
   }
   CHECK(folder.wrong(expected) == "");
+}
+
+namespace {
+
+// Returns the sum of squares of the products of errors of Q8_0 rows with half of the held-out vectors.
+double loss_of(const CovarianceInput& input, std::uint64_t expert, std::span<const float> weights,
+               std::string_view rows, bool is_second) {
+  const std::uint64_t columns = input.columns();
+  std::vector<float> vectors(input.covariance.held_out * columns);
+  REQUIRE(input.read_vectors(expert, 0, vectors));
+  double loss = 0;
+  for (std::uint64_t row = 0; row < weights.size() / columns; ++row)
+    for (std::uint64_t k = 0, count = input.covariance.held_out / 2; k < count; ++k) {
+      const std::uint64_t t = is_second ? count + k : k;
+      double product = 0;
+      for (std::uint64_t i = 0; i < columns; ++i) {
+        const char* const block = rows.data() + (row * columns + i) / 32 * 34;
+        std::uint16_t half = 0;
+        std::memcpy(&half, block, sizeof half);
+        const float value = float_of_half(half) * static_cast<float>(static_cast<std::int8_t>(block[2 + i % 32]));
+        product += double{weights[row * columns + i] - value} * double{vectors[t * columns + i]};
+      }
+      loss += product * product;
+    }
+  return loss;
+}
+
+std::map<std::string, std::string> tensors_of(const Folder& folder) {
+  std::map<std::string, std::string> rows;
+  for (const char* const name : {"blk.0.attn_q.weight", "blk.0.attn_k.weight", "blk.0.ffn_down.weight",
+                                 "blk.0.ffn_gate_exps.weight", "blk.0.ffn_up_exps.weight"})
+    rows[name] = bytes_of_tensor(folder.path("q8.gguf"), name);
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("with held-out vectors, one shrinkage is chosen for each input, or the search where that is better") {
+  const Folder folder(GENERATE(0u, 40u), 24);
+  run(plan_of(folder.job(", encoder: search")));
+  const auto searched = tensors_of(folder);
+  run(plan_of(folder.job()));
+  const auto written = tensors_of(folder);
+  const CovarianceFile file = open_covariance(folder.path("covariance.gguf"), gguf_opener()).value();
+  std::map<std::string, double> shrinks;  // of each input and expert
+  std::size_t changed = 0;
+  for (const auto& [name, rows] : written) {
+    const CovarianceInput& input = *file.input_of(name);
+    const std::vector<float>& all = folder.weights_of(name);
+    const std::uint64_t columns = input.columns(), row_bytes = columns / 32 * 34;
+    const std::uint64_t each = all.size() / columns / input.experts();
+    for (std::uint64_t expert = 0; expert < input.experts(); ++expert)
+      for (std::uint64_t first = 0; first < each; first += kLevelRows) {
+        const std::uint64_t row = expert * each + first, count = std::min(kLevelRows, each - first);
+        const std::span weights = std::span(all).subspan(row * columns, count * columns);
+        const std::string_view before = std::string_view(searched.at(name)).substr(row * row_bytes, count * row_bytes);
+        const std::string_view after = std::string_view(rows).substr(row * row_bytes, count * row_bytes);
+        CAPTURE(name, expert, first);
+        if (after == before) continue;
+        ++changed;
+        CHECK(expert != 1);  // it saw no token
+        for (const bool is_second : {false, true})
+          CHECK(loss_of(input, expert, weights, after, is_second) < loss_of(input, expert, weights, before, is_second));
+        double chosen = 0;
+        for (const double shrink : kShrinks) {
+          const PlainRows plain(input, expert, shrink);
+          std::string expected(before);
+          for (std::uint64_t i = 0; i < count; ++i)
+            plain.choose(weights.data() + i * columns, expected.data() + i * row_bytes);
+          if (expected == after) chosen = shrink;
+        }
+        CHECK(chosen != 0);
+        const auto [known, is_new] = shrinks.emplace(fmt::format("{} {}", input.owner, expert), chosen);
+        CHECK(known->second == chosen);
+      }
+  }
+  CHECK(changed >= 10);  // of 17 groups
+}
+
+TEST_CASE("levels are chosen in the same way in any memory, order and number of threads, and on every ISA") {
+  const Folder folder(0, 24);
+  run(plan_of(folder.job()));
+  const auto expected = tensors_of(folder);
+  SECTION("in the least memory") {
+    Plan plan = plan_of(folder.job());
+    plan.limits.memory = plan.least_memory;
+    EngineOptions engine;
+    engine.engine = GENERATE(EngineKind::kGraph, EngineKind::kSimple);
+    engine.slab_bytes = 1;
+    engine.shuffle_seed = GENERATE(0u, 1u);
+    run(plan, engine);
+  }
+  SECTION("from the written plan") {
+    const Plan plan = plan_of(folder.job());
+    const auto read = read_plan(write_plan(plan), "plan", context().kernels().types());
+    if (!read) FAIL(render(read.error()));
+    CHECK(identity_of(read.value()) == identity_of(plan));
+    Plan again = read.value();
+    again.limits.memory = 64 << 20;
+    run(again);
+  }
+  SECTION("with another ISA") {
+    const std::string isa = GENERATE("reference", "x86-64-v2", "x86-64-v3", "x86-64-v4");
+    if (!Context::create({{}, isa})) return;  // not the ISA of this machine
+    run(plan_of(folder.job(), context(isa)), {}, context(isa));
+  }
+  CHECK(tensors_of(folder) == expected);
+}
+
+TEST_CASE("a covariance that does not help on held-out vectors is not used, with a warning") {
+  const Folder folder(0, 24);
+  run(plan_of(folder.job(", encoder: search")));
+  const std::string searched = bytes_of_tensor(folder.path("q8.gguf"), "blk.0.ffn_down.weight");
+  const CovarianceFile file = open_covariance(folder.path("covariance.gguf"), gguf_opener()).value();
+  const Extent& extent = file.input_of("blk.0.ffn_down.weight")->covariance.vectors;
+  std::string bytes = read_text(folder.path("covariance.gguf"));
+  for (std::uint64_t i = 0; i < extent.bytes; i += 2)  // one column each, in turn: 1, or 0
+    bytes.replace(extent.offset + i, 2, i / 2 % 97 == 0 ? std::string("\x80\x3f", 2) : std::string(2, '\0'));
+  write_text(folder.path("covariance.gguf"), bytes);
+  const auto report = context().run(plan_of(folder.job()), {.overwrite = true});
+  REQUIRE(report);
+  REQUIRE(!report.value().warnings.empty());
+  CHECK(report.value().warnings.back() ==
+        "levels chosen with the covariance of 1 input, for example that of 'blk.0.ffn_down.weight', would not be "
+        "better on the held-out vectors: those of their tensors are of the search alone");
+  CHECK(bytes_of_tensor(folder.path("q8.gguf"), "blk.0.ffn_down.weight") == searched);
+}
+
+TEST_CASE("a shrinkage that is given is used for all rows") {
+  const Folder folder(0, 24);
+  const auto expected = folder.expected();
+  run(plan_of(folder.job(", encoder: {covariance: {shrink: 0.7}}")));
+  CHECK(folder.wrong(expected) == "");
+}
+
+TEST_CASE("a number of the held-out vectors that is not finite stops the run") {
+  const Folder folder(0, 24);
+  const CovarianceFile file = open_covariance(folder.path("covariance.gguf"), gguf_opener()).value();
+  const Extent& extent = file.input_of("blk.0.ffn_down.weight")->covariance.vectors;
+  std::string bytes = read_text(folder.path("covariance.gguf"));
+  bytes.replace(extent.offset + 200, 2, std::string("\x80\x7f", 2));
+  write_text(folder.path("covariance.gguf"), bytes);
+  const auto report = context().run(plan_of(folder.job()), {.overwrite = true});
+  REQUIRE_FALSE(report);
+  CHECK(report.error().code == ExitCode::kBadInput);
+  CHECK(report.error().what ==
+        "the held-out vectors of the input of 'blk.0.ffn_down.weight' contain an infinite number; they are finite");
+  CHECK(report.error().detail == fmt::format("at byte {:#x}", extent.offset + 200));
 }
 
 TEST_CASE("a run that was stopped is resumed with the same levels") {

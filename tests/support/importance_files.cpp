@@ -1,5 +1,6 @@
 #include "tests/support/importance_files.h"
 
+#include <bit>
 #include <cmath>
 #include <random>
 #include <utility>
@@ -71,16 +72,23 @@ namespace {
 
 using Gram = std::vector<double>;  // sums of products, by rows
 
-// Adds the products of random vectors. Neighbouring columns are correlated.
+// Returns a random vector. Neighbouring columns are correlated.
+std::vector<double> random_vector(std::size_t columns, std::size_t dead, std::mt19937& random,
+                                  std::normal_distribution<double>& normal) {
+  std::vector<double> x(columns);
+  double shared = 0;
+  for (std::size_t i = 0; i < columns; ++i) {
+    shared = 0.8 * shared + normal(random);
+    x[i] = i == dead ? 0 : (shared + 0.5 * normal(random)) * (1 + static_cast<double>(i % 7));
+  }
+  return x;
+}
+
+// Adds the products of random vectors.
 void add_random(std::size_t columns, std::size_t tokens, std::size_t dead, std::mt19937& random, Gram& gram) {
   std::normal_distribution<double> normal;
-  std::vector<double> x(columns);
   for (std::size_t token = 0; token < tokens; ++token) {
-    double shared = 0;
-    for (std::size_t i = 0; i < columns; ++i) {
-      shared = 0.8 * shared + normal(random);
-      x[i] = i == dead ? 0 : (shared + 0.5 * normal(random)) * (1 + static_cast<double>(i % 7));
-    }
+    const std::vector<double> x = random_vector(columns, dead, random, normal);
     for (std::size_t i = 0; i < columns; ++i)
       for (std::size_t k = 0; k < columns; ++k) gram[i * columns + k] += x[i] * x[k];
   }
@@ -125,6 +133,17 @@ GgufBuilder gguf_covariance(const std::vector<RandomInputs>& inputs, std::uint32
     const std::size_t sets = input.is_pooled ? 1 : input.tokens.size();
     file.tensors.push_back(
         {input.tensors[0] + ".in_corr", {correlations.size() / 2 / sets, sets}, "F16", correlations});
+    if (input.held_out == 0) continue;
+    std::string vectors;
+    std::normal_distribution<double> normal;
+    for (std::size_t i = 0; i < input.held_out * input.tokens.size(); ++i)
+      for (const double number : random_vector(columns, input.dead, random, normal)) {
+        const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(number));
+        const auto half = static_cast<std::uint16_t>(bits >> 16);
+        vectors.append(reinterpret_cast<const char*>(&half), sizeof half);
+      }
+    file.tensors.push_back(
+        {input.tensors[0] + ".in_rows", {columns, input.held_out, input.tokens.size()}, "BF16", vectors});
   }
   file.metadata.push_back({"covariance.version", metadata_unsigned(MetadataType::kUint32, 1)});
   file.metadata.push_back({"covariance.block", metadata_unsigned(MetadataType::kUint32, block)});

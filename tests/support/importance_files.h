@@ -35,7 +35,8 @@ struct RandomInputs {
   std::size_t columns = 0;
   std::vector<std::size_t> tokens{40};  // of each expert
   bool is_pooled = false;
-  std::size_t dead = 0;  // number of a column that is always 0; none if it is not one of the columns
+  std::size_t dead = 0;      // number of a column that is always 0; none if it is not one of the columns
+  std::size_t held_out = 0;  // held-out vectors of each expert
 };
 // Returns a covariance file, with diagonal blocks of `block` columns (0: all).
 GgufBuilder gguf_covariance(const std::vector<RandomInputs>& inputs, std::uint32_t block, std::uint32_t seed = 1);

@@ -48,15 +48,17 @@ Result<Answer<DescribedImportance>> run_show(const Context& context, const Imatr
 std::string describe_covariance(const DescribedCovariance& covariance) {
   std::size_t tensors = 0;
   double least = 1, most = 0;
+  std::uint64_t held_out = 0;
   for (const DescribedInput& input : covariance.inputs) {
     tensors += input.tensors.size();
     least = std::min(least, input.rms);
     most = std::max(most, input.rms);
+    held_out = std::max(held_out, input.held_out);
   }
-  return fmt::format("covariances of {} of {}, {}; rms correlation {:.3f} to {:.3f}\n",
+  return fmt::format("covariances of {} of {}, {}; rms correlation {:.3f} to {:.3f}{}\n",
                      counted(covariance.inputs.size(), "input"), counted(tensors, "tensor"),
                      covariance.block == 0 ? "all columns" : fmt::format("in blocks of {} columns", covariance.block),
-                     least, most);
+                     least, most, held_out == 0 ? "" : fmt::format("; {} held-out vectors of each", held_out));
 }
 
 json::object json_of(const DescribedCovariance& covariance) {
@@ -67,7 +69,8 @@ json::object json_of(const DescribedCovariance& covariance) {
                                   {"columns", input.columns},
                                   {"experts", input.experts},
                                   {"pooled", input.is_pooled},
-                                  {"rms", json_number(input.rms)}});
+                                  {"rms", json_number(input.rms)},
+                                  {"held_out", input.held_out}});
   return {{"block", covariance.block}, {"inputs", std::move(inputs)}};
 }
 
@@ -123,7 +126,7 @@ ResultForm<DescribedImportance> importance_result() {
                [](const File& it) {
                  return it.covariance ? std::optional(json::value(json_of(*it.covariance))) : std::nullopt;
                },
-               "of a covariance file: {block, inputs: [{name, tensors, columns, experts, pooled, rms}]}")}};
+               "of a covariance file: {block, inputs: [{name, tensors, columns, experts, pooled, rms, held_out}]}")}};
 }
 
 // ---- merge and convert ----

@@ -1160,7 +1160,7 @@ class Operations(Operator):
         chunks      number of chunks of text
         entries     the matrices; the legacy format has `chunks` of an entry, and null for `tokens`: [{name, columns,
                     parts, tokens, unseen, mean, max, top, chunks}]
-        covariance  of a covariance file: {block, inputs: [{name, tensors, columns, experts, pooled, rms}]}
+        covariance  of a covariance file: {block, inputs: [{name, tensors, columns, experts, pooled, rms, held_out}]}
         warnings    a list of strings
         """
         return self._operate(

@@ -138,6 +138,7 @@ class Calibration(FolderCase):
         return self.path("model")
 
     def calibrated(self, name, *arguments):
+        arguments = arguments if "--held-out" in arguments else ("--held-out", 0, *arguments)
         done = calibrate(self.path("model"), "-o", self.path(name), "--chunk", CHUNK, "--tokens", 1 << 20, *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([each for each in os.listdir(self.folder) if each.startswith(".")], [])
@@ -168,6 +169,60 @@ class Calibration(FolderCase):
         importance = ggufmill.imatrix(self.path("all.gguf"))
         self.assertEqual(len(importance), 14)
         self.assertEqual(importance["blk.0.ffn_down.weight"].shape, (96,))
+
+    def test_held_out_chunks_are_not_in_the_sums(self):
+        self.checkpoint()
+        found = Covariance(self.calibrated("all.gguf", "--text", self.text, "--held-out", 10))
+        with open(self.text, encoding="utf-8") as file:
+            chunks = [file.read(CHUNK) for _ in range(40)]
+        held_out = [chunk for i, chunk in enumerate(chunks) if i % 8 == 4]
+        with open(self.path("used.txt"), "w", encoding="utf-8") as file:
+            file.write("".join(chunk for i, chunk in enumerate(chunks) if i % 8 != 4))
+        expected = Covariance(self.calibrated("used.gguf", "--text", self.path("used.txt")))
+        self.assertEqual(found.metadata["imatrix.chunk_count"], 35)
+        for tensor in ("blk.0.attn_q.weight", "blk.1.ffn_down.weight"):
+            self.assert_same(found.matrix(tensor), expected.matrix(tensor))
+        vectors = self.vectors(found, "blk.1.ffn_down.weight")
+        self.assertEqual(vectors.shape, (1, 10, 96))
+        seen = self.inputs_of_text("".join(held_out), "model.layers.1.mlp.down_proj")
+        for i, vector in enumerate(vectors[0, :5]):
+            np.testing.assert_allclose(vector, seen[(2 * i + 1) * len(seen) // 10], rtol=0.01, atol=1e-4)
+        self.assertTrue(vectors[0, 5:].any(-1).all())  # of the text that comes with ggufmill
+        self.assertGreater(len({vector.tobytes() for vector in vectors[0]}), 9)
+        self.assertNotIn("blk.1.ffn_down.weight.in_rows", expected.tensors)
+
+    def test_each_expert_keeps_vectors_of_its_own(self):
+        self.checkpoint("Mixtral", num_local_experts=4, num_experts_per_tok=2)
+        found = Covariance(self.calibrated("all.gguf", "--text", self.text, "--held-out", 16))
+        vectors = self.vectors(found, "blk.0.ffn_down_exps.weight")
+        self.assertEqual(vectors.shape, (4, 16, 96))
+        self.assertTrue(vectors.any(-1).any(-1).all())
+        self.assertFalse(np.array_equal(vectors[0], vectors[1]))
+        self.assertEqual(int(np.asarray(found.tensors["blk.0.ffn_down_exps.weight.counts"]).sum()), 2 * 35 * CHUNK)
+
+    def test_of_two_chunks_one_is_held_out(self):
+        self.checkpoint()
+        for count, used in ((1, 1), (2, 1), (4, 3)):
+            write_text(self.path("few.txt"), count * CHUNK, 1)
+            found = Covariance(self.calibrated(f"{count}.gguf", "--text", self.path("few.txt"), "--held-out", 256))
+            self.assertEqual(found.metadata["imatrix.chunk_count"], used)
+            self.assertEqual("blk.0.attn_k.weight.in_rows" in found.tensors, count > 1)
+
+    def vectors(self, found, tensor):
+        """Return the held-out vectors of an input, float32 [experts, number, columns]."""
+        held = found.tensors[f"{found.owners[tensor]}.in_rows"]
+        bits = np.array(held.raw).reshape(-1).view(np.uint16).astype(np.uint32) << 16
+        return bits.view(np.float32).reshape(held.shape if len(held.shape) == 3 else (1, *held.shape))
+
+    def inputs_of_text(self, text, module):
+        """Return the vectors that a module gets in one pass of the whole model, float32 [tokens, columns]."""
+        torch.set_grad_enabled(False)
+        model = transformers.AutoModelForCausalLM.from_pretrained(self.path("model"), dtype=torch.float32).eval()
+        tokenizer = transformers.AutoTokenizer.from_pretrained(self.path("model"))
+        seen = []
+        model.get_submodule(module).register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+        model(torch.tensor(tokenizer(text, add_special_tokens=False).input_ids).view(-1, CHUNK))
+        return seen[0].reshape(-1, seen[0].shape[-1]).numpy()
 
     def test_each_expert_has_its_own(self):
         self.checkpoint("Mixtral", num_local_experts=4, num_experts_per_tok=2)
@@ -209,7 +264,7 @@ class Calibration(FolderCase):
 
     def interrupted(self, name, number, layer):
         """Send a signal to a calibration after a layer of four, counted from 0. Returns its process and its arguments."""
-        arguments = [self.path("model"), "-o", self.path(name), "--chunk", str(CHUNK), "--tokens", str(1 << 20), "--text", self.text]
+        arguments = [self.path("model"), "-o", self.path(name), "--chunk", str(CHUNK), "--tokens", str(1 << 20), "--text", self.text, "--held-out", "0"]
         running = subprocess.Popen([sys.executable, "-m", "ggufmill.calibrate", *arguments], stderr=subprocess.DEVNULL)
         finished = self.path(f".{name}.ggufmill-calibration/layer-{layer}.json")
         while running.poll() is None and not os.path.exists(finished):
@@ -292,7 +347,7 @@ class Calibration(FolderCase):
     def test_it_needs_no_posix_fallocate(self):
         self.checkpoint()
         whole = self.calibrated("whole.gguf", "--text", self.text)
-        arguments = (self.path("model"), "-o", self.path("o.gguf"), "--chunk", CHUNK, "--text", self.text)
+        arguments = (self.path("model"), "-o", self.path("o.gguf"), "--chunk", CHUNK, "--text", self.text, "--held-out", 0)
         done = calibrate_where("del os.posix_fallocate", *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assert_same_bytes(whole, self.path("o.gguf"))
@@ -374,6 +429,8 @@ class Errors(FolderCase):
         self.assert_fails(2, "error: the following arguments are required", self.folder)
         self.assert_fails(2, "error: unknown form 'blok256'\n  help: use --form full", self.folder, *output, "--form", "blok256")
         self.assert_fails(2, "error: --tokens 0 is too small", self.folder, *output, "--tokens", 0)
+        self.assert_fails(2, "error: --held-out -1 is too small", self.folder, *output, "--held-out", -1)
+        self.assert_fails(2, "error: --held-out 1025 is too large\n  help: use at most 1024", self.folder, *output, "--held-out", 1025)
         self.assert_fails(2, "nothing: error: no such folder", self.path("nothing"), *output)
         self.assert_fails(4, "contains no *.safetensors", self.folder, *output)
         self.assert_fails(6, "no.txt: error: no such file, which --text names", self.folder, *output, "--text", self.path("no.txt"))

@@ -1,6 +1,7 @@
 """Encodings of small models block by block, in comparison with the formula on whole passes of transformers."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -74,7 +75,7 @@ class Encoding(FolderCase):
 
     def test_levels_are_those_of_the_formula(self):
         self.checkpoint("Llama")
-        self.encoded("Llama", "Q4_0", "out.gguf")
+        self.encoded("Llama", "Q4_0", "out.gguf", "--held-out", 0)
         checkpoint, file = self.decoded("Llama", "out.gguf")
         with open(self.path("text.txt"), encoding="utf-8") as text:
             tokenizer = transformers.AutoTokenizer.from_pretrained(self.path("Llama"))
@@ -123,6 +124,17 @@ class Encoding(FolderCase):
                 self.assertRegex(said, r"14 tensors encoded with the inputs of the encoded model")
                 self.assertNotIn("note:", said)
                 self.assertLess(self.divergence(kind, f"{kind}.gguf"), 1)
+
+    def test_held_out_tokens_decide_how_much_is_changed(self):
+        self.checkpoint("Llama")
+        said = self.encoded("Llama", "Q4_0", "out.gguf")
+        found = re.search(r"products of held-out inputs miss (\d\.\d\d) of what they missed before \(median of tensors; (\S+) to (\S+)\)", said)
+        self.assertIsNotNone(found, said)
+        self.assertLess(float(found[1]), 0.95)
+        self.assertLessEqual(float(found[3]), 1)
+        self.encoded("Llama", "Q4_0", "same.gguf")
+        with open(self.path("out.gguf"), "rb") as a, open(self.path("same.gguf"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
 
     def test_what_is_left_as_it_was_is_reported(self):
         self.checkpoint("Qwen3Moe", num_experts=64, num_experts_per_tok=2, moe_intermediate_size=64, head_dim=16)

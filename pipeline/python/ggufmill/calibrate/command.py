@@ -25,6 +25,9 @@ examples:
 """
 
 
+_MOST_HELD_OUT = 1024  # of the format
+
+
 class Parser(argparse.ArgumentParser):
     def __init__(self, program, description, examples):
         super().__init__(program, description=description, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -39,6 +42,8 @@ def add_text_options(p):
                    "of several languages, code and conversations that comes with ggufmill")  # fmt: skip
     p.add_argument("--tokens", type=int, default=131072, help="tokens of the text to use (default: %(default)s)")
     p.add_argument("--chunk", type=int, help="tokens of a chunk, which the model sees alone (default: 512, or the model's context)")
+    p.add_argument("--held-out", metavar="N", type=int, default=256, help="vectors of each input to keep of every eighth chunk, which is used for nothing else, and of the "
+                   "text that comes with ggufmill: they decide how much of the covariance is trusted; 0: none, and all chunks are used (default: %(default)s)")  # fmt: skip
     p.add_argument("--device", default="cpu", help="device of torch: cpu, cuda, cuda:1, mps (default: %(default)s)")
     p.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help="type to compute the model in (default: float32 on the CPU, elsewhere the checkpoint's)")
     p.add_argument("--architectures", metavar="PATH", help="folder of architecture maps, or one map file, to add to the built-in ones")
@@ -64,10 +69,12 @@ def check(options):
     """Check what does not need the model."""
     if importlib.util.find_spec("fcntl") is None:
         raise error(KernelError, "", "a calibration needs file locks of POSIX, which this system does not have", "on Windows, run it in WSL")
-    for name, least in (("tokens", 1), ("chunk", 2)):
-        value = getattr(options, name)
+    for name, least in (("tokens", 1), ("chunk", 2), ("held-out", 0)):
+        value = getattr(options, name.replace("-", "_"))
         if value is not None and value < least:
             raise error(UsageError, "", f"--{name} {value} is too small", f"use at least {least}")
+    if options.held_out > _MOST_HELD_OUT:
+        raise error(UsageError, "", f"--held-out {options.held_out} is too large", f"use at most {_MOST_HELD_OUT}")
     if os.path.exists(options.output) and not options.overwrite:
         raise error(FileError, options.output, "already exists", "use --overwrite to replace it, or another path with -o")
     folder = os.path.dirname(os.path.abspath(options.output))
@@ -121,7 +128,7 @@ def set_up(options):
         help = "the folder must have the tokenizer's files: tokenizer.json, or tokenizer.model and tokenizer_config.json"
         raise error(UsageError, options.model, f"transformers cannot read the tokenizer: {' '.join(str(e).split())[:300]}", help) from None
     text = options.text or [INCLUDED]
-    return collect.set_up(checkpoint, tokenizer, options, device, text, chunks_of), text
+    return collect.set_up(checkpoint, tokenizer, options, device, text, INCLUDED, chunks_of), text
 
 
 class Progress:

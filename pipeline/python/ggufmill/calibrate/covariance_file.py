@@ -2,8 +2,9 @@
 
 For each input of C columns, of E experts (1 for a matrix): ``T.in_sum2``, F32 [E, C], the sums of squares, and
 ``T.counts``, F32 [E, 1], the numbers of vectors, for each tensor T with that input; and ``O.in_corr``, F16 [E, P], for
-the first of these tensors, O: the strict upper triangles of the diagonal blocks, row by row. The keys
-``covariance.tensors`` and ``covariance.inputs`` list T and O in pairs.
+the first of these tensors, O: the strict upper triangles of the diagonal blocks, row by row. ``O.in_rows``, BF16 [E, N, C],
+has held-out vectors, of text that the sums do not cover; those of an expert that got fewer than N are followed by zeros. The
+keys ``covariance.tensors`` and ``covariance.inputs`` list T and O in pairs.
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ import struct
 from .._numpy import np
 
 VERSION = 1
-_F32, _F16 = 0, 1  # tensor types of GGUF
+_F32, _F16, _BF16 = 0, 1, 30  # tensor types of GGUF
 _UINT32, _STRING, _ARRAY = 4, 8, 9  # types of its metadata
 _ALIGNMENT = 32
 
@@ -26,13 +27,15 @@ class Input:
     columns  of the tensors
     experts  1 for matrices
     packed   elements of the correlations of an expert
-    copy_to  copy_to(file, kind) writes the "sums", "counts" or "correlations" of all experts
+    held_out held-out vectors of an expert; 0: none are stored
+    copy_to  copy_to(file, kind) writes the "sums", "counts", "correlations" or "vectors" of all experts
     """
 
     tensors: list
     columns: int
     experts: int
     packed: int
+    held_out: int
     copy_to: object
 
     def parts(self):
@@ -42,6 +45,9 @@ class Input:
             yield f"{tensor}.counts", _F32, (1, self.experts), 4 * self.experts, "counts"
         size = 2 * self.packed * self.experts
         yield f"{self.tensors[0]}.in_corr", _F16, (self.packed, self.experts), size, "correlations"
+        if self.held_out:
+            dimensions = (self.columns, self.held_out, self.experts)
+            yield f"{self.tensors[0]}.in_rows", _BF16, dimensions, 2 * int(np.prod(dimensions)), "vectors"
 
 
 def packed_rows(gram):
@@ -84,7 +90,8 @@ def _header(inputs, block, datasets, chunks, chunk):
     tensors, at = [], 0
     for each in inputs:
         for name, kind, dimensions, size, _ in each.parts():
-            tensors.append(_string(name) + struct.pack("<I2QIQ", 2, *dimensions, kind, at))
+            count = len(dimensions)
+            tensors.append(_string(name) + struct.pack(f"<I{count}QIQ", count, *dimensions, kind, at))
             at += _aligned(size)
     header = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys)) + b"".join(keys + tensors)
     return header.ljust(_aligned(len(header)), b"\0")

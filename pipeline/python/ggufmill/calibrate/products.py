@@ -30,11 +30,19 @@ def blocks_of(columns, block):
 
 @dataclasses.dataclass
 class Sums:
-    """Sums of one input: `grams`, a float32 matrix for each diagonal block, `squares`, float64, and `count` of vectors."""
+    """Sums of one input: `grams`, a float32 matrix for each diagonal block, `squares`, float64, and `count` of vectors; and
+    `held_out`, vectors that are not part of them, a list of bfloat16 [n, columns]."""
 
     grams: list
     squares: torch.Tensor
     count: int = 0
+    held_out: list = dataclasses.field(default_factory=list)
+
+
+def spread(vectors, most):
+    """Return at most `most` of vectors [n, columns], at equal distances."""
+    count = min(len(vectors), most)
+    return vectors[[(2 * i + 1) * len(vectors) // (2 * count) for i in range(count)]]
 
 
 class Observer(TorchDispatchMode):
@@ -122,6 +130,7 @@ class Products(Observer):
     parameters  as of Observer
     is_wanted   is_wanted(name, matrix, axis): whether a product is of interest, see Observer.seen()
     block       columns of a diagonal block; 0: all
+    keep        of each input of the current batch, so many vectors are kept instead of added; None: all are added
 
     inputs   {(name, matrix, axis): key in sums}
     sums     {key: Sums}: a key is the first (name, matrix, axis) that had the input
@@ -131,7 +140,7 @@ class Products(Observer):
 
     def __init__(self, parameters, is_wanted, block):
         super().__init__(parameters)
-        self._is_wanted, self._block = is_wanted, block
+        self._is_wanted, self._block, self.keep = is_wanted, block, None
         self.inputs, self.sums, self.mixed, self.dense = {}, {}, set(), set()
         self._batch = {}  # place of a tensor -> (the tensor, which keeps its place; key in sums)
 
@@ -157,6 +166,10 @@ class Products(Observer):
             return
         self._batch[place] = (vectors, key)
         x = vectors.reshape(-1, columns).float()
+        if self.keep is not None:
+            if key in self.sums:
+                self.sums[key].held_out.append(spread(x, self.keep).bfloat16())
+            return
         blocks = blocks_of(columns, self._block)
         if key not in self.sums:
             grams = [torch.zeros(count, count, dtype=torch.float32, device=x.device) for _, count in blocks]

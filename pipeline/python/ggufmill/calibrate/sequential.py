@@ -14,6 +14,9 @@ factor below 1, because tokens that are not in the text have other correlations.
 
 The first two terms of W' are those of GPTAQ (arXiv 2504.02692).
 
+The factor is the one of _SHRINKS with which the products with the inputs of held-out tokens come closest to what they are in
+the original, on that half of these tokens where they are farther away. A matrix for which they were closer before remains as it was.
+
 Experts get other tokens in the encoded model, so the rows of X and X^ do not belong together: they have W' = W.
 """
 
@@ -22,7 +25,7 @@ import os
 
 import torch
 
-from .. import quantize
+from .. import dequantize, quantize
 from .._error import InputError, UsageError
 from .._numpy import np
 from .checkpoint import error
@@ -30,10 +33,12 @@ from .collect import say
 from .covariance_file import rename
 from .encoded import EncodedCheckpoint
 from .model import LayeredModel
-from .products import Observer, place_of
+from .products import Observer, place_of, spread
 from .work import Work
 
-_SHRINK, _DAMP, _SWEEPS = 0.7, 0.01, 2  # as of the encoder `covariance`
+_SHRINK, _DAMP, _SWEEPS = 0.7, 0.01, 2  # as of the encoder `covariance`; _SHRINK without held-out tokens
+_SHRINKS = (0.3, 0.5, 0.7, 0.85)
+_TRIAL_ROWS = 64  # of each matrix, with which the factor is chosen
 _FEW_TOKENS = 256  # an expert with fewer keeps its levels
 _KINDS = ("states", "encoded")  # of hidden states: of the original, and of the encoded model
 _ADDITIONS = (torch.ops.aten.add.Tensor, torch.ops.aten.add_.Tensor)
@@ -104,13 +109,18 @@ class _Watch(Observer):
 
 @dataclasses.dataclass
 class _Sums:
-    """Sums over the tokens so far, float32: H, D, and {tensor: Z}. `paired`: X and X^ have the same tokens."""
+    """Sums over the tokens so far, float32: H, D, and {member: Z}. `paired`: X and X^ have the same tokens.
+
+    held_out  of held-out tokens: lists of X and X^, and {member: list of R - R^}, of at most some vectors of each batch. X is X^
+              unless they are paired
+    """
 
     gram: torch.Tensor = None
     difference: torch.Tensor = None
     rest: dict = dataclasses.field(default_factory=dict)
     tokens: int = 0
     paired: bool = True
+    held_out: tuple = dataclasses.field(default_factory=lambda: ([], [], {}))
 
 
 @dataclasses.dataclass
@@ -131,11 +141,13 @@ class Encoding:
         self._encoded.prepare(tokens[:1].to(original.device))
         self._choosable = {type: _has_levels(type) for type in {tensor.type for tensor in self._file.tensors.values()}}
         self._often = set()  # tensors that a layer uses more than once
-        self._changed, self._left, self._experts = {}, {}, {}  # see facts(); {tensor: experts that were encoded}
+        self._changed, self._left, self._losses = {}, {}, {}  # see facts()
+        self._experts = {}  # {tensor: experts that were looked at}
 
     def facts(self, layer):
-        """Return what was done in a layer: "changed", {tensor: greatest |W' - W| / |W|}, and "left", {why: tensors that are
-        as they were, or experts of which are}. Forget it."""
+        """Return what was done in a layer: "changed", {tensor: greatest |W' - W| / |W|}; "left", {why: tensors that are
+        as they were, or experts of which are}; and "losses", {tensor: sums of squares of what products with held-out inputs
+        miss, [before, after]}. Forget it."""
         prefix = f"blk.{self._original.layers[layer][0]}."
         named = {*self._changed, *(name for names in self._left.values() for name in names)}
         for name, target in self._mapping.targets.items():
@@ -145,16 +157,17 @@ class Encoding:
                 self._leave(name, f"experts got fewer than {_FEW_TOKENS} tokens")
             elif name not in named:
                 self._leave(name, "no product of the model could be matched with them")
-        made = {"changed": self._changed, "left": {why: sorted(names) for why, names in self._left.items()}}
-        self._changed, self._left, self._experts = {}, {}, {}
+        made = {"changed": self._changed, "left": {why: sorted(names) for why, names in self._left.items()}, "losses": self._losses}
+        self._changed, self._left, self._losses, self._experts = {}, {}, {}, {}
         return made
 
     def _leave(self, name, why):
         self._left.setdefault(why, set()).add(name)
 
-    def encode_layer(self, layer, batches, before, after):
+    def encode_layer(self, layer, batches, keep, before, after):
         """Encode the matrices of a layer, and run it.
 
+        batches, keep  those of Setup
         before  before(batch) returns the hidden states of the original and of the encoded model; None for the first layer
         after   after(batch, original, encoded) stores those after the layer
         """
@@ -162,7 +175,7 @@ class Encoding:
         with self._original.loaded(layer) as parameters, self._encoded.loaded(layer) as replaced:
             inputs = lambda number: (batches[number].to(device), *before(number))
             for stage, later in self._stages(layer, parameters, *inputs(0)[:2]):
-                self._encode_stage(layer, (parameters, replaced), stage, later, len(batches), inputs)
+                self._encode_stage(layer, (parameters, replaced), stage, later, keep, inputs)
             for number in range(len(batches)):
                 ids, original, encoded = inputs(number)
                 after(number, self._original.run(layer, ids, original), self._encoded.run(layer, ids, encoded))
@@ -210,11 +223,11 @@ class Encoding:
             made.append((stage, set() if has_experts else {name for name in first if first[name] > end}))
         return made
 
-    def _encode_stage(self, layer, parameters, stage, later, count, inputs):
+    def _encode_stage(self, layer, parameters, stage, later, keep, inputs):
         wanted = lambda *member: any(name in stage.tensors for name, _ in self._tensors_of(member))
         ends_at = lambda *member: any(name in later for name, _ in self._tensors_of(member))
         sums, used, names = {}, {}, set()  # key -> _Sums; (tensor, expert) -> set of keys; parameters
-        for number in range(count):
+        for number, kept in enumerate(keep):
             ids, original, encoded = inputs(number)
             watches = []
             for model, values, states in zip((self._original, self._encoded), parameters, (original, encoded)):
@@ -224,7 +237,10 @@ class Encoding:
                         model.run(layer, ids, states)
                 except _Stopped:
                     pass
-            self._add_batch(ids.numel(), *watches, sums, used)
+            if kept is None:
+                self._add_batch(ids.numel(), *watches, sums, used)
+            else:
+                self._hold_out(ids.numel(), kept, *watches, sums, used)
             names |= {name for name, _, _ in watches[1].order}
         by_key = {}
         for (name, expert), keys in used.items():
@@ -260,42 +276,72 @@ class Encoding:
             if paired and member in original.added and member in encoded.added:
                 own.rest[member] = _added(own.rest.get(member), original.added[member] - encoded.added[member], x)
 
+    def _hold_out(self, tokens, kept, original, encoded, sums, used):
+        """Keep `kept` vectors of each input of a batch of held-out tokens."""
+        done = set()
+        for member in encoded.order:
+            keys = {key for each in self._tensors_of(member) for key in used.get(each, ())}
+            own = sums.get(next(iter(keys))) if len(keys) == 1 else None
+            if own is None:
+                continue
+            x, other = encoded.vectors[member], original.vectors.get(member)
+            paired = own.paired and other is not None and len(x) == len(other) == tokens
+            if id(own) not in done:
+                done.add(id(own))
+                own.held_out[0].append(spread(other if paired else x, kept))
+                own.held_out[1].append(spread(x, kept))
+            if paired and member in own.rest and member in original.added and member in encoded.added:
+                own.held_out[2].setdefault(member, []).append(spread(original.added[member] - encoded.added[member], kept))
+
     def _encode(self, sums, members):
         """Choose the levels of tensors with one input. `members`: list of (tensor, expert)."""
         members = [each for each in members if self._can_encode(each[0], sums)]
         if not members:
             return
         # Devices without numbers of 64 bits leave this to the CPU.
-        device = "cpu" if sums.gram.device.type == "mps" else sums.gram.device
-        gram = sums.gram.to(device).double()
-        metric = _shrunk(gram)
-        metric.diagonal().add_(_DAMP * gram.diagonal().mean())
-        factor, failed = torch.linalg.cholesky_ex(metric)
-        if failed.item():
-            for name, _ in members:
+        device = torch.device("cpu") if sums.gram.device.type == "mps" else sums.gram.device
+        matrices = [_Matrix(self, name, expert, sums, device) for name, expert in members]
+        shrink = _SHRINK
+        if sums.held_out[0]:
+            losses = {each: self._trial(sums, matrices, each, device) for each in _SHRINKS}
+            shrink = min(_SHRINKS, key=losses.get)
+        correction = _Correction(sums, shrink, device)
+        for matrix in matrices:
+            tensor, name = matrix.tensor, matrix.tensor.name
+            if correction.factor is None:
                 self._leave(name, "the covariance of their inputs is not positive definite")
-            return
-        change = torch.cholesky_solve(_shrunk(sums.difference.to(device).double()).T.contiguous(), factor).T if sums.paired else None
-        for name, expert in members:
-            tensor = self._file.tensors[name]
-            count = len(tensor.encoded) // tensor.experts
-            rows = slice(expert * count, (expert + 1) * count)
-            weights = tensor.values(self._checkpoint, rows.start, count).to(device)
-            wanted = weights.double()
-            if change is not None:
-                rest = self._rest_of(tensor, sums.rest)
-                wanted = wanted + wanted @ change
-                if rest is not None:
-                    wanted = wanted + torch.cholesky_solve(_SHRINK * rest.to(device).double().T, factor).T
+                continue
+            wanted = correction.of(matrix)
             if not torch.isfinite(wanted).all():
                 self._leave(name, "their corrected values are not finite")
                 continue
-            own = float((wanted - weights).norm() / weights.norm().clamp_min(1e-30))
             self._experts[name] = self._experts.get(name, 0) + 1
+            encoded = correction.levels(wanted, tensor.type, matrix.start)
+            if sums.held_out[0]:
+                before, after = matrix.losses(matrix.start), matrix.losses(encoded)
+                is_better = _worst_share(after, before) < 1
+                known = self._losses.get(name, [0.0, 0.0])
+                self._losses[name] = [known[0] + sum(before), known[1] + sum(after if is_better else before)]
+                if not is_better:
+                    self._leave(name, "they would be no closer to the original on held-out tokens")
+                    continue
+            own = float((wanted - matrix.weights).norm() / matrix.weights.norm().clamp_min(1e-30))
             self._changed[name] = max(own, self._changed.get(name, 0.0))
-            values = wanted.float().cpu().numpy()
-            start = np.ascontiguousarray(tensor.encoded[rows])
-            tensor.encoded[rows] = quantize(values, tensor.type, covariance=metric.cpu().numpy(), start=start, sweeps=_SWEEPS)
+            tensor.encoded[matrix.rows] = encoded
+
+    def _trial(self, sums, matrices, shrink, device):
+        """Return the sum over matrices of the loss with a factor, as a share of that before, of some rows."""
+        correction, all = _Correction(sums, shrink, device), 0.0
+        for matrix in matrices:
+            count = min(_TRIAL_ROWS, len(matrix.weights))
+            rows = [(2 * i + 1) * len(matrix.weights) // (2 * count) for i in range(count)]
+            before = matrix.losses(matrix.start[rows], rows)
+            if correction.factor is None:
+                return float("inf")
+            wanted = correction.of(matrix, rows)
+            if torch.isfinite(wanted).all():
+                all += _worst_share(matrix.losses(correction.levels(wanted, matrix.tensor.type, matrix.start[rows]), rows), before)
+        return all
 
     def _can_encode(self, name, sums):
         tensor = self._file.tensors[name]
@@ -307,17 +353,84 @@ class Encoding:
             return tensor.experts == 1 or sums.tokens >= _FEW_TOKENS
         return False
 
-    def _rest_of(self, tensor, rests):
-        """Return Z for the rows of a tensor; None if its product is not added to anything, or not known for all rows."""
+    def rest_of(self, tensor, rests):
+        """Return Z for the rows of a tensor, or what else `rests` has for each row; None if its product is not added to anything, or not known for all rows."""
         if tensor.experts != 1 or not rests:
             return None
         made = None
         for part in tensor.parts:
             for (name, _, axis), rest in rests.items():
                 if self._original.is_tensor(name, part.key) and axis == part.axis:
-                    made = torch.zeros(len(tensor.encoded), tensor.columns, device=rest.device) if made is None else made
+                    made = torch.zeros(len(tensor.encoded), rest.shape[1], device=rest.device) if made is None else made
                     made[part.rows.to(rest.device)] = rest[part.taken.to(rest.device)]
         return made
+
+
+class _Matrix:
+    """A tensor, or an expert of it, whose levels are to be chosen. `weights`, `start`: its values and its encoded rows so far."""
+
+    def __init__(self, encoding, name, expert, sums, device):
+        self.tensor = encoding._file.tensors[name]
+        count = len(self.tensor.encoded) // self.tensor.experts
+        self.rows = slice(expert * count, (expert + 1) * count)
+        self.weights = self.tensor.values(encoding._checkpoint, self.rows.start, count).to(device)
+        self.start = np.ascontiguousarray(self.tensor.encoded[self.rows])
+        rest = encoding.rest_of(self.tensor, sums.rest) if sums.paired else None
+        self.rest = None if rest is None else rest.to(device)
+        self._original, self._encoded, self._missed = None, None, None
+        if sums.held_out[0]:
+            self._original, self._encoded = (torch.cat(each).to(device) for each in sums.held_out[:2])
+            missed = {member: torch.cat(each).T for member, each in sums.held_out[2].items()}
+            missed = {member: each for member, each in missed.items() if each.shape[1] == len(self._original)}
+            missed = encoding.rest_of(self.tensor, missed)
+            self._missed = None if missed is None else missed.to(device)
+
+    def losses(self, encoded, rows=slice(None)):
+        """Return the sums of squares of what the products of rows with the first and the second half of held-out inputs, which
+        can be of different texts, miss if the rows are encoded so."""
+        weights = self.weights[rows]
+        decoded = dequantize(np.ascontiguousarray(encoded), self.tensor.type, tuple(weights.shape))
+        missed = weights @ self._original.T - torch.from_numpy(decoded).to(weights.device) @ self._encoded.T
+        if self._missed is not None:
+            missed += self._missed[rows]
+        squares = missed.double().square().sum(0)
+        half = len(squares) // 2
+        return [float(squares[:half].sum()), float(squares[half:].sum())]
+
+
+class _Correction:
+    """H with a factor, and what makes W' of W. `factor`: of H; None if it is not positive definite."""
+
+    def __init__(self, sums, shrink, device):
+        gram = sums.gram.to(device).double()
+        metric = _shrunk(gram, shrink)
+        metric.diagonal().add_(_DAMP * gram.diagonal().mean())
+        factor, failed = torch.linalg.cholesky_ex(metric)
+        self._shrink, self._metric = shrink, metric.cpu().numpy()
+        self.factor = None if failed.item() else factor
+        self._change = None
+        if sums.paired and self.factor is not None:
+            difference = _shrunk(sums.difference.to(device).double(), shrink)
+            self._change = torch.cholesky_solve(difference.T.contiguous(), factor).T
+
+    def of(self, matrix, rows=slice(None)):
+        """Return W' for rows of a matrix, float64."""
+        wanted = matrix.weights[rows].double()
+        if self._change is None:
+            return wanted
+        wanted = wanted + wanted @ self._change
+        if matrix.rest is not None:
+            wanted = wanted + torch.cholesky_solve(self._shrink * matrix.rest[rows].double().T, self.factor).T
+        return wanted
+
+    def levels(self, wanted, type, start):
+        """Return encoded rows whose scales are those of `start`."""
+        return quantize(wanted.float().cpu().numpy(), type, covariance=self._metric, start=np.ascontiguousarray(start), sweeps=_SWEEPS)
+
+
+def _worst_share(after, before):
+    """Return the greater of the shares of the losses before; 1 if there were none."""
+    return max([a / b for a, b in zip(after, before) if b > 0], default=1.0)
 
 
 def _has_levels(type):
@@ -333,8 +446,8 @@ def _added(sums, a, b):
     return a.T @ b if sums is None else sums.addmm_(a.T, b)
 
 
-def _shrunk(matrix):
-    made = matrix * _SHRINK
+def _shrunk(matrix, shrink):
+    made = matrix * shrink
     made.diagonal().copy_(matrix.diagonal())
     return made
 
@@ -375,7 +488,7 @@ def encode_all(setup, options, start_of, progress_of):
                     after[kind] = work.states(layer + 1, (len(setup.tokens), *result.shape[1:]), model.dtype, create=True, kind=kind)
                 after[kind][first[number] : first[number] + len(result)] = result.cpu()
 
-        encoding.encode_layer(layer, setup.batches, states, store)
+        encoding.encode_layer(layer, setup.batches, setup.keep, states, store)
         encoding.flush()
         shape = next(iter(after.values())).shape
         work.publish(layer, {"states": list(shape), **encoding.facts(layer)})
@@ -390,6 +503,10 @@ def encode_all(setup, options, start_of, progress_of):
 def _report(output, facts):
     changed = sum(len(layer["changed"]) for layer in facts)
     say(f"{output}: {changed} tensors encoded with the inputs of the encoded model, {os.path.getsize(output) / 1e6:.1f} MB")
+    losses = sorted(after / before for layer in facts for before, after in layer["losses"].values() if before > 0)
+    if losses:
+        middle = losses[len(losses) // 2]
+        say(f"products of held-out inputs miss {middle:.2f} of what they missed before (median of tensors; {losses[0]:.2f} to {losses[-1]:.2f})")
     reasons = {}
     for layer in facts:
         for why, names in layer["left"].items():

@@ -4,7 +4,7 @@
     job.json         what decides the result; another job is refused
     states-N         hidden states after N layers: the input of layer N (counted from 0), mapped into memory
     encoded-N        of an encoding: those of the encoded model
-    layer-N          of a calibration: sums, counts and correlations of the inputs of layer N
+    layer-N          of a calibration: sums, counts, correlations and held-out vectors of the inputs of layer N
     layer-N.json     written last, when layer N is finished: what layer-N and states-(N + 1) hold
     covariance.gguf, start.gguf   of an encoding: what it starts from; start.gguf becomes the output
 """
@@ -121,10 +121,11 @@ class Work:
                 columns = len(next(iter(sums.values())).squares)
                 sizes = [len(gram) for gram in next(iter(sums.values())).grams]
                 packed = sum(n * (n - 1) // 2 for n in sizes)
+                held_out = max(sum(map(len, each.held_out)) for each in sums.values())
                 squares, counts = np.zeros((experts, columns), np.float32), np.zeros(experts, np.float32)
                 for expert, each in sums.items():
                     squares[expert], counts[expert] = each.squares.cpu().numpy(), each.count
-                listed.append({"tensors": tensors, "columns": columns, "experts": experts, "packed": packed, "at": file.tell()})
+                listed.append({"tensors": tensors, "columns": columns, "experts": experts, "packed": packed, "held_out": held_out, "at": file.tell()})
                 file.write(squares.tobytes())
                 file.write(counts.tobytes())
                 for expert in range(experts):
@@ -134,6 +135,12 @@ class Work:
                     for gram in sums[expert].grams:
                         for row in packed_rows(gram.cpu().numpy()):
                             file.write(row.tobytes())
+                for expert in range(experts):
+                    vectors = np.zeros((held_out, columns), np.int16)
+                    if expert in sums and sums[expert].held_out:
+                        kept = torch.cat(sums[expert].held_out).view(torch.int16).cpu().numpy()
+                        vectors[: len(kept)] = kept
+                    file.write(vectors.tobytes())
             file.flush()
             os.fsync(file.fileno())
         self.publish(layer, {"inputs": listed, "states": list(states)})
@@ -157,8 +164,8 @@ class Work:
         for layer in range(layers):
             path = self.path(f"layer-{layer}")
             for each in self.read_layer(layer)["inputs"]:
-                copy = _copier(path, each["at"], each["columns"], each["experts"], each["packed"])
-                found.append(Input(each["tensors"], each["columns"], each["experts"], each["packed"], copy))
+                shape = {name: each[name] for name in ("columns", "experts", "packed", "held_out")}
+                found.append(Input(each["tensors"], **shape, copy_to=_copier(path, each["at"], **shape)))
         return found
 
     def remove(self):
@@ -172,9 +179,10 @@ class Work:
         self._lock.close()
 
 
-def _copier(path, at, columns, experts, packed):
+def _copier(path, at, columns, experts, packed, held_out):
     """Return a function that copies a part of an input from the file of a layer."""
     sizes = {"sums": 4 * columns * experts, "counts": 4 * experts, "correlations": 2 * packed * experts}
+    sizes["vectors"] = 2 * held_out * columns * experts
 
     def copy_to(file, kind):
         names = list(sizes)
