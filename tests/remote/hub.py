@@ -181,6 +181,9 @@ class HubRequests:
             for each in sorted(names):
                 with open(os.path.join(at, each), "rb") as file:
                     content = file.read()
+                if each.endswith(".xet"):
+                    entries.append(self.xet_entry(os.path.relpath(os.path.join(at, each), top), json.loads(content)))
+                    continue
                 entry = {"type": "file", "path": os.path.relpath(os.path.join(at, each), top), "size": len(content),
                          "oid": hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()}
                 if len(content) > REGULAR or each.endswith(".gguf"):
@@ -216,7 +219,7 @@ class HubRequests:
             one = {"oid": each["oid"], "size": each["size"]}
             if each["size"] > MOST:
                 one["error"] = {"code": 422, "message": "File too large"}
-            elif not os.path.exists(self.lfs(each["oid"])):
+            elif not os.path.exists(self.lfs(each["oid"])) and not self.xet_of_sha256(each["oid"]):
                 upload = {"href": self.other(f"/lfs/{each['oid']}?{SIGNED}")}
                 if each["size"] > PART and "multipart" in wanted.get("transfers", []):
                     parts = (each["size"] + PART - 1) // PART
@@ -227,12 +230,15 @@ class HubRequests:
                 one["actions"] = {"upload": upload, "verify": {"href": self.own(f"/lfs-verify/{each['oid']}")}}
                 if WRONG.get(self.wrong):
                     one["actions"]["upload"] = {"href": self.other(f"/wrong/{each['oid']}"), "header": WRONG[self.wrong]}
+                elif "xet" in wanted.get("transfers", []) and self.has_xet():
+                    one["actions"]["upload"] = {"href": self.own("/xet"), "header": {"X-Xet-Cas-Url": self.own("/xet")}}
                 elif self.wrong in ("schemeless", "file", "user"):
                     scheme, _, rest = self.other("/wrong").partition("://")
                     wrong = {"schemeless": rest, "file": "file:///wrong", "user": f"{scheme}://user:word@{rest}"}
                     one["actions"]["upload"] = {"href": wrong[self.wrong]}
             answer.append(one)
-        self.json({"transfer": "basic", "objects": answer})
+        is_xet = "xet" in wanted.get("transfers", []) and self.has_xet()
+        self.json({"transfer": "xet" if is_xet else "basic", "objects": answer})
 
     def join_parts(self, oid):
         wanted, content = json.loads(self.body), b""
@@ -266,11 +272,16 @@ class HubRequests:
             shutil.copytree(top, new)
         for line in lines[1:]:
             value = line["value"]
-            if line["key"] == "lfsFile" and not os.path.exists(self.lfs(value["oid"])):
+            known = self.xet_of_sha256(value["oid"]) if line["key"] == "lfsFile" else None
+            if line["key"] == "lfsFile" and not known and not os.path.exists(self.lfs(value["oid"])):
                 return self.json({"error": "LFS pointer points to a file that does not exist"}, status=400)
             path = os.path.join(new, value["path"])
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            if line["key"] == "lfsFile":
+            if known:  # the content is in the store of Xet; the commit has where
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump({"oid": value["oid"], "size": value["size"], "xet": known["xet"]}, file)
+                os.rename(path, path + ".xet")
+            elif line["key"] == "lfsFile":
                 shutil.copyfile(self.lfs(value["oid"]), path)
             else:
                 content = base64.b64decode(value["content"])

@@ -26,6 +26,7 @@ import urllib.parse
 
 import bucket
 import hub
+import xet
 
 ROOT = sys.argv[1]
 LOCK = threading.Lock()
@@ -47,7 +48,7 @@ def modified_of(path):
     return email.utils.formatdate(int(os.path.getmtime(path)), usegmt=True)
 
 
-class Handler(hub.HubRequests, bucket.BucketRequests, http.server.BaseHTTPRequestHandler):
+class Handler(hub.HubRequests, xet.XetRequests, bucket.BucketRequests, http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     store = bucket.Store(ROOT)
     disable_nagle_algorithm = True
@@ -306,7 +307,7 @@ class Handler(hub.HubRequests, bucket.BucketRequests, http.server.BaseHTTPReques
     # ---- a hub, and buckets ----
 
     def hub_or_bucket(self):
-        if self.hub_upload():
+        if self.hub_xet() or self.hub_upload():
             return None
         is_signed = self.headers.get("Authorization", "").startswith("AWS4-HMAC-SHA256")
         if is_signed or self.command not in ("GET", "HEAD") or self.name.startswith("/public-"):
@@ -352,9 +353,11 @@ class Handler(hub.HubRequests, bucket.BucketRequests, http.server.BaseHTTPReques
         folder = f"hub/{organization}/{name}"
         commit = self.commit_of(folder, revision)
         path = f"{folder}/{commit}/{file}"
+        headers = [("X-Repo-Commit", commit)]
+        if self.file(path + ".xet"):
+            return self.resolve_xet(f"{organization}/{name}", path + ".xet", headers)
         if not self.file(path):
             return self.refuse(404)
-        headers = [("X-Repo-Commit", commit)]
         if not file.endswith((".safetensors", ".gguf")):
             return self.serve(path, extra=headers, ranges=not file.endswith(".txt"))
         with open(os.path.join(ROOT, path), "rb") as content:

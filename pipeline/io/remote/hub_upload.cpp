@@ -17,6 +17,7 @@
 #include "pipeline/io/remote/hub_client.h"
 #include "pipeline/io/remote/part_map.h"
 #include "pipeline/io/remote/server_text.h"
+#include "pipeline/io/remote/xet_upload.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill::remote {
@@ -52,7 +53,7 @@ bool is_commit_id(std::string_view id) {
 class Upload {
  public:
   Upload(const HubUpload& upload, const Settings& settings, std::function<void(std::uint64_t)> sent)
-      : upload_(upload), client_(upload, settings), sent_(std::move(sent)) {}
+      : upload_(upload), client_(upload, settings), stop_(settings.stop), sent_(std::move(sent)) {}
 
   Result<HubContents> contents() { return client_.list_files(false); }
 
@@ -194,8 +195,10 @@ class Upload {
   Status send_large(std::span<const HubFile* const> files) {
     json::array objects;
     for (const HubFile* file : files) objects.push_back(json::object{{"oid", file->sha256}, {"size", file->bytes}});
+    json::array transfers{"basic", "multipart"};
+    if (!python_with_xet().empty()) transfers.push_back("xet");
     const json::object batch{{"operation", "upload"},
-                             {"transfers", {"basic", "multipart"}},
+                             {"transfers", std::move(transfers)},
                              {"hash_algo", "sha256"},
                              {"ref", {{"name", upload_.revision}}},
                              {"objects", std::move(objects)}};
@@ -203,6 +206,8 @@ class Upload {
                       client_.post(client_.batch_path(), json::serialize(batch), {.type = kLfsType}));
     const json::array* answers = json_array(answer, "objects");
     if (!answers) return client_.not_understood("where to send the files");
+    const bool by_xet = json_string(answer, "transfer") == std::string_view("xet");
+    std::vector<const HubFile*> for_xet;
     Diagnostics errors;
     for (const HubFile* file : files) {
       const auto found = std::ranges::find_if(*answers, [&](const json::value& each) {
@@ -210,11 +215,24 @@ class Upload {
       });
       if (found == answers->end())
         return client_.not_understood(fmt::format("where to send {}", quoted_name(file->name)));
+      if (by_xet && !file->is_sent && is_wanted(*found)) {
+        for_xet.push_back(file);
+        continue;
+      }
       const Status sent = send_object(*file, *found);
       if (!sent && !file->is_sent) return sent.error();
       if (!sent) errors.add(sent.error());  // all that are forgotten are reported
     }
-    return errors.empty() ? Status(ok()) : errors.together();
+    if (!errors.empty()) return errors.together();
+    if (for_xet.empty()) return ok();
+    BOOST_OUTCOME_TRY(const Access access, access_to_hub(client_.api("xet-write-token")));
+    return send_by_xet(for_xet, access.url, access, stop_, sent_);
+  }
+
+  // Returns true if the hub asks for the content of an object.
+  static bool is_wanted(const json::value& object) {
+    const json::value* const actions = json_member(object, "actions");
+    return !json_member(object, "error") && actions && json_member(*actions, "upload");
   }
 
   Status send_object(const HubFile& file, const json::value& object) {
@@ -359,6 +377,7 @@ class Upload {
 
   const HubUpload& upload_;
   const HubClient client_;
+  const std::atomic<bool>* const stop_;
   const std::function<void(std::uint64_t)> sent_;
 };
 

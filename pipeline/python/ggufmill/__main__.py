@@ -11,6 +11,7 @@ from ._library import FOLDER
 def main():
     program = os.path.join(FOLDER, "bin", "ggufmill.exe" if os.name == "nt" else "ggufmill")
     arguments = [program, *sys.argv[1:]]
+    os.environ.setdefault("GGUFMILL_PYTHON", sys.executable)  # which has the packages that were installed with this one
     try:
         if os.name == "nt":  # where exec gives the console back before the program ends
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program, which gets it too

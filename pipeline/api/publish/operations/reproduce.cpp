@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "pipeline/api/operations/context_options.h"
+#include "pipeline/api/operations/measuring.h"
 #include "pipeline/api/operations/run_pipeline.h"
 #include "pipeline/api/publish/reproduction.h"
 #include "pipeline/api/table.h"
@@ -54,9 +55,7 @@ Result<Answer<Reproduced>> run_reproduce(const Context& context, const Reproduce
   };
   BOOST_OUTCOME_TRY(again.check_sources(call.stop(), read));
   BOOST_OUTCOME_TRY(Job job, again.job());
-  MeasureOptions measuring;
-  measuring.run.stop = call.stop();
-  BOOST_OUTCOME_TRY(measure_if_needed(context, job, request.overwrite, measuring));
+  BOOST_OUTCOME_TRY(take_measurement(context, job, IfUnmeasured::kMeasure, call));
   BOOST_OUTCOME_TRY(const Plan plan, context.plan(job));
   RunOptions options;
   options.overwrite = request.overwrite;

@@ -1,0 +1,110 @@
+"""Uploads with Xet to the hub of tests/remote, by the program with the real hf_xet; huggingface_hub is the reader."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from space_test import BUILD, SOURCE, TOKEN, find_python
+
+COMMIT = "f" * 40
+READ = "import sys, huggingface_hub; print(huggingface_hub.hf_hub_download('org/model', sys.argv[1], local_dir=sys.argv[2]))"
+
+
+def sum_of(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+class Xet(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder, self.root = temporary.name, f"{temporary.name}/server"
+        os.makedirs(f"{self.root}/xet")
+        os.makedirs(f"{self.root}/hub/org/model/{COMMIT}")
+        with open(f"{self.root}/hub/org/model/refs.json", "w", encoding="utf-8") as file:
+            json.dump({"main": COMMIT}, file)
+        server = subprocess.Popen([sys.executable, "-B", f"{SOURCE}/tests/remote/server.py", self.root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        self.addCleanup(server.stdin.close)
+        self.environment = {**os.environ, "HF_ENDPOINT": f"http://127.0.0.1:{server.stdout.readline().split()[0]}", "HF_TOKEN": TOKEN,
+                            "HF_HOME": f"{self.folder}/hf", "HOME": self.folder, "GGUFMILL_CACHE": f"{self.folder}/cache", "GGUFMILL_PYTHON": PYTHON}
+        self.write_model(1)
+        with open(f"{self.folder}/job.yaml", "w", encoding="utf-8") as file:
+            file.write("version: 1\nsource: {gguf: model.gguf}\noutputs: [{gguf: out/a.gguf}, {gguf: out/q.gguf, quantize: Q8_0}]\n"
+                       "card: {path: out/README.md, base_model: org/base}\nupload: {to: 'hf://org/model'}\n")
+
+    def write_model(self, seed):
+        spec = {"metadata": [], "tensors": [{"name": f"blk.{layer}.ffn_up.weight", "type": "F16", "dims": [1024, 512], "dist": "normal",
+                                             "seed": seed if layer == 3 else layer + 10} for layer in range(4)]}
+        with open(f"{self.folder}/spec.json", "w", encoding="utf-8") as file:
+            json.dump(spec, file)
+        subprocess.run([f"{BUILD}/bin/ggufmill-synth", "model", "spec.json", "model.gguf"], cwd=self.folder, check=True)
+
+    def run_job(self, code=0, *options, **variables):
+        done = subprocess.run([f"{BUILD}/bin/ggufmill", "run", "job.yaml", *options], cwd=self.folder, capture_output=True, text=True,
+                              env={**self.environment, **variables}, check=False)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertNotIn(variables.get("HF_TOKEN", TOKEN), done.stdout + done.stderr)
+        return done.stderr
+
+    def requests(self, start):
+        with open(f"{self.root}/log.jsonl", encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        return [line for line in lines if line.get("path", "").startswith(start)]
+
+    def sent_bytes(self):
+        return sum(int(each["headers"]["content-length"]) for each in self.requests("/xet/v1/xorbs"))
+
+    def read(self, name):
+        """Returns the path of a file of the repository that huggingface_hub has fetched."""
+        folder = tempfile.mkdtemp(dir=self.folder)
+        done = subprocess.run([PYTHON, "-c", READ, name, folder], env=self.environment, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return f"{folder}/{name}"
+
+    def test_files_are_sent_with_xet_and_read_by_huggingface_hub(self):
+        self.run_job()
+        self.assertTrue(self.requests("/xet/v1/xorbs"))
+        self.assertFalse(self.requests("/lfs/"))
+        for name in ("a.gguf", "q.gguf"):
+            self.assertEqual(sum_of(self.read(name)), sum_of(f"{self.folder}/out/{name}"))
+        first = self.sent_bytes()
+        self.assertIn("nothing to do", self.run_job())
+        self.assertEqual(self.sent_bytes(), first)
+        # Another version, of which three quarters are the same.
+        self.write_model(2)
+        self.run_job(0, "--overwrite")
+        self.assertEqual(sum_of(self.read("a.gguf")), sum_of(f"{self.folder}/out/a.gguf"))
+        self.assertLess(self.sent_bytes() - first, 0.6 * first)
+
+    def test_lfs_is_used_where_the_hub_or_the_user_wants_it(self):
+        self.run_job(HF_HUB_DISABLE_XET="1")
+        self.assertTrue(self.requests("/lfs/"))
+        self.assertFalse(self.requests("/xet/"))
+        shutil.rmtree(f"{self.root}/xet")
+        self.write_model(3)
+        self.run_job(0, "--overwrite")
+        self.assertFalse(self.requests("/xet/"))
+
+    def test_a_store_that_refuses_is_an_error_and_the_next_run_continues(self):
+        with open(f"{self.root}/fault", "w", encoding="utf-8") as file:
+            file.write("denied 1 1000 xet")
+        said = self.run_job(6)
+        self.assertIn("could not be sent by Xet", said)
+        self.assertIn("HF_HUB_DISABLE_XET=1", said)
+        os.remove(f"{self.root}/fault")
+        self.run_job()
+        self.assertEqual(sum_of(self.read("a.gguf")), sum_of(f"{self.folder}/out/a.gguf"))
+
+
+if __name__ == "__main__":
+    PYTHON = find_python()
+    unittest.main()
