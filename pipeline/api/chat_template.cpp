@@ -19,11 +19,11 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kTemplate = "tokenizer.chat_template";
-constexpr int kSeconds = 5;                                // that a template may take
-constexpr std::uint64_t kMemory = std::uint64_t{1} << 29;  // that the process may have
-constexpr std::size_t kLargestRequest = 1 << 20;           // bytes; systems limit the size of an environment
-constexpr std::size_t kVariableBytes = 30'000;             // bytes of a variable, which some systems limit
-constexpr std::size_t kShownCharacters = 100'000;          // of a rendered text
+constexpr int kMaxSeconds = 5;                                // that a template may take
+constexpr std::uint64_t kMaxMemory = std::uint64_t{1} << 29;  // that the process may have
+constexpr std::size_t kMaxRequestBytes = 1 << 20;             // bytes; systems limit the size of an environment
+constexpr std::size_t kVariableBytes = 30'000;                // bytes of a variable, which some systems limit
+constexpr std::size_t kMaxCharacters = 100'000;               // of a rendered text
 constexpr const char* kAsks = "What is the weather in Oslo?";
 constexpr const char* kTool = "get_weather";
 
@@ -94,7 +94,7 @@ Rendered rendered_of(const json::object& line) {
   return made;
 }
 
-// What the vocabulary has under a text.
+// The kind of token that a text is in the vocabulary.
 enum class TokenKind { kNone, kText, kSpecial };
 
 class Vocabulary {
@@ -144,16 +144,16 @@ class Vocabulary {
 // Returns the length of the special token at the beginning of a text, by its form: <|name|>, <start_of_turn>, <s>;
 // 0 if there is none.
 std::size_t special_length(std::string_view text) {
-  constexpr std::size_t kLongest = 80;
+  constexpr std::size_t kMaxLength = 80;
   for (const auto& [open, close] : {std::pair<std::string_view, std::string_view>{"<|", "|>"}, {"<｜", "｜>"}}) {
     if (!text.starts_with(open)) continue;
-    const std::size_t end = text.substr(0, kLongest).find(close, open.size());
+    const std::size_t end = text.substr(0, kMaxLength).find(close, open.size());
     const bool is_one =
         end != text.npos && text.substr(open.size(), end - open.size()).find_first_of("< \n") == text.npos;
     return is_one && end > open.size() ? end + close.size() : 0;
   }
   if (text.starts_with("<start_of_") || text.starts_with("<end_of_")) {
-    const std::size_t end = text.substr(0, kLongest).find('>');
+    const std::size_t end = text.substr(0, kMaxLength).find('>');
     const bool is_one = end != text.npos && text.substr(0, end).find_first_of(" \n") == text.npos;
     return is_one ? end + 1 : 0;
   }
@@ -288,16 +288,16 @@ Result<std::string> python() {
 Result<std::vector<Rendered>> render(const std::string& path, const std::string& name, std::string_view text,
                                      const json::object& names, const json::array& cases,
                                      const RenderOptions& options) {
-  const json::object request{{"template", text},    {"names", names},
-                             {"cases", cases},      {"characters", kShownCharacters},
-                             {"seconds", kSeconds}, {"bytes", kMemory}};
+  const json::object request{{"template", text},       {"names", names},
+                             {"cases", cases},         {"characters", kMaxCharacters},
+                             {"seconds", kMaxSeconds}, {"bytes", kMaxMemory}};
   const std::string written = json::serialize(request);
-  if (written.size() > kLargestRequest)
+  if (written.size() > kMaxRequestBytes)
     return input_error(path,
                        fmt::format("{} and the conversation together have {}, more than the limit of {}", name,
-                                   human_bytes(written.size()), human_bytes(kLargestRequest)),
+                                   human_bytes(written.size()), human_bytes(kMaxRequestBytes)),
                        "use a shorter conversation");
-  CommandOptions how{.stop = options.stop, .time_limit = std::chrono::seconds(4 * kSeconds)};
+  CommandOptions how{.stop = options.stop, .time_limit = std::chrono::seconds(4 * kMaxSeconds)};
   for (std::size_t at = 0, i = 0; at < written.size(); ++i) {
     std::size_t end = std::min(at + kVariableBytes, written.size());
     while (end < written.size() && (static_cast<unsigned char>(written[end]) & 0xC0) == 0x80) --end;
@@ -323,7 +323,7 @@ Result<std::vector<Rendered>> render(const std::string& path, const std::string&
     return Error{ExitCode::kIo, program, "cannot render chat templates", ran.value().err.substr(0, 400),
                  "Python 3.8 or later with jinja2 3.0 or later is required"};
   // An error in the template is that of all cases, and so is the end of the process by a limit.
-  Rendered last{.error = fmt::format("it takes longer than {} s", kSeconds)};
+  Rendered last{.error = fmt::format("it takes longer than {} s", kMaxSeconds)};
   if (made.size() == 1 && !made[0].is_ok()) last = made[0];
   made.resize(kCases, last);
   return made;

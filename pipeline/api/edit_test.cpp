@@ -331,8 +331,8 @@ class Pair {
   std::vector<std::string> tensors() const {
     std::vector<std::string> all;
     const std::string bytes = read_text(path("a.gguf"));
-    const auto model = read_gguf(path("a.gguf"));
-    for (const Tensor& tensor : model.value().tensors)
+    const Model model = read_gguf(path("a.gguf")).value();
+    for (const Tensor& tensor : model.tensors)
       all.push_back(tensor.name + ": " + bytes[tensor.expression->extent.offset]);
     return all;
   }

@@ -176,10 +176,11 @@ TEST_CASE("metadata is edited, with values by key or texts") {
   CHECK(Called("edit", request_for(path, R"("set": ["general.name"])")).what() ==
         R"("set": 'general.name' is not KEY=VALUE)");
   CHECK(Called("edit", request_for(path, R"("set": {"a": null})")).status == GGUFMILL_ERROR_USAGE);
-  CHECK(Called("edit", request_for(path)).help() == R"(give "set", "remove": ["KEY"], or "rename")");
+  CHECK(Called("edit", request_for(path)).help() ==
+        R"(give "set", "remove": ["KEY"], "rename", "drop": ["PATTERN"], "take", or "like": "OTHER.gguf")");
   CHECK(Called("edit", request_for(path, R"("key": "a", "value": "b")")).status == GGUFMILL_ERROR_USAGE);
   CHECK(Called("edit", request_for(path, R"("rename": ["general.name"])")).what() ==
-        R"("rename": 'general.name' is not KEY=NEW)");
+        R"("rename": 'general.name' is not OLD=NEW)");
 }
 
 TEST_CASE("errors name options as keys, also those of what the operation calls") {

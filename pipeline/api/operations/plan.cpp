@@ -25,7 +25,7 @@ struct PlanRequest : JobRequest {
   bool overwrite = false;
 };
 
-// What llama.cpp needs to load an output.
+// The memory that llama.cpp needs to load an output.
 struct OutputFit {
   std::uint64_t context = 0;  // tokens
   MemoryUse use{};
@@ -46,7 +46,7 @@ struct ShownPlans {
   bool is_page = false;
 };
 
-constexpr std::uint64_t kShownContext = 4096;  // tokens
+constexpr std::uint64_t kMaxContext = 4096;  // tokens
 
 // Returns what a plan's outputs need, with the context of the model or 4096 tokens, if the model has more.
 std::vector<std::optional<OutputFit>> fits_of(const Plan& plan, const huggingface::AddedMaps& maps) {
@@ -56,7 +56,7 @@ std::vector<std::optional<OutputFit>> fits_of(const Plan& plan, const huggingfac
     const auto model = model_to_fit(output);
     if (!model) continue;
     FitSettings settings;
-    settings.run.context = std::min(kShownContext, trained_context(model->metadata).value_or(kShownContext));
+    settings.run.context = std::min(kMaxContext, trained_context(model->metadata).value_or(kMaxContext));
     settings.cache_type = &type_named("F16");
     if (settings.run.context == 0) continue;
     const auto fitted = fit_of(model->tensors, model->metadata, settings, maps);

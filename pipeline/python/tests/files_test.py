@@ -1,5 +1,6 @@
 """Files beside jobs: measurements, curves, verification, importance matrices, metadata; progress bars and errors."""
 
+import importlib.util
 import json
 import os
 import pickle
@@ -302,6 +303,29 @@ class Metadata(Folder):
         ggufmill.edit(self.model, remove=["a.text"], output=self.folder / "new.gguf")
         self.assertNotIn("a.text", ggufmill.open(self.folder / "new.gguf").metadata)
         self.assertEqual(self.model.read_bytes(), before)
+
+    def test_tensors(self):
+        other = self.folder / "other.gguf"
+        subprocess.run([MAKE_GGUF, other, "tensor", "more.weight", "F32", "32x2"], check=True)
+        take = {"more.weight": f"{other}:more.weight"}
+        edited = ggufmill.edit(self.model, drop=["ffn_down"], rename={"output_norm.weight": "norm.weight"}, take=take)
+        self.assertIn("blk.0.ffn_down.weight", edited.tensors)
+        names = list(ggufmill.open(self.model).tensors)
+        self.assertIn("norm.weight", names)
+        self.assertEqual(names[-1], "more.weight")
+        self.assertNotIn("blk.0.ffn_down.weight", names)
+        with self.assertRaisesRegex(ggufmill.UsageError, "drop=.* matches no tensor"):
+            ggufmill.edit(self.model, drop=["ffn_down"])
+
+    def test_templates(self):
+        if importlib.util.find_spec("jinja2") is None:
+            self.skipTest("no module jinja2")
+        ggufmill.edit(self.model, chat_template="{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}")
+        chat = self.folder / "chat.json"
+        chat.write_text('[{"role": "user", "content": "Hi"}]')
+        found = ggufmill.inspect(self.model, template=True, conversation=chat)
+        self.assertEqual([each["text"] for each in found["templates"]], ["<user>Hi"])
+        self.assertTrue(any("add_generation_prompt adds nothing" in each for each in found["warnings"]))
 
     def test_what_cannot_be_set(self):
         for changes in ({"a": object()}, {"a:uint8": 300}, {}):
