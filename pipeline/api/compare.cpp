@@ -9,6 +9,7 @@
 #include "pipeline/api/open_model.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/core/option_reference.h"
+#include "pipeline/core/text.h"
 #include "pipeline/graph/bind.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -111,10 +112,10 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
   if (options.progress)
     how.progress = [&, total = plan.bytes_read()](const Progress& now) { options.progress(now.bytes_read, total); };
   if (memory_budget(plan.limits) < plan.least_memory)
-    return usage_error(
-        fmt::format("a memory limit of {} bytes is too small for this comparison", memory_budget(plan.limits)),
-        fmt::format("its longest row needs {} bytes: {} or more", plan.least_memory,
-                    option_reference("memory", std::to_string(plan.least_memory))));
+    return usage_error(fmt::format("a memory limit of {} is too small for this comparison",
+                                   counted(memory_budget(plan.limits), "byte")),
+                       fmt::format("its longest row needs {} bytes: {} or more", plan.least_memory,
+                                   option_reference("memory", std::to_string(plan.least_memory))));
   BOOST_OUTCOME_TRY(const RunReport run, run_plan(plan, kernels(), how));
   Comparison comparison;
   for (const Model* model : std::initializer_list<const Model*>{&a, &b})

@@ -142,8 +142,6 @@ Job without_measurements(const Job& job);
 Job with_other_encoders(const Job& job);
 // Returns the job with the measurement from the cache, if it needs one that the cache contains.
 Job with_recalled(const Context& context, const Job& job);
-// Measures a job in memory if it needs a measurement, after check_unmeasured().
-Status measure_if_needed(const Context& context, Job& job, bool overwrite, const MeasureOptions& options);
 
 // Owns the kernels and everything that pipeline files can name. Movable.
 class Context {

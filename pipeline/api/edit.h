@@ -9,11 +9,17 @@
 #include <vector>
 
 #include "pipeline/api/change_tensors.h"
-#include "pipeline/api/like.h"
+#include "pipeline/core/model.h"
 #include "pipeline/core/types.h"
 #include "stages/metadata/metadata_stage.h"
 
 namespace ggufmill {
+
+// The metadata that a file takes over from another of the same model.
+struct LikeOptions {
+  std::string path;             // the other file; its header may also be at an address
+  bool with_tokenizer = false;  // copy the tokenizer even if its tokens are others
+};
 
 struct EditOptions {
   std::optional<LikeOptions> like{};  // applied before `changes`
@@ -27,6 +33,19 @@ struct EditOptions {
   Types types{};                            // those that the file may have
   const std::atomic<bool>* stop = nullptr;  // when set, a copy ends with kInterrupted; the file stays unchanged
 };
+
+// Returns the changes that give `model`, which was read from `path`, the values of another model:
+// - general.*, but what describes the file itself: architecture, type, alignment, file_type, quantization_version,
+//   quantized_by, and tensor_extra.*;
+// - ARCHITECTURE.*, but the keys on which names and shapes of tensors depend (sizing_keys()), lists with an item per
+//   layer if the models have different numbers of layers, and tensor_data_layout;
+// - tokenizer.*, including chat templates, if both have the same tokens, or `model` has none and the other has one for
+//   each row of the embedding; with `with_tokenizer`, also if the tokens are others, and then keys that the other does
+//   not have are removed.
+// Keys that the other file does not have are otherwise kept. `warnings` gets a line if sizes or tokens differ. Fails
+// with exit code 2 if the architecture or the type is another one, or the tokenizer cannot fit; 4 for a malformed file.
+Result<MetadataOptions> changes_like(const std::string& path, const Model& model, const LikeOptions& options,
+                                     const Types& types, std::vector<std::string>& warnings);
 
 // The form of a text with a '=', as errors show it.
 struct AssignmentShape {

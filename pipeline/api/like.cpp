@@ -1,4 +1,4 @@
-#include "pipeline/api/like.h"
+#include "pipeline/api/edit.h"
 
 #include <fmt/format.h>
 

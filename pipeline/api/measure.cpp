@@ -485,12 +485,4 @@ Job with_recalled(const Context& context, const Job& job) {
   return with;
 }
 
-Status measure_if_needed(const Context& context, Job& job, bool overwrite, const MeasureOptions& options) {
-  if (!needs_measurement(job)) return ok();
-  BOOST_OUTCOME_TRY(check_unmeasured(context, job, overwrite));
-  BOOST_OUTCOME_TRY(Measurement measured, context.measure(job, options));
-  give_measurement(job, std::make_shared<const Measurement>(std::move(measured)));
-  return ok();
-}
-
 }  // namespace ggufmill

@@ -142,8 +142,9 @@ ConfigNode without_faults(const ConfigNode& map, const FaultyNodes& faulty) {
   return valid;
 }
 
-// Reads the parts of a matrix that have no errors, so that the outputs made of them are checked as well.
-Matrix read_matrix(const ConfigNode& root, const ConfigNode& node, const Registry& registry, Diagnostics& errors) {
+// Reads the parts of a matrix that have no errors, so that the outputs made of them are checked as well. Reports a
+// source beside it once, and removes that.
+Matrix read_matrix(ConfigNode& root, const ConfigNode& node, const Registry& registry, Diagnostics& errors) {
   const Form<Matrix> form = matrix_form(registry);
   const FaultyNodes faulty = lint(node, form.spec, errors, registry.types);
   Matrix matrix;
@@ -198,6 +199,8 @@ std::optional<Batch> parse_batch(std::string_view text, const std::string& name,
       batch.is_matrix = true;
       matrix = read_matrix(*root, *node, registry, found);
       take_report(*root, batch.report);
+      // One beside the matrix has been reported; each job gets its own.
+      std::erase_if(root->entries, [](const ConfigNode::Entry& entry) { return entry.key == "source"; });
     }
     for (const ExpandedJob& expanded : expand_matrix(*root, matrix, found)) {
       Diagnostics wrong;

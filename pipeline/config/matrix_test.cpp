@@ -158,8 +158,12 @@ TEST_CASE("an error in a batch is reported once, with its position") {
                                  "'{{recipe}}'}}]\n",
                                  all))
             .find("no output matches this exclusion") != std::string::npos);
-  CHECK(models.refusal(fmt::format("matrix: {{sources: ['{}']}}\nsource: {{gguf: b}}\noutputs: [{{gguf: a}}]\n", all))
-            .find("'source' and 'matrix' cannot be given together") != std::string::npos);
+  CHECK(
+      models.refusal(fmt::format("matrix: {{sources: ['{}']}}\nsource: {{gguf: b}}\noutputs: [{{gguf: a}}]\n", all)) ==
+      "a.yaml:3:9: error: 'source' and 'matrix' cannot be given together\n"
+      "     3 | source: {gguf: b}\n"
+      "       |         ^\n"
+      "  help: list the sources of a batch in matrix.sources\n");
 }
 
 TEST_CASE("a batch is not one job") {

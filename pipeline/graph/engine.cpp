@@ -28,7 +28,7 @@ IoMode io_mode(const Plan& plan) {
 Status check_memory(const Plan& plan, std::span<const StepLayout> layouts) {
   const std::uint64_t given = memory_budget(plan.limits), least = least_budget(layouts);
   if (given >= least) return ok();
-  Error error = usage_error(fmt::format("a memory limit of {} bytes is too small for this job", given),
+  Error error = usage_error(fmt::format("a memory limit of {} is too small for this job", counted(given, "byte")),
                             fmt::format("its longest rows need {} bytes: set limits.memory to that or more", least));
   error.detail = why_least_budget(layouts);
   if (!error.detail.empty()) error.help = fmt::format("set limits.memory to {} bytes or more", least);

@@ -1,4 +1,4 @@
-#include "pipeline/manifest/signing_key.h"
+#include "pipeline/manifest/envelope.h"
 
 #include <fmt/format.h>
 #include <openssl/bio.h>

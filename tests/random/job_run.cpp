@@ -29,7 +29,10 @@ Result<Files> run_job(const Context& context, const std::string& text, const Run
   MeasureOptions measure;
   measure.run = options;
   measure.cache.clear();
-  BOOST_OUTCOME_TRY(measure_if_needed(context, job, false, measure));
+  if (needs_measurement(job)) {
+    BOOST_OUTCOME_TRY(Measurement measured, context.measure(job, measure));
+    give_measurement(job, std::make_shared<const Measurement>(std::move(measured)));
+  }
   BOOST_OUTCOME_TRY(const Plan plan, context.plan(job));
   if (const std::vector<Error> errors = context.check(plan, false); !errors.empty()) return errors.front();
   EngineOptions engine = engine_options(options);

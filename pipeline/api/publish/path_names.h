@@ -9,7 +9,7 @@
 
 namespace ggufmill {
 
-class Registry;
+struct Registry;
 
 // Names for the paths of a job, without folders of this machine: a path that is absolute, in a home folder, or not
 // below the current folder keeps its last component, or as many as tell it from the others. Addresses are pinned to the
