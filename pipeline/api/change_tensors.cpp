@@ -191,7 +191,7 @@ Result<TakenTensor> parse_taken(const std::string& name, const std::string& from
                             : is_path                ? std::string::npos
                                                      : from.rfind(':');
   TakenTensor taken{name, from.substr(0, colon), colon == std::string::npos ? name : from.substr(colon + 1)};
-  if (taken.path.empty() || taken.from.empty() || (colon == std::string::npos && !is_path))
+  if (name.empty() || taken.path.empty() || taken.from.empty() || (colon == std::string::npos && !is_path))
     return usage_error(fmt::format("{}: {} is not NAME=OTHER.gguf:NAME", option, quoted_name(name + "=" + from)),
                        "for example output.weight=other.gguf:output.weight");
   return taken;

@@ -458,6 +458,16 @@ TEST_CASE("a key that comes from another file can be renamed") {
   CHECK(edited.value().changes[0].key == "general.source.url");
 }
 
+TEST_CASE("a taken tensor has a name, a file, and a name there") {
+  const TakenTensor taken = parse_taken("a", "folder/other.gguf:b:c", "--take").value();
+  CHECK(taken.path == "folder/other.gguf");
+  CHECK(taken.from == "b:c");
+  CHECK(parse_taken("a", "other.gguf", "--take").value().from == "a");
+  CHECK(parse_taken("a", "other:b", "--take").value().path == "other");
+  for (const auto& [name, from] : {std::pair("", "other.gguf:b"), {"a", ""}, {"a", "b"}, {"a", ":b"}, {"a", "b.gguf:"}})
+    CHECK_FALSE(parse_taken(name, from, "--take"));
+}
+
 TEST_CASE("an address is reported without what may be secret") {
   const Pair pair;
   const std::string address = "https://user:password@example.org/m.gguf?key=secret";
