@@ -110,6 +110,8 @@ class ConfigMaker {
     Facts facts(folder_, full.config, map_.values);
     facts.set("option", json::object{{"class", row_.name}});
     facts.set("file_type", 0);
+    BOOST_OUTCOME_TRY(const std::uint64_t layers, facts.count(map_.layers, "the number of layers"));
+    facts.set("layers", layers);
     Metadata made;
     if (const Status status = set_metadata(map_.metadata, map_, facts, made); !status)
       return usage_error(status.error().what);
