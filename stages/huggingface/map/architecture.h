@@ -229,6 +229,14 @@ struct Architecture {
   std::vector<std::string> files;           // files it was read from; empty for a built-in map
 };
 
+// The class of checkpoints whose config.json is written for a GGUF file.
+struct CheckpointClass {
+  std::string name;                 // in `architectures` of config.json
+  std::string type;                 // its model_type
+  NamedValues<ValueRule> config{};  // keys that no metadata rule reads, from the GGUF file's metadata
+  std::optional<ValueRule> when{};
+};
+
 // A map that another one extends, by name or path.
 struct MapParent {
   std::string name{};
@@ -261,6 +269,7 @@ struct MapFile {
   std::optional<TokenizerRules> tokenizer{};
   NamedValues<std::string> pre_tokenizers{};
   NamedValues<ValueRule> memory{};
+  std::vector<CheckpointClass> checkpoint{};  // not inherited
 };
 const Form<MapFile>& map_form();
 // Forms of its parts.
