@@ -242,9 +242,8 @@ Form<SinkOptions> options_form() {
                  field(
                      "config", &Options::config, path(),
                      "With names: huggingface: config.json (or params.json) of the checkpoint, or its folder. Default: "
-                     "that of the source, if it is a checkpoint; for a GGUF file, config.json is made from the "
-                     "metadata "
-                     "and written as well, if its map says how.")
+                     "that of the source, if it is a checkpoint; otherwise config.json is made from the metadata and "
+                     "written with the tensors, for the architectures whose map has `checkpoint`.")
                      .example("models/Llama-3-8B")
                      .at(&Options::config_origin),
                  field("architecture", &Options::architecture,

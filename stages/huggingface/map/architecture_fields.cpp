@@ -344,11 +344,13 @@ Fields<MapFile> map_fields() {
       field("pre_tokenizers", &Map::pre_tokenizers, pre_tokenizers_form(),
             "Values of tokenizer.ggml.pre, by the hash of what the tokenizer makes of the check text, in addition to "
             "the built-in ones."),
-      field(
-          "checkpoint", &Map::checkpoint, checkpoint_form(),
-          "The classes of checkpoints that are written for GGUF files of this architecture (`names: huggingface` "
-          "without `config`); the first match applies. The metadata rules, read backwards, make their config.json. Not "
-          "inherited."),
+      field("checkpoint", &Map::checkpoint, checkpoint_form(),
+            "Classes of the checkpoints that are written for GGUF files of this architecture (`names: huggingface` "
+            "without `config`); the first match applies. The inverse of the metadata rules makes config.json. Not "
+            "inherited."),
+      field("defaults", &Map::defaults, dictionary_of(value_form().doc("A value.")),
+            "What llama.cpp uses for metadata entries that a GGUF file lacks: by key, without the architecture, over "
+            "the file's other metadata. For `checkpoint`."),
       field("memory", &Map::memory, dictionary_of(value_form().doc("A formula.")),
             "Formulas, over the metadata of the GGUF file, for what a model needs in memory beside its weights: for "
             "`ggufmill fit`. They override those of the files it extends; the map `memory` has those of all models."),

@@ -110,7 +110,15 @@ class Restorer {
                                   "metadata: {}",
                                   made.error().what),
                       "give the checkpoint's config.json or its folder: config: models/Llama-3-8B");
-    if (origin_.architecture.empty()) origin_.architecture = made.value().map;
+    if (!origin_.architecture.empty() && origin_.architecture != made.value().map)
+      return error_at(
+          origin_.asked,
+          fmt::format("architecture: {} needs `config`: without it, config.json is made by the map {} of the "
+                      "model's metadata",
+                      origin_.architecture, quoted_name(made.value().map)),
+          "omit `architecture`, or give the checkpoint's config.json or its folder: config: "
+          "models/Llama-3-8B");
+    origin_.architecture = made.value().map;
     BOOST_OUTCOME_TRY(const CompletedConfig full, with_class_defaults(folder, made.value().config));
     BOOST_OUTCOME_TRY(use(full.config, folder));
     std::string lines;

@@ -27,18 +27,27 @@ const Tensor* find_tensor(const Model& model, std::string_view name) {
   return found == model.tensors.end() ? nullptr : &*found;
 }
 
+Result<std::vector<float>> values_of(const Tensor& tensor) {
+  auto values = read_small_values(*tensor.expression);
+  if (!values)
+    return usage_error(
+        fmt::format("the values of tensor {} cannot be read: {}", quoted_name(tensor.name), values.error().what));
+  return values;
+}
+
 class ConfigMaker {
  public:
   ConfigMaker(const Model& model, const fs::path& folder, std::string architecture, const Architecture& map,
-              const CheckpointClass& row)
+              const CheckpointClass& row, const Facts& facts)
       : model_(model),
+        facts_(facts),
         folder_(folder),
         prefix_(architecture + "."),
         architecture_(std::move(architecture)),
         map_(map),
         row_(row) {}
 
-  Result<json::object> make(const Facts& facts) {
+  Result<json::object> make() {
     config_["architectures"] = json::array{json::string(row_.name)};
     config_["model_type"] = row_.type;
     BOOST_OUTCOME_TRY(const CompletedConfig defaults, with_class_defaults(folder_, config_));
@@ -51,10 +60,12 @@ class ConfigMaker {
          {std::pair("bos_token_id", "bos"), {"eos_token_id", "eos"}, {"pad_token_id", "padding"}})
       if (const auto* id = model_.metadata.find(fmt::format("tokenizer.ggml.{}_token_id", key)); id && as_unsigned(*id))
         set(name, *as_unsigned(*id));
-    for (const MetadataRule& rule : map_.metadata) invert(rule);
+    for (const MetadataRule& rule : map_.metadata) {
+      BOOST_OUTCOME_TRY(invert(rule));
+    }
     if (!rope_.empty()) config_["rope_scaling"] = rope_;
     for (const auto& [name, rule] : row_.config) {
-      BOOST_OUTCOME_TRY(json::value value, facts.evaluate(rule));
+      BOOST_OUTCOME_TRY(json::value value, facts_.evaluate(rule));
       if (!value.is_null()) config_[name] = std::move(value);
     }
     BOOST_OUTCOME_TRY(check());
@@ -66,20 +77,28 @@ class ConfigMaker {
     if (!config_.contains(name)) config_[name] = std::move(value);
   }
 
-  // Sets the key of config.json that a rule makes an entry of, if the model has the entry.
-  void invert(const MetadataRule& rule) {
-    const MetadataValue* const entry = model_.metadata.find(whole_key(rule.key, architecture_));
-    if (!entry || rule.by_member) return;
+  // Returns the value of an entry, or what llama.cpp uses if `metadata` lacks it; null if there is neither.
+  Result<json::value> value_of(const Metadata& metadata, const std::string& key) const {
+    if (const MetadataValue* const entry = metadata.find(key)) return json_of(*entry);
+    const auto rule = key.starts_with(prefix_) ? map_.defaults.find(key.substr(prefix_.size())) : map_.defaults.end();
+    if (rule == map_.defaults.end()) return json::value();
+    return facts_.evaluate(rule->second);
+  }
+
+  // Sets the key of config.json that a rule makes an entry of, if the model has a value for the entry.
+  Status invert(const MetadataRule& rule) {
+    if (rule.by_member) return ok();
     const std::string name = key_behind(rule.value, {});
-    if (name.empty()) return;
-    json::value value = json_of(*entry);
-    if (value.is_null()) return;
+    if (name.empty()) return ok();
+    BOOST_OUTCOME_TRY(json::value value, value_of(model_.metadata, whole_key(rule.key, architecture_)));
+    if (value.is_null()) return ok();
     if (!name.starts_with(kRope))
       set(name, std::move(value));
     else if (name == "rope.rope_theta")
       set("rope_theta", std::move(value));
     else if (const std::string member = name.substr(kRope.size()); !rope_.contains(member))
       rope_[member] = std::move(value);
+    return ok();
   }
 
   using Names = std::set<std::string, std::less<>>;
@@ -115,14 +134,22 @@ class ConfigMaker {
     Metadata made;
     if (const Status status = set_metadata(map_.metadata, map_, facts, made); !status)
       return usage_error(status.error().what);
-    std::vector<std::string> different;
+    std::vector<std::string> different, missing;
     for (const MetadataEntry& entry : model_.metadata.entries()) {
       if (!entry.key.starts_with(prefix_)) continue;
       const MetadataValue* const same = made.find(entry.key);
-      if (!same || *same != entry.value)
+      if (same && *same == entry.value) continue;
+      BOOST_OUTCOME_TRY(const json::value value, value_of(made, entry.key));
+      if (same || value.is_null() || value != json_of(entry.value))
         different.push_back(fmt::format("{} ({})", entry.key, describe(entry.value, 30)));
     }
     if (!different.empty()) return usage_error(fmt::format("a {} cannot express {}", row_.name, list_some(different)));
+    for (const MetadataEntry& entry : made.entries()) {
+      if (!entry.key.starts_with(prefix_) || model_.metadata.find(entry.key)) continue;
+      BOOST_OUTCOME_TRY(const json::value value, value_of(model_.metadata, entry.key));
+      if (value != json_of(entry.value)) missing.push_back(entry.key);
+    }
+    if (!missing.empty()) return usage_error(fmt::format("it has no {}", list_some(missing)));
     return check_computed(facts);
   }
 
@@ -135,7 +162,7 @@ class ConfigMaker {
       if (tensor && holds) {
         BOOST_OUTCOME_TRY(const auto arguments, evaluate_arguments(rule.arguments, rule.place, facts, {}));
         BOOST_OUTCOME_TRY(const ExpressionRef made, rule.function->make(arguments));
-        BOOST_OUTCOME_TRY(const std::vector<float> values, read_small_values(*tensor->expression));
+        BOOST_OUTCOME_TRY(const std::vector<float> values, values_of(*tensor));
         if (made->values == values) continue;
       }
       return usage_error(fmt::format("a {} cannot express tensor {}", row_.name, quoted_name(rule.name)));
@@ -144,6 +171,7 @@ class ConfigMaker {
   }
 
   const Model& model_;
+  const Facts& facts_;  // over the model's metadata
   const fs::path& folder_;
   const std::string prefix_, architecture_;
   const Architecture& map_;
@@ -168,14 +196,12 @@ Result<RestoredConfig> restored_config(const Model& model, const fs::path& folde
   for (const Tensor& tensor : model.tensors) names.push_back(tensor.name);
   facts.set_tensors(
       std::move(names),
-      [&](const std::string& name, std::optional<std::uint64_t>) {
-        return read_small_values(*find_tensor(model, name)->expression);
-      },
+      [&](const std::string& name, std::optional<std::uint64_t>) { return values_of(*find_tensor(model, name)); },
       [&](const std::string& name) { return find_tensor(model, name)->shape().rows(); });
   for (const CheckpointClass& row : found.own->checkpoint) {
     BOOST_OUTCOME_TRY(const bool holds, facts.holds(row.when));
     if (!holds) continue;
-    BOOST_OUTCOME_TRY(json::object config, ConfigMaker(model, folder, architecture, map, row).make(facts));
+    BOOST_OUTCOME_TRY(json::object config, ConfigMaker(model, folder, architecture, map, row, facts).make());
     return RestoredConfig{std::move(config), found.place};
   }
   return usage_error(fmt::format("no checkpoint of {} is like this model", quoted_name(architecture)));
