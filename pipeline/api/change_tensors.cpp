@@ -9,6 +9,7 @@
 #include "pipeline/core/option_reference.h"
 #include "pipeline/core/pattern.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/remote/address.h"
 #include "pipeline/io/source_path.h"
 #include "stages/gguf/gguf.h"
 
@@ -112,7 +113,8 @@ class Surgery {
     const auto known = others_.find(taken.path);
     if (known != others_.end()) return &known->second;
     if (is_address(taken.path))
-      return usage_error(fmt::format("{}: {} is not a local file", option_reference("take"), quoted_name(taken.path)),
+      return usage_error(fmt::format("{}: {} is not a local file", option_reference("take"),
+                                     quoted_name(remote::without_secrets(taken.path))),
                          "download it first; only the header of a remote file is read without a job");
     BOOST_OUTCOME_TRY(Model model, read_gguf(taken.path, types_));
     return &others_.emplace(taken.path, std::move(model)).first->second;
@@ -137,7 +139,7 @@ class Surgery {
 
   Status put(const TakenTensor& taken, Tensor tensor) {
     TensorChange change{"takes", taken.name, taken.path + ":" + taken.from, described(tensor)};
-    if (!model_.tensors.empty() && first_extent(*tensor.expression)->big_endian != is_big_endian_)
+    if (first_extent(*tensor.expression)->big_endian != is_big_endian_)
       return usage_error(
           fmt::format("{}: {} is a {}-endian file, but {} is not", option_reference("take"), quoted_name(taken.path),
                       is_big_endian_ ? "little" : "big", quoted_name(path_)),
@@ -184,11 +186,12 @@ std::string describe(const TensorChange& change) {
 Result<TakenTensor> parse_taken(const std::string& name, const std::string& from, const std::string& option) {
   constexpr std::string_view kEnd = ".gguf:";
   const std::size_t end = from.find(kEnd);
-  const std::size_t colon = end != std::string::npos  ? end + kEnd.size() - 1
-                            : from.ends_with(".gguf") ? std::string::npos
-                                                      : from.rfind(':');
+  const bool is_path = from.ends_with(".gguf") || is_address(from);
+  const std::size_t colon = end != std::string::npos ? end + kEnd.size() - 1
+                            : is_path                ? std::string::npos
+                                                     : from.rfind(':');
   TakenTensor taken{name, from.substr(0, colon), colon == std::string::npos ? name : from.substr(colon + 1)};
-  if (taken.path.empty() || taken.from.empty() || (colon == std::string::npos && !from.ends_with(".gguf")))
+  if (name.empty() || taken.path.empty() || taken.from.empty() || (colon == std::string::npos && !is_path))
     return usage_error(fmt::format("{}: {} is not NAME=OTHER.gguf:NAME", option, quoted_name(name + "=" + from)),
                        "for example output.weight=other.gguf:output.weight");
   return taken;

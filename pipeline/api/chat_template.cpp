@@ -24,6 +24,8 @@ constexpr std::uint64_t kMaxMemory = std::uint64_t{1} << 29;  // that the proces
 constexpr std::size_t kMaxRequestBytes = 1 << 20;             // bytes; systems limit the size of an environment
 constexpr std::size_t kVariableBytes = 30'000;                // bytes of a variable, which some systems limit
 constexpr std::size_t kMaxCharacters = 100'000;               // of a rendered text
+constexpr std::size_t kMaxTextBytes = 2'000'000;              // of the texts of all cases together, as JSON
+static_assert(kMaxTextBytes < 2 * kKeptOutput);
 constexpr const char* kAsks = "What is the weather in Oslo?";
 constexpr const char* kTool = "get_weather";
 
@@ -284,23 +286,37 @@ Result<std::string> python() {
   return missing("there is no program python3", "install Python 3 and its module jinja2: `apt install python3-jinja2`");
 }
 
+bool is_within_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+// Returns the reason why the process ended before it had rendered all cases.
+std::string early_end(const Result<CommandResult>& ran) {
+  constexpr int kOutOfTime = 128 + 24;  // SIGXCPU of Linux and macOS
+  if (!ran || ran.value().exit_code == kOutOfTime) return fmt::format("it takes longer than {} s", kMaxSeconds);
+  const int code = ran.value().exit_code;
+  return code > 128 ? fmt::format("Python was ended by signal {}", code - 128)
+                    : fmt::format("Python ended with exit code {}", code);
+}
+
 // Renders all cases with one template.
 Result<std::vector<Rendered>> render(const std::string& path, const std::string& name, std::string_view text,
                                      const json::object& names, const json::array& cases,
                                      const RenderOptions& options) {
-  const json::object request{{"template", text},       {"names", names},
-                             {"cases", cases},         {"characters", kMaxCharacters},
-                             {"seconds", kMaxSeconds}, {"bytes", kMaxMemory}};
+  if (!is_utf8(text)) return std::vector<Rendered>(kCases, Rendered{.error = "it is not UTF-8"});
+  const json::object request{
+      {"template", text},       {"names", names},      {"cases", cases},         {"characters", kMaxCharacters},
+      {"seconds", kMaxSeconds}, {"bytes", kMaxMemory}, {"output", kMaxTextBytes}};
   const std::string written = json::serialize(request);
   if (written.size() > kMaxRequestBytes)
     return input_error(path,
                        fmt::format("{} and the conversation together have {}, more than the limit of {}", name,
                                    human_bytes(written.size()), human_bytes(kMaxRequestBytes)),
-                       "use a shorter conversation");
+                       options.conversation ? "use a shorter conversation, or change the template"
+                                            : "set another template with `ggufmill edit --chat-template-file`");
   CommandOptions how{.stop = options.stop, .time_limit = std::chrono::seconds(4 * kMaxSeconds)};
   for (std::size_t at = 0, i = 0; at < written.size(); ++i) {
     std::size_t end = std::min(at + kVariableBytes, written.size());
-    while (end < written.size() && (static_cast<unsigned char>(written[end]) & 0xC0) == 0x80) --end;
+    // Not within a character, which has at most three bytes after its first; tokens that are not UTF-8 may have more.
+    for (int bytes = 0; bytes < 3 && end < written.size() && is_within_character(written[end]); ++bytes) --end;
     how.environment.emplace_back(fmt::format("GGUFMILL_REQUEST_{}", i), written.substr(at, end - at));
     at = end;
   }
@@ -322,9 +338,9 @@ Result<std::vector<Rendered>> render(const std::string& path, const std::string&
   if (made.empty() && ran && ran.value().exit_code < 128 && !ran.value().err.empty())
     return Error{ExitCode::kIo, program, "cannot render chat templates", ran.value().err.substr(0, 400),
                  "Python 3.8 or later with jinja2 3.0 or later is required"};
-  // An error in the template is that of all cases, and so is the end of the process by a limit.
-  Rendered last{.error = fmt::format("it takes longer than {} s", kMaxSeconds)};
-  if (made.size() == 1 && !made[0].is_ok()) last = made[0];
+  // The last answer is that of the other cases as well: an error in the template, or the time limit.
+  Rendered last{.error = early_end(ran)};
+  if (ran && ran.value().exit_code == 0 && !made.empty() && !made.back().is_ok()) last = made.back();
   made.resize(kCases, last);
   return made;
 }
@@ -394,7 +410,14 @@ Result<std::vector<RenderedTemplate>> render_templates(const std::string& path, 
     Lint(cases, vocabulary, made).run();
     // A template without tools, or without system messages, still shows what it can.
     std::size_t shown = kWhole, alone = kWholeAlone;
-    if (!options.conversation && !cases[kWhole].is_ok()) shown = kQuestion, alone = kQuestionAlone;
+    if (!options.conversation && !cases[kWhole].is_ok()) {
+      shown = kQuestion, alone = kQuestionAlone;
+      if (cases[kQuestion].is_ok() && cases[kSystem].is_ok() && cases[kTools].is_ok())  // no warning has the reason
+        made.warnings.push_back(
+            fmt::format("{}: it fails for a conversation of several turns: {}; only its first "
+                        "question is shown",
+                        name, cases[kWhole].error));
+    }
     made.error = cases[shown].error;
     made.text = std::move(cases[shown].text);
     if (cases[alone].is_ok() && made.text.starts_with(cases[alone].text))

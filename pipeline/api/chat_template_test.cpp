@@ -140,6 +140,39 @@ TEST_CASE("a hostile template ends with an error") {
   CHECK(error("{% include '/etc/passwd' %}") == "no loader for this environment specified");
   CHECK(error("{{ messages.append(1) }}") == "access to attribute 'append' of 'list' object is unsafe.");
   CHECK(error("{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}") == "maximum recursion depth exceeded");
+  CHECK(error("{{ 9 ** (9 ** 9) }}") == "it takes longer than 5 s");
+  CHECK(error("{{ messages[0].content | wordwrap(10) }}").empty());
+}
+
+TEST_CASE("a template whose texts are long together fails only for the last ones") {
+  if (!has_jinja()) return;
+  const Metadata emoji = model("{% for a in range(99990) %}\xF0\x9F\x98\x80{% endfor %}", {"<s>", "</s>"});
+  const RenderedTemplate made = rendered(emoji);
+  CHECK(made.text.size() == 4 * 99990);
+  REQUIRE(!made.warnings.empty());
+  CHECK(made.warnings.back().find("it writes too much for the conversations that are tried") != std::string::npos);
+}
+
+TEST_CASE("templates and tokens that are not UTF-8 end, and characters that UTF-8 does not have are replaced") {
+  if (!has_jinja()) return;
+  const std::string bytes(70'000, '\x80');
+  CHECK(rendered(model(bytes.c_str(), {"<s>", "</s>"})).error == "it is not UTF-8");
+  CHECK(rendered(model("gr\xFC\xDF", {"<s>", "</s>"})).error == "it is not UTF-8");
+  CHECK(rendered(model("a", {bytes, "</s>"})).text == "a");
+  CHECK(rendered(model("a{{ '\\ud800' }}", {"<s>", "</s>"})).text == "a?");
+}
+
+TEST_CASE("a template that fails only for several turns says so") {
+  if (!has_jinja()) return;
+  const RenderedTemplate made = rendered(
+      model("{% if messages | length > 4 %}{{ raise_exception('too long') }}{% endif %}{{ messages[0].content }}"
+            "{{ tools | tojson }}",
+            {"<s>", "</s>"}));
+  CHECK(made.text == "What is the weather in Oslo?null");
+  REQUIRE(!made.warnings.empty());
+  CHECK(made.warnings.back() ==
+        "tokenizer.chat_template: it fails for a conversation of several turns: too long; only its first question is "
+        "shown");
 }
 
 TEST_CASE("a conversation is a list of messages") {

@@ -21,6 +21,7 @@
 #include "pipeline/io/platform/files.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/system.h"
+#include "pipeline/io/remote/address.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/io/temporary_file.h"
 #include "stages/gguf/gguf.h"
@@ -108,7 +109,7 @@ class Edit {
 
   Result<Edited> run() {
     if (is_address(path_))
-      return usage_error(fmt::format("{} is not a local file", quoted_name(path_)),
+      return usage_error(fmt::format("{} is not a local file", quoted_name(remote::without_secrets(path_))),
                          "use a job with a `metadata` stage to write an edited copy locally");
     BOOST_OUTCOME_TRY(lock());
     BOOST_OUTCOME_TRY(backup_, header_backup(path_));
@@ -129,6 +130,11 @@ class Edit {
     if (before.files.size() > 1) sink.shards = gguf::Shards::kSource;
     if (!before.tensors.empty()) sink.big_endian = first_extent(*before.tensors.front().expression)->big_endian;
     BOOST_OUTCOME_TRY(const auto made, make_gguf_sink(std::move(sink)));
+    if (!edited_.tensors.empty()) {
+      BOOST_OUTCOME_TRY(const Model adapted, made->adapt(after));  // warns of names that llama.cpp does not read
+      for (const std::string& warning : adapted.warnings)
+        if (std::ranges::find(edited_.warnings, warning) == edited_.warnings.end()) edited_.warnings.push_back(warning);
+    }
     BOOST_OUTCOME_TRY(const auto files, made->layout(after));
     const OutputFile& first = files.front();
     edited_.bytes = first.bytes;
@@ -168,12 +174,12 @@ class Edit {
     Model model = before;
     MetadataOptions changes = options_.changes;
     TensorChanges tensors{.drop = options_.drop, .take = options_.take};
-    BOOST_OUTCOME_TRY(tensors.rename, renamed_tensors(before, changes));
     if (options_.like) {
       BOOST_OUTCOME_TRY(MetadataOptions like,
                         changes_like(path_, before, *options_.like, options_.types, model.warnings));
       BOOST_OUTCOME_TRY(model, make_metadata_stage(std::move(like))->apply(std::move(model)));
     }
+    BOOST_OUTCOME_TRY(tensors.rename, renamed_tensors(model, changes));
     BOOST_OUTCOME_TRY(model, make_metadata_stage(std::move(changes))->apply(std::move(model)));
     if (!tensors.empty()) {
       if (before.files.size() > 1)
@@ -190,19 +196,19 @@ class Edit {
   }
 
   // Removes the renamings of tensors from `changes`, and returns them.
-  Result<std::vector<std::pair<std::string, std::string>>> renamed_tensors(const Model& before,
+  Result<std::vector<std::pair<std::string, std::string>>> renamed_tensors(const Model& model,
                                                                            MetadataOptions& changes) const {
     std::vector<std::pair<std::string, std::string>> tensors, keys;
     std::vector<std::string> names;
-    for (const Tensor& tensor : before.tensors) names.push_back(tensor.name);
-    for (const MetadataEntry& entry : before.metadata.entries()) names.push_back(entry.key);
+    for (const Tensor& tensor : model.tensors) names.push_back(tensor.name);
+    for (const MetadataEntry& entry : model.metadata.entries()) names.push_back(entry.key);
     for (auto& each : changes.rename) {
-      const bool is_tensor = std::ranges::find(before.tensors, each.first, &Tensor::name) != before.tensors.end();
-      if (is_tensor && before.metadata.find(each.first))
+      const bool is_tensor = std::ranges::find(model.tensors, each.first, &Tensor::name) != model.tensors.end();
+      if (is_tensor && model.metadata.find(each.first))
         return usage_error(
             fmt::format("{} has a key and a tensor named {}", quoted_name(path_), quoted_name(each.first)),
             "use a job with the stage `metadata` or `rename`");
-      if (!is_tensor && !before.metadata.find(each.first)) {
+      if (!is_tensor && !model.metadata.find(each.first)) {
         const std::string meant = did_you_mean(each.first, names);
         return usage_error(fmt::format("{}: {} has no key and no tensor {}", option_reference("rename"),
                                        quoted_name(path_), quoted_name(each.first)),

@@ -336,10 +336,10 @@ class Pair {
       all.push_back(tensor.name + ": " + bytes[tensor.expression->extent.offset]);
     return all;
   }
-
- private:
-  void write(const std::string& name, const std::vector<std::pair<std::string, char>>& tensors) const {
+  void write(const std::string& name, const std::vector<std::pair<std::string, char>>& tensors,
+             bool big_endian = false) const {
     GgufBuilder builder;
+    builder.big_endian = big_endian;
     builder.metadata.push_back({"general.name", metadata_string(name)});
     for (const auto& [tensor, byte] : tensors) {
       builder.add_tensor(tensor, {32, 4});
@@ -348,6 +348,7 @@ class Pair {
     builder.write(path(name));
   }
 
+ private:
   TempDir folder_;
 };
 
@@ -406,4 +407,80 @@ TEST_CASE("a change of tensors that cannot be leaves the file as it is") {
   options = {};
   options.take = {{"x", pair.path("none.gguf"), "x"}};
   CHECK(error(options) == ExitCode::kBadInput);
+}
+
+TEST_CASE("a tensor is not taken from a file of the other byte order, whatever else is dropped") {
+  const Pair pair;
+  pair.write("big.gguf", {{"output.weight", 'x'}}, true);
+  EditOptions options;
+  options.drop = {"."};
+  options.take = {{"output.weight", pair.path("big.gguf"), "output.weight"}};
+  const auto into_little = pair.edit(options);
+  REQUIRE_FALSE(into_little);
+  CHECK(into_little.error().what.find("big.gguf' is a big-endian file, but ") != std::string::npos);
+  options.take = {{"output.weight", pair.path("a.gguf"), "output.weight"}};
+  const auto into_big = edit_metadata(pair.path("big.gguf"), options);
+  REQUIRE_FALSE(into_big);
+  CHECK(into_big.error().what.find("a.gguf' is a little-endian file, but ") != std::string::npos);
+  pair.write("empty.gguf", {});  // without tensors, a file is written as little-endian
+  options = {};
+  options.take = {{"output.weight", pair.path("big.gguf"), "output.weight"}};
+  CHECK_FALSE(edit_metadata(pair.path("empty.gguf"), options));
+  options.take = {{"output.weight", pair.path("a.gguf"), "output.weight"}};
+  CHECK(edit_metadata(pair.path("empty.gguf"), options));
+}
+
+TEST_CASE("a name that llama.cpp does not read gives a warning") {
+  const Pair pair;
+  EditOptions options;
+  options.changes.rename = {{"extra.weight", std::string(64, 'n')}};
+  const auto edited = pair.edit(options);
+  REQUIRE(edited);
+  REQUIRE(edited.value().warnings.size() == 1);
+  CHECK(edited.value().warnings[0].starts_with("1 tensor name is longer than the 63 bytes"));
+}
+
+TEST_CASE("a key that comes from another file can be renamed") {
+  const TempDir folder;
+  for (const char* const name : {"a.gguf", "b.gguf"}) {
+    GgufBuilder builder;
+    builder.metadata.push_back({"general.architecture", metadata_string("llama")});
+    if (*name == 'b') builder.metadata.push_back({"general.url", metadata_string("https://example.org")});
+    builder.add_tensor("token_embd.weight", {32, 4});
+    builder.write(folder.file(name));
+  }
+  EditOptions options;
+  options.like = LikeOptions{folder.file("b.gguf")};
+  options.changes.rename = {{"general.url", "general.source.url"}};
+  const auto edited = edit_metadata(folder.file("a.gguf"), options);
+  REQUIRE(edited);
+  REQUIRE(edited.value().changes.size() == 1);
+  CHECK(edited.value().changes[0].key == "general.source.url");
+}
+
+TEST_CASE("a taken tensor has a name, a file, and a name there") {
+  const TakenTensor taken = parse_taken("a", "folder/other.gguf:b:c", "--take").value();
+  CHECK(taken.path == "folder/other.gguf");
+  CHECK(taken.from == "b:c");
+  CHECK(parse_taken("a", "other.gguf", "--take").value().from == "a");
+  CHECK(parse_taken("a", "other:b", "--take").value().path == "other");
+  for (const auto& [name, from] : {std::pair("", "other.gguf:b"), {"a", ""}, {"a", "b"}, {"a", ":b"}, {"a", "b.gguf:"}})
+    CHECK_FALSE(parse_taken(name, from, "--take"));
+}
+
+TEST_CASE("an address is reported without what may be secret") {
+  const Pair pair;
+  const std::string address = "https://user:password@example.org/m.gguf?key=secret";
+  const auto edited = edit_metadata(address, {});
+  REQUIRE_FALSE(edited);
+  CHECK(edited.error().what == "'https://...@example.org/m.gguf' is not a local file");
+  EditOptions options;
+  for (const std::string& from : {address, address + ":output.weight"}) {
+    const auto taken = parse_taken("output.weight", from, "--take");
+    REQUIRE(taken);
+    options.take = {taken.value()};
+    const auto refused = pair.edit(options);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().what.ends_with("'https://...@example.org/m.gguf' is not a local file"));
+  }
 }

@@ -1,7 +1,8 @@
 """Renders conversations with a chat template, as transformers does: in Jinja's sandbox, with its options and functions.
 
 The request is JSON in the variables GGUFMILL_REQUEST_0, _1, ... of the environment: {"template", "names": {"bos_token":
-...}, "cases": [{"messages", "tools", "add_generation_prompt"}], "characters": limit of each text, "seconds", "bytes"}.
+...}, "cases": [{"messages", "tools", "add_generation_prompt"}], "characters": limit of each text, "output": limit of the
+bytes of all texts as JSON, "seconds", "bytes"}.
 Prints a line of JSON for each case: {"text", "undefined": [...]} or {"error", "kind"}; or {"kind": "jinja2"} if Jinja is
 missing. After the modules are loaded, the process may open no file and no connection, and start no program, and its
 memory and processor time are limited: the template comes from a stranger.
@@ -35,7 +36,8 @@ def confine(request):
         limits = {"RLIMIT_CPU": int(request["seconds"]) + 1, "RLIMIT_AS": request["bytes"], "RLIMIT_NOFILE": 0, "RLIMIT_CORE": 0}
         for name, most in limits.items():
             try:
-                resource.setrlimit(getattr(resource, name), (most, most))
+                # Below the hard limit of the processor time, the signal is SIGXCPU, which names the reason.
+                resource.setrlimit(getattr(resource, name), (most, most + 1 if name == "RLIMIT_CPU" else most))
             except (AttributeError, ValueError, OSError):
                 pass  # not every system has every limit; the rest still holds
     refused = ("open", "socket.", "subprocess.", "os.", "ctypes.", "shutil.", "tempfile.", "urllib.")
@@ -67,7 +69,8 @@ def environment_of(undefined_names):
         def _noted(self):
             owner = self._undefined_obj
             inner = "" if isinstance(owner, type(jinja2.utils.missing)) else " of a value of type " + type(owner).__name__
-            undefined_names.setdefault("%s%s" % (self._undefined_name, inner))
+            if len(undefined_names) < 20:
+                undefined_names.setdefault(("%s%s" % (self._undefined_name, inner))[:200])
 
         def __str__(self):
             self._noted()
@@ -101,7 +104,11 @@ def render(template, case, request, undefined_names):
         if left < 0:
             return {"kind": "limit", "error": "it writes more than %d characters" % request["characters"]}
         pieces.append(piece)
-    return {"text": "".join(pieces), "undefined": list(undefined_names)}
+    text = "".join(pieces)
+    request["output"] -= len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace"))
+    if request["output"] < 0:
+        return {"kind": "limit", "error": "it writes too much for the conversations that are tried, taken together"}
+    return {"text": text, "undefined": list(undefined_names)}
 
 
 def described(error):
@@ -116,14 +123,14 @@ def main():
         pieces.append(os.environ["GGUFMILL_REQUEST_%d" % len(pieces)])
     request = json.loads("".join(pieces))
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
+        stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     undefined_names = {}
     try:
         environment = environment_of(undefined_names)
     except ImportError:
         return answer({"kind": "jinja2"})
     # Loads what Jinja and Python load late.
-    for text in ("{% for x in [{'a': 1}] %}{{ x | tojson }}{{ strftime_now('%d') | upper }}{% endfor %}", "{{ raise_exception('') }}", "{{"):
+    for text in ("{% for x in [{'a': 1}] %}{{ x | tojson | wordwrap }}{{ x | pprint }}{{ strftime_now('%d') | upper }}{% endfor %}", "{{ raise_exception('') }}", "{{"):
         try:
             environment.from_string(text).render()
         except Exception:

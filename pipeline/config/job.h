@@ -60,6 +60,9 @@ Form<ClusterOptions> cluster_form();
 // Options of a job and of an output that no part of the registry provides.
 const Fields<Job>& job_options();
 const Fields<JobOutput>& output_options();
+// Returns true for the few of them that decide bytes of outputs. The others are about how a job runs, and what it does
+// besides: limits, reports, steps.
+bool decides_bytes(std::string_view option);
 // Fields of the sections, including those of wings.
 Fields<JobSections> job_section_fields();
 Fields<OutputSections> output_section_fields();

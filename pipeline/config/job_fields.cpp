@@ -203,6 +203,8 @@ const Fields<Job>& job_options() {
   return fields;
 }
 
+bool decides_bytes(std::string_view option) { return option == "part" || option == "outtype" || option == "nonfinite"; }
+
 FieldSpec job_fields(const Registry& registry) {
   FieldSpec job{.kind = FieldKind::kMap,
                 .doc = "A ggufmill pipeline file.",

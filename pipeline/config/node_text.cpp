@@ -66,10 +66,19 @@ class ValueWriter {
   std::size_t depth_ = 0;
 };
 
+struct FoundPath {
+  ConfigNode* node = nullptr;
+  bool can_be_name = false;  // the field also takes names that are no files
+};
+
 // Finds the paths in a tree by its field table.
 class PathFinder {
  public:
-  PathFinder(const Types& types, std::vector<ConfigNode*>& paths) : types_(types), paths_(paths) {}
+  using IsFile = std::function<bool(const std::string& value)>;
+
+  // `is_file` tells which texts are paths; it may be empty.
+  PathFinder(const Types& types, std::vector<FoundPath>& paths, const IsFile& is_file = {})
+      : types_(types), paths_(paths), is_file_(is_file) {}
 
   void find(ConfigNode& node, const FieldSpec& spec) {  // NOLINT(misc-no-recursion): the depth is that of the file
     if (spec.kind == FieldKind::kOneOf) {
@@ -80,7 +89,9 @@ class PathFinder {
       });
       if (taken != spec.alternatives.end()) find(node, *taken);
     } else if (spec.kind == FieldKind::kPath && node.is_scalar()) {
-      paths_.push_back(&node);
+      paths_.push_back({&node, false});
+    } else if (spec.kind == FieldKind::kString && node.is_scalar()) {
+      if (is_file_ && names_file(node.scalar) && is_file_(node.scalar)) paths_.push_back({&node, true});
     } else if (spec.kind == FieldKind::kList) {
       for (ConfigNode& item : node.items) find(item, spec.item.front());
     } else if (spec.kind == FieldKind::kDictionary) {
@@ -95,12 +106,28 @@ class PathFinder {
 
  private:
   const Types& types_;
-  std::vector<ConfigNode*>& paths_;
+  std::vector<FoundPath>& paths_;
+  const IsFile is_file_;
 };
+
+// Reads a resolved pipeline file: what looks like a parameter is escaped.
+std::optional<ConfigNode> read_resolved(const std::string& text, const std::string& name, ConfigTexts& texts,
+                                        Diagnostics& errors) {
+  std::optional<ConfigNode> root = read_yaml(text, name, texts, errors);
+  if (root) substitute_parameters(*root, {}, texts, errors);
+  return root;
+}
+
+void remove_undeciding(ConfigNode& map, const auto& options) {
+  std::erase_if(map.entries, [&](const ConfigNode::Entry& entry) {
+    return std::ranges::any_of(options, [&](const AnyForm& option) { return option.spec.name == entry.key; }) &&
+           !decides_bytes(entry.key);
+  });
+}
 
 // Returns the targets of the outputs.
 std::set<std::string> targets_in(ConfigNode& root, const Registry& registry) {
-  std::vector<ConfigNode*> paths;
+  std::vector<FoundPath> paths;
   for (ConfigNode::Entry& section : root.entries)
     if (section.key == "outputs")
       for (ConfigNode& output : section.value.items)
@@ -108,7 +135,7 @@ std::set<std::string> targets_in(ConfigNode& root, const Registry& registry) {
           for (const SinkSpec& sink : registry.sinks)
             if (sink.field.name == entry.key) PathFinder(registry.types, paths).find(entry.value, sink.field);
   std::set<std::string> targets;
-  for (const ConfigNode* const path : paths) targets.insert(path->scalar);
+  for (const FoundPath& path : paths) targets.insert(path.node->scalar);
   return targets;
 }
 
@@ -125,19 +152,34 @@ std::string resolved_yaml_of(const ConfigNode& root) {
 }
 
 Result<std::string> with_other_paths(const std::string& text, const std::string& name, const Registry& registry,
-                                     const ReplacePath& replace) {
+                                     const ReplacePath& replace,
+                                     const std::function<bool(const std::string& value)>& is_file) {
   ConfigTexts texts;
   Diagnostics errors;
-  std::optional<ConfigNode> root = read_yaml(text, name, texts, errors);
-  if (root) substitute_parameters(*root, {}, texts, errors);  // what looks like a parameter is escaped
+  std::optional<ConfigNode> root = read_resolved(text, name, texts, errors);
   if (!errors.empty()) return errors.together();
   const FieldSpec fields = job_fields(registry);
   if (lint(*root, fields, errors, registry.types); !errors.empty()) return errors.together();
   const std::set<std::string> targets = targets_in(*root, registry);
-  std::vector<ConfigNode*> paths;
-  PathFinder(registry.types, paths).find(*root, fields);
-  for (ConfigNode* const path : paths)
-    path->scalar = replace(path->scalar, targets.contains(path->scalar) ? PathUse::kWritten : PathUse::kRead);
+  std::vector<FoundPath> paths;
+  PathFinder(registry.types, paths, is_file).find(*root, fields);
+  for (const FoundPath& path : paths) {
+    std::string& value = path.node->scalar;
+    value = replace(value, targets.contains(value) ? PathUse::kWritten : PathUse::kRead);
+    if (path.can_be_name && !names_file(value)) value.insert(0, "./");
+  }
+  return resolved_yaml_of(*root);
+}
+
+Result<std::string> deciding_part_of(const std::string& text, const std::string& name) {
+  ConfigTexts texts;
+  Diagnostics errors;
+  std::optional<ConfigNode> root = read_resolved(text, name, texts, errors);
+  if (!errors.empty()) return errors.together();
+  remove_undeciding(*root, job_options().list);
+  for (ConfigNode::Entry& section : root->entries)
+    if (section.key == "outputs")
+      for (ConfigNode& output : section.value.items) remove_undeciding(output, output_options().list);
   return resolved_yaml_of(*root);
 }
 

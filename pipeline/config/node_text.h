@@ -27,9 +27,15 @@ enum class PathUse {
   kWritten,  // the target of an output, wherever it stands
 };
 using ReplacePath = std::function<std::string(const std::string& path, PathUse use)>;
-// Returns a resolved pipeline file with other paths. `name` is for messages. Exit code 2 if the text is not a valid
-// pipeline file.
+// Returns a resolved pipeline file with other paths. `name` is for messages. Values that can be a name or a file, such
+// as recipes, are paths if `is_file` returns true for them; none are if it is empty. Exit code 2 if the text is not a
+// valid pipeline file.
 Result<std::string> with_other_paths(const std::string& text, const std::string& name, const Registry& registry,
-                                     const ReplacePath& replace);
+                                     const ReplacePath& replace,
+                                     const std::function<bool(const std::string& value)>& is_file = {});
+
+// Returns a resolved pipeline file without the options that decide_bytes() is false for: what is left are the sources,
+// stages and outputs. Exit code 2 if the text is not a pipeline file.
+Result<std::string> deciding_part_of(const std::string& text, const std::string& name);
 
 }  // namespace ggufmill

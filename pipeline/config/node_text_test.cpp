@@ -40,6 +40,16 @@ TEST_CASE("texts in quotes stay texts") {
   CHECK(resolved("version: 1\nsource: {gguf: '7'}\noutputs: [{gguf: 007}]\n").find(": 007") != std::string::npos);
 }
 
+TEST_CASE("options that decide no byte are removed, and the others stay") {
+  const auto left = deciding_part_of(
+      "version: 1\nsource: {gguf: a$$.gguf}\noutputs: [{gguf: b.gguf, part: text, reuse: c.gguf}]\n"
+      "limits: {threads: 3}\nreport: {json: r.json}\nnonfinite: zero\ncluster: {account: mine}\n",
+      "a.yaml");
+  if (!left) FAIL(render(left.error()));
+  CHECK(left.value() ==
+        resolved("version: 1\nsource: {gguf: a$$.gguf}\noutputs: [{gguf: b.gguf, part: text}]\nnonfinite: zero\n"));
+}
+
 TEST_CASE("the paths of a pipeline file are replaced, and those of outputs are known wherever they stand") {
   const std::string text = resolved(
       "version: 1\nsource: {gguf: in.gguf}\noutputs:\n- gguf: out.gguf\n- {gguf: {path: b.gguf}, reuse: out.gguf}\n"

@@ -37,7 +37,7 @@ struct AttestedModule {
 
 struct Attestation {
   std::vector<AttestedFile> files;  // at least one
-  std::string pipeline;             // the pipeline file as it was resolved, without folders of the machine
+  std::string pipeline;             // what of the resolved pipeline file decides bytes, without folders of the machine
   std::vector<AttestedSource> sources;
   std::string ggufmill, llama_cpp;  // versions
   std::string isa;                  // of the kernels that ran

@@ -68,14 +68,16 @@ Result<std::vector<AttestedModule>> AttestationStep::modules() const {
 
 Result<Attestation> AttestationStep::attestation() {
   const Job& job = outputs_.job();
-  BOOST_OUTCOME_TRY(const PathNames names, PathNames::of(job.text, job.file, context_.registry()));
+  BOOST_OUTCOME_TRY(const std::vector<Source> read, sources());
+  std::set<std::string> inputs;
+  for (const Source& source : read) inputs.insert(source.path);
+  BOOST_OUTCOME_TRY(const PathNames names, PathNames::of(job.text, job.file, context_.registry(), inputs));
   Attestation made;
   made.pipeline = names.text();
   BOOST_OUTCOME_TRY(outputs_.for_each_written([&](const JobOutput&, const WrittenOutput& written) -> Status {
     for (const ManifestFile& file : written.manifest.files) made.files.push_back(attested(file, written));
     return ok();
   }));
-  BOOST_OUTCOME_TRY(const std::vector<Source> read, sources());
   for (const Source& source : read) {
     std::string sum = known_sum(source);
     if (sum.empty()) return input_error(source.path, "its checksum is not known");

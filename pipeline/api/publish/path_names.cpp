@@ -1,7 +1,6 @@
 #include "pipeline/api/publish/path_names.h"
 
 #include <algorithm>
-#include <set>
 
 #include "pipeline/config/node_text.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -28,11 +27,10 @@ std::string last_components(const std::string& path, std::size_t count) {
   return last;
 }
 
-// Names the paths that show a folder, with as many components as tell them apart.
-std::map<std::string, std::string> short_names(const std::set<std::string>& paths) {
+// Names the paths that show a folder, with as many components as tell them apart, and from the names that are taken.
+std::map<std::string, std::string> short_names(const std::set<std::string>& paths, std::set<std::string> taken) {
   constexpr std::size_t kMaxComponents = 64;
   std::map<std::string, std::string> names;
-  std::set<std::string> taken;
   for (const std::string& path : paths)
     if (!shows_folder(path)) taken.insert(names[path] = path);
   for (const std::string& path : paths) {
@@ -40,6 +38,7 @@ std::map<std::string, std::string> short_names(const std::set<std::string>& path
     std::string name;
     for (std::size_t count = 1; count <= kMaxComponents; ++count)
       if (name = last_components(path, count); !taken.contains(name)) break;
+    while (taken.contains(name)) name.insert(0, "other/");  // ../a and a
     taken.insert(names[path] = name);
   }
   return names;
@@ -49,29 +48,35 @@ std::string parent_of(const std::string& path) { return path.substr(0, name_begi
 
 }  // namespace
 
-Result<PathNames> PathNames::of(const std::string& text, const std::string& file, const Registry& registry) {
-  std::set<std::string> read;
+Result<PathNames> PathNames::of(const std::string& text, const std::string& file, const Registry& registry,
+                                const std::set<std::string>& inputs) {
+  BOOST_OUTCOME_TRY(const std::string deciding, deciding_part_of(text, file));
+  const auto name_of_target = [](const std::string& path) {
+    return is_address(path) || shows_folder(path) ? last_components(path, 1) : path;
+  };
+  const auto is_input = [&](const std::string& value) { return inputs.contains(value); };
+  std::set<std::string> read, taken;
   std::map<std::string, std::string> pins;
   const auto collect = [&](const std::string& path, PathUse use) {
-    if (use == PathUse::kWritten) return path;
-    if (is_address(path))
+    if (use == PathUse::kWritten)
+      taken.insert(name_of_target(path));
+    else if (is_address(path))
       pins.emplace(path, "");
     else
       read.insert(path);
     return path;
   };
-  BOOST_OUTCOME_TRY(with_other_paths(text, file, registry, collect));
+  BOOST_OUTCOME_TRY(with_other_paths(deciding, file, registry, collect, is_input));
   PathNames made;
-  made.names_ = short_names(read);
+  made.names_ = short_names(read, std::move(taken));
   for (auto& [address, pin] : pins) {
     BOOST_OUTCOME_TRY(pin, pinned(address));
     made.names_[address] = pin;
   }
   const auto name = [&](const std::string& path, PathUse use) {
-    if (use == PathUse::kRead) return made.names_[path];
-    return is_address(path) || shows_folder(path) ? last_components(path, 1) : path;
+    return use == PathUse::kRead ? made.names_[path] : name_of_target(path);
   };
-  BOOST_OUTCOME_TRY(made.text_, with_other_paths(text, file, registry, name));
+  BOOST_OUTCOME_TRY(made.text_, with_other_paths(deciding, file, registry, name, is_input));
   return made;
 }
 

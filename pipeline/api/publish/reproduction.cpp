@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "pipeline/api/context.h"
 #include "pipeline/config/node_text.h"
@@ -99,8 +100,13 @@ Result<Job> Reproduction::job() const {
   const auto place = [&](const std::string& path, PathUse use) {
     return use == PathUse::kRead ? in_sources(path) : (fs::path(folder_) / last_name(path)).string();
   };
-  BOOST_OUTCOME_TRY(const std::string text,
-                    with_other_paths(attestation_.statement.pipeline, attestation_.path, context_.registry(), place));
+  const auto is_source = [&](const std::string& value) {
+    return std::ranges::any_of(attestation_.statement.sources, [&](const AttestedSource& each) {
+      return each.name == value || "./" + each.name == value;
+    });
+  };
+  BOOST_OUTCOME_TRY(const std::string text, with_other_paths(attestation_.statement.pipeline, attestation_.path,
+                                                             context_.registry(), place, is_source));
   BOOST_OUTCOME_TRY(Job job, context_.parse_job(text, attestation_.path));
   job.limits = {};
   job.report = {};
@@ -113,6 +119,21 @@ Result<Job> Reproduction::job() const {
     BOOST_OUTCOME_TRY(read_importance(output));
   }
   return job;
+}
+
+Status Reproduction::check_inputs(const Plan& plan) const {
+  const auto normal = [](const std::string& path) {
+    return is_address(path) ? path : fs::path(path).lexically_normal().string();
+  };
+  std::set<std::string> known{normal(attestation_.path)};
+  for (const AttestedSource& each : attestation_.statement.sources) known.insert(normal(path_of(each)));
+  Diagnostics errors;
+  for (const std::string& path : plan.input_paths())
+    if (!known.contains(normal(path)))
+      errors.add({ExitCode::kVerification, path, fmt::format("is not a source that {} names", attestation_.path),
+                  "its pipeline file reads it, so it has no checksum to compare with",
+                  "the attestation is incomplete: get another one from whoever made the files"});
+  return errors.empty() ? Status(ok()) : errors.together();
 }
 
 Result<std::vector<ReproducedFile>> Reproduction::compare(const Plan& plan) const {

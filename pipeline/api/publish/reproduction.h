@@ -32,6 +32,8 @@ class Reproduction {
   // Returns the job, without what does not decide a byte of its outputs: limits, reports, and steps. Nothing that it
   // names is executed.
   Result<Job> job() const;
+  // Checks that the plan reads nothing but the sources of the attestation. Exit code 3.
+  Status check_inputs(const Plan& plan) const;
   // Compares the outputs of the plan, which are written, with those that are attested.
   Result<std::vector<ReproducedFile>> compare(const Plan& plan) const;
   // Returns how this program differs from the one that made the files, where that can explain other bytes: one line

@@ -1,5 +1,5 @@
 #pragma once
-// What differs between operating systems and code outside this folder has to know.
+// Differences between operating systems that code outside this folder depends on.
 
 namespace ggufmill {
 

@@ -20,9 +20,10 @@ namespace {
 constexpr std::string_view kAuthorization = "Authorization: Bearer ";
 constexpr auto kMaxStart = std::chrono::seconds(30);
 
-// Isolated: neither the current folder nor variables can add to what Python imports.
+// Neither variables nor, by the program itself, the current folder can add to what Python imports. Packages that the
+// user has installed for themselves (`pip install --user`) can.
 std::vector<std::string> command_of(const std::string& python) {
-  return {python, "-I", "-c", std::string(xet_uploader())};
+  return {python, "-E", "-c", std::string(xet_uploader())};
 }
 
 // As huggingface_hub reads it.

@@ -6,6 +6,7 @@ the bytes that are done, one number in each line. Exit code 3: hf_xet is missing
 import os
 import sys
 
+sys.path[:] = filter(None, sys.path)  # not the current folder
 try:
     import hf_xet
 

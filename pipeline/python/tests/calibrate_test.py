@@ -20,6 +20,8 @@ import transformers
 from folder_case import FolderCase
 from ggufmill.calibrate import covariance_file
 from ggufmill.calibrate import text as calibration_text
+from ggufmill.calibrate.products import Sums
+from ggufmill.calibrate.work import Work
 
 PROGRAM = os.environ["GGUFMILL"]
 CHUNK = 32
@@ -207,6 +209,14 @@ class Calibration(FolderCase):
             found = Covariance(self.calibrated(f"{count}.gguf", "--text", self.path("few.txt"), "--held-out", 256))
             self.assertEqual(found.metadata["imatrix.chunk_count"], used)
             self.assertIn("blk.0.attn_k.weight.in_rows", found.tensors)  # of one chunk, all are of the included text
+
+    def test_an_input_keeps_no_more_vectors_than_the_format_has(self):
+        work = Work(self.path("o.gguf"), {}, False)
+        self.addCleanup(work.remove)
+        held_out = [torch.arange(1, 801).bfloat16()[:, None].expand(-1, 32)] * 2  # of a parameter that is used twice
+        work.finish(0, [(["a"], 1, {0: Sums([torch.eye(32)], torch.ones(32, dtype=torch.float64), 3, held_out)})], (1,))
+        (found,) = work.inputs(1)
+        self.assertEqual(found.held_out, 1024)
 
     def vectors(self, found, tensor):
         """Return the held-out vectors of an input, float32 [experts, number, columns]."""

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import types
 import unittest
 
 import ggufmill
@@ -14,6 +15,7 @@ import torch
 import transformers
 from calibrate_test import CHUNK, make_checkpoint, write_text
 from folder_case import FolderCase
+from ggufmill.calibrate import sequential
 from ggufmill.calibrate.checkpoint import Checkpoint
 from ggufmill.calibrate.encoded import EncodedCheckpoint
 from ggufmill.calibrate.mapping import Mapping
@@ -135,6 +137,11 @@ class Encoding(FolderCase):
         self.encoded("Llama", "Q4_0", "same.gguf")
         with open(self.path("out.gguf"), "rb") as a, open(self.path("same.gguf"), "rb") as b:
             self.assertEqual(a.read(), b.read())
+
+    def test_a_correction_that_is_not_finite_is_the_worst_of_a_trial(self):
+        matrix = types.SimpleNamespace(weights=torch.full((4, 32), float("inf")), start=np.zeros((4, 34), np.uint8), losses=lambda *_: [1.0, 1.0])
+        sums = sequential._Sums(gram=torch.eye(32), paired=False)
+        self.assertEqual(sequential.Encoding._trial(None, sums, [matrix], 0.7, torch.device("cpu")), float("inf"))
 
     def test_what_is_left_as_it_was_is_reported(self):
         self.checkpoint("Qwen3Moe", num_experts=64, num_experts_per_tok=2, moe_intermediate_size=64, head_dim=16)

@@ -1,5 +1,6 @@
 """The Space of examples/space, in Chromium, against the hub of tests/remote: forms, phones, wrong input, and several users."""
 
+import importlib
 import json
 import os
 import re
@@ -8,8 +9,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
+import unittest.mock
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -319,6 +322,52 @@ class Space(unittest.TestCase):
         user.start()
         user.wait_until("failed")
         self.assertIn("token", user.text("outcome"))
+
+
+class SpaceJob(unittest.TestCase):
+    """A job without the form."""
+
+    def job(self, **wanted):
+        sys.path.insert(0, SPACE)
+        self.addCleanup(sys.path.remove, SPACE)
+        self.jobs = importlib.import_module("jobs")
+        job = self.jobs.Job(self.jobs.Wanted(**wanted))
+        self.addCleanup(shutil.rmtree, job.folder)
+        return job
+
+    def left_by(self, job, fails=False):
+        """Returns what a job leaves of its files."""
+        def work():
+            for name in ("cache/a", "checkpoint/b/c", "job.yaml", "out/a.gguf", "out/README.md", "out/report.html"):
+                path = f"{job.folder}/{name}"
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "w", encoding="utf-8"):
+                    pass
+            if fails:
+                raise self.jobs.Failed("why")
+
+        job._work = work
+        job.run(threading.Semaphore(1))
+        return sorted(os.path.relpath(f"{folder}/{name}", job.folder) for folder, _, names in os.walk(job.folder) for name in names)
+
+    def test_only_results_stay_on_the_disk(self):
+        self.assertEqual(self.left_by(self.job()), ["out/README.md", "out/a.gguf", "out/report.html"])
+        self.assertEqual(self.left_by(self.job(repository="org/name")), ["out/README.md", "out/report.html"])
+        self.assertEqual(self.left_by(self.job(), fails=True), [])
+
+    def test_a_job_that_is_stopped_while_its_program_starts_stops(self):
+        job = self.job(upload="model.gguf")
+        start = subprocess.Popen
+
+        def start_late(_, **options):
+            job.stop()
+            return start([sys.executable, "-c", "import time; time.sleep(60)"], **options)
+
+        began = time.monotonic()
+        with unittest.mock.patch.object(self.jobs.subprocess, "Popen", start_late):
+            job.run(threading.Semaphore(1))
+        self.assertEqual(job.state, "stopped")
+        self.assertLess(time.monotonic() - began, 30)
 
 
 if __name__ == "__main__":

@@ -94,6 +94,22 @@ class Xet(unittest.TestCase):
         self.run_job(0, "--overwrite")
         self.assertFalse(self.requests("/xet/"))
 
+    def test_the_library_is_found_where_the_user_has_it_and_not_in_the_current_folder(self):
+        with open(f"{SOURCE}/pipeline/io/remote/xet_upload.py", encoding="utf-8") as file:
+            command = [sys.executable, "-E", "-c", file.read()]
+        evil = f"{self.folder}/evil"
+        os.makedirs(evil)
+        with open(f"{evil}/hf_xet.py", "w", encoding="utf-8") as file:
+            file.write("raise SystemExit(9)")
+        variables = {**os.environ, "PYTHONPATH": evil, "HOME": self.folder}
+        self.assertNotEqual(subprocess.run(command, cwd=evil, env=variables, check=False).returncode, 9)
+        if sys.prefix == sys.base_prefix:  # a virtual environment has no packages of the user
+            asked = [sys.executable, "-c", "import site; print(site.getusersitepackages())"]
+            own = subprocess.run(asked, env=variables, check=True, capture_output=True, text=True).stdout.strip()
+            os.makedirs(own)
+            shutil.copy(f"{evil}/hf_xet.py", own)
+            self.assertEqual(subprocess.run(command, cwd=self.folder, env=variables, check=False).returncode, 9)
+
     def test_a_store_that_refuses_is_an_error_and_the_next_run_continues(self):
         with open(f"{self.root}/fault", "w", encoding="utf-8") as file:
             file.write("denied 1 1000 xet")

@@ -57,6 +57,7 @@ Result<Answer<Reproduced>> run_reproduce(const Context& context, const Reproduce
   BOOST_OUTCOME_TRY(Job job, again.job());
   BOOST_OUTCOME_TRY(take_measurement(context, job, IfUnmeasured::kMeasure, call));
   BOOST_OUTCOME_TRY(const Plan plan, context.plan(job));
+  BOOST_OUTCOME_TRY(again.check_inputs(plan));
   RunOptions options;
   options.overwrite = request.overwrite;
   options.stop = call.stop();

@@ -7,7 +7,7 @@ import time
 import gradio as gr
 import ggufmill
 
-from jobs import CAN_CALIBRATE, RECIPES, Jobs, Wanted
+from jobs import CAN_CALIBRATE, KEPT_SECONDS, RECIPES, Jobs, Wanted
 
 jobs = Jobs()
 
@@ -91,7 +91,7 @@ def stop(identifier):
         job.stop()
 
 
-with gr.Blocks(title="GGUF files of a model") as page:
+with gr.Blocks(title="GGUF files of a model", delete_cache=(3600, KEPT_SECONDS)) as page:
     identifier = gr.BrowserState("", storage_key="ggufmill-job", secret="ggufmill")
     gr.Markdown(INTRODUCTION)
     with gr.Row():

@@ -1,5 +1,6 @@
 """Jobs of the form: each is a program of its own, with its own folder and its own token, and outlives the page."""
 
+import contextlib
 import dataclasses
 import importlib.util
 import json
@@ -169,7 +170,23 @@ class Job:
             self.state, self.error = "failed", f"{type(unexpected).__name__}: {unexpected}"
         finally:
             self._wanted.token = ""
+            with contextlib.suppress(OSError):
+                self._tidy()
             self.ended = time.time()
+
+    def _tidy(self):
+        """Remove what nobody asks for any more, since all jobs share the disk: all but the card, the report, and the files to download."""
+        for path, folders, names in os.walk(self.folder, topdown=False):
+            is_result = self.state == "done" and path == os.path.join(self.folder, "out")
+            for name in names:
+                if not (is_result and (not self.repository() or name.endswith((".html", ".md")))):
+                    os.remove(os.path.join(path, name))
+            for name in folders:
+                folder = os.path.join(path, name)
+                if os.path.islink(folder):
+                    os.remove(folder)
+                elif not os.listdir(folder):
+                    os.rmdir(folder)
 
     def _work(self):
         wanted = self._wanted
@@ -197,6 +214,8 @@ class Job:
         errors = []
         self._process = subprocess.Popen(command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
                                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
+        if self._is_stopped.is_set():  # by stop(), before it could see the process
+            self._process.terminate()
         for line in self._process.stderr:
             self._take(line.rstrip(), errors)
         code = self._process.wait()
@@ -254,6 +273,7 @@ class Jobs:
 
     def find(self, identifier):
         with self._lock:
+            self._forget_old()
             return self._jobs.get(identifier or "")
 
     def _forget_old(self):

@@ -9,6 +9,7 @@ import time
 
 from .._error import Error, FileError, KernelError, UsageError
 from .checkpoint import Checkpoint, error
+from .covariance_file import MOST_HELD_OUT
 
 DESCRIPTION = """\
 Collect the covariance of the inputs of every matrix of a checkpoint, for `ggufmill quantize --covariance` and the key
@@ -23,9 +24,6 @@ examples:
   ggufmill-calibrate models/Llama-3-8B -o de.covariance.gguf --text wiki-de.txt chats.jsonl --tokens 65536
   ggufmill-calibrate models/Llama-3-70B -o 70B.covariance.gguf --form block256 --device cuda
 """
-
-
-_MOST_HELD_OUT = 1024  # of the format
 
 
 class Parser(argparse.ArgumentParser):
@@ -73,8 +71,8 @@ def check(options):
         value = getattr(options, name.replace("-", "_"))
         if value is not None and value < least:
             raise error(UsageError, "", f"--{name} {value} is too small", f"use at least {least}")
-    if options.held_out > _MOST_HELD_OUT:
-        raise error(UsageError, "", f"--held-out {options.held_out} is too large", f"use at most {_MOST_HELD_OUT}")
+    if options.held_out > MOST_HELD_OUT:
+        raise error(UsageError, "", f"--held-out {options.held_out} is too large", f"use at most {MOST_HELD_OUT}")
     if os.path.exists(options.output) and not options.overwrite:
         raise error(FileError, options.output, "already exists", "use --overwrite to replace it, or another path with -o")
     folder = os.path.dirname(os.path.abspath(options.output))

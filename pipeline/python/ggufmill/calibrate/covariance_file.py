@@ -14,6 +14,7 @@ import struct
 from .._numpy import np
 
 VERSION = 1
+MOST_HELD_OUT = 1024  # vectors of an expert
 _F32, _F16, _BF16 = 0, 1, 30  # tensor types of GGUF
 _UINT32, _STRING, _ARRAY = 4, 8, 9  # types of its metadata
 _ALIGNMENT = 32

@@ -339,8 +339,9 @@ class Encoding:
             if correction.factor is None:
                 return float("inf")
             wanted = correction.of(matrix, rows)
-            if torch.isfinite(wanted).all():
-                all += _worst_share(matrix.losses(correction.levels(wanted, matrix.tensor.type, matrix.start[rows]), rows), before)
+            if not torch.isfinite(wanted).all():
+                return float("inf")
+            all += _worst_share(matrix.losses(correction.levels(wanted, matrix.tensor.type, matrix.start[rows]), rows), before)
         return all
 
     def _can_encode(self, name, sums):

@@ -19,7 +19,8 @@ import torch
 from .._error import FileError, TransientError, UsageError
 from .._numpy import np
 from .checkpoint import error
-from .covariance_file import Input, packed_rows, rename
+from .covariance_file import MOST_HELD_OUT, Input, packed_rows, rename
+from .products import spread
 
 
 class Work:
@@ -121,7 +122,8 @@ class Work:
                 columns = len(next(iter(sums.values())).squares)
                 sizes = [len(gram) for gram in next(iter(sums.values())).grams]
                 packed = sum(n * (n - 1) // 2 for n in sizes)
-                held_out = max(sum(map(len, each.held_out)) for each in sums.values())
+                # A model that uses a parameter several times has more of them.
+                held_out = min(max(sum(map(len, each.held_out)) for each in sums.values()), MOST_HELD_OUT)
                 squares, counts = np.zeros((experts, columns), np.float32), np.zeros(experts, np.float32)
                 for expert, each in sums.items():
                     squares[expert], counts[expert] = each.squares.cpu().numpy(), each.count
@@ -138,7 +140,7 @@ class Work:
                 for expert in range(experts):
                     vectors = np.zeros((held_out, columns), np.int16)
                     if expert in sums and sums[expert].held_out:
-                        kept = torch.cat(sums[expert].held_out).view(torch.int16).cpu().numpy()
+                        kept = spread(torch.cat(sums[expert].held_out), held_out).view(torch.int16).cpu().numpy()
                         vectors[: len(kept)] = kept
                     file.write(vectors.tobytes())
             file.flush()
