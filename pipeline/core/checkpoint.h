@@ -53,6 +53,8 @@ inline constexpr Note<std::string> kCheckpointConfig{"checkpoint_config"};
 inline constexpr Note<std::string> kCheckpointArchitecture{"checkpoint_architecture"};
 // Folders and files of architecture maps that were added to the built-in ones, each followed by a NUL.
 inline constexpr Note<std::string> kCheckpointMaps{"checkpoint_maps"};
+// The text of config.json, if it was made from the model's metadata and is to be written with the tensors.
+inline constexpr Note<std::string> kRestoredConfig{"restored_config"};
 }  // namespace notes
 
 inline void note_checkpoint_maps(const std::vector<std::string>& paths, Notes& notes) {
@@ -70,7 +72,7 @@ inline std::vector<std::string> noted_checkpoint_maps(const Notes& notes) {
 
 // The checkpoint from which a model was read.
 struct CheckpointOrigin {
-  std::string config;               // path of its config.json
+  std::string config;               // path of its config.json; empty: it is made from the model's metadata
   std::string architecture;         // name of a map, or a file; empty: taken from config.json
   Origin asked;                     // place in the pipeline file that asks for it
   std::vector<std::string> maps{};  // folders and files of maps that are added to the built-in ones

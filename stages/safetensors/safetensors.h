@@ -43,7 +43,7 @@ struct SinkOptions {
   std::uint64_t shard_size = 5'000'000'000;
   const TypeInfo* type = nullptr;  // F32, F16 or BF16: output type of floats and quantized tensors; null: unchanged
   bool original_names = false;     // restore the tensor names of a checkpoint; needs `restore`
-  // config.json of that checkpoint, or its folder; empty: that of the source, which must be a checkpoint.
+  // config.json of that checkpoint, or its folder; empty: that of the source, or made from metadata.
   std::string config{};
   std::string architecture{};  // if config.json does not identify it: name of a map, or a file
   CheckpointRestorer restore{};

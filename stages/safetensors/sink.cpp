@@ -47,11 +47,6 @@ class SafetensorsSink final : public Sink {
       origin.config = model.notes.get(notes::kCheckpointConfig);
       if (origin.architecture.empty()) origin.architecture = model.notes.get(notes::kCheckpointArchitecture);
     }
-    if (origin.config.empty())
-      return error_at(options_.origin,
-                      "names: huggingface needs `config` if the source is not a checkpoint: a GGUF file does not "
-                      "contain everything the names depend on",
-                      "give the checkpoint's config.json or its folder: config: models/Llama-3-8B");
     return options_.restore(std::move(model), origin);
   }
 
@@ -120,6 +115,8 @@ class SafetensorsSink final : public Sink {
       files.push_back(std::move(file));
     }
     if (shards.size() > 1) files.push_back(index_file(folder, file_of, data));
+    if (const std::string config = model.notes.get(notes::kRestoredConfig); !config.empty())
+      files.push_back(config_file_of(folder, config));
     return files;
   }
 
@@ -201,6 +198,14 @@ class SafetensorsSink final : public Sink {
     return file;
   }
 
+  static OutputFile config_file_of(const std::string& folder, const std::string& config) {
+    OutputFile file;
+    file.path = folder + "config.json";
+    file.header = config;
+    file.bytes = file.header.size();
+    return file;
+  }
+
   SinkOptions options_;
 };
 
@@ -237,7 +242,8 @@ Form<SinkOptions> options_form() {
                  field(
                      "config", &Options::config, path(),
                      "With names: huggingface: config.json (or params.json) of the checkpoint, or its folder. Default: "
-                     "that of the source, if it is a checkpoint.")
+                     "that of the source, if it is a checkpoint; otherwise config.json is made from the metadata and "
+                     "written with the tensors, for the architectures whose map has `checkpoint`.")
                      .example("models/Llama-3-8B")
                      .at(&Options::config_origin),
                  field("architecture", &Options::architecture,

@@ -148,6 +148,30 @@ const AddedMaps::Map* AddedMaps::named(std::string_view name) const {
   return found == maps_.end() ? nullptr : &*found;
 }
 
+namespace {
+
+bool describes(const MapFile& map, std::string_view architecture) {
+  return map.name == architecture ||
+         std::ranges::any_of(map.other_names, [&](const OtherName& other) { return other.name == architecture; });
+}
+
+}  // namespace
+
+Result<MapOfModel> map_of_model(const std::string& architecture, const AddedMaps& added) {
+  for (const AddedMaps::Map& each : added.maps())
+    if (describes(each.own, architecture)) return MapOfModel{each.path, &each.own};
+  if (const BuiltInArchitecture* const same = built_in_named(architecture)) {
+    BOOST_OUTCOME_TRY(const MapFile* const own, built_in_file(*same));
+    return MapOfModel{architecture, own};
+  }
+  for (const BuiltInArchitecture& each : built_in_architectures()) {
+    if (each.text.find(architecture) == std::string_view::npos) continue;
+    BOOST_OUTCOME_TRY(const MapFile* const own, built_in_file(each));
+    if (describes(*own, architecture)) return MapOfModel{std::string(each.name), own};
+  }
+  return MapOfModel{};
+}
+
 std::vector<MapPlace> map_places(const std::vector<std::string>& paths) {
   std::vector<MapPlace> places;
   for (const std::string& path : paths) places.push_back({path, {}});

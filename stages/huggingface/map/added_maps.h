@@ -55,6 +55,14 @@ class AddedMaps {
   std::vector<std::string> tables_;
 };
 
+// The map that describes models with a value of general.architecture.
+struct MapOfModel {
+  std::string place;             // its name, or the path of an added one; empty: there is none
+  const MapFile* own = nullptr;  // without what it inherits; null: there is none. Valid while the added maps are
+};
+// Finds it: an added map, the built-in one of the same name, or any other built-in one. Exit code 2.
+Result<MapOfModel> map_of_model(const std::string& architecture, GGUFMILL_OUTLIVES_RESULT const AddedMaps& added);
+
 // Returns the places of paths that no pipeline file names.
 std::vector<MapPlace> map_places(const std::vector<std::string>& paths);
 

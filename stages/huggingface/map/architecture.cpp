@@ -86,6 +86,7 @@ void extend(Architecture& map, MapFile own) {
   put_instead(map.tokenizer, std::move(own.tokenizer));
   put_by_key(map.pre_tokenizers, std::move(own.pre_tokenizers));
   put_by_key(map.memory, std::move(own.memory));
+  put_by_key(map.defaults, std::move(own.defaults));
   put_last(map.further_weights, std::move(own.further_weights));
   put_last(map.refuses, std::move(own.refuses));
   put_last(map.shards, std::move(own.shards));

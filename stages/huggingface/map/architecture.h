@@ -226,7 +226,17 @@ struct Architecture {
   TokenizerRules tokenizer;
   PreTokenizers pre_tokenizers;
   std::map<std::string, ValueRule> memory;  // formulas over the metadata that is written, see run_memory.h
-  std::vector<std::string> files;           // files it was read from; empty for a built-in map
+  // What llama.cpp uses for metadata entries that a GGUF file lacks, by key without the architecture.
+  std::map<std::string, ValueRule> defaults;
+  std::vector<std::string> files;  // files it was read from; empty for a built-in map
+};
+
+// The class of checkpoints whose config.json is written for a GGUF file.
+struct CheckpointClass {
+  std::string name;                 // in `architectures` of config.json
+  std::string type;                 // its model_type
+  NamedValues<ValueRule> config{};  // keys that no metadata rule reads, from the GGUF file's metadata
+  std::optional<ValueRule> when{};
 };
 
 // A map that another one extends, by name or path.
@@ -261,6 +271,8 @@ struct MapFile {
   std::optional<TokenizerRules> tokenizer{};
   NamedValues<std::string> pre_tokenizers{};
   NamedValues<ValueRule> memory{};
+  NamedValues<ValueRule> defaults{};
+  std::vector<CheckpointClass> checkpoint{};  // not inherited
 };
 const Form<MapFile>& map_form();
 // Forms of its parts.

@@ -247,6 +247,19 @@ Form<NamedValues<std::string>> pre_tokenizers_form() {
       });
 }
 
+Form<std::vector<CheckpointClass>> checkpoint_form() {
+  using Class = CheckpointClass;
+  return list_of(map_of<Class>({
+                                   field("class", &Class::name, "Value of `architectures`.").required(),
+                                   field("type", &Class::type, "Value of `model_type`.").required(),
+                                   field("config", &Class::config, dictionary_of(value_form().doc("A value.")),
+                                         "Keys that no metadata rule reads, over the metadata of the GGUF file."),
+                                   field("when", &Class::when, value_form(),
+                                         "Condition over the metadata of the GGUF file that must be true."),
+                               })
+                     .doc("Class."));
+}
+
 Fields<MapFile> map_fields() {
   using Map = MapFile;
   return {
@@ -331,6 +344,13 @@ Fields<MapFile> map_fields() {
       field("pre_tokenizers", &Map::pre_tokenizers, pre_tokenizers_form(),
             "Values of tokenizer.ggml.pre, by the hash of what the tokenizer makes of the check text, in addition to "
             "the built-in ones."),
+      field("checkpoint", &Map::checkpoint, checkpoint_form(),
+            "Classes of the checkpoints that are written for GGUF files of this architecture (`names: huggingface` "
+            "without `config`); the first match applies. The inverse of the metadata rules makes config.json. Not "
+            "inherited."),
+      field("defaults", &Map::defaults, dictionary_of(value_form().doc("A value.")),
+            "What llama.cpp uses for metadata entries that a GGUF file lacks: by key, without the architecture, over "
+            "the file's other metadata. For `checkpoint`."),
       field("memory", &Map::memory, dictionary_of(value_form().doc("A formula.")),
             "Formulas, over the metadata of the GGUF file, for what a model needs in memory beside its weights: for "
             "`ggufmill fit`. They override those of the files it extends; the map `memory` has those of all models."),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/json/serialize.hpp>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -16,6 +17,7 @@
 #include "stages/huggingface/map/architecture.h"
 #include "stages/huggingface/map/metadata_rules.h"
 #include "stages/huggingface/map/model_type.h"
+#include "stages/huggingface/map/restored_config.h"
 #include "stages/huggingface/map/tensor_map.h"
 #include "stages/huggingface/map/tensor_steps.h"
 
@@ -56,7 +58,7 @@ std::vector<Shape> possible_shapes(const std::vector<Shape>& made) {
 
 class Restorer {
  public:
-  Restorer(Model model, const CheckpointOrigin& origin) : model_(std::move(model)), origin_(origin) {}
+  Restorer(Model model, CheckpointOrigin origin) : model_(std::move(model)), origin_(std::move(origin)) {}
 
   Result<Model> run() {
     BOOST_OUTCOME_TRY(read_map());
@@ -85,17 +87,49 @@ class Restorer {
   // Uses config.json with the class defaults; if that fails, uses it unchanged, for a model that was converted
   // without them.
   Status read_map() {
+    if (origin_.config.empty()) return make_config();
     BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(origin_.config));
     if (!config.is_object()) return input_error(origin_.config, "is not a JSON object");
     const fs::path path = origin_.config;
-    if (path.filename() != "config.json") return use(config.get_object());
+    if (path.filename() != "config.json") return use(config.get_object(), path.parent_path());
     BOOST_OUTCOME_TRY(const CompletedConfig full, with_class_defaults(path.parent_path(), config.get_object()));
-    const Status used = use(full.config);
-    if (used || use(config.get_object())) return ok();
+    const Status used = use(full.config, path.parent_path());
+    if (used || use(config.get_object(), path.parent_path())) return ok();
     return used;
   }
 
-  Status use(const json::object& config) {
+  // Makes config.json of a model that comes without one.
+  Status make_config() {
+    BOOST_OUTCOME_TRY(const AddedMaps added, AddedMaps::read(map_places(origin_.maps)));
+    // A checkpoint without further files: nothing can be below a file.
+    const fs::path folder = model_.files.empty() ? "" : model_.files.front()->path;
+    auto made = restored_config(model_, folder, added);
+    if (!made)
+      return error_at(origin_.asked,
+                      fmt::format("names: huggingface needs `config`: config.json cannot be made from the model's "
+                                  "metadata: {}",
+                                  made.error().what),
+                      "give the checkpoint's config.json or its folder: config: models/Llama-3-8B");
+    if (!origin_.architecture.empty() && origin_.architecture != made.value().map)
+      return error_at(
+          origin_.asked,
+          fmt::format("architecture: {} needs `config`: without it, config.json is made by the map {} of the "
+                      "model's metadata",
+                      origin_.architecture, quoted_name(made.value().map)),
+          "omit `architecture`, or give the checkpoint's config.json or its folder: config: "
+          "models/Llama-3-8B");
+    origin_.architecture = made.value().map;
+    BOOST_OUTCOME_TRY(const CompletedConfig full, with_class_defaults(folder, made.value().config));
+    BOOST_OUTCOME_TRY(use(full.config, folder));
+    std::string lines;
+    for (const auto& member : made.value().config)
+      lines += fmt::format("{}  {}: {}", lines.empty() ? "" : ",\n", json::serialize(json::string(member.key())),
+                           json::serialize(member.value()));
+    model_.notes.set(notes::kRestoredConfig, "{\n" + lines + "\n}\n");
+    return ok();
+  }
+
+  Status use(const json::object& config, const fs::path& folder) {
     BOOST_OUTCOME_TRY(const AddedMaps added, AddedMaps::read(map_places(origin_.maps)));
     BOOST_OUTCOME_TRY(std::string own_class, class_to_convert(config, added));
     const fs::path path = origin_.config;
@@ -109,7 +143,7 @@ class Restorer {
                                                                               path.filename().string(), config, added);
     if (!found) return found.error();
     architecture_ = found.value();
-    facts_.emplace(path.parent_path(), config, architecture_.values);
+    facts_.emplace(folder, config, architecture_.values);
     facts_->set(
         "option",
         json::object{{"draft_head", true}, {"draft_head_only", false}, {"dense_modules", false}, {"class", own_class}});
@@ -362,7 +396,7 @@ class Restorer {
   };
 
   Model model_;
-  const CheckpointOrigin& origin_;
+  CheckpointOrigin origin_;
   Architecture architecture_;
   std::optional<Facts> facts_;
   std::vector<ActiveRule> rules_;

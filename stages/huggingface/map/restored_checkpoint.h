@@ -13,6 +13,8 @@ namespace ggufmill::huggingface {
 // the first one is used. Tensors that the map computes are omitted; tensors that it dropped from the checkpoint are
 // not restored. Types are the model's. If values of a quantized tensor are moved, they are converted to F32 and back
 // to that type.
+// Without a path of config.json, it is made from the metadata (restored_config()), and the model gets the note
+// kRestoredConfig.
 // Exit code 2 for tensors that no rule makes or whose conversion cannot be inverted, with the rule; 4 for a
 // config.json that is invalid or belongs to another model.
 Result<Model> restore_checkpoint(Model model, const CheckpointOrigin& origin);

@@ -11,6 +11,7 @@
 #include "pipeline/core/text.h"
 #include "stages/huggingface/checkpoint/json_values.h"
 #include "stages/huggingface/map/architecture.h"
+#include "stages/huggingface/map/metadata_object.h"
 #include "stages/huggingface/map/values.h"
 
 namespace ggufmill::huggingface {
@@ -19,70 +20,13 @@ namespace {
 namespace json = boost::json;
 
 constexpr const char* kOnlyLanguageModels = "`ggufmill fit` describes models that generate text or embeddings";
-constexpr const char* kFormulas = "memory";             // the map with the formulas that all architectures share
-constexpr std::uint64_t kMaxLayers = 512;               // of llama.cpp (LLAMA_MAX_LAYERS)
-constexpr std::uint64_t kLongestList = 2 * kMaxLayers;  // of metadata that formulas see
+constexpr const char* kFormulas = "memory";  // the map with the formulas that all architectures share
+constexpr std::uint64_t kMaxLayers = 512;    // of llama.cpp (LLAMA_MAX_LAYERS)
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 40;
 constexpr std::uint64_t kContextStep = 256;  // llama.cpp rounds the context up to a multiple of this
 constexpr std::size_t kDeepestFormulas = 64;
-constexpr std::ptrdiff_t kDeepestKey = 8;  // dots in a key that formulas see
 
 using Formulas = std::map<std::string, ValueRule>;
-
-// Returns a number, flag, or list of them as JSON; null for anything else.
-json::value json_of(const MetadataValue& value) {
-  if (const auto flag = as_bool(value)) return *flag;
-  if (const auto number = as_signed(value)) return *number;
-  if (const auto number = as_number(value)) return *number;
-  const auto list = as_array(value);
-  if (!list || list->count > kLongestList) return nullptr;
-  json::array items;
-  for (const MetadataValue& item : array_items(value)) {
-    json::value each = json_of(item);
-    if (each.is_null() || each.is_array()) return nullptr;
-    items.push_back(std::move(each));
-  }
-  return items;
-}
-
-// Returns the metadata of an architecture as an object: attention.head_count is member head_count of attention.
-json::object object_of(const Metadata& metadata, std::string_view architecture) {
-  json::object object;
-  const std::string prefix = std::string(architecture) + ".";
-  for (const MetadataEntry& entry : metadata.entries()) {
-    if (!entry.key.starts_with(prefix)) continue;
-    std::string_view name = std::string_view(entry.key).substr(prefix.size());
-    if (std::ranges::count(name, '.') > kDeepestKey) continue;
-    json::object* at = &object;
-    for (std::size_t dot = name.find('.'); at && dot != std::string_view::npos; dot = name.find('.')) {
-      json::value& member = (*at)[name.substr(0, dot)];
-      if (member.is_null()) member.emplace_object();
-      at = member.if_object();
-      name.remove_prefix(dot + 1);
-    }
-    if (json::value value = json_of(entry.value); at && !value.is_null()) (*at)[name] = std::move(value);
-  }
-  return object;
-}
-
-bool describes(const MapFile& map, std::string_view architecture) {
-  return map.name == architecture ||
-         std::ranges::any_of(map.other_names, [&](const OtherName& other) { return other.name == architecture; });
-}
-
-// Returns the map of an architecture: an added one, the built-in one of the same name, or any other built-in one; an
-// empty string if there is none.
-Result<std::string> map_of_architecture(const std::string& architecture, const AddedMaps& added) {
-  for (const AddedMaps::Map& each : added.maps())
-    if (describes(each.own, architecture)) return each.path;
-  if (built_in_named(architecture)) return architecture;
-  for (const BuiltInArchitecture& each : built_in_architectures()) {
-    if (each.text.find(architecture) == std::string_view::npos) continue;
-    BOOST_OUTCOME_TRY(const MapFile* const own, built_in_file(each));
-    if (describes(*own, architecture)) return std::string(each.name);
-  }
-  return std::string();
-}
 
 // Evaluates formulas, each once.
 class Evaluation {
@@ -226,7 +170,8 @@ Result<RunMemory> run_memory(const Metadata& metadata, const RunSettings& settin
                        kOnlyLanguageModels);
   BOOST_OUTCOME_TRY(Architecture shared, read_architecture(kFormulas));
   Formulas formulas = std::move(shared.memory);
-  BOOST_OUTCOME_TRY(const std::string map, map_of_architecture(architecture, added));
+  BOOST_OUTCOME_TRY(const MapOfModel found, map_of_model(architecture, added));
+  const std::string& map = found.place;
   if (!map.empty()) {
     BOOST_OUTCOME_TRY(Architecture own, read_architecture(map, {}, added));
     for (auto& [name, formula] : own.memory) formulas.insert_or_assign(name, std::move(formula));
