@@ -158,6 +158,10 @@ class User:
     def text(self, field):
         return self.value(f"(document.querySelector('#{field}') || {{innerText: ''}}).innerText")
 
+    def wait_for(self, field, part):
+        """Wait until a part of the page, each of which Gradio draws when it gets to it, has a text."""
+        self.wait(f"(document.querySelector('#{field}') || {{innerText: ''}}).innerText.includes({json.dumps(part)})")
+
     def wait_until(self, state):
         self.wait(f"(document.querySelector('#job-state') || {{dataset: {{}}}}).dataset.state === {json.dumps(state)}")
 
@@ -227,14 +231,14 @@ class Space(unittest.TestCase):
     def test_wrong_input_is_explained_and_starts_nothing(self):
         user = self.user()
         user.start()
-        user.wait("document.querySelector('#problems').innerText.includes('Name a model of the hub')")
+        user.wait_for("problems", "Name a model of the hub")
         user.write("model", "no such name")
         user.choose("types", "Q4_K_M")
         user.write("size", "big")
         user.write("repository", "name")
         user.choose("visibility", "private")
         user.start()
-        user.wait("document.querySelector('#problems').innerText.includes('is not a model')")
+        user.wait_for("problems", "is not a model")
         said = user.text("problems")
         for part in ("“no such name”", "“big” is not a size", "is not a repository", "token"):
             self.assertIn(part, said)
@@ -248,10 +252,10 @@ class Space(unittest.TestCase):
         user.start()
         user.wait_until("done")
         user.wait("document.querySelectorAll('#files a').length >= 4")
-        self.assertIn("small-F16-Q4_K_M.gguf", user.text("card"))
-        self.assertTrue(user.value("document.querySelector('#report iframe').srcdoc.includes('small-F16-Q8_0.gguf')"))
+        user.wait_for("card", "small-F16-Q4_K_M.gguf")
+        user.wait("(document.querySelector('#report iframe') || {srcdoc: ''}).srcdoc.includes('small-F16-Q8_0.gguf')")
         self.assertLessEqual(user.value("document.documentElement.scrollWidth"), 390)
-        self.assertEqual(user.text("start"), "Start")
+        user.wait_for("start", "Start")
         self.assertNotIn("tags:", user.text("card"))
         address = user.value("[...document.querySelectorAll('#files a')].map(each => each.href).find(each => each.endsWith('Q8_0.gguf'))")
         with urllib.request.urlopen(address) as answer:
@@ -265,7 +269,7 @@ class Space(unittest.TestCase):
         user.upload(path)
         user.start()
         user.wait_until("failed")
-        user.wait("document.querySelector('#outcome').innerText.includes('broken.gguf')")
+        user.wait_for("outcome", "broken.gguf")
         self.assertNotIn(self.folder + "/ggufmill-space", user.text("outcome"))
 
     def test_a_model_of_the_hub_is_published_though_the_page_is_closed(self):
@@ -309,7 +313,7 @@ class Space(unittest.TestCase):
             user.start()
         for name, user in users.items():
             user.wait_until("done")
-            self.assertIn(f"org/{name}", user.text("outcome"))
+            user.wait_for("outcome", f"org/{name}")
         self.assertIn("source-Q8_0.gguf", self.published("one"))
         self.assertNotIn("source-Q6_K.gguf", self.published("one"))
         self.assertIn("source-Q6_K.gguf", self.published("two"))
@@ -321,7 +325,7 @@ class Space(unittest.TestCase):
         user.write("token", "wrong")
         user.start()
         user.wait_until("failed")
-        self.assertIn("token", user.text("outcome"))
+        user.wait_for("outcome", "token")
 
 
 class SpaceJob(unittest.TestCase):
