@@ -117,6 +117,7 @@ class Surgery {
                                      quoted_name(remote::without_secrets(taken.path))),
                          "download it first; only the header of a remote file is read without a job");
     BOOST_OUTCOME_TRY(Model model, read_gguf(taken.path, types_));
+    model_.files.insert(model_.files.end(), model.files.begin(), model.files.end());
     return &others_.emplace(taken.path, std::move(model)).first->second;
   }
 
@@ -195,12 +196,6 @@ Result<TakenTensor> parse_taken(const std::string& name, const std::string& from
     return usage_error(fmt::format("{}: {} is not NAME=OTHER.gguf:NAME", option, quoted_name(name + "=" + from)),
                        "for example output.weight=other.gguf:output.weight");
   return taken;
-}
-
-std::vector<std::string> paths_of(const std::vector<TakenTensor>& taken) {
-  std::vector<std::string> paths;
-  for (const TakenTensor& each : taken) paths.push_back(each.path);
-  return paths;
 }
 
 Result<std::vector<TensorChange>> change_tensors(const std::string& path, const TensorChanges& changes,

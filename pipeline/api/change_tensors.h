@@ -39,11 +39,9 @@ std::string describe(const TensorChange& change);
 // Splits "NAME=OTHER.gguf:NAME". Without the second name, both are the same. Fails with exit code 2, naming `option`.
 Result<TakenTensor> parse_taken(const std::string& name, const std::string& from, const std::string& option);
 
-// Returns the files that tensors are taken from, as they are given.
-std::vector<std::string> paths_of(const std::vector<TakenTensor>& taken);
-
 // Changes the tensors of `model`, whose first file is `path`: drops, then renames, then takes. A taken tensor has the
-// position of the one that it replaces, or is the last. Reads the headers of the other files, and no weights. Fails
+// position of the one that it replaces, or is the last; all shards of the models that it is taken from
+// become files of `model`. Reads the headers of the other files, and no weights. Fails
 // with exit code 2 for a pattern that matches nothing, a name that does not exist or would exist twice, and a tensor
 // whose shape or byte order is not that of the one or the file that it goes to; 4 for a malformed file.
 Result<std::vector<TensorChange>> change_tensors(const std::string& path, const TensorChanges& changes,

@@ -122,8 +122,8 @@ class Edit {
     BOOST_OUTCOME_TRY(restore());
     BOOST_OUTCOME_TRY(remove_leftover());
     BOOST_OUTCOME_TRY(const Model before, read_gguf(path_, options_.types));
-    BOOST_OUTCOME_TRY(check_output(before));
     BOOST_OUTCOME_TRY(const Model after, changed(before));
+    BOOST_OUTCOME_TRY(check_output(after));
     list_changes(before.metadata, after.metadata);
     BOOST_OUTCOME_TRY(check_changes());
     gguf::SinkOptions sink{.path = options_.output.empty() ? path_ : options_.output};
@@ -160,12 +160,11 @@ class Edit {
     return Error{ExitCode::kTransient, path_, "another edit of this file is in progress", "", "wait until it finishes"};
   }
 
-  Status check_output(const Model& before) const {
+  Status check_output(const Model& after) const {
     if (options_.output.empty()) return ok();
     std::vector<std::string> read = make_metadata_stage(options_.changes)->inputs();
-    for (std::string& path : paths_of(options_.take)) read.push_back(std::move(path));
     if (options_.like) read.push_back(options_.like->path);
-    for (const std::string& path : before.paths()) read.push_back(path);
+    for (const std::string& path : after.paths()) read.push_back(path);
     return check_written({options_.output, "output"}, read, options_.overwrite);
   }
 
