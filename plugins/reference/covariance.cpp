@@ -1,16 +1,22 @@
 // The choice of levels with the covariance of inputs: GPTQ (Frantar and others, arXiv 2210.17323) in the form of
 // Babai's nearest plane, which needs a factor of the covariance but not its inverse, and coordinate descent after it.
-// Scales and minimums are fixed before. The errors of products with given vectors show how good levels are.
+// Columns with a code book are chosen together. Scales and minimums are fixed before. The errors of products with given
+// vectors show how good levels are.
 
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "plugins/abi/ggufmill_covariance.h"
 #include "plugins/reference/codebooks.h"
-#include "plugins/reference/compensate.h"
+#include "plugins/reference/fp4_types.h"
+#include "plugins/reference/iq2_formats.h"
+#include "plugins/reference/iq3_formats.h"
 #include "plugins/reference/iq4_types.h"
 #include "plugins/reference/k_types.h"
+#include "plugins/reference/points.h"
+#include "plugins/reference/points_of_fp4.h"
 #include "plugins/reference/simple_types.h"
 
 namespace ggufmill::reference {
@@ -18,6 +24,7 @@ namespace {
 
 constexpr std::uint64_t kMaxElements = 256;  // of a block
 constexpr std::uint64_t kMinGroup = 16;
+constexpr std::uint64_t kMaxTogether = 8;  // columns whose points depend on each other
 
 // Q8_0 with the levels q + 128, so that they are not negative.
 struct LevelsOfQ8_0 : Q8_0 {
@@ -34,27 +41,40 @@ struct LevelsOfQ8_0 : Q8_0 {
   }
 };
 
-struct LevelType {
+struct PointType {
   std::uint32_t id;
-  LevelAccess access;
+  PointAccess access;
 };
 
 template <class Codec>
-constexpr LevelType level_type() {
+PointType in_levels() {
   static_assert(Codec::kElements <= kMaxElements && Codec::kGroup >= kMinGroup);
-  return {Codec::kTypeId, level_access<Codec>()};
+  return {Codec::kTypeId, points_in_levels<Codec>()};
 }
 
-constexpr LevelType kLevelTypes[] = {
-    level_type<Q4_0>(),         level_type<Q4_1>(), level_type<Q5_0>(),  level_type<Q5_1>(),
-    level_type<LevelsOfQ8_0>(), level_type<Q2_K>(), level_type<Q3_K>(),  level_type<Q4_K>(),
-    level_type<Q5_K>(),         level_type<Q6_K>(), level_type<Iq4Nl>(), level_type<Iq4Xs>(),
-};
+template <class Format>
+PointType in_book() {
+  static_assert(Format::kSubBlock >= kMinGroup && BookPoints<Format>::kDims <= kMaxTogether);
+  return {Format::kTypeId, BookPoints<Format>::access()};
+}
 
-const LevelAccess* find_levels(std::uint32_t type_id) {
-  for (const LevelType& type : kLevelTypes)
+// Returns null if levels of the type are not chosen. Thread-safe; the first call builds the table.
+const PointAccess* find_points(std::uint32_t type_id) {
+  static const PointType types[] = {
+      in_levels<Q4_0>(),          in_levels<Q4_1>(),          in_levels<Q5_0>(),       in_levels<Q5_1>(),
+      in_levels<LevelsOfQ8_0>(),  in_levels<Q2_K>(),          in_levels<Q3_K>(),       in_levels<Q4_K>(),
+      in_levels<Q5_K>(),          in_levels<Q6_K>(),          in_levels<Iq4Nl>(),      in_levels<Iq4Xs>(),
+      in_levels<LevelsOfMxfp4>(), in_levels<LevelsOfNvfp4>(), in_book<Iq2XxsFormat>(), in_book<Iq2XsFormat>(),
+      in_book<Iq2SFormat>(),      in_book<Iq3XxsFormat>(),    in_book<Iq3SFormat>(),
+  };
+  for (const PointType& type : types)
     if (type.id == type_id) return &type.access;
   return nullptr;
+}
+
+// Columns that are chosen together must be in one block of the metric.
+bool suits(const PointAccess& type, const ggufmill_metric& metric) {
+  return !type.book || metric.block >= metric.columns || metric.block % type.book->together() == 0;
 }
 
 namespace base {

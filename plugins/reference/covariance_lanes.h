@@ -13,6 +13,8 @@ using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 using Mask = std::int32_t __attribute__((vector_size(kLanes * sizeof(float))));
 using Doubles = double __attribute__((vector_size(kLanes * sizeof(float))));
 
+#include "plugins/reference/covariance_book_lanes.h"
+
 // Rows whose levels are chosen together: `kVectors` vectors of rows. All arrays have `kVectors` vectors for each
 // column, or for each group of columns with one scale.
 template <int kVectors>
@@ -20,7 +22,8 @@ class RowGroup {
  public:
   static constexpr int kRows = kVectors * kLanes;
 
-  RowGroup(const LevelAccess& type, const ggufmill_level_call& call) : type_(type), call_(call), metric_(*call.metric) {
+  RowGroup(const PointAccess& type, const ggufmill_level_call& call) : type_(type), call_(call), metric_(*call.metric) {
+    if (type.book) together_ = type.book->together();
     const std::uint64_t numbers = call.cols * kVectors, groups = call.cols / static_cast<std::uint64_t>(type.group);
     w_ = static_cast<Lanes*>(call.memory);
     e_ = w_ + numbers;
@@ -59,17 +62,15 @@ class RowGroup {
   // Lanes without a row have zeros.
   void load(std::uint64_t row, int lane, bool is_row) {
     const auto group = static_cast<std::uint64_t>(type_.group);
-    std::uint8_t levels[kMaxElements] = {};
-    float scales[kMaxElements / kMinGroup] = {}, offsets[kMaxElements / kMinGroup] = {};
+    float points[kMaxElements] = {}, scales[kMaxElements / kMinGroup] = {}, offsets[kMaxElements / kMinGroup] = {};
     for (std::uint64_t at = 0; at < call_.cols; at += type_.elements) {
       if (is_row) {
-        type_.levels(block_of(row, at), levels);
+        type_.points(block_of(row, at), points);
         type_.lines(block_of(row, at), scales, offsets);
       }
       const float* const weights = call_.weights + row * call_.cols + at;
       for (std::uint64_t i = 0; i < type_.elements; ++i) {
-        floats(points_)[(at + i) * kRows + static_cast<std::uint64_t>(lane)] =
-            type_.is_table ? static_cast<float>(kIq4Values[levels[i]]) : static_cast<float>(levels[i]);
+        floats(points_)[(at + i) * kRows + static_cast<std::uint64_t>(lane)] = points[i];
         floats(w_)[(at + i) * kRows + static_cast<std::uint64_t>(lane)] = is_row ? weights[i] : 0.0f;
       }
       for (std::uint64_t i = 0; i < type_.elements / group; ++i) {
@@ -80,19 +81,12 @@ class RowGroup {
   }
 
   void store(std::uint64_t row, int lane) {
-    std::uint8_t levels[kMaxElements];
+    float points[kMaxElements];
     for (std::uint64_t at = 0; at < call_.cols; at += type_.elements) {
       for (std::uint64_t i = 0; i < type_.elements; ++i)
-        levels[i] = level_of(floats(points_)[(at + i) * kRows + static_cast<std::uint64_t>(lane)]);
-      type_.put_levels(levels, block_of(row, at));
+        points[i] = floats(points_)[(at + i) * kRows + static_cast<std::uint64_t>(lane)];
+      type_.put_points(points, block_of(row, at));
     }
-  }
-
-  std::uint8_t level_of(float point) const {
-    if (!type_.is_table) return static_cast<std::uint8_t>(point);
-    std::uint8_t level = 0;
-    while (static_cast<float>(kIq4Values[level]) < point) ++level;
-    return level;
   }
 
   std::uint64_t line_of(std::uint64_t column) const {
@@ -107,18 +101,19 @@ class RowGroup {
 
   // Replaces numbers by the nearest points; of two, by the even level or the lower value.
   void round(Lanes& numbers) const {
-    if (!type_.is_table) {
-      const Lanes least = Lanes{} + static_cast<float>(type_.least), most = Lanes{} + static_cast<float>(type_.most);
+    const std::int8_t* const table = type_.table;
+    if (!table) {
+      const Lanes least = Lanes{} + type_.least, most = Lanes{} + type_.most;
       const Lanes magic = Lanes{} + 12582912.0f;  // 1.5 * 2^23
       numbers = numbers > least ? numbers : least;
       numbers = numbers < most ? numbers : most;
       numbers = (numbers + magic) - magic;
       return;
     }
-    Lanes points = Lanes{} + static_cast<float>(kIq4Values[0]);
+    Lanes points = Lanes{} + static_cast<float>(table[0]);
     for (int k = 0; k + 1 < 16; ++k) {
-      const Lanes between = Lanes{} + 0.5f * static_cast<float>(kIq4Values[k] + kIq4Values[k + 1]);
-      points += numbers > between ? Lanes{} + static_cast<float>(kIq4Values[k + 1] - kIq4Values[k]) : Lanes{};
+      const Lanes between = Lanes{} + 0.5f * static_cast<float>(table[k] + table[k + 1]);
+      points += numbers > between ? Lanes{} + static_cast<float>(table[k + 1] - table[k]) : Lanes{};
     }
     numbers = points;
   }
@@ -199,15 +194,95 @@ class RowGroup {
         add_products<kTile, 1>(tile_at(tiles, before, tile), columns_of(e_, before), kTile, sums, columns);
       }
       const float* const own = tile_at(tiles, tile, tile);
-      for (std::uint64_t i = 0; i < columns; ++i) {
+      for (std::uint64_t i = 0; i < columns; i += together_) {
         const std::uint64_t column = first_ + tile * kTile + i;
-        for (int v = 0; v < kVectors; ++v) {
-          const std::uint64_t at = column * kVectors + static_cast<std::uint64_t>(v);
-          choose_point(column, v, w_[at] + g_[at] * metric_.inverse_a[column]);
-          for (std::uint64_t k = i + 1; k < columns; ++k)
-            sums[k * kVectors + static_cast<std::uint64_t>(v)] += e_[at] * own[k * kTile + i];
-        }
+        feed_into(own, i, column);
+        for (int v = 0; v < kVectors; ++v)
+          for (std::uint64_t of = 0; of < together_; ++of)
+            for (std::uint64_t k = i + together_; k < columns; ++k)
+              sums[k * kVectors + static_cast<std::uint64_t>(v)] +=
+                  e_[(column + of) * kVectors + static_cast<std::uint64_t>(v)] * own[k * kTile + i + of];
       }
+    }
+  }
+
+  // Gives the columns that are chosen together from column i of a tile on, `column` of all, what the errors before them
+  // ask for.
+  void feed_into(const float* own, std::uint64_t i, std::uint64_t column) {
+    if (type_.book) {
+      const float* const at = own + i * kTile + i;
+      if (type_.book->dims == 8) return feed_into_book<8, 8>(at, column);
+      return together_ == 8 ? feed_into_book<4, 8>(at, column) : feed_into_book<4, 4>(at, column);
+    }
+    for (int v = 0; v < kVectors; ++v) {
+      const std::uint64_t at = column * kVectors + static_cast<std::uint64_t>(v);
+      choose_point(column, v, w_[at] + g_[at] * metric_.inverse_a[column]);
+    }
+  }
+
+  // As above, for columns with a code book, whose entries have kDims columns. `own` is element (i, i) of the tile.
+  template <int kDims, int kColumns>
+  void feed_into_book(const float* own, std::uint64_t column) {
+    Quadratic<kColumns> form;
+    for (int i = 0; i < kColumns; ++i)
+      for (int j = 0; j <= i; ++j) {
+        float sum = 0;
+        for (int k = i; k < kColumns; ++k) sum += own[k * kTile + i] * own[k * kTile + j];
+        form.d[i][j] = form.d[j][i] = sum;
+      }
+    for (int v = 0; v < kVectors; ++v) {
+      Lanes added[kColumns], wanted[kColumns];
+      for (int k = 0; k < kColumns; ++k) {
+        const std::uint64_t at = place_of(column, k, v);
+        Lanes missing = g_[at];
+        for (int j = 0; j < k; ++j) missing -= added[j] * own[k * kTile + j];
+        added[k] = missing * metric_.inverse_a[column + static_cast<std::uint64_t>(k)];
+        wanted[k] = w_[at] + added[k];
+      }
+      form.aim_at(wanted);
+      put_entries<kDims>(form, wanted, column, v, false);
+    }
+  }
+
+  // Likewise.
+  template <int kDims, int kColumns>
+  void reconsider_in_book(const float* own, std::uint64_t column, int v) {
+    Quadratic<kColumns> form;
+    Lanes values[kColumns], wanted[kColumns];
+    const Lanes scale = scales_[line_of(column) + static_cast<std::uint64_t>(v)];
+    for (int i = 0; i < kColumns; ++i) {
+      for (int j = 0; j < kColumns; ++j) form.d[i][j] = own[j * kTile + i];
+      const std::uint64_t at = place_of(column, i, v);
+      values[i] = scale * points_[at];
+      wanted[i] = values[i] + g_[at] * metric_.inverse_h[column + static_cast<std::uint64_t>(i)];
+    }
+    form.aim_at(values);
+    for (int i = 0; i < kColumns; ++i) form.b[i] += g_[place_of(column, i, v)];
+    put_entries<kDims>(form, wanted, column, v, true);
+  }
+
+  std::uint64_t place_of(std::uint64_t column, int i, int v) const {
+    return (column + static_cast<std::uint64_t>(i)) * kVectors + static_cast<std::uint64_t>(v);
+  }
+
+  // Gives columns entries of the book; if they must be better, only where they lower the form.
+  template <int kDims, int kColumns>
+  void put_entries(const Quadratic<kColumns>& form, const Lanes* wanted, std::uint64_t column, int v,
+                   bool must_be_better) {
+    const Lanes scale = scales_[line_of(column) + static_cast<std::uint64_t>(v)];
+    Lanes points[kColumns], values[kColumns], current[kColumns];
+    choose_entries<kDims, kColumns>(*type_.book, form, wanted, scale, points);
+    Mask is_usable = scale != Lanes{};
+    for (int i = 0; i < kColumns; ++i) {
+      is_usable &= wanted[i] - wanted[i] == Lanes{};
+      values[i] = scale * points[i];
+      current[i] = scale * points_[place_of(column, i, v)];
+    }
+    if (must_be_better) is_usable &= form.of(values) < form.of(current);
+    for (int i = 0; i < kColumns; ++i) {
+      const std::uint64_t at = place_of(column, i, v);
+      points_[at] = is_usable ? points[i] : points_[at];
+      set_error(column + static_cast<std::uint64_t>(i), v);
     }
   }
 
@@ -259,25 +334,39 @@ class RowGroup {
         sums[k * kVectors] += changes.of[i] * tile[k * kByColumn + changes.columns[i] * kByRow];
   }
 
+  // Reconsiders the points that are chosen together from column i of a tile on, `column` of all.
+  void reconsider(const float* own, std::uint64_t i, std::uint64_t column, int v) {
+    if (type_.book) {
+      const float* const at = own + i * kTile + i;
+      if (type_.book->dims == 8) return reconsider_in_book<8, 8>(at, column, v);
+      return together_ == 8 ? reconsider_in_book<4, 8>(at, column, v) : reconsider_in_book<4, 4>(at, column, v);
+    }
+    const std::uint64_t line = line_of(column) + static_cast<std::uint64_t>(v),
+                        at = column * kVectors + static_cast<std::uint64_t>(v);
+    const Lanes value = scales_[line] * points_[at] + offsets_[line];
+    choose_point(column, v, value + g_[at] * metric_.inverse_h[column]);
+  }
+
   // Reconsiders the levels of the columns of a tile. Returns true if any has changed.
   bool reconsider(const float* tiles, std::uint64_t tile) {
     const float* const own = tile_at(tiles, tile, tile);
     const std::uint64_t columns = columns_in(tile);
     Changes changes[kVectors];
-    for (std::uint64_t i = 0; i < columns; ++i) {
+    for (std::uint64_t i = 0; i < columns; i += together_) {
       const std::uint64_t column = first_ + tile * kTile + i;
       for (int v = 0; v < kVectors; ++v) {
-        const std::uint64_t line = line_of(column) + static_cast<std::uint64_t>(v);
-        const std::uint64_t at = column * kVectors + static_cast<std::uint64_t>(v);
-        const Lanes error = e_[at], point = points_[at];
-        const Lanes value = scales_[line] * point + offsets_[line];
-        choose_point(column, v, value + g_[at] * metric_.inverse_h[column]);
-        if (!any(points_[at] != point)) continue;
-        const Lanes change = e_[at] - error;
-        changes[v].of[changes[v].count] = change;
-        changes[v].columns[changes[v].count++] = static_cast<std::uint8_t>(i);
-        Lanes* const sums = columns_of(g_, tile) + v;
-        for (std::uint64_t k = 0; k < columns; ++k) sums[k * kVectors] += change * own[k * kTile + i];
+        Lanes errors[kMaxTogether];
+        for (std::uint64_t of = 0; of < together_; ++of)
+          errors[of] = e_[(column + of) * kVectors + static_cast<std::uint64_t>(v)];
+        reconsider(own, i, column, v);
+        for (std::uint64_t of = 0; of < together_; ++of) {
+          const Lanes change = e_[(column + of) * kVectors + static_cast<std::uint64_t>(v)] - errors[of];
+          if (!any(change != Lanes{})) continue;
+          changes[v].of[changes[v].count] = change;
+          changes[v].columns[changes[v].count++] = static_cast<std::uint8_t>(i + of);
+          Lanes* const sums = columns_of(g_, tile) + v;
+          for (std::uint64_t k = 0; k < columns; ++k) sums[k * kVectors] += change * own[k * kTile + i + of];
+        }
       }
     }
     bool is_changed = false;
@@ -304,15 +393,16 @@ class RowGroup {
     return all != 0;
   }
 
-  const LevelAccess& type_;
+  const PointAccess& type_;
   const ggufmill_level_call& call_;
   const ggufmill_metric& metric_;
   Lanes *w_, *e_, *g_, *points_, *scales_, *offsets_;
+  std::uint64_t together_ = 1;                         // columns whose points are chosen together
   std::uint64_t first_ = 0, columns_ = 0, count_ = 0;  // of the block of columns: the first, their number, and tiles
 };
 
 template <int kVectors>
-std::uint64_t choose_rows_with(const LevelAccess& type, const ggufmill_level_call& call, std::uint64_t row) {
+std::uint64_t choose_rows_with(const PointAccess& type, const ggufmill_level_call& call, std::uint64_t row) {
   const std::uint64_t left = call.rows - row,
                       rows = left < RowGroup<kVectors>::kRows ? left : RowGroup<kVectors>::kRows;
   RowGroup<kVectors>(type, call).choose(row, static_cast<int>(rows));
@@ -320,15 +410,15 @@ std::uint64_t choose_rows_with(const LevelAccess& type, const ggufmill_level_cal
 }
 
 // Returns the number of rows that were done. Vectors without any row would need more memory than there is.
-std::uint64_t choose_rows(const LevelAccess& type, const ggufmill_level_call& call, std::uint64_t row) {
+std::uint64_t choose_rows(const PointAccess& type, const ggufmill_level_call& call, std::uint64_t row) {
   const std::uint64_t left = call.rows - row;
   if (left > 3 * kLanes) return choose_rows_with<4>(type, call, row);
   return left > kLanes ? choose_rows_with<2>(type, call, row) : choose_rows_with<1>(type, call, row);
 }
 
 std::int32_t choose_levels(const ggufmill_level_call* call) {
-  const LevelAccess* const type = find_levels(call->type_id);
-  if (!type) return 1;
+  const PointAccess* const type = find_points(call->type_id);
+  if (!type || !suits(*type, *call->metric)) return 1;
   for (std::uint64_t row = 0; row < call->rows;) row += choose_rows(*type, *call, row);
   return 0;
 }
