@@ -116,11 +116,11 @@ def nix(build, work):
         return
     here, recipe = os.path.dirname(os.path.abspath(__file__)), f"{build}/recipes/nix/package.nix"
     own = {f"NIX_{name}_DIR": os.path.join(work, "nix", name.lower()) for name in ("STORE", "STATE", "LOG", "CONF")}
-    environment = {**os.environ, **own, "HOME": work, "XDG_CACHE_HOME": os.path.join(work, "nix/cache")}
+    environment = {**os.environ, **own, "HOME": work, "XDG_CACHE_HOME": os.path.join(work, "nix/cache"),
+                   "NIX_CONFIG": "build-users-group =\nsandbox = false"}
     subprocess.run(["nix-instantiate", "--parse", recipe], check=True, env=environment, stdout=subprocess.DEVNULL)
     made = subprocess.run(
-        ["nix-build", "--option", "build-users-group", "", "--option", "sandbox", "false", "--no-out-link", f"{here}/stand_in.nix",
-         "--arg", "package", recipe, "--argstr", "folder", build, "--argstr", "path", os.environ["PATH"]],
+        ["nix-build", "--no-out-link", f"{here}/stand_in.nix", "--arg", "package", recipe, "--argstr", "folder", build, "--argstr", "path", os.environ["PATH"]],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert made.returncode == 0, made.stderr
     check_program(made.stdout.strip(), work)
