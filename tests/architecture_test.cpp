@@ -540,6 +540,30 @@ void check_used(std::span<const NamesWings> exceptions, const std::set<std::stri
   }
 }
 
+// Returns the names that a text takes from fs, which is <filesystem> or, on Windows, this project's own part of it.
+std::set<std::string> names_from_fs(const std::string& text) {
+  std::set<std::string> found;
+  constexpr std::string_view kPrefix = "fs::";
+  for (std::size_t at = text.find(kPrefix); at != text.npos; at = text.find(kPrefix, at + 1)) {
+    const char before = at == 0 ? ' ' : text[at - 1];
+    if (std::isalnum(static_cast<unsigned char>(before)) || before == '_') continue;
+    const std::vector<std::string> names = identifiers_in(text.substr(at + kPrefix.size(), 80));
+    if (!names.empty()) found.insert(names.front());
+  }
+  return found;
+}
+
+TEST_CASE("the program uses only what Windows has of <filesystem>") {
+  CHECK(names_from_fs("fs::path a = x_fs::b(fs::copy(c));") == std::set<std::string>{"path", "copy"});
+  const std::vector<std::string> declared = identifiers_in(text_of("pipeline/io/platform/windows/filesystem.h"));
+  const std::set<std::string> known(declared.begin(), declared.end());
+  for (const std::string& file : files_where(is_source)) {
+    if (is_test(file)) continue;
+    for (const std::string& name : names_from_fs(text_of(file)))
+      if (!known.contains(name)) FAIL_CHECK(file + " uses fs::" + name + ", which pipeline/io/platform/windows lacks");
+  }
+}
+
 TEST_CASE("no file outside a wing names it, but for the list of wings") {
   std::set<std::string_view> used;
   for (const Wing& wing : wings()) check_names(wing, kNamesWings, used);

@@ -124,6 +124,9 @@ class filesystem_error : public std::system_error {
 file_status status(const path& path, std::error_code& error);
 file_status status(const path& path);
 file_status symlink_status(const path& path, std::error_code& error);
+inline bool is_symlink(const path& path, std::error_code& error) {
+  return symlink_status(path, error).type() == file_type::symlink;
+}
 inline bool exists(const path& path, std::error_code& error) {
   return status(path, error).type() != file_type::not_found && !error;
 }
@@ -145,6 +148,8 @@ path absolute(const path& path, std::error_code& error);
 path absolute(const path& path);
 path canonical(const path& path, std::error_code& error);
 path canonical(const path& path);
+// Unlike that of std::filesystem: where the link leads in the end, from the root.
+inline path read_symlink(const path& link, std::error_code& error) { return canonical(link, error); }
 path weakly_canonical(const path& path, std::error_code& error);
 path relative(const path& path, const fs::path& base);
 path current_path();
