@@ -156,6 +156,10 @@ Result<RemoteSource::Attempt> RemoteSource::ask(std::uint64_t offset, std::span<
   BOOST_OUTCOME_TRY(attempt.answer, follow(at, address_, range, settings_, take, look, most));
   BOOST_OUTCOME_TRY(read);
   attempt.access = at.access;
+  if (const auto reason = attempt.answer.header("x-reason"); at.is_by_xet && !reason.empty()) {
+    attempt.answer.problem = fmt::format("hf_xet says: {}", quoted_answer(reason));
+    attempt.answer.outcome = Answer::Outcome::kBroken;
+  }
   const Answer& answer = attempt.answer;
   if (answer.outcome != Answer::Outcome::kAnswered) return attempt;
   if (at.is_redirected && !at.is_by_xet && is_refused(answer)) {

@@ -21,10 +21,17 @@ except (ImportError, AttributeError):
 url, name, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
 secret, token = secrets.token_urlsafe(), os.environ.get("HF_TOKEN")
 headers = {"Authorization": "Bearer " + token} if token else None
+
+
+def reason_of(error):
+    """Its text in one line, without the token."""
+    return " ".join(str(error).replace(token or "\0", "***").encode("ascii", "replace").decode().split())
+
+
 try:
     group = hf_xet.XetSession().new_download_stream_group(token_refresh_url=url, token_refresh_headers=headers)
 except Exception as error:  # whatever the library raises is the reason for the user
-    sys.exit(str(error).replace(token or "\0", "***"))
+    sys.exit(reason_of(error))
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -33,8 +40,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def refuse(self, status):
+    def refuse(self, status, reason=""):
         self.send_response(status)
+        self.send_header("X-Reason", reason[:200])
         self.send_header("Content-Length", "0")
         self.end_headers()
 
@@ -48,10 +56,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         try:
             pieces = group.download_stream(hf_xet.XetFileInfo(name, size), start=begin, end=end)
             first = next(iter(pieces))
-        except (PermissionError, hf_xet.XetAuthenticationError):
-            return self.refuse(403)
-        except Exception:  # of the library; the reader tries again
-            return self.refuse(503)
+        except Exception as error:  # of the library; the reader tries again
+            return self.refuse(503, reason_of(error))
         self.send_response(206)
         for header, text in (("ETag", f'"{name}"'), ("Content-Range", f"bytes {begin}-{end - 1}/{size}"), ("Content-Length", str(end - begin))):
             self.send_header(header, text)
