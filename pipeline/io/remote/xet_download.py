@@ -55,7 +55,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         begin, end = int(asked[1]), min(int(asked[2]) + 1, size)
         try:
             pieces = group.download_stream(hf_xet.XetFileInfo(name, size), start=begin, end=end)
-            first = next(iter(pieces))
+            first = next(iter(pieces), b"")
+            if not first:
+                return self.refuse(503, "no bytes")
         except Exception as error:  # of the library; the reader tries again
             return self.refuse(503, reason_of(error))
         self.send_response(206)
