@@ -14,6 +14,7 @@ import datetime
 import hashlib
 import os
 import re
+import shutil
 import socket
 import struct
 import threading
@@ -105,14 +106,23 @@ class Store:
                     file.write(f"{name} s3://{upload['bucket']}/{upload['key']} {part}\n")
         os.replace(self.uploads_file + ".new", self.uploads_file)
 
-    def put(self, bucket, key, pieces, etag, meta):
+    def new_file(self, content=b""):
+        """The path of a file that has the content and no name in a bucket."""
+        path = os.path.join(self.root, "..", "new-" + uuid.uuid4().hex)
+        with open(path, "wb") as file:
+            file.write(content)
+        return path
+
+    def put(self, bucket, key, files, etag, meta):
+        """Makes an object of files, which are removed."""
         path = self.path(bucket, key)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        temporary = os.path.join(self.root, "..", "new-" + uuid.uuid4().hex)
-        with open(temporary, "wb") as file:
-            for piece in pieces:
-                file.write(piece)
-        os.replace(temporary, path)
+        with open(files[0], "ab") as whole:
+            for each in files[1:]:
+                with open(each, "rb") as file:
+                    shutil.copyfileobj(file, whole, 1 << 20)
+                os.unlink(each)
+        os.replace(files[0], path)
         with open(os.path.join(self.root, "..", "types.txt"), "a") as file:
             file.write(f"{meta.get('Content-Type')} s3://{bucket}/{key}\n")
         self.objects[bucket, key] = {"etag": etag, "meta": meta}
@@ -190,6 +200,8 @@ class BucketRequests:
         self.md5 = hashlib.md5(body).digest()
         if self.md5 != base64.b64decode(self.headers.get("Content-MD5", "")) and "Content-MD5" in self.headers:
             return self.fail(400, "BadDigest")
+        is_part = self.command == "PUT" and "uploadId" in query
+        self.piece = self.store.new_file(body) if is_part else None
         with self.store.lock:
             self.answer_for(bucket, key, query, body)
 
@@ -203,7 +215,7 @@ class BucketRequests:
             if not upload or (upload["bucket"], upload["key"]) != (bucket, key):
                 return self.fail(404, "NoSuchUpload")
             if self.command == "PUT":
-                return self.put_part(upload, int(query["partNumber"]), body)
+                return self.put_part(upload, int(query["partNumber"]), len(body))
             if self.command == "GET":
                 return self.list_parts(upload, query)
             if self.command == "DELETE":
@@ -251,7 +263,7 @@ class BucketRequests:
         if self.is_in_the_way(bucket, key):
             return
         etag = '"%s"' % self.md5.hex()
-        self.store.put(bucket, key, [body], etag, self.meta())
+        self.store.put(bucket, key, [self.store.new_file(body)], etag, self.meta())
         self.reply(200, headers={"ETag": etag})
 
     def start(self, bucket, key):
@@ -262,11 +274,11 @@ class BucketRequests:
         self.reply(200, f"<InitiateMultipartUploadResult><Bucket>{bucket}</Bucket><Key>{escape(key)}</Key>"
                         f"<UploadId>{escape(name)}</UploadId></InitiateMultipartUploadResult>".encode())
 
-    def put_part(self, upload, number, body):
+    def put_part(self, upload, number, size):
         if not 1 <= number <= 10000:
             return self.fail(400, "InvalidArgument")
         etag = '"%s"' % self.md5.hex()
-        upload["parts"][number] = (etag, body)
+        upload["parts"][number] = (etag, size, self.piece)
         self.store.note()
         self.reply(200, headers={"ETag": etag})
 
@@ -280,9 +292,9 @@ class BucketRequests:
         body = (f"<ListPartsResult><Key>{escape(upload['key'])}</Key>"
                 f"<IsTruncated>{'true' if len(numbers) > most else 'false'}</IsTruncated>")
         for number in numbers[:most]:
-            etag, part = upload["parts"][number]
+            etag, size, _ = upload["parts"][number]
             body += (f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(etag, {chr(34): '&quot;'})}</ETag>"
-                     f"<Size>{len(part)}</Size></Part>")
+                     f"<Size>{size}</Size></Part>")
         self.reply(200, (body + "</ListPartsResult>").encode())
 
     def list_uploads(self, bucket, query):
@@ -310,14 +322,19 @@ class BucketRequests:
         for number, etag in wanted:
             if number not in upload["parts"] or upload["parts"][number][0] != etag:
                 return self.fail(400, "InvalidPart")
-            piece = upload["parts"][number][1]
-            if number != wanted[-1][0] and len(piece) < LEAST_PART:
+            _, size, piece = upload["parts"][number]
+            if number != wanted[-1][0] and size < LEAST_PART:
                 return self.fail(400, "EntityTooSmall")
             pieces.append(piece)
             digests += binascii.unhexlify(etag.strip('"'))
         etag = '"%s-%d"' % (hashlib.md5(digests).hexdigest(), len(wanted))
         if self.fault in ("short", "rotten"):
-            pieces[-1] = pieces[-1][:-1] + (b"" if self.fault == "short" else bytes([pieces[-1][-1] ^ 1]))
+            with open(pieces[-1], "r+b") as file:
+                last = file.seek(-1, os.SEEK_END)
+                rotten = bytes([file.read(1)[0] ^ 1])
+                file.truncate(last)
+                file.seek(last)
+                file.write(rotten if self.fault == "rotten" else b"")
         self.store.put(bucket, key, pieces, etag, upload["meta"])
         del self.store.uploads[name]
         self.store.note()

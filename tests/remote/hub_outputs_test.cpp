@@ -121,10 +121,26 @@ TEST_CASE("outputs on the hub that cannot be written are refused before anything
     const Hub hub;
     hub.place_.write_huge_model(60);
     const std::string message = hub.place_.run_job(outputs_on_hub(), 2);
-    CHECK(has(message, "hf://org/model/f32.gguf: error: the output has 60.00 GiB, but the hub accepts"));
+    CHECK(has(message,
+              "hf://org/model/f32.gguf: error: the output has 60.00 GiB, but the hub accepts files of at most "
+              "46.57 GiB without Xet"));
     CHECK(has(message, "shard_size"));
     CHECK(hub.requests("/lfs/") == 0);
     CHECK_FALSE(fs::exists(hub.place_.home(".local/state/ggufmill/uploads")));
+  }
+  SECTION("a file that only Xet takes") {
+    const Hub hub;
+    hub.place_.write_huge_model(60);
+    write_text(hub.place_.file("job.yaml"), outputs_on_hub());
+    const auto check = [&](const std::string& setting) {
+      return hub.place_.run_by({"/usr/bin/env", setting}, {"check", "job.yaml"}).err;
+    };
+    const std::string has_xet = "GGUFMILL_PYTHON=/bin/true";  // as a Python with hf_xet answers
+    CHECK(has(check("HF_HUB_DISABLE_XET=1"), "without Xet: HF_HUB_DISABLE_XET is set"));
+    CHECK(has(check(has_xet), "without Xet: it does not offer Xet for this repository"));
+    fs::create_directories(hub.server_.file("xet"));
+    CHECK_FALSE(has(check(has_xet), "without Xet"));
+    CHECK(hub.requests("/api/models/org/model/xet-write-token/main") == 2);
   }
   SECTION("a repository instead of a file") {
     const Hub hub;

@@ -11,6 +11,7 @@ import struct
 import time
 
 XET_TOKEN = "xEtToKeNoFtHeTeSt"
+BRIDGE = "signature=vErYsEcReTsIgNaTuRe"  # the query of its URLs
 LAST = b"\xff" * 32  # instead of a hash: the end of a list
 WITH_CHECKS, WITH_SHA256 = 1 << 31, 1 << 30  # flags of a file in a shard
 
@@ -45,8 +46,61 @@ def chunk_ends(xorb):
     return ends
 
 
+def lz4(frame):
+    """What a frame of LZ4 contains. Source: LZ4 Frame Format Description, LZ4 Block Format Description."""
+    flags = frame[4]
+    at = 7 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
+    out = bytearray()
+    while size := int.from_bytes(frame[at:at + 4], "little"):
+        at, count = at + 4, size & 0x7FFFFFFF
+        if size >> 31:
+            out += frame[at:at + count]
+        else:
+            add_block(frame[at:at + count], out)
+        at += count + (4 if flags & 16 else 0)
+    return bytes(out)
+
+
+def add_block(block, out):
+    at = 0
+
+    def length(number):
+        nonlocal at
+        more = 255 if number == 15 else 0
+        while more == 255:
+            more, at = block[at], at + 1
+            number += more
+        return number
+
+    while True:
+        token, at = block[at], at + 1
+        count = length(token >> 4)
+        out += block[at:at + count]
+        at += count
+        if at >= len(block):
+            return
+        back, at = int.from_bytes(block[at:at + 2], "little"), at + 2
+        count = length(token & 15) + 4
+        piece = out[len(out) - back:len(out) - back + count]
+        out += (piece * (count // len(piece) + 1))[:count]
+
+
+def chunk_content(chunk):
+    """What a chunk contains: as it is (0), compressed (1), or with every fourth byte in a group, and then compressed (2)."""
+    scheme, size = chunk[4], int.from_bytes(chunk[5:8], "little")
+    content = lz4(chunk[8:]) if scheme else chunk[8:]
+    if scheme == 2:
+        groups, content, at = content, bytearray(size), 0
+        for i in range(4):
+            count = (size + 3 - i) // 4
+            content[i::4] = groups[at:at + count]
+            at += count
+    return bytes(content)
+
+
 class XetRequests:
     """Mixed into the handler of server.py."""
+    ends, sizes = {}, {}  # of each xorb: where its chunks end, and how long their contents are
 
     def xet_file(self, *names):
         return os.path.join(os.path.dirname(self.store.root), "xet", *names)
@@ -103,9 +157,30 @@ class XetRequests:
         self.send_response(302)
         for header, text in [*headers, ("X-Xet-Hash", known["xet"]), ("X-Xet-Refresh-Route", route), ("X-Linked-Size", str(known["size"])),
                              ("X-Linked-ETag", f'"{known["oid"]}"'), ("Link", f'<{route}>; rel="xet-auth"'),
-                             ("Location", self.other("/nowhere")), ("Content-Length", "0")]:
+                             ("Location", self.bridge(known["xet"])), ("Content-Length", "0")]:
             self.send_header(header, text)
         self.end_headers()
+
+    # ---- the bridge, from which readers without Xet get files ----
+
+    def bridge(self, name):
+        """The address of a file; of nothing if the test has removed the bridge."""
+        return self.other(f"/nowhere/{name}" if os.path.exists(self.xet_file("no-bridge")) else f"/bridge/{name}?{BRIDGE}")
+
+    def do_bridge(self):
+        path = self.xet_file(f"{self.rest}.whole")
+        if self.query != BRIDGE or "Authorization" in self.headers:
+            return self.refuse(403)
+        if not os.path.exists(path):
+            with open(path + ".new", "wb") as whole:
+                for xorb, _, first, last in self.xet_of_sha256(self.rest)["terms"]:
+                    with open(self.xet_file(xorb), "rb") as file:
+                        content = file.read()
+                    ends = [0, *self.ends[xorb]]
+                    for chunk in range(first, last):
+                        whole.write(chunk_content(content[ends[chunk]:ends[chunk + 1]]))
+            os.replace(path + ".new", path)
+        self.serve(os.path.relpath(path, os.path.dirname(self.store.root)))
 
     # ---- the store ----
 
@@ -121,14 +196,15 @@ class XetRequests:
         is_new = not os.path.exists(self.xet_file(name))
         with open(self.xet_file(name), "wb") as file:
             file.write(self.body)
+        self.ends[name] = chunk_ends(self.body)
+        self.sizes[name] = [int.from_bytes(self.body[at + 5:at + 8], "little") for at in [0, *self.ends[name][:-1]]]
         self.json({"was_inserted": is_new})
 
     def add_shard(self):
         for name, sha256, terms in files_in(self.body):
             for xorb, _, _, last in terms:
-                with open(self.xet_file(xorb), "rb") as file:
-                    if last > len(chunk_ends(file.read())):
-                        return self.refuse(400)
+                if last > len(self.ends.get(xorb, ())):
+                    return self.refuse(400)
             described = {"xet": name, "bytes": sum(term[1] for term in terms), "terms": terms}
             for key in (name, sha256):
                 with open(self.xet_file(f"{key}.json"), "w", encoding="utf-8") as file:
@@ -139,15 +215,26 @@ class XetRequests:
         known = self.xet_of_sha256(name)
         if not known:
             return self.refuse(404)
-        terms, ranges = [], {}
-        for xorb, length, first, last in known["terms"]:
-            with open(self.xet_file(xorb), "rb") as file:
-                ends = [0, *chunk_ends(file.read())]
+        begin, end = self.asked(known["bytes"]) or (0, known["bytes"] - 1)
+        if begin > end:
+            return self.refuse(416)
+        terms, ranges, at, skipped = [], {}, 0, None
+        for xorb, _, first, last in known["terms"]:
+            ends, sizes = [0, *self.ends[xorb]], self.sizes[xorb]
+            chosen = []
+            for chunk in range(first, last):
+                if at <= end and at + sizes[chunk] > begin:
+                    chosen.append(chunk)
+                    skipped = begin - at if skipped is None else skipped
+                at += sizes[chunk]
+            if not chosen:
+                continue
+            first, last = chosen[0], chosen[-1] + 1
             chunks = {"start": first, "end": last}
-            terms.append({"hash": xorb, "unpacked_length": length, "range": chunks})
+            terms.append({"hash": xorb, "unpacked_length": sum(sizes[first:last]), "range": chunks})
             ranges.setdefault(xorb, []).append({"range": chunks, "url": self.own(f"/xet/data/{xorb}"),
                                                 "url_range": {"start": ends[first], "end": ends[last] - 1}})
-        self.json({"offset_into_first_range": 0, "terms": terms, "fetch_info": ranges})
+        self.json({"offset_into_first_range": skipped, "terms": terms, "fetch_info": ranges})
 
     def xorb_data(self, name):
         self.serve(os.path.relpath(self.xet_file(name), os.path.dirname(self.store.root)))

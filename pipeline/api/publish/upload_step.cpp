@@ -11,6 +11,7 @@
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/remote/hub.h"
 #include "pipeline/io/remote/hub_upload.h"
+#include "pipeline/io/remote/xet_python.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/manifest/manifest.h"
 
@@ -115,6 +116,7 @@ Status UploadStep::check_access(bool overwrite, const std::atomic<bool>* stop) {
   remote::Settings settings;
   settings.stop = stop;
   BOOST_OUTCOME_TRY(remote::check_hub_access(repository, settings));
+  BOOST_OUTCOME_TRY(check_sizes(repository, settings));
   if (overwrite) return ok();
   BOOST_OUTCOME_TRY(const remote::HubContents present, remote::contents_on_hub(repository, settings));
   Diagnostics errors;
@@ -126,6 +128,35 @@ Status UploadStep::check_access(bool overwrite, const std::atomic<bool>* stop) {
       errors.add(target_exists(options_.to + "/" + name));
   }
   return errors.empty() ? Status(ok()) : errors.together();
+}
+
+Result<std::vector<const OutputFile*>> UploadStep::files_for_xet() {
+  std::vector<const OutputFile*> files;
+  for (const JobPart& part : outputs_.parts()) {
+    BOOST_OUTCOME_TRY(const Plan* const plan, outputs_.plan_of(part));
+    for (const PlannedOutput& output : plan->outputs)
+      for (const OutputFile& file : output.files) {
+        if (file.bytes <= remote::kMaxLfsBytes) continue;
+        BOOST_OUTCOME_TRY(const bool is_wanted, is_uploaded(fs::path(file.path).filename().string()));
+        if (is_wanted) files.push_back(&file);
+      }
+  }
+  return files;
+}
+
+Error UploadStep::error_of_size(const OutputFile& file, const std::string& why) const {
+  const Error error = remote::too_large(quoted_name(file.path), file.bytes, why);
+  return error_at(options_.origin, error.what, error.help);
+}
+
+Status UploadStep::check_sizes(const remote::HubUpload& repository, const remote::Settings& settings) {
+  BOOST_OUTCOME_TRY(const auto files, files_for_xet());
+  if (files.empty()) return ok();
+  BOOST_OUTCOME_TRY(const bool is_offered, remote::offers_xet(repository, settings));
+  if (is_offered) return ok();
+  Diagnostics errors;
+  for (const OutputFile* file : files) errors.add(error_of_size(*file, ""));
+  return errors.together();
 }
 
 Status UploadStep::run(bool overwrite, const std::atomic<bool>* stop, const SendProgress& progress) {
@@ -245,14 +276,10 @@ void UploadStep::check(Diagnostics& errors) {
     return errors.add(error_at(options_.origin, target.error().what, target.error().help));
   const auto paths = planned(errors);
   if (!paths) return;  // reported with the outputs
-  for (const JobPart& part : outputs_.parts())
-    for (const PlannedOutput& output : outputs_.plan_of(part).value()->outputs)
-      for (const OutputFile& file : output.files)
-        if (file.bytes > remote::kMaxHubBytes)
-          errors.add(error_at(options_.origin,
-                              fmt::format("{} has {}, but the hub accepts files of at most {}", quoted_name(file.path),
-                                          human_bytes(file.bytes), human_bytes(remote::kMaxHubBytes)),
-                              "divide it: gguf: {path: .., shard_size: 45G}"));
+  const auto large = files_for_xet();
+  if (!large) return errors.add(large.error());
+  for (const OutputFile* file : large.value())
+    if (const std::string why = remote::why_no_xet(); !why.empty()) errors.add(error_of_size(*file, why));
   for (const Pattern& pattern : options_.files)
     if (std::ranges::none_of(paths.value(), [&](const auto& each) {
           const auto matches = pattern.matches(each.first);

@@ -23,8 +23,9 @@ class UploadStep {
   UploadStep(const UploadOptions& options, JobOutputs& outputs) : options_(options), outputs_(outputs) {}
 
   bool is_done();
-  // Fails if the hub would not take the upload: it is asked before hours of work. Exit code 2 if the repository has a
-  // file of the same name that no earlier run of such a job has uploaded, and `overwrite` is not set.
+  // Fails if the hub would not take the upload: it is asked before hours of work. Exit code 2 if it does not take a
+  // file of that size, or if the repository has a file of the same name that no earlier run of such a job has uploaded,
+  // and `overwrite` is not set.
   Status check_access(bool overwrite, const std::atomic<bool>* stop);
   Status run(bool overwrite, const std::atomic<bool>* stop, const SendProgress& progress);
 
@@ -56,6 +57,12 @@ class UploadStep {
   std::string key_of_content(const remote::HubFile& file) const;
   // Returns whether the hub has the content; nullopt if it was not asked.
   std::optional<bool> has_content(const remote::HubFile& file) const;
+
+  // Returns the planned files that are uploaded and that only Xet can send. They live as long as the plans.
+  Result<std::vector<const OutputFile*>> files_for_xet();
+  Error error_of_size(const OutputFile& file, const std::string& why) const;
+  // Asks the hub whether it takes them.
+  Status check_sizes(const remote::HubUpload& repository, const remote::Settings& settings);
 
   const UploadOptions& options_;
   JobOutputs& outputs_;

@@ -10,6 +10,7 @@
 #include "pipeline/io/remote/hub.h"
 #include "pipeline/io/remote/hub_upload.h"
 #include "pipeline/io/remote/upload_target.h"
+#include "pipeline/io/remote/xet_python.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/io/threads.h"
 
@@ -174,13 +175,25 @@ class HubScheme final : public StoreScheme {
     return ok();
   }
   void check_space(std::span<const StoredFile> files, const StoreOptions& options, Diagnostics& errors) const override {
-    for (const StoredFile& file : files)
-      if (file.bytes > kMaxHubBytes)
-        errors.add({ExitCode::kUsage, file.path,
-                    fmt::format("the output has {}, but the hub accepts files of at most {}", human_bytes(file.bytes),
-                                human_bytes(kMaxHubBytes)),
-                    "", "divide it: gguf: {path: .., shard_size: 45G}"});
+    check_sizes(files, options, errors);
     if (const auto local = local_files_of(files)) local_store().check_space(local.value(), options, errors);
+  }
+
+  // Asks the hub about files that only Xet can send.
+  static void check_sizes(std::span<const StoredFile> files, const StoreOptions& options, Diagnostics& errors) {
+    for (const StoredFile& file : files) {
+      if (file.bytes <= kMaxLfsBytes) continue;
+      const std::string why = why_no_xet();
+      const auto target = target_of(file.path);
+      if (!target) continue;  // reported by check_target()
+      const auto offered =
+          why.empty() ? offers_xet(target.value().repository, {.stop = options.stop}) : Result<bool>(false);
+      if (!offered) return errors.add(offered.error());
+      if (offered.value()) continue;
+      Error error = too_large("the output", file.bytes, why);
+      error.where = file.path;
+      errors.add(std::move(error));
+    }
   }
 
   std::string journal_path(const std::string& output, const std::string& identity) const override {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <charconv>
 #include <map>
 #include <set>
 
@@ -15,8 +14,9 @@
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/remote/hub.h"
 #include "pipeline/io/remote/hub_client.h"
-#include "pipeline/io/remote/part_map.h"
+#include "pipeline/io/remote/lfs_upload.h"
 #include "pipeline/io/remote/server_text.h"
+#include "pipeline/io/remote/xet_python.h"
 #include "pipeline/io/remote/xet_upload.h"
 #include "pipeline/io/source_path.h"
 
@@ -56,6 +56,19 @@ class Upload {
       : upload_(upload), client_(upload, settings), stop_(settings.stop), sent_(std::move(sent)) {}
 
   Result<HubContents> contents() { return client_.list_files(false); }
+
+  // The hub gives access to the store of Xet.
+  Result<bool> offers_xet() {
+    BOOST_OUTCOME_TRY(const Access access, access_to_hub(client_.api("xet-write-token")));
+    std::string text;
+    BOOST_OUTCOME_TRY(const Answer answer, client_.send_call({"GET", access.url}, access, text, HubClient::kNotFound));
+    if (answer.status != HubClient::kNotFound) return true;
+    if (!upload_.creates) return false;
+    std::string files;
+    BOOST_OUTCOME_TRY(const Access list, access_to_hub(client_.api("tree")));
+    BOOST_OUTCOME_TRY(const Answer there, client_.send_call({"GET", list.url}, list, files, HubClient::kNotFound));
+    return there.status == HubClient::kNotFound;
+  }
 
   // The hub returns upload instructions only to users who may upload.
   Status check_access() {
@@ -208,6 +221,7 @@ class Upload {
     if (!answers) return client_.not_understood("where to send the files");
     const bool by_xet = json_string(answer, "transfer") == std::string_view("xet");
     std::vector<const HubFile*> for_xet;
+    LfsUpload by_lfs(client_, sent_);
     Diagnostics errors;
     for (const HubFile* file : files) {
       const auto found = std::ranges::find_if(*answers, [&](const json::value& each) {
@@ -219,11 +233,12 @@ class Upload {
         for_xet.push_back(file);
         continue;
       }
-      const Status sent = send_object(*file, *found);
-      if (!sent && !file->is_sent) return sent.error();
-      if (!sent) errors.add(sent.error());  // all that are forgotten are reported
+      const Status added = by_lfs.add(*file, *found);
+      if (!added && !file->is_sent) return added.error();
+      if (!added) errors.add(added.error());  // all that are forgotten are reported
     }
     if (!errors.empty()) return errors.together();
+    BOOST_OUTCOME_TRY(by_lfs.send());
     if (for_xet.empty()) return ok();
     BOOST_OUTCOME_TRY(const Access access, access_to_hub(client_.api("xet-write-token")));
     return send_by_xet(for_xet, access.url, access, stop_, sent_);
@@ -233,108 +248,6 @@ class Upload {
   static bool is_wanted(const json::value& object) {
     const json::value* const actions = json_member(object, "actions");
     return !json_member(object, "error") && actions && json_member(*actions, "upload");
-  }
-
-  Status send_object(const HubFile& file, const json::value& object) {
-    if (const json::value* error = json_member(object, "error")) {
-      const auto reason = json_string(*error, "message");
-      return Error{ExitCode::kIo, client_.address().text, fmt::format("the hub refuses {}", quoted_name(file.name)),
-                   reason ? "the hub says: " + quoted_answer(*reason) : "", ""};
-    }
-    const json::value* actions = json_member(object, "actions");
-    const json::value* action = actions ? json_member(*actions, "upload") : nullptr;
-    if (!action) return ok();  // the hub has the content already
-    if (file.is_sent)
-      return Error{ExitCode::kTransient, file.path, "the hub has forgotten the content of this file, which was sent",
-                   "", "run the job again: it is written and sent again"};
-    const std::string what = fmt::format("where to send {}", quoted_name(file.name));
-    BOOST_OUTCOME_TRY(const HubAction upload, client_.read_action(*action, what));
-    std::optional<HubAction> verify;  // read before anything is sent
-    if (const json::value* given = json_member(*actions, "verify"); given && !given->is_null()) {
-      BOOST_OUTCOME_TRY(verify, client_.read_action(*given, "where to confirm " + quoted_name(file.name)));
-    }
-    BOOST_OUTCOME_TRY(const auto source, open_source(file.path));
-    if (source->bytes() != file.bytes)
-      return input_error(file.path, "has changed since its checksum was computed", "run the job again");
-    if (upload.headers.contains("chunk_size")) {
-      BOOST_OUTCOME_TRY(send_parts(file, *source, upload));
-    } else {
-      std::string text;
-      const HubCall call{"PUT", upload.url, upload.lines(), range_of(*source, 0, file.bytes), true};
-      BOOST_OUTCOME_TRY(client_.send_call(call, Access{}, text));
-    }
-    return verify ? confirm(file, *verify) : Status(ok());
-  }
-
-  // Parts have URLs of their own, in headers named by their numbers: "00001".
-  Status send_parts(const HubFile& file, const ByteSource& source, const HubAction& upload) {
-    std::uint64_t part_bytes = 0;
-    const std::string& size = upload.headers.at("chunk_size");
-    if (std::from_chars(size.data(), size.data() + size.size(), part_bytes).ptr != size.data() + size.size())
-      part_bytes = 0;
-    std::map<std::uint64_t, std::string> urls;
-    for (const auto& [name, value] : upload.headers) {
-      std::uint64_t number = 0;
-      const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
-      if (read.ec != std::errc() || read.ptr != name.data() + name.size()) continue;
-      BOOST_OUTCOME_TRY(urls[number], client_.usable_url(value));
-    }
-    const std::uint64_t parts = part_bytes == 0 ? 0 : file.bytes / part_bytes + (file.bytes % part_bytes != 0);
-    if (parts == 0 || parts > kMaxParts || urls.size() != parts || urls.begin()->first != 1 ||
-        urls.rbegin()->first != parts)
-      return client_.not_understood(fmt::format("the parts of {}", quoted_name(file.name)));
-    json::array done;
-    for (const auto& [number, url] : urls) {
-      const std::uint64_t offset = (number - 1) * part_bytes;
-      std::string text;
-      const HubCall call{"PUT", url, {}, range_of(source, offset, std::min(part_bytes, file.bytes - offset)), true};
-      BOOST_OUTCOME_TRY(const Answer answer, client_.send_call(call, Access{}, text));
-      const std::string_view etag = answer.header("etag");
-      if (etag.empty())
-        return client_.not_understood(fmt::format("that part {} of {} has arrived", number, quoted_name(file.name)));
-      done.push_back(json::object{{"partNumber", number}, {"etag", std::string(etag)}});
-    }
-    const json::object finished{{"oid", file.sha256}, {"parts", std::move(done)}};
-    const HubCall call{"POST",
-                       upload.url,
-                       {fmt::format("Content-Type: {}", kLfsType), fmt::format("Accept: {}", kLfsType)},
-                       body_of_text(json::serialize(finished)),
-                       true};
-    std::string text;
-    BOOST_OUTCOME_TRY(client_.send_call(call, Access{}, text));  // its URL is signed, as those of the parts are
-    return check_done(text);
-  }
-
-  Status confirm(const HubFile& file, const HubAction& verify) {
-    BOOST_OUTCOME_TRY(const Access access, HubClient::access_for(verify.url));
-    const json::object object{{"oid", file.sha256}, {"size", file.bytes}};
-    HubCall call{
-        "POST", verify.url, {fmt::format("Content-Type: {}", kLfsType)}, body_of_text(json::serialize(object)), true};
-    std::vector<std::string> own = call.headers;
-    own.insert(own.end(), access.headers.begin(), access.headers.end());
-    const std::vector<std::string> more = verify.lines(own);
-    call.headers.insert(call.headers.end(), more.begin(), more.end());
-    std::string text;
-    BOOST_OUTCOME_TRY(client_.send_call(call, access, text));
-    return check_done(text);
-  }
-
-  // The protocol does not say what the answer contains; an error in it is one.
-  Status check_done(const std::string& text) const {
-    if (!parse_json("", text)) return ok();
-    BOOST_OUTCOME_TRY(client_.read_answer(text));
-    return ok();
-  }
-
-  RequestBody range_of(const ByteSource& source, std::uint64_t begin, std::uint64_t bytes) {
-    RequestBody body;
-    body.bytes = bytes;
-    body.read = [this, &source, begin](std::uint64_t offset, std::span<std::byte> into) {
-      if (!source.read(begin + offset, into)) return false;
-      if (sent_) sent_(into.size());
-      return true;
-    };
-    return body;
   }
 
   Result<std::string> make_commit(const std::vector<const HubFile*>& large, const std::vector<const HubFile*>& small) {
@@ -382,6 +295,19 @@ class Upload {
 };
 
 }  // namespace
+
+Result<bool> offers_xet(const HubUpload& upload, const Settings& settings) {
+  return Upload(upload, settings, {}).offers_xet();
+}
+
+Error too_large(std::string_view file, std::uint64_t bytes, const std::string& why) {
+  const std::string_view divide = "divide it: gguf: {path: .., shard_size: 45G}";
+  return usage_error(
+      fmt::format("{} has {}, but the hub accepts files of at most {} without Xet: {}", file, human_bytes(bytes),
+                  human_bytes(kMaxLfsBytes), why.empty() ? "it does not offer Xet for this repository" : why),
+      why.empty() || is_xet_disabled() ? std::string(divide)
+                                       : fmt::format("`pip install \"ggufmill[hub]\"`, or {}", divide));
+}
 
 Result<HubCommit> upload_to_hub(const HubUpload& upload, std::span<const HubFile> files, const Settings& settings,
                                 const std::function<void(std::uint64_t bytes)>& sent) {

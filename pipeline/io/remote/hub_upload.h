@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/core/error.h"
@@ -41,14 +42,21 @@ struct HubCommit {
 };
 
 // Largest file that the hub accepts through Git LFS, in bytes (its documentation, "Repository limitations and
-// recommendations").
-inline constexpr std::uint64_t kMaxHubBytes = 50'000'000'000;
+// recommendations"). Larger ones are sent by Xet.
+inline constexpr std::uint64_t kMaxLfsBytes = 50'000'000'000;
+
+// Asks whether the hub takes files for the repository by Xet; true if the repository is yet to be created. Exit code 6
+// if the hub refuses access, 75 if it does not respond.
+Result<bool> offers_xet(const HubUpload& upload, const Settings& settings);
+// Returns the error (exit code 2) of a file that is larger than kMaxLfsBytes and cannot be sent by Xet: why_no_xet(),
+// or empty if the hub does not offer it.
+Error too_large(std::string_view file, std::uint64_t bytes, const std::string& why);
 
 // Adds the files to the repository in one commit; existing files with the same content are not sent again, nor are
-// those whose content an interrupted call has sent. Blocks. `sent` receives bytes as they are sent; it is called
-// by this thread; it may be empty. Exit code 2 if a file exists and may not be replaced, 6 if the hub refuses access
-// or a file, 75 if it does not respond, or has forgotten the content of files that are sent, which `where` of the
-// errors names.
+// those whose content an interrupted call has sent. Blocks. `sent` receives bytes as they are sent, from several
+// threads, but one call at a time; it may be empty. Exit code 2 if a file exists and may not be replaced, 6 if the hub
+// refuses access or a file, 75 if it does not respond, or has forgotten the content of files that are sent, which
+// `where` of the errors names.
 Result<HubCommit> upload_to_hub(const HubUpload& upload, std::span<const HubFile> files, const Settings& settings,
                                 const std::function<void(std::uint64_t bytes)>& sent);
 

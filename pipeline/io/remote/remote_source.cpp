@@ -9,6 +9,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/io_service.h"
+#include "pipeline/io/remote/hub.h"
 #include "pipeline/io/remote/server_text.h"
 #include "pipeline/io/transfer.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::size_t kFirstWindow = 1 << 20, kLargestWindow = 8 << 20;
 constexpr std::size_t kMaxWhole = 16 << 20;
+constexpr std::size_t kXetHashDigits = 64;
 constexpr std::size_t kDrained = 64 << 10;  // bytes of an error page to read: cheaper than a new connection
 
 constexpr std::string_view kDownload = "download the file and give its path";
@@ -49,6 +51,10 @@ std::optional<ContentRange> parse_range(std::string_view text) {
   if (!skip("/") || !number(range.total) || !text.empty()) return {};
   if (range.has_bytes && range.last >= range.total) return {};
   return range;
+}
+
+bool is_refused(const Answer& answer) {
+  return answer.status == 401 || answer.status == 403 || answer.status == 404 || answer.status == 410;
 }
 
 }  // namespace
@@ -150,11 +156,18 @@ Result<RemoteSource::Attempt> RemoteSource::ask(std::uint64_t offset, std::span<
   BOOST_OUTCOME_TRY(attempt.answer, follow(at, address_, range, settings_, take, look, most));
   BOOST_OUTCOME_TRY(read);
   attempt.access = at.access;
+  if (const auto reason = attempt.answer.header("x-reason"); at.is_by_xet && !reason.empty()) {
+    attempt.answer.problem = fmt::format("hf_xet says: {}", quoted_answer(reason));
+    attempt.answer.outcome = Answer::Outcome::kBroken;
+  }
   const Answer& answer = attempt.answer;
   if (answer.outcome != Answer::Outcome::kAnswered) return attempt;
-  // The redirect target may have been valid for a limited time only.
-  if (was_redirected && (answer.status == 401 || answer.status == 403 || answer.status == 404 || answer.status == 410))
-    return ask(offset, into, known, true);
+  if (at.is_redirected && !at.is_by_xet && is_refused(answer)) {
+    // The redirect target may have been valid for a limited time only.
+    if (was_redirected) return ask(offset, into, known, true);
+    BOOST_OUTCOME_TRY(const bool is_by_xet, use_xet());
+    if (is_by_xet) return ask(offset, into, known, false);
+  }
   if (answer.status == 416) {
     BOOST_OUTCOME_TRY(read_headers(answer, at, offset, into.size(), known, attempt));
   }
@@ -175,6 +188,29 @@ void RemoteSource::remember(const Answer& answer) const {
   const std::scoped_lock lock(mutex_);
   if (const auto tag = answer.header("x-linked-etag"); !tag.empty()) hub_tag_ = tag;
   if (const auto commit = answer.header("x-repo-commit"); !commit.empty()) hub_commit_ = commit;
+  const std::string_view hash = answer.header("x-xet-hash"), size = answer.header("x-linked-size");
+  std::uint64_t bytes = 0;
+  const auto number = std::from_chars(size.data(), size.data() + size.size(), bytes);
+  const bool is_size = number.ec == std::errc() && number.ptr == size.data() + size.size();
+  if (is_size && hash.size() == kXetHashDigits && hash.find_first_not_of("0123456789abcdef") == hash.npos)
+    hub_xet_ = {std::string(hash), bytes};
+}
+
+Result<bool> RemoteSource::use_xet() const {
+  const std::scoped_lock lock(xet_mutex_);
+  const auto file = [&] {
+    const std::scoped_lock also(mutex_);
+    return hub_xet_;
+  }();
+  if (!address_.scheme->has_revisions() || file.hash.empty()) return false;
+  if (!xet_) {
+    BOOST_OUTCOME_TRY(const Access tokens, access_to_hub(fmt::format("/api/models/{}/xet-read-token/{}", address_.place,
+                                                                     address_.revision)));
+    BOOST_OUTCOME_TRY(xet_, XetDownload::start(address_, file, tokens, settings_));
+  }
+  const std::scoped_lock also(mutex_);
+  last_ = Place{xet_->access(), true, true};
+  return true;
 }
 
 // Reads all of `into`, or what there is up to the end of the object.

@@ -13,12 +13,13 @@
 #include "pipeline/io/byte_source.h"
 #include "pipeline/io/remote/address.h"
 #include "pipeline/io/remote/requests.h"
+#include "pipeline/io/remote/xet_download.h"
 
 namespace ggufmill::remote {
 
 // Reads the bytes of one object by ranges; every response must have the same length and version (ETag, else the time of
 // the last change) as the first. For the hub, whose commits do not change, the revision is replaced by the commit that
-// the server named. Thread-safe.
+// the server named, and a file that it redirects to nowhere is read by Xet. Thread-safe.
 class RemoteSource final : public ByteSource {
  public:
   enum class Use {
@@ -56,6 +57,9 @@ class RemoteSource final : public ByteSource {
   Result<SourceFile> version_of(const Answer& answer, const Place& place, std::uint64_t bytes) const;
   void remember(const Answer& answer) const;
   Place place() const;
+  // Lets the next requests read from the content store of the hub. Returns false if the hub has not named the file
+  // there.
+  Result<bool> use_xet() const;
 
   Address address_;
   const Settings settings_;
@@ -66,6 +70,9 @@ class RemoteSource final : public ByteSource {
   mutable std::mutex mutex_;                  // guards the members below
   mutable std::optional<Place> last_;         // origin of the last response, if redirected
   mutable std::string hub_tag_, hub_commit_;  // from the hub's response when it redirected
+  mutable XetDownload::File hub_xet_;         // likewise
+  mutable std::mutex xet_mutex_;              // guards the member below
+  mutable std::unique_ptr<XetDownload> xet_;  // null as long as the hub redirects to the bytes
 };
 
 }  // namespace ggufmill::remote

@@ -34,6 +34,7 @@ struct Settings {
 struct Place {
   Access access;
   bool is_redirected = false;  // the URL comes from a server, and may contain a key
+  bool is_by_xet = false;      // the URL is that of XetDownload
 };
 
 // The rule for every address that a server names: where it redirects to, resolved if it is relative, and where it wants

@@ -6,45 +6,13 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/command.h"
-#include "pipeline/io/platform/process.h"
-#include "pipeline/io/remote/credentials.h"
 #include "pipeline/io/remote/hub_upload.h"
 #include "pipeline/io/remote/server_text.h"
+#include "pipeline/io/remote/xet_python.h"
 
 namespace ggufmill::remote {
 
-std::string_view xet_uploader();  // the program, see xet_upload.py
-
 namespace {
-
-constexpr std::string_view kAuthorization = "Authorization: Bearer ";
-constexpr auto kMaxStart = std::chrono::seconds(30);
-
-// Neither variables nor, by the program itself, the current folder can add to what Python imports. Packages that the
-// user has installed for themselves (`pip install --user`) can.
-std::vector<std::string> command_of(const std::string& python) {
-  return {python, "-E", "-c", std::string(xet_uploader())};
-}
-
-// As huggingface_hub reads it.
-bool is_disabled() {
-  const std::string value = lower_case(environment("HF_HUB_DISABLE_XET"));
-  return value == "1" || value == "on" || value == "yes" || value == "true";
-}
-
-std::string find_python() {
-  if (is_disabled()) return {};
-  for (const std::string& name : {environment("GGUFMILL_PYTHON"), std::string("python3"), std::string("python")}) {
-    if (name.empty()) continue;
-    const auto found = find_program(name);
-    if (!found) continue;
-    CommandOptions how;
-    how.time_limit = kMaxStart;
-    const auto ran = run_command(command_of(*found), how);
-    if (ran && ran.value().exit_code == 0) return *found;
-  }
-  return {};
-}
 
 // Passes on the numbers that the program prints, one in a line, as differences.
 class Counter {
@@ -70,22 +38,11 @@ class Counter {
   std::uint64_t done_ = 0;
 };
 
-std::string token_in(const Access& access) {
-  for (const std::string& header : access.headers)
-    if (header.starts_with(kAuthorization)) return header.substr(kAuthorization.size());
-  return {};
-}
-
 }  // namespace
-
-const std::string& python_with_xet() {
-  static const std::string python = find_python();
-  return python;
-}
 
 Status send_by_xet(std::span<const HubFile* const> files, const std::string& url, const Access& access,
                    const std::atomic<bool>* stop, const std::function<void(std::uint64_t)>& sent) {
-  std::vector<std::string> words = command_of(python_with_xet());
+  std::vector<std::string> words = xet_command(python_with_xet(), xet_uploader());
   words.push_back(url);
   for (const HubFile* file : files) words.insert(words.end(), {file->path, file->sha256});
   Counter counter(sent);

@@ -14,10 +14,6 @@ namespace ggufmill::remote {
 
 struct HubFile;
 
-// Returns the path of a Python that has hf_xet; empty if there is none, or if HF_HUB_DISABLE_XET is set. Starts it, and
-// remembers the answer for as long as this process lives. Thread-safe.
-const std::string& python_with_xet();
-
 // Sends the files. `url` is that of the hub's tokens for writing, and `access` has the token of the user, which only
 // the environment of the program gets. `sent` receives bytes as they are done, also those that the hub had already; it
 // is called by this thread. Exit code 6 if the hub refuses them, or the library fails.

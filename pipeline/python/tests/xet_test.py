@@ -1,4 +1,4 @@
-"""Uploads with Xet to the hub of tests/remote, by the program with the real hf_xet; huggingface_hub is the reader."""
+"""Files of the hub of tests/remote that are sent and read with Xet, by the program with the real hf_xet; huggingface_hub is the other reader."""
 
 import hashlib
 import json
@@ -37,16 +37,19 @@ class Xet(unittest.TestCase):
         self.environment = {**os.environ, "HF_ENDPOINT": f"http://127.0.0.1:{server.stdout.readline().split()[0]}", "HF_TOKEN": TOKEN,
                             "HF_HOME": f"{self.folder}/hf", "HOME": self.folder, "GGUFMILL_CACHE": f"{self.folder}/cache", "GGUFMILL_PYTHON": PYTHON}
         self.write_model(1)
-        with open(f"{self.folder}/job.yaml", "w", encoding="utf-8") as file:
-            file.write("version: 1\nsource: {gguf: model.gguf}\noutputs: [{gguf: out/a.gguf}, {gguf: out/q.gguf, quantize: Q8_0}]\n"
+        self.write_job("source: {gguf: model.gguf}\noutputs: [{gguf: out/a.gguf}, {gguf: out/q.gguf, quantize: Q8_0}]\n"
                        "card: {path: out/README.md, base_model: org/base}\nupload: {to: 'hf://org/model'}\n")
 
-    def write_model(self, seed):
-        spec = {"metadata": [], "tensors": [{"name": f"blk.{layer}.ffn_up.weight", "type": "F16", "dims": [1024, 512], "dist": "normal",
+    def write_model(self, seed, rows=512):
+        spec = {"metadata": [], "tensors": [{"name": f"blk.{layer}.ffn_up.weight", "type": "F16", "dims": [1024, rows], "dist": "normal",
                                              "seed": seed if layer == 3 else layer + 10} for layer in range(4)]}
         with open(f"{self.folder}/spec.json", "w", encoding="utf-8") as file:
             json.dump(spec, file)
         subprocess.run([f"{BUILD}/bin/ggufmill-synth", "model", "spec.json", "model.gguf"], cwd=self.folder, check=True)
+
+    def write_job(self, text):
+        with open(f"{self.folder}/job.yaml", "w", encoding="utf-8") as file:
+            file.write("version: 1\n" + text)
 
     def run_job(self, code=0, *options, **variables):
         done = subprocess.run([f"{BUILD}/bin/ggufmill", "run", "job.yaml", *options], cwd=self.folder, capture_output=True, text=True,
@@ -93,6 +96,48 @@ class Xet(unittest.TestCase):
         self.write_model(3)
         self.run_job(0, "--overwrite")
         self.assertFalse(self.requests("/xet/"))
+
+    def test_a_file_that_is_too_large_for_lfs_is_sent(self):
+        self.write_model(1, 6 << 10)  # 48 MiB, and LFS takes 40
+        self.assertIn("the hub refuses 'a.gguf'", self.run_job(6, HF_HUB_DISABLE_XET="1"))
+        self.run_job()
+        self.assertEqual(sum_of(self.read("a.gguf")), sum_of(f"{self.folder}/out/a.gguf"))
+
+    def test_outputs_on_the_hub_are_sent(self):
+        self.write_job("source: {gguf: model.gguf}\noutputs: [{gguf: 'hf://org/model/a.gguf'}, {gguf: 'hf://org/model/q.gguf', quantize: Q8_0}]\n")
+        self.run_job()
+        self.assertTrue(self.requests("/xet/v1/xorbs"))
+        self.assertFalse(self.requests("/lfs/"))
+        self.write_job("source: {gguf: model.gguf}\noutputs: [{gguf: a.gguf}, {gguf: q.gguf, quantize: Q8_0}]\n")
+        self.run_job()
+        for name in ("a.gguf", "q.gguf"):
+            self.assertEqual(sum_of(self.read(name)), sum_of(f"{self.folder}/{name}"))
+
+    def read_back(self, code=0, **variables):
+        """A run whose source is on the hub. Returns what it printed."""
+        self.write_job("source: {gguf: 'hf://org/model/a.gguf'}\noutputs: [{gguf: again.gguf}]\n")
+        said = self.run_job(code, "--overwrite", **variables)
+        if code == 0:
+            self.assertEqual(sum_of(f"{self.folder}/again.gguf"), sum_of(f"{self.folder}/out/a.gguf"))
+        return said
+
+    def test_sources_are_read_where_the_hub_redirects_to(self):
+        self.run_job()
+        self.read_back(HF_HUB_DISABLE_XET="1")
+        self.assertTrue(self.requests("/bridge/"))
+        self.assertFalse(self.requests("/xet/v1/reconstructions/"))
+
+    def test_sources_are_read_with_xet_where_the_hub_redirects_to_nothing(self):
+        self.run_job()
+        with open(f"{self.root}/xet/no-bridge", "w", encoding="utf-8"):
+            pass
+        self.read_back()
+        self.assertTrue(self.requests("/xet/v1/reconstructions/"))
+        said = self.read_back(6, HF_HUB_DISABLE_XET="1")
+        self.assertIn("hf://org/model@", said)
+        self.assertIn("the hub offers the file by Xet only", said)
+        self.assertIn("HF_HUB_DISABLE_XET is set", said)
+        self.assertFalse([line for line in self.requests("/nowhere/") if "authorization" in line["headers"]])
 
     def test_the_library_is_found_where_the_user_has_it_and_not_in_the_current_folder(self):
         with open(f"{SOURCE}/pipeline/io/remote/xet_upload.py", encoding="utf-8") as file:

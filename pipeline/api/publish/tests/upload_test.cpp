@@ -151,6 +151,14 @@ TEST_CASE("a file that is larger than the hub accepts is refused before anything
     CHECK(has(refused.err, "'out/f32.gguf' has 60.00 GiB, but the hub accepts files"));
     CHECK(has(refused.err, "shard_size"));
   }
+  const auto check = [&](const std::string& setting) {
+    return hub.place_.run_by({"/usr/bin/env", setting}, {"check", "job.yaml"}).err;
+  };
+  const std::string has_xet = "GGUFMILL_PYTHON=/bin/true";  // as a Python with hf_xet answers
+  CHECK(has(check("HF_HUB_DISABLE_XET=1"), "without Xet: HF_HUB_DISABLE_XET is set"));
+  CHECK_FALSE(has(check(has_xet), "HF_HUB_DISABLE_XET"));
+  fs::create_directories(hub.server_.file("xet"));
+  CHECK_FALSE(has(check(has_xet), "without Xet"));
   CHECK_FALSE(fs::exists(hub.place_.file("out")));
   CHECK(hub.requests("/lfs/") == 0);
 }
