@@ -1734,8 +1734,8 @@ class Operations(Operator):
         `sources=`. Outputs go to the folder `output=`, and are compared with the checksums of the attestation. The
         pipeline file is that of the attestation, without its limits, reports and steps: no program is started, and
         importance that was computed is read from its file, which is one of the sources. `VerificationError`: the
-        signature is not valid, a source is another one, or a file differs; it has the tensors that do, and whether the
-        version or a module is another one.
+        signature is not valid, a source is another one, or a file differs; it has the keys and tensors that do, and
+        whether the version or a module is another one.
 
         attestation  the attestation: a DSSE envelope, a bundle of Sigstore, or an in-toto statement
         output       folder for the files
@@ -1748,7 +1748,7 @@ class Operations(Operator):
         attestation  path of the attestation
         folder       folder of the files
         signed_by    identifier of `key=`, if the signature was checked
-        files        the files of the attestation: [{name, path, is_same, tensors}]
+        files        the files of the attestation: [{name, path, is_same, keys, tensors}]
         differences  what of this program is not as that which made the files
         warnings     a list of strings
         """
