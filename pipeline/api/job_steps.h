@@ -53,7 +53,7 @@ struct StepOptions {
 
 struct StepReport {
   std::vector<BatchCell> cells;  // of all outputs, in order
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings, notes;
 };
 
 // Returns the steps of a job in order. Reads headers, and the results of earlier runs.

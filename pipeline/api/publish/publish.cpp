@@ -18,6 +18,7 @@
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/source_path.h"
 
+#include "pipeline/io/stop_scope.h"
 namespace ggufmill {
 namespace {
 
@@ -46,6 +47,7 @@ class Publisher {
 
   Result<std::vector<JobStep>> steps() {
     BOOST_OUTCOME_TRY(make_tasks());
+    const StopScope scope(stop());
     std::vector<JobStep> steps;
     bool is_done = true;  // a step that is not done changes what the next ones depend on
     for (Task& task : tasks_) {
@@ -60,6 +62,7 @@ class Publisher {
 
   Result<StepReport> run() {
     Diagnostics errors;
+    const StopScope scope(stop());
     check_steps(context_, source_, outputs_, options_.batch, errors);
     if (!errors.empty()) return errors.together();
     BOOST_OUTCOME_TRY(make_tasks());
@@ -224,7 +227,10 @@ class Publisher {
         {{StepKind::kUpload, fmt::format("of the content of {}", list_names(targets))},
          [this, &upload, &part]() -> Result<bool> { return UploadStep(upload, outputs_).is_part_done(part); },
          [this, &upload, &part](const JobStep& step) {
-           return UploadStep(upload, outputs_).send_part(part, stop(), bytes_of(step));
+           UploadStep sending(upload, outputs_);
+           const Status sent = sending.send_part(part, stop(), bytes_of(step));
+           add_notes(sending.notes());
+           return sent;
          }});
   }
 
@@ -232,7 +238,10 @@ class Publisher {
     tasks_.push_back({{StepKind::kUpload, "to " + upload.to},
                       [this, &upload]() -> Result<bool> { return UploadStep(upload, outputs_).is_done(); },
                       [this, &upload](const JobStep& step) {
-                        return UploadStep(upload, outputs_).run(options_.batch.run.overwrite, stop(), bytes_of(step));
+                        UploadStep sending(upload, outputs_);
+                        const Status sent = sending.run(options_.batch.run.overwrite, stop(), bytes_of(step));
+                        add_notes(sending.notes());
+                        return sent;
                       }});
   }
 
@@ -250,6 +259,11 @@ class Publisher {
     const auto key = [&hook, facts]() -> Result<std::string> {
       std::vector<std::string> parts{"command"};
       parts.insert(parts.end(), hook.command.begin(), hook.command.end());
+  void add_notes(const std::vector<std::string>& notes) {
+    for (const std::string& note : notes)
+      if (std::ranges::find(report_.notes, note) == report_.notes.end()) report_.notes.push_back(note);
+  }
+
       if (hook.secrets == Secrets::kKeep) parts.emplace_back("with secrets");
       BOOST_OUTCOME_TRY(const Facts known, facts());
       for (const auto& [name, value] : known) parts.push_back(value);

@@ -91,7 +91,7 @@ Result<std::vector<remote::HubFile>> UploadStep::files() {
   return files;
 }
 
-Result<remote::HubUpload> UploadStep::target() const {
+Result<remote::HubUpload> UploadStep::target() {
   BOOST_OUTCOME_TRY(remote::HubUpload target, remote::parse_hub_target(options_.to));
   target.message = options_.message;
   target.creates = options_.create;
@@ -100,6 +100,9 @@ Result<remote::HubUpload> UploadStep::target() const {
 }
 
 std::string UploadStep::key_of(const std::vector<remote::HubFile>& files) const {
+  target.note = [this](const std::string& note) {
+    if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
+  };
   std::vector<std::string> parts{"upload", hub_url(), options_.to};
   for (const remote::HubFile& file : files) parts.insert(parts.end(), {file.name, file.sha256});
   return result_key(parts);

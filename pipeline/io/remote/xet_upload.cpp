@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <mutex>
+#include <optional>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/command.h"
@@ -32,18 +34,20 @@ bool is_disabled() {
   return value == "1" || value == "on" || value == "yes" || value == "true";
 }
 
-std::string find_python() {
-  if (is_disabled()) return {};
+Result<XetPython> find_python(const std::atomic<bool>* stop) {
+  if (is_disabled()) return XetPython{};
   for (const std::string& name : {environment("GGUFMILL_PYTHON"), std::string("python3"), std::string("python")}) {
     if (name.empty()) continue;
     const auto found = find_program(name);
     if (!found) continue;
     CommandOptions how;
     how.time_limit = kMaxStart;
+    how.stop = stop;
     const auto ran = run_command(command_of(*found), how);
-    if (ran && ran.value().exit_code == 0) return *found;
+    if (ran && ran.value().exit_code == 0) return XetPython{*found, {}};
+    if (!ran && ran.error().code == ExitCode::kInterrupted) return ran.error();
   }
-  return {};
+  return XetPython{{}, "no Python here has hf_xet, which `pip install \"ggufmill[hub]\"` installs"};
 }
 
 // Passes on the numbers that the program prints, one in a line, as differences.
@@ -78,14 +82,20 @@ std::string token_in(const Access& access) {
 
 }  // namespace
 
-const std::string& python_with_xet() {
-  static const std::string python = find_python();
-  return python;
+Result<XetPython> python_with_xet(const std::atomic<bool>* stop) {
+  static std::mutex mutex;
+  static std::optional<XetPython> known;
+  const std::scoped_lock lock(mutex);
+  if (!known) {
+    BOOST_OUTCOME_TRY(known, find_python(stop));
+  }
+  return *known;
 }
 
-Status send_by_xet(std::span<const HubFile* const> files, const std::string& url, const Access& access,
-                   const std::atomic<bool>* stop, const std::function<void(std::uint64_t)>& sent) {
-  std::vector<std::string> words = command_of(python_with_xet());
+Status send_by_xet(const std::string& python, std::span<const HubFile* const> files, const std::string& url,
+                   const Access& access, const std::atomic<bool>* stop,
+                   const std::function<void(std::uint64_t)>& sent) {
+  std::vector<std::string> words = command_of(python);
   words.push_back(url);
   for (const HubFile* file : files) words.insert(words.end(), {file->path, file->sha256});
   Counter counter(sent);

@@ -14,14 +14,20 @@ namespace ggufmill::remote {
 
 struct HubFile;
 
-// Returns the path of a Python that has hf_xet; empty if there is none, or if HF_HUB_DISABLE_XET is set. Starts it, and
-// remembers the answer for as long as this process lives. Thread-safe.
-const std::string& python_with_xet();
+// A Python that has hf_xet.
+struct XetPython {
+  std::string path;  // empty: there is none
+  std::string why;   // there is none, for the user; empty if HF_HUB_DISABLE_XET is set, which the user knows
+};
+// Looks for one, which starts it, and remembers the answer for as long as this process lives. Ends with interrupted()
+// once `stop` is set. Thread-safe.
+Result<XetPython> python_with_xet(const std::atomic<bool>* stop);
 
-// Sends the files. `url` is that of the hub's tokens for writing, and `access` has the token of the user, which only
-// the environment of the program gets. `sent` receives bytes as they are done, also those that the hub had already; it
-// is called by this thread. Exit code 6 if the hub refuses them, or the library fails.
-Status send_by_xet(std::span<const HubFile* const> files, const std::string& url, const Access& access,
-                   const std::atomic<bool>* stop, const std::function<void(std::uint64_t bytes)>& sent);
+// Sends the files with a Python that has hf_xet. `url` is that of the hub's tokens for writing, and `access` has the
+// token of the user, which only the environment of the program gets. `sent` receives bytes as they are done, also those
+// that the hub had already; it is called by this thread. Exit code 6 if the hub refuses them, or the library fails.
+Status send_by_xet(const std::string& python, std::span<const HubFile* const> files, const std::string& url,
+                   const Access& access, const std::atomic<bool>* stop,
+                   const std::function<void(std::uint64_t bytes)>& sent);
 
 }  // namespace ggufmill::remote

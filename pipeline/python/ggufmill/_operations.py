@@ -602,13 +602,12 @@ class Operations(Operator):
         bandwidth        bytes per second that are read from memory, for the number of tokens per second
 
         Returns a dictionary:
-        path          the model or pipeline file
-        architecture  general.architecture
-        kv            type of the KV cache
-        rows          one for each model and context: [{model, context, weights, cache, states, compute, total, fits,
-                      layers, offloaded, devices: [{size, layers, has_output, weights, cache, states, compute, total}],
-                      read_per_token, tokens_per_second, is_known}]
-        warnings      a list of strings
+        path      the model or pipeline file
+        kv        type of the KV cache
+        rows      one for each model and context: [{model, architecture, context, weights, cache, states, compute,
+                  total, fits, layers, offloaded, devices: [{size, layers, has_output, weights, cache, states, compute,
+                  total}], read_per_token, tokens_per_second, is_known}]
+        warnings  a list of strings
         """
         return self._operate(
             "fit",
