@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 
+#include "pipeline/api/publish/presets_step.h"
 #include "pipeline/api/publish/result_file.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_target.h"
@@ -81,6 +82,9 @@ Result<std::vector<remote::HubFile>> UploadStep::files() {
     others.emplace_back(each.result_path(), fs::path(each.result_path()).filename().string());
   if (outputs_.job().sections.publish.card)
     others.emplace_back(outputs_.job().sections.publish.card->path, "README.md");
+  if (outputs_.job().sections.publish.presets)
+    for (const std::string& path : paths_of(*outputs_.job().sections.publish.presets))
+      others.emplace_back(path, fs::path(path).filename().string());
   if (outputs_.job().sections.publish.attestation)
     others.emplace_back(outputs_.job().sections.publish.attestation->path,
                         fs::path(outputs_.job().sections.publish.attestation->path).filename().string());
@@ -96,13 +100,13 @@ Result<remote::HubUpload> UploadStep::target() {
   target.message = options_.message;
   target.creates = options_.create;
   target.is_private = options_.is_private;
+  target.note = [this](const std::string& note) {
+    if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
+  };
   return target;
 }
 
 std::string UploadStep::key_of(const std::vector<remote::HubFile>& files) const {
-  target.note = [this](const std::string& note) {
-    if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
-  };
   std::vector<std::string> parts{"upload", hub_url(), options_.to};
   for (const remote::HubFile& file : files) parts.insert(parts.end(), {file.name, file.sha256});
   return result_key(parts);
@@ -236,6 +240,9 @@ Result<std::map<std::string, std::string>> UploadStep::planned(Diagnostics& erro
   for (const ImportanceComputation& each : outputs_.computations())
     paths.emplace(fs::path(each.result_path()).filename().string(), each.result_path());
   if (outputs_.job().sections.publish.card) paths.emplace("README.md", outputs_.job().sections.publish.card->path);
+  if (outputs_.job().sections.publish.presets)
+    for (const std::string& path : paths_of(*outputs_.job().sections.publish.presets))
+      paths.emplace(fs::path(path).filename().string(), path);
   if (outputs_.job().sections.publish.attestation) {
     const std::string& path = outputs_.job().sections.publish.attestation->path;
     paths.emplace(fs::path(path).filename().string(), path);
@@ -262,8 +269,8 @@ void UploadStep::check(Diagnostics& errors) {
           return !matches || matches.value();
         }))
       errors.add(error_at(options_.origin, fmt::format("no file of this job matches {}", quoted_name(pattern.text())),
-                          "`files` are patterns for the names of outputs, importance matrices, README.md, and the "
-                          "attestation"));
+                          "`files` are patterns for the names of outputs, importance matrices, README.md, presets, and "
+                          "the attestation"));
 }
 
 }  // namespace ggufmill
