@@ -133,8 +133,14 @@ class Vocabulary {
   // Returns true if programs put the first token before every text.
   bool adds_bos() const {
     if (const MetadataValue* const flag = metadata_.find("tokenizer.ggml.add_bos_token")) return as_bool(*flag) == true;
-    const MetadataValue* const model = metadata_.find("tokenizer.ggml.model");
-    return model && as_string(*model) == "llama";
+    const auto text_of = [&](const char* key) {
+      const MetadataValue* const value = metadata_.find(key);
+      return value ? as_string(*value).value_or("") : std::string_view();
+    };
+    const std::string_view model = text_of("tokenizer.ggml.model"), pre = text_of("tokenizer.ggml.pre");
+    return std::ranges::any_of(ggufmill::added_bos(), [&](const AddedBos& row) {
+      return row.model == model && (row.pre == "*" || row.pre == pre);
+    });
   }
 
  private:
@@ -301,7 +307,7 @@ std::string early_end(const Result<CommandResult>& ran) {
 Result<std::vector<Rendered>> render(const std::string& path, const std::string& name, std::string_view text,
                                      const json::object& names, const json::array& cases,
                                      const RenderOptions& options) {
-  if (!is_utf8(text)) return std::vector<Rendered>(kCases, Rendered{.error = "it is not UTF-8"});
+  if (!is_utf8(text)) return std::vector<Rendered>(cases.size(), Rendered{.error = "it is not UTF-8"});
   const json::object request{
       {"template", text},       {"names", names},      {"cases", cases},         {"characters", kMaxCharacters},
       {"seconds", kMaxSeconds}, {"bytes", kMaxMemory}, {"output", kMaxTextBytes}};
@@ -341,7 +347,7 @@ Result<std::vector<Rendered>> render(const std::string& path, const std::string&
   // The last answer is that of the other cases as well: an error in the template, or the time limit.
   Rendered last{.error = early_end(ran)};
   if (ran && ran.value().exit_code == 0 && !made.empty() && !made.back().is_ok()) last = made.back();
-  made.resize(kCases, last);
+  made.resize(cases.size(), last);
   return made;
 }
 
@@ -352,6 +358,25 @@ std::vector<std::pair<std::string, std::string>> templates_of(const Metadata& me
     if (const auto text = as_string(entry.value); is_one && text) all.emplace_back(entry.key, std::string(*text));
   }
   return all;
+}
+
+Error without_template(const std::string& path) {
+  return input_error(path, "the model has no chat template", "`ggufmill edit --chat-template-file FILE` adds one");
+}
+
+// Returns the texts of special tokens under the names that templates know.
+json::object token_names(const Vocabulary& vocabulary) {
+  json::object names;
+  for (const auto& [name, key] : {std::pair("bos_token", "bos"),
+                                  {"eos_token", "eos"},
+                                  {"unk_token", "unknown"},
+                                  {"pad_token", "padding"},
+                                  {"sep_token", "separator"},
+                                  {"cls_token", "cls"},
+                                  {"mask_token", "mask"}})
+    if (std::string token = vocabulary.token_of(fmt::format("tokenizer.ggml.{}_token_id", key)); !token.empty())
+      names[name] = std::move(token);
+  return names;
 }
 
 }  // namespace
@@ -367,6 +392,10 @@ Result<Conversation> read_conversation(const std::string& path) {
   BOOST_OUTCOME_TRY(json::value value, read_json(path));
   Conversation made;
   if (json::object* const object = value.if_object()) {
+    for (const auto& member : *object)
+      if (member.key() != "messages" && member.key() != "tools")
+        return input_error(path, fmt::format("unknown key {}", quoted_name(member.key())),
+                           "a conversation has \"messages\", and may have \"tools\"");
     if (const json::value* const given = object->if_contains("tools"); given && !given->is_null()) {
       if (!given->is_array()) return input_error(path, "\"tools\" is not a list", "write the schemas as [{...}]");
       made.tools = given->get_array();
@@ -385,22 +414,32 @@ Result<Conversation> read_conversation(const std::string& path) {
   return made;
 }
 
+Result<std::vector<RenderedConversation>> render_conversations(const std::string& path, const Metadata& metadata,
+                                                               const std::vector<Conversation>& conversations,
+                                                               const std::atomic<bool>* stop) {
+  const MetadataValue* const value = metadata.find(kTemplate);
+  const auto text = value ? as_string(*value) : std::nullopt;
+  if (!text) return without_template(path);
+  json::array cases;
+  for (const Conversation& each : conversations) cases.push_back(case_of(each.messages, each.tools, true));
+  const Vocabulary vocabulary(metadata);
+  const std::string bos = vocabulary.adds_bos() ? vocabulary.token_of("tokenizer.ggml.bos_token_id") : std::string();
+  BOOST_OUTCOME_TRY(std::vector<Rendered> rendered,
+                    render(path, std::string(kTemplate), *text, token_names(vocabulary), cases, {.stop = stop}));
+  std::vector<RenderedConversation> made;
+  for (Rendered& each : rendered) {
+    if (!bos.empty() && each.text.starts_with(bos)) each.text.erase(0, bos.size());
+    made.push_back({std::move(each.text), std::move(each.error)});
+  }
+  return made;
+}
+
 Result<std::vector<RenderedTemplate>> render_templates(const std::string& path, const Metadata& metadata,
                                                        const RenderOptions& options) {
   const auto templates = templates_of(metadata);
-  if (templates.empty())
-    return input_error(path, "the model has no chat template", "`ggufmill edit --chat-template-file FILE` adds one");
+  if (templates.empty()) return without_template(path);
   const Vocabulary vocabulary(metadata);
-  json::object names;
-  for (const auto& [name, key] : {std::pair("bos_token", "bos"),
-                                  {"eos_token", "eos"},
-                                  {"unk_token", "unknown"},
-                                  {"pad_token", "padding"},
-                                  {"sep_token", "separator"},
-                                  {"cls_token", "cls"},
-                                  {"mask_token", "mask"}})
-    if (std::string token = vocabulary.token_of(fmt::format("tokenizer.ggml.{}_token_id", key)); !token.empty())
-      names[name] = std::move(token);
+  const json::object names = token_names(vocabulary);
   std::vector<RenderedTemplate> all;
   for (const auto& [name, text] : templates) {
     BOOST_OUTCOME_TRY(std::vector<Rendered> cases,

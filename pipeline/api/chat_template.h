@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,12 @@ namespace ggufmill {
 
 // The program that renders, in Python.
 std::string_view template_renderer();
+
+// A vocabulary to which llama.cpp adds the first token of every text if the file does not say whether to.
+struct AddedBos {
+  std::string_view model, pre;  // tokenizer.ggml.model and .pre; "*": any
+};
+std::span<const AddedBos> added_bos();
 
 struct Conversation {
   boost::json::array messages;  // objects with role and content, as transformers takes them
@@ -43,6 +50,17 @@ struct RenderOptions {
   std::optional<Conversation> conversation{};  // none: the usual one, or the part of it that the template renders
   const std::atomic<bool>* stop = nullptr;
 };
+
+// A conversation with the generation prompt, as a template renders it.
+struct RenderedConversation {
+  std::string text;   // without the first token, if programs add it to every text
+  std::string error;  // why it cannot be rendered; empty: it can
+};
+// Renders conversations with the chat template of a model, tokenizer.chat_template, in one process. Fails like
+// render_templates(). Thread-safe.
+Result<std::vector<RenderedConversation>> render_conversations(const std::string& path, const Metadata& metadata,
+                                                               const std::vector<Conversation>& conversations,
+                                                               const std::atomic<bool>* stop = nullptr);
 
 // Renders all chat templates of a model. Exit code 4 if it has none; 6 if Python or its module jinja2 is missing.
 // Starts one process for each template. Thread-safe.

@@ -77,6 +77,25 @@ std::string warnings(const Metadata& metadata) {
 
 }  // namespace
 
+TEST_CASE("a conversation with an unknown key is refused") {
+  const TempDir folder;
+  write_text(folder.file("a.json"), R"({"messages": [{"role": "user", "content": "a"}], "tool": []})");
+  const auto read = read_conversation(folder.file("a.json"));
+  REQUIRE(!read);
+  CHECK(read.error().what == "unknown key 'tool'");
+}
+
+TEST_CASE("the first token is known to be added where llama.cpp adds it without being told") {
+  if (!has_jinja()) return;
+  Metadata metadata = model(kHeaders, {"<|begin|>", "<|end|>"});
+  metadata.remove("tokenizer.ggml.add_bos_token");
+  const std::vector<Conversation> question{{{{{"role", "user"}, {"content", "a"}}}, {}}};
+  const auto text = [&] { return render_conversations("a.gguf", metadata, question).value().front().text; };
+  CHECK(text().starts_with("<|begin|><|start_header_id|>"));
+  metadata.set("tokenizer.ggml.pre", metadata_string("llama-bpe"));
+  CHECK(text().starts_with("<|start_header_id|>"));
+}
+
 TEST_CASE("a conversation is rendered with the prompt of the answer") {
   if (!has_jinja()) return;
   const Metadata chat = model(kTurnsWithTools, {"<|im_start|>", "<|im_end|>"});

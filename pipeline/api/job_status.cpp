@@ -13,7 +13,8 @@ namespace ggufmill {
 namespace json = boost::json;
 
 std::string_view name_of(StepKind kind) {
-  constexpr std::string_view kNames[] = {"write", "importance", "quality", "card", "attestation", "upload", "command"};
+  constexpr std::string_view kNames[] = {"write",   "importance",  "quality", "card",
+                                         "presets", "attestation", "upload",  "command"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

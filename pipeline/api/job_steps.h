@@ -1,7 +1,7 @@
 #pragma once
 // Jobs with steps: jobs that do more than write their outputs in one read of the source. Importance is computed from an
-// output before others are made; outputs are compared, described in a card, attested, and handed to the user's
-// programs.
+// output before others are made; outputs are compared, described in a card, given presets, attested, and handed to the
+// user's programs.
 //
 // Every step can be interrupted at any point, and running the job again resumes it: outputs are resumed by their
 // journals and recognized by their manifests, and the results of the other steps are kept in the user's cache
@@ -23,7 +23,7 @@ namespace ggufmill {
 class Context;
 class JobOutputs;
 
-enum class StepKind { kWrite, kImportance, kQuality, kCard, kAttestation, kUpload, kCommand };
+enum class StepKind { kWrite, kImportance, kQuality, kCard, kPresets, kAttestation, kUpload, kCommand };
 std::string_view name_of(StepKind kind);  // "write"
 
 struct JobStep {
@@ -53,7 +53,7 @@ struct StepOptions {
 
 struct StepReport {
   std::vector<BatchCell> cells;  // of all outputs, in order
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings, notes;
 };
 
 // Returns the steps of a job in order. Reads headers, and the results of earlier runs.

@@ -52,6 +52,12 @@ class Likeness {
   Status check_same_kind(std::string_view key, const char* what, const char* otherwise) const {
     const std::string own = text_of(model_, key, otherwise), others = text_of(other_, key, otherwise);
     if (own == others && !own.empty()) return ok();
+    if (own == others)
+      return usage_error(
+          fmt::format("{}: neither {} nor {} has an architecture ({}), so nothing tells whether they are "
+                      "the same model",
+                      option_reference("like"), quoted_name(options_.path), quoted_name(path_), key),
+          fmt::format("copy single keys with {}", option_reference("set", "KEY=VALUE")));
     const auto shown = [](const std::string& value) { return value.empty() ? "none" : quoted_name(value); };
     return usage_error(fmt::format("{}: {} has the {} {}, but {} has {}", option_reference("like"),
                                    quoted_name(options_.path), what, shown(others), quoted_name(path_), shown(own)),

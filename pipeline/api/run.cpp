@@ -18,6 +18,7 @@
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/process.h"
+#include "pipeline/io/stop_scope.h"
 #include "pipeline/io/store_scheme.h"
 #include "pipeline/journal/journal.h"
 #include "pipeline/manifest/reuse.h"
@@ -32,6 +33,12 @@ void allow_files(const Plan& plan) {
   std::uint64_t needed = kOthers + plan.sources.size();
   for (const PlannedOutput& output : plan.outputs) needed += 2 * output.files.size();  // each file with its folder
   allow_open_files(needed);
+}
+
+// Runs a plan on this thread, whose stop is that of the run.
+Result<RunReport> run_stoppably(const Plan& plan, const Kernels& kernels, const EngineOptions& engine) {
+  const StopScope scope(engine.stop);
+  return run_plan(plan, kernels, engine);
 }
 
 // Runs `work` on a new thread with the given niceness, which its own threads inherit; the caller's thread keeps its
@@ -174,7 +181,7 @@ Result<RunReport> run_into_store(const Plan& plan, const Kernels& kernels, const
   check_plan(plan, kernels, problems);
   if (!problems.empty()) return problems.together();
   allow_files(plan);
-  return nicely(plan.limits.nice, [&] { return run_plan(plan, kernels, engine); });
+  return nicely(plan.limits.nice, [&] { return run_stoppably(plan, kernels, engine); });
 }
 
 Result<RunReport> run_resumably(const Plan& plan, const Kernels& kernels, const RunOptions& options,
@@ -213,7 +220,7 @@ Result<RunReport> run_resumably(const Plan& plan, const Kernels& kernels, const 
     has_manifests = true;
     return ok();
   };
-  Result<RunReport> run = nicely(plan.limits.nice, [&] { return run_plan(plan, kernels, engine); });
+  Result<RunReport> run = nicely(plan.limits.nice, [&] { return run_stoppably(plan, kernels, engine); });
   if (!run) return journal->was_kept() ? with_hint(run.error(), plan, *journal) : run.error();
   BOOST_OUTCOME_TRY(manifests.publish());
   if (!has_manifests)
@@ -233,6 +240,7 @@ Result<RunReport> run_resumably(const Plan& plan, const Kernels& kernels, const 
 }
 
 Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) const {
+  const StopScope scope(options.stop);
   return run_resumably(plan, kernels(), options, engine_options(options));
 }
 

@@ -270,9 +270,10 @@ int after_signal(int code) {
   return code == static_cast<int>(ExitCode::kTransient) ? code : signal_exit_code().value_or(code);
 }
 
-// Prints the errors of a failure, and returns the exit code of the first.
-int print_failure(const Error& failure, bool is_partial) {
-  if (!is_partial) return fail(failure);
+// Prints the errors of a failure, and that nothing was written if the operation otherwise `writes`; returns the exit
+// code of the first.
+int print_failure(const Error& failure, bool writes) {
+  if (writes) return fail(failure);
   Diagnostics errors;
   errors.add(failure);
   for (const Error& error : errors.errors()) print_error(error);
@@ -325,12 +326,12 @@ int run_request(const OperationSpec& operation, const Context& context, const Op
   call.interim = [&](const std::shared_ptr<const void>& value) { print(value, false); };
   const auto answer = operation.run(context, request.value.get(), call);
   progress.finish();
-  if (!answer) return after_signal(fail(names.in_error(answer.error())));
+  if (!answer) return after_signal(print_failure(names.in_error(answer.error()), !operation.only_reads));
   if (has_heading && !list) fmt::print("{}\n", printable(request.name));
   const TextOutput text = print(answer.value().value, true);
   int code = answer.value().exit_code;
   if (const auto& failure = answer.value().failure) {
-    code = print_failure(names.in_error(*failure), answer.value().is_partial);
+    code = print_failure(names.in_error(*failure), !answer.value().is_partial && !operation.only_reads);
     code = after_signal(code);
     if (!answer.value().is_partial) return code;
   }

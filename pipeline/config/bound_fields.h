@@ -169,6 +169,11 @@ struct Field : Described<Field<Options>> {
     this->spec.group = name;
     return this->self();
   }
+  // Arguments of a program: FieldSpec::is_for_program.
+  Field&& for_program() && {
+    this->spec.is_for_program = true;
+    return this->self();
+  }
   // A default that depends on the machine or on other options, as a user would write it.
   Field&& shown_default(std::string_view text) && {
     this->spec.default_text = text;

@@ -56,6 +56,8 @@ struct FieldSpec {
   std::vector<FormerKey> former{};        // kMap: keys of earlier versions
   double minimum = 0;                     // kInteger, kNumber, kBytes; kList: minimum number of items
   double maximum = std::numeric_limits<double>::infinity();  // kInteger, kNumber, kBytes
+  // Arguments of a program that the user names. They may contain anything of the machine, and are not published.
+  bool is_for_program = false;
   std::string group{};  // exactly one of a kMap's fields with the same group must be present
   // An additional check: returns the problem in one line, or an empty string if there is none. May be empty.
   std::function<std::string(const ConfigNode&)> check{};

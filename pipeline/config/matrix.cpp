@@ -19,7 +19,7 @@ constexpr std::string_view kPlaceholderLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcd
 constexpr std::size_t kMaxExpandedBytes = 64 << 20;  // memory of all jobs of a file
 constexpr std::size_t kMaxComparisons = 10'000'000;  // of outputs and exclusions
 // Options of a job, other than its outputs, in which {name} is replaced.
-constexpr std::string_view kNamed[] = {"stages", "report", "quality", "card", "attestation", "after"};
+constexpr std::string_view kNamed[] = {"stages", "report", "quality", "card", "presets", "attestation", "after"};
 
 bool mentions(const ConfigNode& node, std::string_view word) {
   return node.scalar.find(word) != std::string::npos ||

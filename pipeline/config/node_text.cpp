@@ -71,6 +71,41 @@ struct FoundPath {
   bool can_be_name = false;  // the field also takes names that are no files
 };
 
+// Returns the alternative of a field that a value is read by; null if none accepts it.
+const FieldSpec* alternative_for(const ConfigNode& node, const FieldSpec& spec, const Types& types) {
+  const auto taken = std::ranges::find_if(spec.alternatives, [&](const FieldSpec& each) {
+    Diagnostics problems;
+    if (accepts_kind_of(node, each)) lint(node, each, problems, types);
+    return accepts_kind_of(node, each) && problems.empty();
+  });
+  return taken == spec.alternatives.end() ? nullptr : &*taken;
+}
+
+const FieldSpec* field_named(const std::string& name, const std::vector<FieldSpec>& fields) {
+  const auto field = std::ranges::find(fields, name, &FieldSpec::name);
+  return field == fields.end() ? nullptr : &*field;
+}
+
+// Removes the fields that FieldSpec::is_for_program is true for.
+void remove_arguments(ConfigNode& node, const FieldSpec& spec,  // NOLINT(misc-no-recursion): as deep as the file
+                      const Types& types) {
+  if (spec.kind == FieldKind::kOneOf) {
+    if (const FieldSpec* const taken = alternative_for(node, spec, types)) remove_arguments(node, *taken, types);
+  } else if (spec.kind == FieldKind::kList) {
+    for (ConfigNode& item : node.items) remove_arguments(item, spec.item.front(), types);
+  } else if (spec.kind == FieldKind::kDictionary) {
+    for (ConfigNode::Entry& entry : node.entries) remove_arguments(entry.value, spec.item.front(), types);
+  } else if (spec.kind == FieldKind::kMap) {
+    std::erase_if(node.entries, [&](const ConfigNode::Entry& entry) {
+      const FieldSpec* const field = field_named(entry.key, spec.fields);
+      return field && field->is_for_program;
+    });
+    for (ConfigNode::Entry& entry : node.entries)
+      if (const FieldSpec* const field = field_named(entry.key, spec.fields))
+        remove_arguments(entry.value, *field, types);
+  }
+}
+
 // Finds the paths in a tree by its field table.
 class PathFinder {
  public:
@@ -82,12 +117,7 @@ class PathFinder {
 
   void find(ConfigNode& node, const FieldSpec& spec) {  // NOLINT(misc-no-recursion): the depth is that of the file
     if (spec.kind == FieldKind::kOneOf) {
-      const auto taken = std::ranges::find_if(spec.alternatives, [&](const FieldSpec& each) {
-        Diagnostics problems;
-        if (accepts_kind_of(node, each)) lint(node, each, problems, types_);
-        return accepts_kind_of(node, each) && problems.empty();
-      });
-      if (taken != spec.alternatives.end()) find(node, *taken);
+      if (const FieldSpec* const taken = alternative_for(node, spec, types_)) find(node, *taken);
     } else if (spec.kind == FieldKind::kPath && node.is_scalar()) {
       paths_.push_back({&node, false});
     } else if (spec.kind == FieldKind::kString && node.is_scalar()) {
@@ -97,10 +127,8 @@ class PathFinder {
     } else if (spec.kind == FieldKind::kDictionary) {
       for (ConfigNode::Entry& entry : node.entries) find(entry.value, spec.item.front());
     } else if (spec.kind == FieldKind::kMap) {
-      for (ConfigNode::Entry& entry : node.entries) {
-        const auto field = std::ranges::find(spec.fields, entry.key, &FieldSpec::name);
-        if (field != spec.fields.end()) find(entry.value, *field);
-      }
+      for (ConfigNode::Entry& entry : node.entries)
+        if (const FieldSpec* const field = field_named(entry.key, spec.fields)) find(entry.value, *field);
     }
   }
 
@@ -171,7 +199,7 @@ Result<std::string> with_other_paths(const std::string& text, const std::string&
   return resolved_yaml_of(*root);
 }
 
-Result<std::string> deciding_part_of(const std::string& text, const std::string& name) {
+Result<std::string> deciding_part_of(const std::string& text, const std::string& name, const Registry& registry) {
   ConfigTexts texts;
   Diagnostics errors;
   std::optional<ConfigNode> root = read_resolved(text, name, texts, errors);
@@ -180,6 +208,7 @@ Result<std::string> deciding_part_of(const std::string& text, const std::string&
   for (ConfigNode::Entry& section : root->entries)
     if (section.key == "outputs")
       for (ConfigNode& output : section.value.items) remove_undeciding(output, output_options().list);
+  remove_arguments(*root, job_fields(registry), registry.types);
   return resolved_yaml_of(*root);
 }
 

@@ -34,8 +34,8 @@ Result<std::string> with_other_paths(const std::string& text, const std::string&
                                      const ReplacePath& replace,
                                      const std::function<bool(const std::string& value)>& is_file = {});
 
-// Returns a resolved pipeline file without the options that decide_bytes() is false for: what is left are the sources,
-// stages and outputs. Exit code 2 if the text is not a pipeline file.
-Result<std::string> deciding_part_of(const std::string& text, const std::string& name);
+// Returns a resolved pipeline file without the options that decides_bytes() is false for, and without arguments of
+// programs: what is left are the sources, stages and outputs. Exit code 2 if the text is not a pipeline file.
+Result<std::string> deciding_part_of(const std::string& text, const std::string& name, const Registry& registry);
 
 }  // namespace ggufmill

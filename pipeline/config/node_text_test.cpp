@@ -44,7 +44,7 @@ TEST_CASE("options that decide no byte are removed, and the others stay") {
   const auto left = deciding_part_of(
       "version: 1\nsource: {gguf: a$$.gguf}\noutputs: [{gguf: b.gguf, part: text, reuse: c.gguf}]\n"
       "limits: {threads: 3}\nreport: {json: r.json}\nnonfinite: zero\ncluster: {account: mine}\n",
-      "a.yaml");
+      "a.yaml", testing::registry());
   if (!left) FAIL(render(left.error()));
   CHECK(left.value() ==
         resolved("version: 1\nsource: {gguf: a$$.gguf}\noutputs: [{gguf: b.gguf, part: text}]\nnonfinite: zero\n"));

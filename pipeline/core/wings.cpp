@@ -7,17 +7,10 @@
 #include <optional>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/platform/paths.h"
 
 namespace ggufmill {
 namespace {
-
-bool matches_pattern(std::string_view pattern, std::string_view word) {
-  if (pattern.empty()) return word.empty();
-  if (pattern[0] == '*')
-    return matches_pattern(pattern.substr(1), word) || (!word.empty() && matches_pattern(pattern, word.substr(1)));
-  if (word.empty() || (pattern[0] != '?' && !same_word(pattern.substr(0, 1), word.substr(0, 1)))) return false;
-  return matches_pattern(pattern.substr(1), word.substr(1));
-}
 
 std::optional<std::uint32_t> number_in(std::string_view text) {
   std::uint32_t number = 0;
@@ -40,7 +33,7 @@ bool wing_has_word(std::string_view words, std::string_view word) {
   while (!words.empty()) {
     const std::size_t end = std::min(words.find(' '), words.size());
     const std::string_view pattern = words.substr(0, end);
-    if (matches_pattern(pattern, word) || is_in_range(pattern, word)) return true;
+    if (matches_wildcards(lower_case(pattern), lower_case(word)) || is_in_range(pattern, word)) return true;
     words.remove_prefix(std::min(end + 1, words.size()));
   }
   return false;

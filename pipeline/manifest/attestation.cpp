@@ -1,6 +1,7 @@
 #include "pipeline/manifest/attestation.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -29,12 +30,30 @@ std::string needed_sha256(const json::value& value) {
   return digits;
 }
 
+using Hashes = std::vector<std::pair<std::string, std::uint64_t>>;
+
+json::object hashes_json(const Hashes& hashes) {
+  json::object written;
+  for (const auto& [name, hash] : hashes) written[name_json(name)] = fmt::format("{:016x}", hash);
+  return written;
+}
+
+Hashes read_hashes(const json::value& notes, const char* name) {
+  const json::value& written = needed(notes, name);
+  if (!written.is_object()) throw InvalidJson{fmt::format("'{}' is not an object", name)};
+  Hashes hashes;
+  for (const json::key_value_pair& each : written.get_object())
+    hashes.emplace_back(each.key(), needed_hash(written, each.key()));
+  return hashes;
+}
+
 json::object attested_json(const AttestedFile& file) {
-  json::object tensors, notes{{"bytes", file.bytes}};
-  for (const auto& [name, hash] : file.tensors) tensors[name_json(name)] = fmt::format("{:016x}", hash);
+  json::object notes{{"bytes", file.bytes}};
   if (!file.recipe.empty()) notes["recipe"] = name_json(file.recipe);
   if (!file.modules.empty()) notes["modules"] = modules_json(file.modules);
-  notes["tensors_xxh3"] = std::move(tensors);
+  if (!file.importance_file.empty() && is_utf8(file.importance_file)) notes["imatrix_file"] = file.importance_file;
+  notes["tensors_xxh3"] = hashes_json(file.tensors);
+  notes["metadata_xxh3"] = hashes_json(file.metadata);
   return {{"name", name_json(file.name)}, {"digest", digest_json(file.sha256)}, {"annotations", std::move(notes)}};
 }
 
@@ -44,10 +63,9 @@ AttestedFile read_attested(const json::value& value) {
   file.bytes = needed_number(notes, "bytes");
   file.recipe = json_string(notes, "recipe").value_or("");
   if (json_member(notes, "modules")) file.modules = read_modules(needed_list(notes, "modules"));
-  const json::value& tensors = needed(notes, "tensors_xxh3");
-  if (!tensors.is_object()) throw InvalidJson{"'tensors_xxh3' is not an object"};
-  for (const json::key_value_pair& each : tensors.get_object())
-    file.tensors.emplace_back(each.key(), needed_hash(tensors, each.key()));
+  file.importance_file = json_string(notes, "imatrix_file").value_or("");
+  file.tensors = read_hashes(notes, "tensors_xxh3");
+  file.metadata = read_hashes(notes, "metadata_xxh3");
   return file;
 }
 
@@ -88,6 +106,14 @@ json::array list_json(const std::vector<Item>& items, Write write) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::uint64_t>> hashes_of(const Metadata& metadata) {
+  Hashes hashes;
+  for (const MetadataEntry& entry : metadata.entries())
+    hashes.emplace_back(entry.key, XXH3_64bits_withSeed(entry.value.bytes.data(), entry.value.bytes.size(),
+                                                        static_cast<std::uint64_t>(entry.value.type)));
+  return hashes;
+}
 
 std::string write_statement(const Attestation& it) {
   return json::serialize(json::object{

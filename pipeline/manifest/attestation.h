@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/metadata.h"
 #include "pipeline/core/type_module.h"
 
 namespace ggufmill {
@@ -17,10 +18,15 @@ namespace ggufmill {
 struct AttestedFile {
   std::string name, sha256;  // 64 hexadecimal digits
   std::uint64_t bytes = 0;
-  std::string recipe{};                                          // empty: none
-  std::vector<std::pair<std::string, std::uint64_t>> tensors{};  // XXH3 (64 bits) of the bytes of each
-  std::vector<TypeModule> modules{};                             // for the foreign types that affected the bytes
+  std::string recipe{};                                           // empty: none
+  std::vector<std::pair<std::string, std::uint64_t>> tensors{};   // XXH3 (64 bits) of the bytes of each
+  std::vector<TypeModule> modules{};                              // for the foreign types that affected the bytes
+  std::vector<std::pair<std::string, std::uint64_t>> metadata{};  // XXH3 (64 bits) of the type and bytes of each value
+  std::string importance_file{};  // the path that the file records as its importance matrix; empty: none
 };
+
+// The key of a GGUF file under which `importance_file` is recorded.
+inline constexpr std::string_view kImportanceFileKey = "quantize.imatrix.file";
 
 // A file that was read.
 struct AttestedSource {
@@ -43,6 +49,9 @@ struct Attestation {
   std::string isa;                  // of the kernels that ran
   std::vector<AttestedModule> modules;
 };
+
+// Returns the hashes of all values.
+std::vector<std::pair<std::string, std::uint64_t>> hashes_of(const Metadata& metadata);
 
 // Returns the statement in one line.
 std::string write_statement(const Attestation& attestation);

@@ -44,8 +44,6 @@ bool is_changed(const ReportTensor& tensor) { return tensor.sums.difference > 0 
 
 namespace json = boost::json;
 
-constexpr int kVersion = 1;
-
 double bits_per_weight(std::uint64_t bytes, std::uint64_t weights) {
   return weights ? 8.0 * static_cast<double>(bytes) / static_cast<double>(weights) : 0;
 }
@@ -183,7 +181,7 @@ json::object output_json(const ReportOutput& output, bool measured) {
 json::object head_json(const Report& report) {
   const RunFacts& run = report.run;
   return {{"format", "ggufmill-report"},
-          {"version", kVersion},
+          {"version", kReportVersion},
           {"ggufmill", GGUFMILL_VERSION},
           {"kind", report.comparison ? "compare" : "run"},
           {"measured", report.measured},

@@ -94,7 +94,8 @@ std::size_t not_measured(const ReportOutput& output);
 // Receives a text piece by piece: a report of many tensors is never entirely in memory.
 using TextSink = std::function<void(std::string_view piece)>;
 
-// Writes version 1 of the format, with one line per tensor:
+inline constexpr int kReportVersion = 1;  // of the format
+// Writes this version of the format, with one line per tensor:
 //   {format, version, ggufmill, kind: run | compare, measured, source: {name, architecture, files: [{path, bytes}],
 //    tensors, weights, bytes, bits_per_weight}, run: {seconds, bytes_read, bytes_written, peak_memory, threads, io,
 //    isa}, outputs: [{files, recipe, choice if types were chosen, weights, bytes, bits_per_weight, types: [{type,

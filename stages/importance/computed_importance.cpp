@@ -161,6 +161,7 @@ Form<ImportanceComputation> computation_form() {
                                    "Path of the result. Defaults to MODEL.imatrix.gguf for the model MODEL.gguf.")
                                  .example("out/imatrix.gguf"),
                              field("options", &Options::options, list_of(text()), "Further arguments of the program.")
+                                 .for_program()
                                  .example("['-ngl', '99']"),
                          })
       .at(&Options::origin)

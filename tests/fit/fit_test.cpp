@@ -262,6 +262,16 @@ TEST_CASE("keys with many dots, and sizes beyond all memories, do no harm") {
   CHECK(MemoryUse{UINT64_MAX, 1, UINT64_MAX, 7}.total() == UINT64_MAX);
 }
 
+TEST_CASE("a model whose number of heads is missing has no known cache, unless it needs none") {
+  Metadata metadata = llama(2);
+  metadata.remove("llama.attention.head_count");
+  const auto unknown =
+      fit_of(llama_tensors(2, 1000), metadata, settings_of(256, "F16", true), huggingface::no_added_maps());
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error().what ==
+        "the metadata has no usable 'llama.attention.head_count', so the size of the KV cache is unknown");
+}
+
 TEST_CASE("an architecture without a map is taken for one of attention layers") {
   Metadata metadata;
   metadata.add("general.architecture", metadata_string("new-model"));

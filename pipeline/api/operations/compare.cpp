@@ -90,6 +90,12 @@ Result<Answer<Compared>> run_compare(const Context& context, const CompareReques
   return answer;
 }
 
+Status check_compare(const CompareRequest& request) {
+  if (!request.overwrite || !request.html.empty()) return ok();
+  return usage_error(fmt::format("{} has no effect: no page is written", option_reference("overwrite")),
+                     fmt::format("name one, {}, or omit it", option_reference("html", "PAGE.html")));
+}
+
 void write_comparison(const Compared& compared, const TextSink& sink) {
   std::string last;  // ends with a newline, which is not part of the object
   report_json(compared.report, [&](std::string_view piece) {
@@ -137,6 +143,7 @@ OperationSpec compare_operation() {
       .result = {.write = write_comparison, .doc = "the report, in the format of report files"},
       .context = ContextUse::kCheckpoints,
       .progress = "comparing",
+      .check = check_compare,
       .run = run_compare,
       .print = print_comparison});
 }

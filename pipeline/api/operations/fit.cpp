@@ -39,12 +39,12 @@ struct FitRequest {
 
 // A model with a context.
 struct FitRow : Fitted {
-  std::string model{};
+  std::string model{}, architecture{};
   std::uint64_t context = 0;
 };
 
 struct FitTable {
-  std::string path{}, architecture{}, kv{};
+  std::string path{}, kv{};
   std::uint64_t batch = 0;
   std::vector<FitRow> rows{};
 };
@@ -159,10 +159,7 @@ Result<Answer<FitTable>> run_fit(const Context& context, const FitRequest& reque
   if (request.bandwidth) settings.bandwidth = static_cast<double>(*request.bandwidth);
   Diagnostics errors;
   BOOST_OUTCOME_TRY(const std::vector<FitModel> models, read_models(context, request, errors, call));
-  Answer<FitTable> answer{{.path = request.path,
-                           .architecture = architecture_of(models.front().metadata),
-                           .kv = std::string(settings.cache_type->name),
-                           .batch = request.batch}};
+  Answer<FitTable> answer{{.path = request.path, .kv = std::string(settings.cache_type->name), .batch = request.batch}};
   std::set<std::string> unknown;
   for (const FitModel& model : models) {
     for (const std::uint64_t tokens : request.contexts) {
@@ -176,7 +173,7 @@ Result<Answer<FitTable>> run_fit(const Context& context, const FitRequest& reque
         break;
       }
       if (!fitted.value().is_known) unknown.insert(architecture_of(model.metadata));
-      answer.value.rows.push_back({std::move(fitted).value(), model.name, tokens});
+      answer.value.rows.push_back({std::move(fitted).value(), model.name, architecture_of(model.metadata), tokens});
     }
   }
   if (answer.value.rows.empty()) return errors.together();
@@ -308,6 +305,7 @@ ResultForm<FitTable> fit_result() {
                                 result("has_output", &DeviceUse::has_output, "true if the output layer is on it")} +
       memory_members<DeviceUse>()};
   std::vector<ResultMember> row{result("model", &FitRow::model, "the model, or the output of the pipeline file"),
+                                result("architecture", &FitRow::architecture, "general.architecture"),
                                 result("context", &FitRow::context, "number of tokens")};
   for (ResultMember& each : memory_members<MemoryUse>()) {
     each.write = [write = std::move(each.write)](const void* value, json::object& into) {
@@ -343,7 +341,6 @@ ResultForm<FitTable> fit_result() {
       "is_known", [](const FitRow& it) { return std::optional(json::value(it.is_known)); },
       "true if a map describes the architecture; otherwise, cache and states are estimates"));
   return {{result("path", &FitTable::path, "the model or pipeline file"),
-           result("architecture", &FitTable::architecture, "general.architecture"),
            result("kv", &FitTable::kv, "type of the KV cache"),
            result("rows", &FitTable::rows, ResultForm<FitRow>{std::move(row)}, "one for each model and context")}};
 }
@@ -428,6 +425,7 @@ OperationSpec fit_operation() {
                       .example("448G")},
       .result = fit_result(),
       .context = ContextUse::kCheckpoints,
+      .only_reads = true,
       .check = check_fit,
       .run = run_fit,
       .print = print_fit});

@@ -422,6 +422,7 @@ struct OperationOf {
   ResultForm<Value> result{};
   ContextUse context = ContextUse::kKernels;
   std::optional<std::string_view> progress{};
+  bool only_reads = false;
   Status (*check)(const Request& request) = nullptr;
   Result<Answer<Value>> (*run)(const Context& context, const Request& request, const Call& call);
   void (*print)(const Value& value, TextOutput& to);
@@ -462,6 +463,7 @@ struct OperationSpec {
   ContextUse context{};
   // The beginning of the progress line; empty: the argument that the operation is carried out for; none: no progress.
   std::optional<std::string_view> progress{};
+  bool only_reads = false;  // errors need not say that nothing was written
 
   std::shared_ptr<void> (*make_request)() = nullptr;
   // Checks the options of a request together. Empty if they are independent.
@@ -506,6 +508,7 @@ OperationSpec operation(OperationOf<Request, Value> from) {
   made.has_json_of_table = from.result.has_json_of_table;
   made.context = from.context;
   made.progress = from.progress;
+  made.only_reads = from.only_reads;
   made.make_request = []() -> std::shared_ptr<void> { return std::make_shared<Request>(); };
   if (from.check)
     made.check = [check = from.check](const void* request) { return check(*static_cast<const Request*>(request)); };

@@ -1,5 +1,7 @@
 // `report`: the page of a report that a run has written as JSON.
 
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "pipeline/api/operations/operations.h"
@@ -7,6 +9,7 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/report/json_text.h"
 #include "pipeline/report/pages.h"
+#include "pipeline/report/report.h"
 
 namespace ggufmill {
 namespace {
@@ -37,6 +40,13 @@ Result<Answer<ReportPage>> run_report(const Context& context, const ReportPageRe
   if (!is_report(report))
     return Error{ExitCode::kBadInput, request.path, "not a report of a run or a comparison", "",
                  "`ggufmill run --report FILE.json` and `ggufmill compare --json` write reports"};
+  const boost::json::value* const version = report.get_object().if_contains("version");
+  if (!version || *version != kReportVersion)
+    return Error{ExitCode::kBadInput, request.path,
+                 version ? fmt::format("is a report of version {}, but this program reads version {}",
+                                       to_json_text(*version), kReportVersion)
+                         : "is a report without a version",
+                 "", "use the version of ggufmill that wrote it, or write the report again"};
   std::string page = page_with(kReportPage, script_text(to_json_text(report)));
   if (request.output.empty()) return Answer<ReportPage>{{.html = std::move(page)}};
   BOOST_OUTCOME_TRY(write_page(context, request.output, page, {request.path}, request.overwrite));

@@ -117,6 +117,7 @@ Result<Ran> run_jobs_with_steps(const Context& context, const Batch& batch, cons
       return errors.together();
     }
     call.warn_all(done.value().warnings);
+    for (const std::string& note : done.value().notes) call.note({note});
     if (!has_begun) call.note({"nothing to do: all steps are done"});
     all.cells.insert(all.cells.end(), done.value().cells.begin(), done.value().cells.end());
   }

@@ -14,6 +14,7 @@
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/manifest/manifest.h"
+#include "stages/gguf/gguf.h"
 
 namespace ggufmill {
 namespace {
@@ -25,6 +26,15 @@ AttestedFile attested(const ManifestFile& file, const WrittenOutput& written) {
   for (const ManifestTensor& tensor : file.tensors) attested.tensors.emplace_back(tensor.name, tensor.xxh3);
   attested.modules = written.manifest.modules;
   return attested;
+}
+
+// Adds what the header of the first file has.
+void add_metadata(const std::vector<OutputFile>& files, AttestedFile& first) {
+  const auto metadata = planned_metadata(files);
+  if (!metadata) return;
+  first.metadata = hashes_of(*metadata);
+  if (const MetadataValue* const file = metadata->find(kImportanceFileKey))
+    first.importance_file = as_string(*file).value_or("");
 }
 
 }  // namespace
@@ -46,14 +56,25 @@ Result<std::vector<AttestationStep::Source>> AttestationStep::sources() {
   std::vector<Source> all;
   std::set<std::string> known{outputs_.job().file};  // the statement has the pipeline file itself
   for (const JobPart& part : outputs_.parts()) {
-    BOOST_OUTCOME_TRY(const Plan* const plan, outputs_.plan_of(part));
-    for (const std::string& path : plan->input_paths()) {
+    BOOST_OUTCOME_TRY(const std::vector<std::string> paths, inputs_of(part));
+    for (const std::string& path : paths) {
       if (!known.insert(path).second) continue;
       BOOST_OUTCOME_TRY(const auto opened, open_source(path));
       all.push_back({path, *opened->describe()});
     }
   }
   return all;
+}
+
+Result<std::vector<std::string>> AttestationStep::inputs_of(const JobPart& part) {
+  if (std::ranges::all_of(part.job.outputs, [](const JobOutput& output) { return output.reuse.empty(); })) {
+    BOOST_OUTCOME_TRY(const Plan* const plan, outputs_.plan_of(part));
+    return plan->input_paths();
+  }
+  Job job = outputs_.resolved(part);
+  for (JobOutput& output : job.outputs) output.reuse.clear();
+  BOOST_OUTCOME_TRY(const Plan plan, context_.plan(job));
+  return plan.input_paths();
 }
 
 Result<std::vector<AttestedModule>> AttestationStep::modules() const {
@@ -75,7 +96,9 @@ Result<Attestation> AttestationStep::attestation() {
   Attestation made;
   made.pipeline = names.text();
   BOOST_OUTCOME_TRY(outputs_.for_each_written([&](const JobOutput&, const WrittenOutput& written) -> Status {
+    const std::size_t first = made.files.size();
     for (const ManifestFile& file : written.manifest.files) made.files.push_back(attested(file, written));
+    if (first < made.files.size()) add_metadata(written.planned->files, made.files[first]);
     return ok();
   }));
   for (const Source& source : read) {

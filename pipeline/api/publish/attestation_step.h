@@ -35,6 +35,8 @@ class AttestationStep {
     SourceFile described;
   };
   Result<std::vector<Source>> sources();
+  // Returns the paths of the files that decide the bytes of a part: not those of earlier outputs that `reuse` names.
+  Result<std::vector<std::string>> inputs_of(const JobPart& part);
   // Returns the checksum of a source if an earlier run has computed it; empty otherwise.
   std::string known_sum(const Source& source) const;
   static std::string key_of(const Source& source);

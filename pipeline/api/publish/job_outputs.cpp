@@ -29,6 +29,7 @@ JobOutputs::JobOutputs(const Context& context, const Job& job) : context_(contex
     part->job.outputs.clear();
     part->job.sections.publish.quality.reset();
     part->job.sections.publish.card.reset();
+    part->job.sections.publish.presets.reset();
     part->job.sections.publish.attestation.reset();
     part->job.sections.publish.upload.reset();
     part->job.sections.publish.after = {};

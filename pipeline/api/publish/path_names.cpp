@@ -1,6 +1,7 @@
 #include "pipeline/api/publish/path_names.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "pipeline/config/node_text.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -50,7 +51,7 @@ std::string parent_of(const std::string& path) { return path.substr(0, name_begi
 
 Result<PathNames> PathNames::of(const std::string& text, const std::string& file, const Registry& registry,
                                 const std::set<std::string>& inputs) {
-  BOOST_OUTCOME_TRY(const std::string deciding, deciding_part_of(text, file));
+  BOOST_OUTCOME_TRY(const std::string deciding, deciding_part_of(text, file, registry));
   const auto name_of_target = [](const std::string& path) {
     return is_address(path) || shows_folder(path) ? last_components(path, 1) : path;
   };
@@ -83,7 +84,8 @@ Result<PathNames> PathNames::of(const std::string& text, const std::string& file
 std::string PathNames::name_of(const std::string& path) const {
   if (is_address(path)) return path;
   if (const auto known = names_.find(path); known != names_.end()) return known->second;
-  for (const auto& [folder, name] : names_)
+  // The innermost folder is the last one in their order.
+  for (const auto& [folder, name] : std::views::reverse(names_))
     if (!is_address(folder) && path.starts_with(folder.ends_with('/') ? folder : folder + "/"))
       return name + (name.ends_with('/') ? "" : "/") + path.substr(folder.size() + (folder.ends_with('/') ? 0 : 1));
   for (const auto& [file, name] : names_)

@@ -8,6 +8,7 @@
 #include "pipeline/api/publish/attestation_step.h"
 #include "pipeline/api/publish/card_facts.h"
 #include "pipeline/api/publish/job_outputs.h"
+#include "pipeline/api/publish/presets_step.h"
 #include "pipeline/api/publish/quality.h"
 #include "pipeline/api/publish/result_file.h"
 #include "pipeline/api/publish/step_results.h"
@@ -17,6 +18,7 @@
 #include "pipeline/io/machine.h"
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/source_path.h"
+#include "pipeline/io/stop_scope.h"
 
 namespace ggufmill {
 namespace {
@@ -45,6 +47,7 @@ class Publisher {
       : context_(context), source_(job.source), outputs_(context, job.job), job_(outputs_.job()), options_(options) {}
 
   Result<std::vector<JobStep>> steps() {
+    const StopScope scope(stop());
     BOOST_OUTCOME_TRY(make_tasks());
     std::vector<JobStep> steps;
     bool is_done = true;  // a step that is not done changes what the next ones depend on
@@ -59,6 +62,7 @@ class Publisher {
   }
 
   Result<StepReport> run() {
+    const StopScope scope(stop());
     Diagnostics errors;
     check_steps(context_, source_, outputs_, options_.batch, errors);
     if (!errors.empty()) return errors.together();
@@ -98,6 +102,7 @@ class Publisher {
     if (job_.sections.publish.quality && !outputs_.is_divided())
       add_quality(*job_.sections.publish.quality, outputs_.parts().size());
     if (job_.sections.publish.card) add_card(*job_.sections.publish.card);
+    if (job_.sections.publish.presets) add_presets(*job_.sections.publish.presets);
     if (job_.sections.publish.attestation) add_attestation(*job_.sections.publish.attestation);
     if (job_.sections.publish.upload) add_upload(*job_.sections.publish.upload);
     if (!job_.sections.publish.after.command.empty())
@@ -167,7 +172,7 @@ class Publisher {
     return files_.copy(cached, computation.result_path(), options_.batch.run.overwrite);
   }
 
-  // ---- quality, card, attestation, upload ----
+  // ---- quality, card, presets, attestation, upload ----
 
   // Compares the outputs of the first `parts` parts.
   void add_quality(const QualityOptions& quality, std::size_t parts) {
@@ -207,6 +212,18 @@ class Publisher {
                       }});
   }
 
+  void add_presets(const PresetOptions& presets) {
+    const auto step = [this, &presets] { return PresetsStep(presets, outputs_); };
+    tasks_.push_back({{StepKind::kPresets, list_names(paths_of(presets))},
+                      [this, step]() -> Result<bool> { return step().is_done(stop()); },
+                      [this, step](const JobStep&) -> Status {
+                        BOOST_OUTCOME_TRY(std::vector<std::string> warnings,
+                                          step().run(files_, options_.batch.run.overwrite, stop()));
+                        for (std::string& warning : warnings) report_.warnings.push_back(std::move(warning));
+                        return ok();
+                      }});
+  }
+
   void add_attestation(const AttestationOptions& attestation) {
     tasks_.push_back(
         {{StepKind::kAttestation, attestation.path},
@@ -224,7 +241,10 @@ class Publisher {
         {{StepKind::kUpload, fmt::format("of the content of {}", list_names(targets))},
          [this, &upload, &part]() -> Result<bool> { return UploadStep(upload, outputs_).is_part_done(part); },
          [this, &upload, &part](const JobStep& step) {
-           return UploadStep(upload, outputs_).send_part(part, stop(), bytes_of(step));
+           UploadStep sending(upload, outputs_);
+           const Status sent = sending.send_part(part, stop(), bytes_of(step));
+           add_notes(sending.notes());
+           return sent;
          }});
   }
 
@@ -232,8 +252,16 @@ class Publisher {
     tasks_.push_back({{StepKind::kUpload, "to " + upload.to},
                       [this, &upload]() -> Result<bool> { return UploadStep(upload, outputs_).is_done(); },
                       [this, &upload](const JobStep& step) {
-                        return UploadStep(upload, outputs_).run(options_.batch.run.overwrite, stop(), bytes_of(step));
+                        UploadStep sending(upload, outputs_);
+                        const Status sent = sending.run(options_.batch.run.overwrite, stop(), bytes_of(step));
+                        add_notes(sending.notes());
+                        return sent;
                       }});
+  }
+
+  void add_notes(const std::vector<std::string>& notes) {
+    for (const std::string& note : notes)
+      if (std::ranges::find(report_.notes, note) == report_.notes.end()) report_.notes.push_back(note);
   }
 
   std::function<void(std::uint64_t, std::uint64_t)> bytes_of(const JobStep& step) const {
@@ -323,9 +351,9 @@ class Publisher {
 Status check_steps_are_built(const Job& /*job*/) { return ok(); }
 
 bool has_steps(const Job& job) {
-  return job.sections.publish.quality || job.sections.publish.card || job.sections.publish.attestation ||
-         job.sections.publish.upload || !job.sections.publish.after.command.empty() ||
-         std::ranges::any_of(job.outputs, [](const JobOutput& output) {
+  return job.sections.publish.quality || job.sections.publish.card || job.sections.publish.presets ||
+         job.sections.publish.attestation || job.sections.publish.upload ||
+         !job.sections.publish.after.command.empty() || std::ranges::any_of(job.outputs, [](const JobOutput& output) {
            return waits_for_importance(output) || !output.sections.publish.after.command.empty();
          });
 }

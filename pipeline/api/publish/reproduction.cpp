@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "pipeline/api/context.h"
@@ -14,6 +15,7 @@
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/manifest/manifest.h"
+#include "stages/gguf/gguf.h"
 #include "stages/importance/computed_importance.h"
 
 namespace ggufmill {
@@ -25,18 +27,40 @@ std::string last_name(const std::string& path) {
   return std::string(name.substr(name_begin(name)));
 }
 
-// Returns the tensors that differ between two files.
-std::vector<std::string> differing_tensors(const AttestedFile& attested, const ManifestFile& made) {
-  std::map<std::string, std::uint64_t> wanted(attested.tensors.begin(), attested.tensors.end());
+using Hashes = std::vector<std::pair<std::string, std::uint64_t>>;
+
+// Returns the names whose hashes differ, in the order of the file that was made, then those that it does not have.
+std::vector<std::string> differing(const Hashes& attested, const Hashes& made) {
+  std::map<std::string, std::uint64_t> wanted(attested.begin(), attested.end());
   std::vector<std::string> names;
-  for (const ManifestTensor& tensor : made.tensors) {
-    const auto known = wanted.find(tensor.name);
-    if (known == wanted.end() || known->second != tensor.xxh3) names.push_back(tensor.name);
+  for (const auto& [name, hash] : made) {
+    const auto known = wanted.find(name);
+    if (known == wanted.end() || known->second != hash) names.push_back(name);
     if (known != wanted.end()) wanted.erase(known);
   }
   for (const auto& [name, hash] : wanted) names.push_back(name);
   return names;
 }
+
+Hashes tensors_of(const ManifestFile& file) {
+  Hashes hashes;
+  for (const ManifestTensor& tensor : file.tensors) hashes.emplace_back(tensor.name, tensor.xxh3);
+  return hashes;
+}
+
+// Replaces the path that the importance is recorded with, at the end of an output's stages.
+class RecordedPath : public Stage {
+ public:
+  explicit RecordedPath(std::string path) : path_(std::move(path)) {}
+  Result<Model> apply(Model model) const override {
+    if (model.metadata.find(kImportanceFileKey))
+      model.metadata.set(std::string(kImportanceFileKey), metadata_string(path_));
+    return model;
+  }
+
+ private:
+  std::string path_;
+};
 
 }  // namespace
 
@@ -121,6 +145,27 @@ Result<Job> Reproduction::job() const {
   return job;
 }
 
+const AttestedFile* Reproduction::attested_as(const std::string& path) const {
+  const auto& files = attestation_.statement.files;
+  const auto found = std::ranges::find(files, last_name(path), &AttestedFile::name);
+  return found == files.end() ? nullptr : &*found;
+}
+
+bool Reproduction::record_paths(const Plan& plan, Job& job) const {
+  bool is_changed = false;
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    const std::vector<OutputFile>& files = plan.outputs[i].files;
+    const AttestedFile* const attested = attested_as(files.front().path);
+    if (!attested || attested->importance_file.empty()) continue;
+    const auto metadata = planned_metadata(files);
+    const MetadataValue* const recorded = metadata ? metadata->find(kImportanceFileKey) : nullptr;
+    if (!recorded || as_string(*recorded) == attested->importance_file) continue;
+    job.outputs[i].stages.push_back(std::make_shared<RecordedPath>(attested->importance_file));
+    is_changed = true;
+  }
+  return is_changed;
+}
+
 Status Reproduction::check_inputs(const Plan& plan) const {
   const auto normal = [](const std::string& path) {
     return is_address(path) ? path : fs::path(path).lexically_normal().string();
@@ -137,11 +182,19 @@ Status Reproduction::check_inputs(const Plan& plan) const {
 }
 
 Result<std::vector<ReproducedFile>> Reproduction::compare(const Plan& plan) const {
-  std::map<std::string, std::pair<std::string, ManifestFile>> made;  // by name: path and description
+  struct Made {
+    std::string path;
+    ManifestFile file;
+    Hashes metadata;  // that of the first file of an output
+  };
+  std::map<std::string, Made> made;  // by name
   for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    const std::vector<OutputFile>& files = plan.outputs[i].files;
     BOOST_OUTCOME_TRY(const Manifest manifest, load_manifest(plan.manifest_path(i)));
-    for (std::size_t k = 0; k < manifest.files.size(); ++k)
-      made[manifest.files[k].name] = {plan.outputs[i].files[k].path, manifest.files[k]};
+    for (std::size_t k = 0; k < manifest.files.size(); ++k) {
+      const auto metadata = k == 0 ? planned_metadata(files) : std::nullopt;
+      made[manifest.files[k].name] = {files[k].path, manifest.files[k], metadata ? hashes_of(*metadata) : Hashes()};
+    }
   }
   std::vector<ReproducedFile> compared;
   for (const AttestedFile& attested : attestation_.statement.files) {
@@ -149,8 +202,12 @@ Result<std::vector<ReproducedFile>> Reproduction::compare(const Plan& plan) cons
     if (found == made.end())
       return input_error(attestation_.path,
                          fmt::format("its pipeline file does not make {}", quoted_name(attested.name)));
-    ReproducedFile file{attested.name, found->second.first, found->second.second.sha256 == attested.sha256};
-    if (!file.is_same) file.tensors = differing_tensors(attested, found->second.second);
+    const Made& again = found->second;
+    ReproducedFile file{attested.name, again.path, again.file.sha256 == attested.sha256};
+    if (!file.is_same) {
+      file.keys = differing(attested.metadata, again.metadata);
+      file.tensors = differing(attested.tensors, tensors_of(again.file));
+    }
     compared.push_back(std::move(file));
   }
   return compared;

@@ -15,7 +15,7 @@ class Context;
 struct ReproducedFile {
   std::string name, path;  // in the attestation; of the file that was made
   bool is_same = false;
-  std::vector<std::string> tensors{};  // those whose bytes differ, or that only one of the files has
+  std::vector<std::string> keys{}, tensors{};  // those that differ, or that only one of the files has
 };
 
 // Not thread-safe. The arguments must outlive it.
@@ -32,6 +32,9 @@ class Reproduction {
   // Returns the job, without what does not decide a byte of its outputs: limits, reports, and steps. Nothing that it
   // names is executed.
   Result<Job> job() const;
+  // Lets the outputs record the paths of importance matrices that the attested files record, which are those of another
+  // machine. Returns false if `plan`, of the job, already has them.
+  bool record_paths(const Plan& plan, Job& job) const;
   // Checks that the plan reads nothing but the sources of the attestation. Exit code 3.
   Status check_inputs(const Plan& plan) const;
   // Compares the outputs of the plan, which are written, with those that are attested.
@@ -45,6 +48,8 @@ class Reproduction {
   std::string in_sources(const std::string& path) const;
   // Lets a stage read the importance that was computed, instead of computing it.
   Status read_importance(JobOutput& output) const;
+  // Returns the attested file of this name; null if there is none.
+  const AttestedFile* attested_as(const std::string& path) const;
 
   const Context& context_;
   const SignedAttestation& attestation_;

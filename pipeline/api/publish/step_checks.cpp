@@ -10,6 +10,7 @@
 #include "pipeline/api/publish/attestation_step.h"
 #include "pipeline/api/publish/card_facts.h"
 #include "pipeline/api/publish/job_outputs.h"
+#include "pipeline/api/publish/presets_step.h"
 #include "pipeline/api/publish/quality.h"
 #include "pipeline/api/publish/result_file.h"
 #include "pipeline/api/publish/upload_step.h"
@@ -40,6 +41,7 @@ class StepChecks {
     if (job_.sections.publish.card)
       if (const auto form = card_template(*job_.sections.publish.card, job_.outputs.size()); !form)
         errors_.add(form.error());
+    if (job_.sections.publish.presets) PresetsStep(*job_.sections.publish.presets, outputs_).check(errors_);
     if (job_.sections.publish.attestation)
       AttestationStep(*job_.sections.publish.attestation, context_, outputs_).check(errors_);
     if (job_.sections.publish.upload) UploadStep(*job_.sections.publish.upload, outputs_).check(errors_);
@@ -198,6 +200,9 @@ class StepChecks {
     }
     if (job_.sections.publish.card)
       written.push_back({job_.sections.publish.card->path, "card", job_.sections.publish.card->origin});
+    if (job_.sections.publish.presets)
+      for (const std::string& path : paths_of(*job_.sections.publish.presets))
+        written.push_back({path, "preset", job_.sections.publish.presets->origin});
     if (job_.sections.publish.attestation)
       written.push_back(
           {job_.sections.publish.attestation->path, "attestation", job_.sections.publish.attestation->origin});
@@ -244,6 +249,8 @@ class StepChecks {
     if (job_.sections.publish.quality && !job_.sections.publish.quality->json.empty())
       paths.push_back(job_.sections.publish.quality->json);
     if (job_.sections.publish.card) paths.push_back(job_.sections.publish.card->path);
+    if (job_.sections.publish.presets)
+      for (std::string& path : paths_of(*job_.sections.publish.presets)) paths.push_back(std::move(path));
     if (job_.sections.publish.attestation) paths.push_back(job_.sections.publish.attestation->path);
     for (const std::string& path : paths)
       if (const Status free = files_.check(path, batch_.run.overwrite); !free) errors_.add(free.error());

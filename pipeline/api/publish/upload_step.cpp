@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 
+#include "pipeline/api/publish/presets_step.h"
 #include "pipeline/api/publish/result_file.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_target.h"
@@ -82,6 +83,9 @@ Result<std::vector<remote::HubFile>> UploadStep::files() {
     others.emplace_back(each.result_path(), fs::path(each.result_path()).filename().string());
   if (outputs_.job().sections.publish.card)
     others.emplace_back(outputs_.job().sections.publish.card->path, "README.md");
+  if (outputs_.job().sections.publish.presets)
+    for (const std::string& path : paths_of(*outputs_.job().sections.publish.presets))
+      others.emplace_back(path, fs::path(path).filename().string());
   if (outputs_.job().sections.publish.attestation)
     others.emplace_back(outputs_.job().sections.publish.attestation->path,
                         fs::path(outputs_.job().sections.publish.attestation->path).filename().string());
@@ -92,11 +96,14 @@ Result<std::vector<remote::HubFile>> UploadStep::files() {
   return files;
 }
 
-Result<remote::HubUpload> UploadStep::target() const {
+Result<remote::HubUpload> UploadStep::target() {
   BOOST_OUTCOME_TRY(remote::HubUpload target, remote::parse_hub_target(options_.to));
   target.message = options_.message;
   target.creates = options_.create;
   target.is_private = options_.is_private;
+  target.note = [this](const std::string& note) {
+    if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
+  };
   return target;
 }
 
@@ -264,6 +271,9 @@ Result<std::map<std::string, std::string>> UploadStep::planned(Diagnostics& erro
   for (const ImportanceComputation& each : outputs_.computations())
     paths.emplace(fs::path(each.result_path()).filename().string(), each.result_path());
   if (outputs_.job().sections.publish.card) paths.emplace("README.md", outputs_.job().sections.publish.card->path);
+  if (outputs_.job().sections.publish.presets)
+    for (const std::string& path : paths_of(*outputs_.job().sections.publish.presets))
+      paths.emplace(fs::path(path).filename().string(), path);
   if (outputs_.job().sections.publish.attestation) {
     const std::string& path = outputs_.job().sections.publish.attestation->path;
     paths.emplace(fs::path(path).filename().string(), path);
@@ -286,8 +296,8 @@ void UploadStep::check(Diagnostics& errors) {
           return !matches || matches.value();
         }))
       errors.add(error_at(options_.origin, fmt::format("no file of this job matches {}", quoted_name(pattern.text())),
-                          "`files` are patterns for the names of outputs, importance matrices, README.md, and the "
-                          "attestation"));
+                          "`files` are patterns for the names of outputs, importance matrices, README.md, presets, and "
+                          "the attestation"));
 }
 
 }  // namespace ggufmill

@@ -38,6 +38,9 @@ class UploadStep {
   // Sends the files that are missing from the hub, and removes the local copies of all that it has.
   Status send_part(const JobPart& part, const std::atomic<bool>* stop, const SendProgress& progress);
 
+  // Returns what the user should know of what was sent, a line each.
+  const std::vector<std::string>& notes() const { return notes_; }
+
   // Adds errors for an address of no repository, for files of the same name, and for files that the hub would refuse.
   void check(Diagnostics& errors);
 
@@ -52,7 +55,7 @@ class UploadStep {
   Status add_output(const WrittenOutput& written, std::vector<remote::HubFile>& files) const;
   Result<std::vector<remote::HubFile>> files_of(const JobPart& part);
   Result<std::vector<remote::HubFile>> files();
-  Result<remote::HubUpload> target() const;
+  Result<remote::HubUpload> target();
   std::string key_of(const std::vector<remote::HubFile>& files) const;
   std::string key_of_content(const remote::HubFile& file) const;
   // Returns whether the hub has the content; nullopt if it was not asked.
@@ -67,6 +70,7 @@ class UploadStep {
   const UploadOptions& options_;
   JobOutputs& outputs_;
   StepResults results_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace ggufmill

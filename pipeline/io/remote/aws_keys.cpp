@@ -10,6 +10,7 @@
 #include "pipeline/io/child_environment.h"
 #include "pipeline/io/remote/aws_sources.h"
 #include "pipeline/io/remote/credentials.h"
+#include "pipeline/io/stop_scope.h"
 
 namespace ggufmill::remote {
 namespace {
@@ -81,7 +82,7 @@ Result<std::shared_ptr<AwsKeys>> AwsKeys::find(const AwsFiles& files, const std:
   if (const auto found = known.find(settings);
       found != known.end() && (found->second.keys || time - found->second.since < kBetweenRenewals))
     return found->second.keys;
-  BOOST_OUTCOME_TRY(auto key, find_key(files, region, nullptr));
+  BOOST_OUTCOME_TRY(auto key, find_key(files, region, stop_of_thread()));
   std::shared_ptr<AwsKeys> keys;
   if (key) keys.reset(new AwsKeys(std::move(*key), region));
   if (known.size() >= kMaxKnown) known.clear();

@@ -36,8 +36,9 @@ struct AwsKey {
 class AwsKeys {
  public:
   // Returns the keys of the environment and of the files as they are now; null if there are none, for public buckets.
-  // Objects for the same settings are shared, so that a role is asked for once. Exit code 2 if a setting is malformed,
-  // 6 if what it names refuses to give a key, 75 if that cannot be reached.
+  // Objects for the same settings are shared, so that a role is asked for once. Ends once the stop of
+  // this thread (stop_scope.h) is set. Exit code 2 if a setting is malformed, 6 if what it names refuses to give a key,
+  // 75 if that cannot be reached.
   static Result<std::shared_ptr<AwsKeys>> find(const AwsFiles& files, const std::string& region);
 
   // Returns a key for requests in the region, which does not expire in the next minutes: it is renewed ten minutes

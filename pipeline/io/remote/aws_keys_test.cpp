@@ -1,7 +1,10 @@
 #include "pipeline/io/remote/aws_keys.h"
 
+#include <chrono>
+
 #include "pipeline/io/remote/aws_sources.h"
 #include "pipeline/io/remote/written_time.h"
+#include "pipeline/io/stop_scope.h"
 #include "tests/support/catch.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
@@ -61,6 +64,23 @@ TEST_CASE("profiles are sections of two files, with values of their own services
   CHECK(endpoint_of_service(files, "s3").url == "http://localhost:9001");
   environment.set("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "True");
   CHECK(endpoint_of_service(files, "s3").url.empty());
+}
+
+TEST_CASE("the search for a key ends when the operation of its thread is stopped") {
+  const TempDir dir;
+  write_text(dir.file("config"), "[default]\ncredential_process = sleep 50\n");
+  Environment environment("AWS_CONFIG_FILE", dir.file("config").c_str());
+  environment.set("AWS_SHARED_CREDENTIALS_FILE", dir.file("none").c_str());
+  environment.set("AWS_PROFILE", "default");
+  for (const char* name : {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_WEB_IDENTITY_TOKEN_FILE"})
+    environment.set(name, "");
+  const std::atomic<bool> stop = true;
+  const StopScope scope(&stop);
+  const auto began = std::chrono::steady_clock::now();
+  const auto keys = AwsKeys::find(AwsFiles::read().value(), "eu-central-1");
+  REQUIRE_FALSE(keys);
+  CHECK(keys.error().code == ExitCode::kInterrupted);
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(20));
 }
 
 TEST_CASE("services of China have a domain of their own") {

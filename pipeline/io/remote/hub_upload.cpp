@@ -209,7 +209,8 @@ class Upload {
     json::array objects;
     for (const HubFile* file : files) objects.push_back(json::object{{"oid", file->sha256}, {"size", file->bytes}});
     json::array transfers{"basic", "multipart"};
-    if (!python_with_xet().empty()) transfers.push_back("xet");
+    BOOST_OUTCOME_TRY(const XetPython python, python_with_xet(stop_));
+    if (!python.path.empty()) transfers.push_back("xet");
     const json::object batch{{"operation", "upload"},
                              {"transfers", std::move(transfers)},
                              {"hash_algo", "sha256"},
@@ -220,6 +221,7 @@ class Upload {
     const json::array* answers = json_array(answer, "objects");
     if (!answers) return client_.not_understood("where to send the files");
     const bool by_xet = json_string(answer, "transfer") == std::string_view("xet");
+    if (!by_xet) note_lfs(python, files, *answers);
     std::vector<const HubFile*> for_xet;
     LfsUpload by_lfs(client_, sent_);
     Diagnostics errors;
@@ -241,7 +243,17 @@ class Upload {
     BOOST_OUTCOME_TRY(by_lfs.send());
     if (for_xet.empty()) return ok();
     BOOST_OUTCOME_TRY(const Access access, access_to_hub(client_.api("xet-write-token")));
-    return send_by_xet(for_xet, access.url, access, stop_, sent_);
+    return send_by_xet(python.path, for_xet, access.url, access, stop_, sent_);
+  }
+
+  // Reports that files are sent whole, by LFS, and why, unless the user wants that.
+  void note_lfs(const XetPython& python, std::span<const HubFile* const> files, const json::array& answers) {
+    const bool sends_any = std::ranges::any_of(files, [](const HubFile* file) { return !file->is_sent; }) &&
+                           std::ranges::any_of(answers, is_wanted);
+    if (!sends_any || !upload_.note || is_xet_disabled()) return;
+    upload_.note(fmt::format(
+        "hf://{}: files are sent by LFS, not in chunks by Xet: {}", upload_.repository,
+        python.path.empty() ? python.why + " (`pip install \"ggufmill[hub]\"`)" : "the hub does not offer it"));
   }
 
   // Returns true if the hub asks for the content of an object.

@@ -34,6 +34,7 @@ struct HubUpload {
   bool creates = false;              // creates the repository if it does not exist
   std::optional<bool> is_private{};  // of a repository that is created; none: as the organization has it
   bool replaces = true;              // files with the same names
+  std::function<void(const std::string& note)> note{};  // receives what the user should know, a line; may be empty
 };
 
 struct HubCommit {

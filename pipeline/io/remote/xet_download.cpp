@@ -61,10 +61,11 @@ XetDownload::~XetDownload() {
 
 Result<std::unique_ptr<XetDownload>> XetDownload::start(const Address& address, const File& file, const Access& tokens,
                                                         const Settings& settings) {
-  if (std::string why = why_no_xet(); !why.empty())
-    return failed(address, std::move(why),
+  BOOST_OUTCOME_TRY(const XetPython python, python_with_xet(settings.stop));
+  if (python.path.empty())
+    return failed(address, python.why,
                   is_xet_disabled() ? "unset HF_HUB_DISABLE_XET" : "`pip install \"ggufmill[hub]\"`");
-  std::vector<std::string> words = xet_command(python_with_xet(), xet_downloader());
+  std::vector<std::string> words = xet_command(python.path, xet_downloader());
   words.insert(words.end(), {tokens.url, file.hash, std::to_string(file.bytes)});
   Variables added;
   if (std::string token = token_in(tokens); !token.empty()) added.emplace_back(kHubTokenVariable, std::move(token));

@@ -1,6 +1,8 @@
 #include "pipeline/io/remote/xet_python.h"
 
 #include <chrono>
+#include <mutex>
+#include <optional>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/command.h"
@@ -13,18 +15,20 @@ namespace {
 constexpr std::string_view kAuthorization = "Authorization: Bearer ";
 constexpr auto kMaxPythonStart = std::chrono::seconds(30);
 
-std::string find_python() {
-  if (is_xet_disabled()) return {};
+Result<XetPython> find_python(const std::atomic<bool>* stop) {
+  if (is_xet_disabled()) return XetPython{{}, "HF_HUB_DISABLE_XET is set"};
   for (const std::string& name : {environment("GGUFMILL_PYTHON"), std::string("python3"), std::string("python")}) {
     if (name.empty()) continue;
     const auto found = find_program(name);
     if (!found) continue;
     CommandOptions how;
     how.time_limit = kMaxPythonStart;
+    how.stop = stop;
     const auto ran = run_command(xet_command(*found, xet_uploader()), how);
-    if (ran && ran.value().exit_code == 0) return *found;
+    if (ran && ran.value().exit_code == 0) return XetPython{*found, {}};
+    if (!ran && ran.error().code == ExitCode::kInterrupted) return ran.error();
   }
-  return {};
+  return XetPython{{}, "no Python here has hf_xet"};
 }
 
 }  // namespace
@@ -34,14 +38,19 @@ bool is_xet_disabled() {
   return value == "1" || value == "on" || value == "yes" || value == "true";
 }
 
-const std::string& python_with_xet() {
-  static const std::string python = find_python();
-  return python;
+Result<XetPython> python_with_xet(const std::atomic<bool>* stop) {
+  static std::mutex mutex;
+  static std::optional<XetPython> known;
+  const std::scoped_lock lock(mutex);
+  if (!known) {
+    BOOST_OUTCOME_TRY(known, find_python(stop));
+  }
+  return *known;
 }
 
 std::string why_no_xet() {
-  if (!python_with_xet().empty()) return {};
-  return is_xet_disabled() ? "HF_HUB_DISABLE_XET is set" : "no Python here has hf_xet";
+  const auto python = python_with_xet(nullptr);
+  return python ? python.value().why : python.error().what;
 }
 
 // Neither variables nor, by the program itself, the current folder can add to what Python imports. Packages that the

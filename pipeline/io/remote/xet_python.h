@@ -1,20 +1,27 @@
 #pragma once
 // The Python that has hf_xet, the library of the hub's content store, and the programs that it runs for this one.
 
+#include <atomic>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "pipeline/core/error.h"
 #include "pipeline/io/remote/remote_scheme.h"
 
 namespace ggufmill::remote {
 
 // Returns true if HF_HUB_DISABLE_XET is set, as huggingface_hub reads it.
 bool is_xet_disabled();
-// Returns the path of a Python that has hf_xet; empty if there is none, or if is_xet_disabled(). Starts it, and
-// remembers the answer for as long as this process lives. Thread-safe.
-const std::string& python_with_xet();
-// Returns why python_with_xet() is empty, as text for a message; empty if it is not.
+// A Python that has hf_xet.
+struct XetPython {
+  std::string path;  // empty: there is none, or is_xet_disabled()
+  std::string why;   // there is none, as text for a message
+};
+// Looks for one, which starts it, and remembers the answer for as long as this process lives. Ends with interrupted()
+// once `stop` is set. Thread-safe.
+Result<XetPython> python_with_xet(const std::atomic<bool>* stop);
+// Returns why there is none, without a way to stop it; empty if there is one.
 std::string why_no_xet();
 
 // The programs: xet_upload.py and xet_download.py.

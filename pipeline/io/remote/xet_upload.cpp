@@ -40,9 +40,10 @@ class Counter {
 
 }  // namespace
 
-Status send_by_xet(std::span<const HubFile* const> files, const std::string& url, const Access& access,
-                   const std::atomic<bool>* stop, const std::function<void(std::uint64_t)>& sent) {
-  std::vector<std::string> words = xet_command(python_with_xet(), xet_uploader());
+Status send_by_xet(const std::string& python, std::span<const HubFile* const> files, const std::string& url,
+                   const Access& access, const std::atomic<bool>* stop,
+                   const std::function<void(std::uint64_t)>& sent) {
+  std::vector<std::string> words = xet_command(python, xet_uploader());
   words.push_back(url);
   for (const HubFile* file : files) words.insert(words.end(), {file->path, file->sha256});
   Counter counter(sent);

@@ -602,13 +602,12 @@ class Operations(Operator):
         bandwidth        bytes per second that are read from memory, for the number of tokens per second
 
         Returns a dictionary:
-        path          the model or pipeline file
-        architecture  general.architecture
-        kv            type of the KV cache
-        rows          one for each model and context: [{model, context, weights, cache, states, compute, total, fits,
-                      layers, offloaded, devices: [{size, layers, has_output, weights, cache, states, compute, total}],
-                      read_per_token, tokens_per_second, is_known}]
-        warnings      a list of strings
+        path      the model or pipeline file
+        kv        type of the KV cache
+        rows      one for each model and context: [{model, architecture, context, weights, cache, states, compute,
+                  total, fits, layers, offloaded, devices: [{size, layers, has_output, weights, cache, states, compute,
+                  total}], read_per_token, tokens_per_second, is_known}]
+        warnings  a list of strings
         """
         return self._operate(
             "fit",
@@ -1734,8 +1733,8 @@ class Operations(Operator):
         `sources=`. Outputs go to the folder `output=`, and are compared with the checksums of the attestation. The
         pipeline file is that of the attestation, without its limits, reports and steps: no program is started, and
         importance that was computed is read from its file, which is one of the sources. `VerificationError`: the
-        signature is not valid, a source is another one, or a file differs; it has the tensors that do, and whether the
-        version or a module is another one.
+        signature is not valid, a source is another one, or a file differs; it has the keys and tensors that do, and
+        whether the version or a module is another one.
 
         attestation  the attestation: a DSSE envelope, a bundle of Sigstore, or an in-toto statement
         output       folder for the files
@@ -1748,7 +1747,7 @@ class Operations(Operator):
         attestation  path of the attestation
         folder       folder of the files
         signed_by    identifier of `key=`, if the signature was checked
-        files        the files of the attestation: [{name, path, is_same, tensors}]
+        files        the files of the attestation: [{name, path, is_same, keys, tensors}]
         differences  what of this program is not as that which made the files
         warnings     a list of strings
         """

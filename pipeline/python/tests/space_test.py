@@ -359,6 +359,23 @@ class SpaceJob(unittest.TestCase):
         self.assertEqual(self.left_by(self.job(repository="org/name")), ["out/README.md", "out/report.html"])
         self.assertEqual(self.left_by(self.job(), fails=True), [])
 
+    def test_no_more_jobs_wait_than_may(self):
+        self.job()
+        jobs, go_on = self.jobs.Jobs(), threading.Event()
+        with unittest.mock.patch.object(self.jobs, "MOST_WAITING", 2), unittest.mock.patch.object(self.jobs.Job, "_work", lambda _: go_on.wait(60)):
+            accepted = [jobs.start(self.jobs.Wanted(upload="model.gguf")) for _ in range(3)]
+            with self.assertRaisesRegex(self.jobs.Full, "2 jobs wait already"):
+                jobs.start(self.jobs.Wanted(upload="model.gguf"))
+            accepted[2].stop()
+            while not accepted[2].is_over():
+                time.sleep(0.05)
+            accepted.append(jobs.start(self.jobs.Wanted(upload="model.gguf")))
+            go_on.set()
+            while not all(job.is_over() for job in accepted):
+                time.sleep(0.05)
+        for job in accepted:
+            shutil.rmtree(job.folder)
+
     def test_a_job_that_is_stopped_while_its_program_starts_stops(self):
         job = self.job(upload="model.gguf")
         start = subprocess.Popen

@@ -157,6 +157,26 @@ Result<KeyValueCache> cache_of(const json::value& value, std::uint64_t layers) {
   return cache;
 }
 
+// Refuses a model whose attention layers have no cache because their number of heads is missing.
+Status check_heads(const Metadata& metadata, const std::string& architecture, const RunMemory& memory,
+                   Evaluation& evaluation) {
+  const std::string key = architecture + ".attention.head_count";
+  if (metadata.find(key) || memory.caches.empty()) return ok();
+  BOOST_OUTCOME_TRY(const json::value recurrent, evaluation.value("recurrent"));
+  for (std::uint64_t i = 0; i < memory.used_layers; ++i) {
+    const json::array* const list = recurrent.if_array();
+    if (is_true(list && i < list->size() ? (*list)[i] : recurrent)) continue;
+    const auto is_empty = [&](const KeyValueCache& cache) {
+      return cache.layers[i].keys + cache.layers[i].values == 0;
+    };
+    if (std::ranges::all_of(memory.caches, is_empty))
+      return input_error({},
+                         fmt::format("the metadata has no usable '{}', so the size of the KV cache is unknown", key),
+                         kOnlyLanguageModels);
+  }
+  return ok();
+}
+
 }  // namespace
 
 Result<RunMemory> run_memory(const Metadata& metadata, const RunSettings& settings, const AddedMaps& added) {
@@ -197,6 +217,7 @@ Result<RunMemory> run_memory(const Metadata& metadata, const RunSettings& settin
   for (const json::value& each : caches.get_array()) {
     BOOST_OUTCOME_TRY(memory.caches.emplace_back(), cache_of(each, memory.layers));
   }
+  BOOST_OUTCOME_TRY(check_heads(metadata, architecture, memory, evaluation));
   BOOST_OUTCOME_TRY(const json::value states, evaluation.value("states"));
   BOOST_OUTCOME_TRY(memory.states, counts_of(states, "states", memory.layers));
   for (std::uint64_t& each : memory.states) each *= sizeof(float);

@@ -83,6 +83,32 @@ Form<AttestationOptions> attestation_form() {
       .at(&Options::origin);
 }
 
+Form<PresetOptions> presets_form() {
+  using Options = PresetOptions;
+  return map_of<Options>(
+             {
+                 field("ollama", &Options::ollama, path(),
+                       "Path of a Modelfile for Ollama: one output, its projector, sampling parameters, and a template "
+                       "of Ollama if one is known that renders the text of the model's chat template.")
+                     .example("out/Modelfile"),
+                 field("llama_server", &Options::llama_server, path(),
+                       "Path of the presets of all outputs with text models, for llama-server --models-preset.")
+                     .example("out/models.ini"),
+                 field("lm_studio", &Options::lm_studio, path(), "Path of a preset for LM Studio: sampling parameters.")
+                     .example("out/model.preset.json"),
+                 field("model", &Options::model, path(),
+                       "Path of the output that the Modelfile is for. Defaults to the one with the recipe Q4_K_M, or "
+                       "else the smallest.")
+                     .example("out/model-Q4_K_M.gguf"),
+                 field(
+                     "context", &Options::context, integer<std::uint64_t>().at_least(1),
+                     "Number of tokens of the context. Defaults to 8192 for Ollama and LM Studio, or that of the model "
+                     "if it is smaller; llama-server chooses as many as fit.")
+                     .example("32768"),
+             })
+      .at(&Options::origin);
+}
+
 Form<UploadOptions> upload_form() {
   using Options = UploadOptions;
   return map_of<Options>(
@@ -90,11 +116,10 @@ Form<UploadOptions> upload_form() {
                  field("to", &Options::to, text(), "Repository of the hub, with a branch other than main after an @.")
                      .required()
                      .example("hf://ORG/NAME-GGUF"),
-                 field(
-                     "files", &Options::files,
-                     list_of(regex().doc("Pattern to find anywhere in the file name (Perl syntax).")).at_least(1),
-                     "Files to upload, by their names. Defaults to all outputs, importance matrices, the card, and the "
-                     "attestation.")
+                 field("files", &Options::files,
+                       list_of(regex().doc("Pattern to find anywhere in the file name (Perl syntax).")).at_least(1),
+                       "Files to upload, by their names. Defaults to all outputs, importance matrices, the card, the "
+                       "presets, and the attestation.")
                      .example("['\\.gguf$']"),
                  field("message", &Options::message, "Message of the commit.").example("Add quantizations"),
                  field("create", &Options::create, "Create the repository if it does not exist.").example("true"),
@@ -126,6 +151,10 @@ Fields<PublishSections> publish_fields() {
       field("card", &Sections::card, card_form(),
             "Write a description of all outputs: files, sizes, checksums, quality, and how they were made.")
           .example("{path: out/README.md}"),
+      field("presets", &Sections::presets, presets_form(),
+            "Write files with which Ollama, llama-server and LM Studio run the outputs. `upload` adds them to the "
+            "repository.")
+          .example("{ollama: out/Modelfile}"),
       field("attestation", &Sections::attestation, attestation_form(),
             "Write what the outputs were made from, for `ggufmill verify --attestation` and `ggufmill reproduce`: the "
             "checksums of the sources and of the outputs, this pipeline file, the version and the kernel modules, as a "

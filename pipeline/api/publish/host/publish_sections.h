@@ -45,6 +45,14 @@ struct AttestationOptions {
   Origin origin{};
 };
 
+// Files that tell programs how to run the outputs. Paths that are empty are not written.
+struct PresetOptions {
+  std::string ollama, llama_server, lm_studio;  // paths
+  std::string model;                            // path of the output that the first and the last are for; empty: chosen
+  std::optional<std::uint64_t> context{};       // tokens
+  Origin origin{};
+};
+
 // The repository to which the files of a job are uploaded.
 struct UploadOptions {
   std::string to;                     // "hf://ORG/NAME" or "hf://ORG/NAME@BRANCH"
@@ -60,6 +68,7 @@ struct UploadOptions {
 struct PublishSections {
   std::optional<QualityOptions> quality{};
   std::optional<CardOptions> card{};
+  std::optional<PresetOptions> presets{};
   std::optional<AttestationOptions> attestation{};
   std::optional<UploadOptions> upload{};
   Hook after{};  // run when everything else is complete

@@ -30,10 +30,29 @@ struct Reproduced {
   std::vector<std::string> differences;  // of the program
 };
 
+// "a.gguf differs, first in the key 'general.name'".
+std::string first_difference(const ReproducedFile& file) {
+  const std::string name = quoted_name(file.name);
+  if (!file.keys.empty()) return fmt::format("{} differs, first in the key {}", name, quoted_name(file.keys.front()));
+  if (!file.tensors.empty())
+    return fmt::format("{} differs, first in the tensor {}", name, quoted_name(file.tensors.front()));
+  return fmt::format("{} differs in no key and no tensor: in their order, or in the padding", name);
+}
+
+// "1 key: general.name; 2 tensors: a, b".
+std::string all_differences(const ReproducedFile& file) {
+  std::string text;
+  for (const auto& [noun, names] : {std::pair("key", &file.keys), {"tensor", &file.tensors}})
+    if (!names->empty())
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", counted(names->size(), noun), list_some(*names));
+  return text.empty() ? "no key and no tensor, but their order or the padding" : text;
+}
+
 Error differing(const Reproduced& made) {
   const auto count = std::ranges::count(made.files, false, &ReproducedFile::is_same);
-  std::string detail;
-  for (const std::string& line : made.differences) detail += (detail.empty() ? "" : "\n") + line;
+  const auto first = std::ranges::find(made.files, false, &ReproducedFile::is_same);
+  std::string detail = first_difference(*first);
+  for (const std::string& line : made.differences) detail += "\n" + line;
   return {ExitCode::kVerification, made.attestation,
           fmt::format("{} of {} could not be reproduced", count, counted(made.files.size(), "file")), detail,
           made.differences.empty()
@@ -56,7 +75,10 @@ Result<Answer<Reproduced>> run_reproduce(const Context& context, const Reproduce
   BOOST_OUTCOME_TRY(again.check_sources(call.stop(), read));
   BOOST_OUTCOME_TRY(Job job, again.job());
   BOOST_OUTCOME_TRY(take_measurement(context, job, IfUnmeasured::kMeasure, call));
-  BOOST_OUTCOME_TRY(const Plan plan, context.plan(job));
+  BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
+  if (again.record_paths(plan, job)) {
+    BOOST_OUTCOME_TRY(plan, context.plan(job));
+  }
   BOOST_OUTCOME_TRY(again.check_inputs(plan));
   RunOptions options;
   options.overwrite = request.overwrite;
@@ -73,11 +95,7 @@ Result<Answer<Reproduced>> run_reproduce(const Context& context, const Reproduce
 void print_reproduced(const Reproduced& made, TextOutput& to) {
   std::vector<Row> rows;
   for (const ReproducedFile& file : made.files) {
-    const std::string how =
-        file.is_same ? "same bytes"
-        : file.tensors.empty()
-            ? "differs: no tensor, but the header or the padding"
-            : fmt::format("differs: {}: {}", counted(file.tensors.size(), "tensor"), list_some(file.tensors));
+    const std::string how = file.is_same ? "same bytes" : "differs: " + all_differences(file);
     rows.push_back({printable(file.name), printable(how)});
   }
   to.table = Table{{whole_column("file"), {"reproduced"}}, rows};
@@ -91,6 +109,7 @@ OperationSpec reproduce_operation() {
       {result("name", &ReproducedFile::name, "name in the attestation"),
        result("path", &ReproducedFile::path, "path of the file that was made"),
        result("is_same", &ReproducedFile::is_same, "true if it has the attested checksum"),
+       result("keys", &ReproducedFile::keys, "keys of the metadata that differ"),
        result("tensors", &ReproducedFile::tensors, "tensors that differ")}};
   ResultForm<Reproduced> made{
       {result("attestation", &Reproduced::attestation, "path of the attestation"),
@@ -109,8 +128,8 @@ OperationSpec reproduce_operation() {
           "@sources. Outputs go to the folder @output, and are compared with the checksums of the attestation. "
           "The pipeline file is that of the attestation, without its limits, reports and steps: no program "
           "is started, and importance that was computed is read from its file, which is one of the sources. @Error3: "
-          "the signature is not valid, a source is another one, or a file differs; it has the tensors that do, and "
-          "whether the version or a module is another one.",
+          "the signature is not valid, a source is another one, or a file differs; it has the keys and tensors that "
+          "do, and whether the version or a module is another one.",
       .examples = "  ggufmill reproduce attestation.intoto.jsonl --key public.pem\n"
                   "  ggufmill reproduce attestation.intoto.jsonl --sources models -o again",
       .options = {option("attestation", &Request::attestation, path(),

@@ -8,7 +8,8 @@ using namespace ggufmill;
 TEST_CASE("the files of a job are uploaded in one commit") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const Hub hub;
-  hub.place_.run_job(hub.job(", message: Add all"));
+  const std::string messages = hub.place_.run_job(hub.job(", message: Add all"));
+  CHECK(has(messages, "hf://org/model: files are sent by LFS, not in chunks by Xet: "));
   hub.check_complete();
   CHECK(read_text(hub.repository() + "/messages.txt") == "Add all\n");
   CHECK_FALSE(hub.place_.tells());

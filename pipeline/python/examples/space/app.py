@@ -7,7 +7,7 @@ import time
 import gradio as gr
 import ggufmill
 
-from jobs import CAN_CALIBRATE, KEPT_SECONDS, RECIPES, Jobs, Wanted
+from jobs import CAN_CALIBRATE, KEPT_SECONDS, RECIPES, Full, Jobs, Wanted
 
 jobs = Jobs()
 
@@ -82,7 +82,10 @@ def start(identifier, model, upload, recipes, size, calibrates, repository, visi
     problems = wanted.problems()
     if problems:
         return identifier, "\n".join(f"- {each}" for each in problems), gr.update()
-    return jobs.start(wanted).id, "", ""
+    try:
+        return jobs.start(wanted).id, "", ""
+    except Full as full:
+        return identifier, str(full), gr.update()
 
 
 def stop(identifier):

@@ -15,6 +15,7 @@ import threading
 import time
 
 MOST_AT_ONCE = int(os.environ.get("GGUFMILL_SPACE_JOBS", "1"))  # further ones wait
+MOST_WAITING = int(os.environ.get("GGUFMILL_SPACE_WAITING", "20"))  # beyond these, a job is refused
 KEPT_SECONDS = 24 * 3600  # how long the files of a finished job stay
 LOG_LINES = 200
 
@@ -255,6 +256,10 @@ class Failed(Exception):
     pass
 
 
+class Full(Exception):
+    """As many jobs wait as may."""
+
+
 class Jobs:
     """All jobs of the Space. Thread-safe."""
 
@@ -264,9 +269,14 @@ class Jobs:
         self._turns = threading.Semaphore(MOST_AT_ONCE)
 
     def start(self, wanted):
-        job = Job(wanted)
+        """Returns the job; raises Full if too many wait."""
         with self._lock:
             self._forget_old()
+            left = sum(not job.is_over() for job in self._jobs.values())
+            if left >= MOST_AT_ONCE + MOST_WAITING:
+                raise Full(f"{MOST_WAITING} jobs wait already, as many as this Space accepts. Try again when some have ended, "
+                           "or duplicate the Space to have one of your own.")
+            job = Job(wanted)
             self._jobs[job.id] = job
         threading.Thread(target=job.run, args=(self._turns,), daemon=True).start()
         return job
