@@ -9,6 +9,7 @@
 #include "pipeline/api/llama_programs.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/config/yaml_words.h"
+#include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/core/written_json.h"
 #include "pipeline/io/input_file.h"
@@ -118,7 +119,7 @@ class Prober {
       if (!file.probes.empty())
         return input_error(options_.output,
                            "these sensitivities were measured on another source, text, number of chunks, or context",
-                           "give another --output, or remove the file");
+                           fmt::format("give another {}, or remove the file", option_reference("output")));
     }
     std::error_code ignored;
     fs::remove(base_answers(), ignored);

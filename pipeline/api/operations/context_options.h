@@ -20,7 +20,7 @@ inline constexpr const char* kArchitecturesHelp =
     "folder of architecture maps, or one map file, to add to the built-in ones";
 // Help of the option `outtype` of operations that read models.
 inline constexpr std::string_view kOutTypeHelp =
-    "read a checkpoint folder as `ggufmill convert --outtype` would write it";
+    "read a checkpoint folder as `ggufmill convert` with the same @outtype would write it";
 
 // Returns the options that have an effect for this use. They are read into a ContextRequest.
 std::vector<OperationOption> context_options(ContextUse use);

@@ -532,7 +532,7 @@ class Operations(Operator):
         and with 512 MiB of memory. `InputError`: a template cannot be rendered.
 
         path          the model
-        outtype       read a checkpoint folder as `ggufmill convert --outtype` would write it
+        outtype       read a checkpoint folder as `ggufmill convert` with the same `outtype=` would write it
         tensor        show statistics of the values of this tensor
         values        with `tensor=`: show its first values instead of statistics
         rows          with `values=`: the rows to show, as FIRST:COUNT; default: the first four
@@ -592,7 +592,7 @@ class Operations(Operator):
 
         path             model, or pipeline file
         type             show the model as it would be quantized: a recipe, as for `ggufmill quantize`, or several: A,B
-        outtype          read a checkpoint folder as `ggufmill convert --outtype` would write it
+        outtype          read a checkpoint folder as `ggufmill convert` with the same `outtype=` would write it
         context          number of tokens of the context, or several; 4096,32768 by default
         kv               type of the KV cache
         flash_attention  use flash attention
@@ -639,7 +639,7 @@ class Operations(Operator):
 
         models     the models
         html       write an HTML page with pictures of the models to this file
-        outtype    read a checkpoint folder as `ggufmill convert --outtype` would write it
+        outtype    read a checkpoint folder as `ggufmill convert` with the same `outtype=` would write it
         overwrite  replace an existing page
 
         Returns a dictionary:
@@ -684,7 +684,7 @@ class Operations(Operator):
         b           the model to compare with it
         html        write an HTML page to this file
         importance  importance matrix for `a`, GGUF or legacy .dat; adds the weighted error
-        outtype     read a checkpoint folder as `ggufmill convert --outtype` would write it
+        outtype     read a checkpoint folder as `ggufmill convert` with the same `outtype=` would write it
         max_rmse    fail with `VerificationError` if a tensor's RMSE is greater or tensors cannot be compared
         memory      maximum bytes of tensor data in memory: 512MiB
         threads     number of threads, or auto
@@ -1128,7 +1128,7 @@ class Operations(Operator):
 
         path      print the file name for this model
         encoding  encoding to use instead of general.file_type
-        outtype   read a checkpoint folder as `ggufmill convert --outtype` would write it
+        outtype   read a checkpoint folder as `ggufmill convert` with the same `outtype=` would write it
 
         Returns the file name.
         """
@@ -1442,7 +1442,7 @@ class Operations(Operator):
         Derive a recipe that gives other models of the same family the types of a model file.
 
         model    the model
-        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
+        outtype  read a checkpoint folder as `ggufmill convert` with the same `outtype=` would write it
 
         Returns the text of the recipe.
         """
@@ -1466,7 +1466,7 @@ class Operations(Operator):
 
         name     name or path of the recipe
         model    any model of the architecture; only its headers are read
-        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
+        outtype  read a checkpoint folder as `ggufmill convert` with the same `outtype=` would write it
 
         Returns the rules, in the order in which they are tried: [{rule, tensors}].
         """
@@ -1495,7 +1495,7 @@ class Operations(Operator):
         a        name or path of a recipe
         b        name or path of the other
         model    any model of the architecture; only its headers are read
-        outtype  read a checkpoint folder as `ggufmill convert --outtype` would write it
+        outtype  read a checkpoint folder as `ggufmill convert` with the same `outtype=` would write it
 
         Returns a dictionary:
         tensors   the tensors whose types differ: [{tensor, a, b, why}]

@@ -38,6 +38,16 @@ TEST_CASE("only the files that the user names are uploaded") {
   CHECK_FALSE(fs::exists(hub.commit() + "/f32.gguf"));
 }
 
+TEST_CASE("presets are uploaded with the files") {
+  if (!has_server()) GGUFMILL_SKIP("no Python for the server");
+  const Hub hub;
+  hub.place_.run_job(hub.job("") +
+                     "presets: {ollama: out/Modelfile, llama_server: out/models.ini, model: out/q4.gguf}\n");
+  hub.check_complete();
+  CHECK(has(read_text(hub.commit() + "/Modelfile"), "FROM ./q4.gguf\n"));
+  CHECK(has(read_text(hub.commit() + "/models.ini"), "[f32]\nmodel = ./f32.gguf\n"));
+}
+
 TEST_CASE("a repository is created on request") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const Hub hub;
