@@ -20,6 +20,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/core/upstream.h"
 #include "pipeline/graph/engine.h"
+#include "pipeline/io/machine.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/remote/http.h"
 
@@ -92,6 +93,7 @@ std::string verbose_version() {
   add(rows, "program", own_program());
   add(rows, "modules", own_data_folder());
   add(rows, "certificates", remote::certificate_file());
+  add(rows, "threads", fmt::format("{}: {}", threads_for(0), describe(cpu_limits())));
   return fmt::format("ggufmill {}\n\n{}{}{}", GGUFMILL_VERSION, render_table({{"library"}, {"version"}}, rows),
                      followed_versions(), bundled_packages());
 }

@@ -62,7 +62,9 @@ Result<std::string> run_slabs(Run& run, const EngineOptions& options, IoMode mod
     return std::string("blocking");
   }
   BOOST_OUTCOME_TRY(auto io, IoService::start(io_kind(options.io, mode)));
+  if (run.profile) run.profile->enter(ProfilePhase::kConvert);
   run_flow(run, *io);
+  if (run.profile) run.profile->enter(ProfilePhase::kClose);
   return io->name();
 }
 

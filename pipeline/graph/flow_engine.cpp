@@ -70,6 +70,7 @@ class FlowEngine {
   std::vector<std::unique_ptr<Slab>> under_way_;
   std::optional<SlabBatch> next_;
   std::uint64_t ordinal_ = 0;
+  bool is_drained_ = false;  // there are no more slabs
 
   std::unique_ptr<Converter> converter_;  // destroyed after the graph, whose threads may still use it
   tbb::flow::graph graph_;
@@ -123,8 +124,12 @@ void FlowEngine::release(Slab* slab) {
 Slab* FlowEngine::next_slab() {
   if (run_.state.feeds_no_more() || under_way_.size() >= most_under_way(run_.threads)) return nullptr;
   if (!next_ && !alone(ProfileStep::kCut, ordinal_, RunState::kRead, [&] { next_ = run_.feed.next(); })) return nullptr;
+  if (!next_) {
+    if (run_.profile && !is_drained_) run_.profile->enter(ProfilePhase::kDrain);
+    is_drained_ = true;
+    return nullptr;
+  }
   Metrics::Used metrics;
-  if (!next_) return nullptr;
   bool is_acquired = false;
   const auto acquired = [&] { is_acquired = acquire(run_, *next_, ordinal_, metrics); };
   if (!run_.state.guard(ordinal_, RunState::kRead, acquired) || !is_acquired) return nullptr;

@@ -27,12 +27,23 @@ const char* name_of(ProfileStep step) {
   return kNames[static_cast<std::size_t>(step)];
 }
 
-Profile::Profile() : begin_(Clock::now()), end_(begin_) {}
+const char* name_of(IdleReason reason) {
+  static constexpr std::array kNames{"opening", "reads", "writes", "threads", "last slabs", "closing"};
+  static_assert(kNames.size() == kIdleReasons);
+  return kNames[static_cast<std::size_t>(reason)];
+}
+
+Profile::Profile() : begin_(Clock::now()), end_(begin_) {
+  phases_.fill(Clock::time_point::max());
+  enter(ProfilePhase::kOpen);
+}
 Profile::~Profile() = default;
 
 void Profile::add(Track& track, ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) {
   const Clock::time_point end = Clock::now();
   track.sums[static_cast<std::size_t>(step)].add(seconds_between(start, end));
+  Timeline& line = &track == &transfers_ && step == ProfileStep::kWrite ? writes_ : track.timeline;
+  line.add(seconds_at(start), seconds_at(end));
   if (events_.fetch_add(1, std::memory_order_relaxed) < kMaxEvents)
     track.events.push_back({step, slab.ordinal, &part.step->step->name, start, end});
 }
@@ -50,7 +61,9 @@ void Profile::transferred(ProfileStep step, const Slab& slab, const SlabPart& pa
 }
 
 void Profile::alone(ProfileStep step, Clock::time_point start) noexcept {
-  alone_[static_cast<std::size_t>(step)].add(seconds_between(start, Clock::now()));
+  const Clock::time_point end = Clock::now();
+  alone_[static_cast<std::size_t>(step)].add(seconds_between(start, end));
+  alone_line_.add(seconds_at(start), seconds_at(end));
 }
 
 void Profile::finish(unsigned threads) {
@@ -75,10 +88,85 @@ Profile::Summary Profile::summary() const {
     }
   const double busy = seconds_of(all.worked) + seconds_of(all.alone);
   all.wait = std::max(all.wall * threads_ - busy, 0.0);
+  constexpr std::size_t kParts = 1000;
+  double sum = 0;
+  for (const Moment& moment : moments(kParts))
+    for (std::size_t i = 0; i < kIdleReasons; ++i) {
+      all.idle[i] += moment.idle[i];
+      sum += moment.idle[i];
+    }
+  for (double& each : all.idle) each *= sum > 0 ? all.wait / sum : 0;
   return all;
 }
 
-double Profile::microseconds(Clock::time_point time) const { return 1e6 * seconds_between(begin_, time); }
+// The timelines of all threads together.
+struct Profile::Timelines {
+  Timeline busy, reads, writes;
+};
+
+Profile::Timelines Profile::timelines() const {
+  Timelines all{alone_line_, transfers_.timeline, writes_};
+  for (const Track& track : tracks_) all.busy.add(track.timeline);
+  return all;
+}
+
+Profile::Moment Profile::moment(const Timelines& lines, double begin, double end) const {
+  Moment all;
+  const double threads = std::max(threads_, 1u), length = end - begin;
+  for (std::size_t i = 0; i < kProfilePhases; ++i) {
+    Clock::time_point next = Clock::time_point::max();  // when a later phase began
+    for (std::size_t j = i + 1; j < kProfilePhases; ++j) next = std::min(next, phases_[j]);
+    const double from = i == 0 ? begin : std::max(begin, seconds_at(phases_[i]));
+    const double to = std::min(end, seconds_at(next));
+    if (from >= to) continue;
+    const double share = (to - from) / length, busy = lines.busy.between(from, to) / (threads * length);
+    const double idle = std::max(share - busy, 0.0);
+    all.busy += std::min(busy, share);
+    const auto add = [&](IdleReason reason, double part) { all.idle[static_cast<std::size_t>(reason)] += part * idle; };
+    const auto phase = static_cast<ProfilePhase>(i);
+    const double reads = lines.reads.between(from, to), writes = lines.writes.between(from, to);
+    if (phase == ProfilePhase::kOpen) {
+      add(IdleReason::kOpen, 1);
+    } else if (phase == ProfilePhase::kDrain) {
+      add(IdleReason::kDrain, 1);
+    } else if (phase == ProfilePhase::kClose) {
+      add(IdleReason::kClose, 1);
+    } else if (reads + writes > 0) {
+      add(IdleReason::kReads, reads / (reads + writes));
+      add(IdleReason::kWrites, writes / (reads + writes));
+    } else {
+      add(IdleReason::kThreads, 1);
+    }
+  }
+  return all;
+}
+
+std::vector<Profile::Moment> Profile::moments(std::size_t parts) const {
+  std::vector<Moment> all;
+  const double length = seconds_between(begin_, end_) / static_cast<double>(parts);
+  const Timelines lines = timelines();
+  for (std::size_t i = 0; length > 0 && i < parts; ++i)
+    all.push_back(moment(lines, static_cast<double>(i) * length, static_cast<double>(i + 1) * length));
+  return all;
+}
+
+double Profile::seconds_at(Clock::time_point time) const { return seconds_between(begin_, time); }
+
+double Profile::microseconds(Clock::time_point time) const { return 1e6 * seconds_at(time); }
+
+// Perfetto stacks the series of a counter.
+void Profile::add_counters(std::string& json) const {
+  constexpr std::size_t kParts = 500;
+  const std::vector<Moment> all = moments(kParts);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    json += fmt::format(R"(,
+{{"name":"threads","ph":"C","pid":1,"ts":{:.3f},"args":{{"working":{:.3f})",
+                        1e6 * seconds_between(begin_, end_) * static_cast<double>(i) / kParts, threads_ * all[i].busy);
+    for (std::size_t j = 0; j < kIdleReasons; ++j)
+      json += fmt::format(R"(,"wait: {}":{:.3f})", name_of(static_cast<IdleReason>(j)), threads_ * all[i].idle[j]);
+    json += "}}";
+  }
+}
 
 void Profile::add_span(std::string& json, const Event& event, std::size_t thread) const {
   json +=
@@ -110,9 +198,12 @@ std::string Profile::totals(const Sums& sums) {
 std::string Profile::totals() const {
   const Summary sums = summary();
   const std::uint64_t events = events_;
+  std::string idle;
+  for (std::size_t i = 0; i < kIdleReasons; ++i)
+    idle += fmt::format(R"({}"{}":{:.6f})", i == 0 ? "" : ",", name_of(static_cast<IdleReason>(i)), sums.idle[i]);
   return fmt::format(
-      R"("seconds":{:.6f},"threads":{},"wait":{:.6f},"worked":{},"transferred":{},"alone":{},"found":{},"events_skipped":{})",
-      sums.wall, sums.threads, sums.wait, totals(sums.worked), totals(sums.transferred), totals(sums.alone),
+      R"("seconds":{:.6f},"threads":{},"wait":{:.6f},"idle":{{{}}},"worked":{},"transferred":{},"alone":{},"found":{},"events_skipped":{})",
+      sums.wall, sums.threads, sums.wait, idle, totals(sums.worked), totals(sums.transferred), totals(sums.alone),
       to_json_text(boost::json::array(findings_.begin(), findings_.end())), events - std::min(events, kMaxEvents));
 }
 
@@ -127,6 +218,7 @@ std::string Profile::trace() const {
     for (const Event& event : track.events) add_span(json, event, thread);
   }
   for (const Event& event : transfers_.events) add_transfer(json, event);
+  add_counters(json);
   return json + "\n]}\n";
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 
+#include "pipeline/io/io_service.h"
 #include "pipeline/io/output_folder.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/platform/files.h"
@@ -26,6 +28,7 @@ class NewFile final : public AtomicFile {
         temporary_(std::move(temporary)) {}
 
   const std::string& path() const override { return path_; }
+  Result<bool> reserve_more() override;
   Status read(std::uint64_t offset, std::span<std::byte> into) const override;
   Status finish(std::span<const std::byte> header, std::uint64_t data_bytes) override;
   Status publish(bool revocable) override { return temporary_.publish(overwrite_, revocable); }
@@ -53,6 +56,8 @@ class NewFile final : public AtomicFile {
   WriteBehind behind_;
   OutputFolder folder_;  // outlives the temporary file in it
   TemporaryFile temporary_;
+  std::optional<Error> not_reserved_;  // read by others once `is_not_reserved_` is set
+  std::atomic<bool> is_not_reserved_{false};
 };
 
 bool lies_like_the_file(std::uint64_t offset, std::span<const std::byte> memory) {
@@ -68,7 +73,25 @@ Status NewFile::check(std::uint64_t offset, std::uint64_t bytes) const {
   return defect(fmt::format("{} bytes at byte {:#x} are outside the {} planned bytes", bytes, offset, bytes_));
 }
 
+Result<bool> NewFile::reserve_more() {
+  if (is_not_reserved_) return *not_reserved_;
+  const auto attempt = [&]() noexcept -> Result<bool> {
+    try {
+      return temporary_.reserve_more();
+    } catch (...) {
+      return error_of_exception();
+    }
+  };
+  const Result<bool> all = attempt();
+  if (!all) {
+    not_reserved_ = all.error();
+    is_not_reserved_ = true;
+  }
+  return all;
+}
+
 Result<Transfer> NewFile::begin_write(std::uint64_t offset, std::span<const std::byte> from) {
+  if (is_not_reserved_) return *not_reserved_;
   BOOST_OUTCOME_TRY(check(offset, from.size()));
   const Transfer whole{descriptor(), offset, const_cast<std::byte*>(from.data()), from.size(), from.size()};
   const int direct = temporary_.direct_descriptor();
@@ -99,6 +122,8 @@ Status NewFile::read(std::uint64_t offset, std::span<std::byte> into) const {
 }
 
 Status NewFile::finish(std::span<const std::byte> header, std::uint64_t data_bytes) {
+  if (is_not_reserved_) return *not_reserved_;
+  BOOST_OUTCOME_TRY(temporary_.end_reserving());
   if (written_ != data_bytes || data_bytes > bytes_ || header.size() > bytes_ - data_bytes)
     return defect(
         fmt::format("{} bytes of data were written but {} were planned, with a header of {} bytes in a file of {}",
@@ -135,6 +160,7 @@ void NewFile::keep() {
 }
 
 Status NewFile::leave() {
+  if (is_not_reserved_) return *not_reserved_;
   BOOST_OUTCOME_TRY(sync());
   keep();
   return folder_.sync();
@@ -164,7 +190,7 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, 
                    "start over"};
     }
   } else {
-    BOOST_OUTCOME_TRY(temporary.reserve(bytes));
+    BOOST_OUTCOME_TRY(options.reserve_later ? temporary.begin_reserving(bytes) : temporary.reserve(bytes));
   }
   if (old || options.only_owner_writes) {
     unsigned mode = old ? old->mode & kPermissions : new_file_mode(folder.descriptor());

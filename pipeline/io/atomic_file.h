@@ -33,6 +33,8 @@ class AtomicFile : public WriteTarget {
     // this user.
     bool attach = false;
     bool only_owner_writes = false;  // as StoreOptions::only_owner_writes
+    // Leaves what takes long to reserve (tmpfs) to reserve_more(), so that it can be done beside other work.
+    bool reserve_later = false;
   };
   // Opens the temporary file for `path`; creates missing folders. `bytes` is the final size. Exit code 2 if the target
   // exists and `overwrite` is not set, or if it is a folder, a symbolic link or not a regular file; 6 if there is no
@@ -43,6 +45,11 @@ class AtomicFile : public WriteTarget {
   // Writes use direct I/O if the mode and the memory allow it: the address of `from` must have the same offset within a
   // memory page as `offset` has within a block. The unaligned head and tail are written through the page cache by
   // begin_write().
+
+  // Reserves some more of the space of a file that was created with `reserve_later`. Returns true once all is reserved,
+  // which is not needed once all is written. May be called beside writes, by one thread at a time. An error, such as
+  // that of a full disk, is also that of all writes after it, of finish() and of leave().
+  virtual Result<bool> reserve_more() = 0;
 
   // Reads bytes that were written, by this run or by an earlier one.
   virtual Status read(std::uint64_t offset, std::span<std::byte> into) const = 0;

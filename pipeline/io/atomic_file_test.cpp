@@ -160,7 +160,7 @@ TEST_CASE("a file that appears meanwhile is not lost") {
 TEST_CASE("space is reserved even if the file system cannot allocate") {
   const TempDir folder;
   SystemCalls calls = kernel_calls();
-  calls.reserve = [](int, std::uint64_t) {
+  calls.reserve = [](int, std::uint64_t, std::uint64_t) {
     errno = EOPNOTSUPP;
     return -1;
   };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,6 +16,8 @@
 #include "pipeline/io/platform/files.h"
 #include "pipeline/io/platform/filesystem.h"
 #include "pipeline/io/platform/paths.h"
+#include "pipeline/io/platform/process.h"
+#include "pipeline/io/services.h"
 #include "pipeline/io/store_scheme.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/io/threads.h"
@@ -28,7 +31,9 @@ class Files final : public OutputStore {
   explicit Files(std::vector<StoredFile> planned)
       : planned_(std::move(planned)), files_(planned_.size()), gates_(planned_.size()) {}
 
-  // Opens all files, on at most `threads` threads.
+  ~Files() override { stop_reserving(); }
+
+  // Opens all files, on at most `threads` threads. What takes long to reserve is reserved later, between the writes.
   Status open(const AtomicFile::Options& options, unsigned threads) {
     std::vector<Status> opened(files_.size(), ok());
     std::atomic<std::size_t> next{0};
@@ -38,7 +43,7 @@ class Files final : public OutputStore {
     for (const Status& status : opened) {
       BOOST_OUTCOME_TRY(status);
     }
-    return ok();
+    return start_reserving();
   }
 
   Status write(std::size_t file, std::uint64_t offset, std::span<const std::byte> from) override {
@@ -64,6 +69,7 @@ class Files final : public OutputStore {
 
   Result<std::vector<FileId>> seal(std::span<const std::uint64_t> written) override {
     std::vector<FileId> ids;
+    stop_reserving();  // all is written
     for (std::size_t i = 0; i < files_.size(); ++i) {
       BOOST_OUTCOME_TRY(files_[i]->finish(std::as_bytes(std::span(planned_[i].header)), written[i]));
       BOOST_OUTCOME_TRY(const FileId id, files_[i]->id());
@@ -91,11 +97,13 @@ class Files final : public OutputStore {
   }
 
   void keep() override {
+    stop_reserving();
     for (const auto& file : files_)
       if (file) file->keep();
   }
 
   Status leave() override {
+    finish_reserving();
     for (const auto& file : files_) {
       BOOST_OUTCOME_TRY(file->leave());
     }
@@ -127,15 +135,52 @@ class Files final : public OutputStore {
     return ok();
   }
 
+  // An error is also that of the file's writes.
+  Status start_reserving() {
+    std::vector<std::size_t> rest;
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      BOOST_OUTCOME_TRY(const bool all, files_[i]->reserve_more());
+      if (!all) rest.push_back(i);
+    }
+    if (rest.empty()) return ok();
+    const BlockedSignals blocked;
+    reserving_.emplace(1);
+    boost::asio::post(reserving_->context(), [this, rest] {
+      for (const std::size_t i : rest) {
+        bool is_over = false;
+        const auto reserve = [&] {
+          const auto all = files_[i]->reserve_more();
+          is_over = !all || all.value();
+        };
+        while (!is_over && gates_[i].when_idle(reserve)) {
+        }
+      }
+    });
+    return ok();
+  }
+
+  void finish_reserving() { reserving_.reset(); }
+
+  void stop_reserving() {
+    for (WriteGate& gate : gates_) gate.cancel();
+    finish_reserving();
+  }
+
   const std::vector<StoredFile> planned_;
   std::vector<std::unique_ptr<AtomicFile>> files_;
   std::vector<WriteGate> gates_;  // one per file
+  std::optional<IoThreads> reserving_;
 };
 
 Result<std::unique_ptr<OutputStore>> open_store(std::vector<StoredFile> planned, const StoreOptions& options,
                                                 bool attach) {
   auto files = std::make_unique<Files>(std::move(planned));
-  const AtomicFile::Options each{options.overwrite, options.mode, options.identity, attach, options.only_owner_writes};
+  const AtomicFile::Options each{.overwrite = options.overwrite,
+                                 .mode = options.mode,
+                                 .identity = options.identity,
+                                 .attach = attach,
+                                 .only_owner_writes = options.only_owner_writes,
+                                 .reserve_later = true};
   if (const Status opened = files->open(each, options.threads); !opened) {
     if (attach) files->keep();  // the files belong to an earlier run
     return opened.error();

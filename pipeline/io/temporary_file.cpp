@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
+
 #include "pipeline/core/text.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/own_file.h"
@@ -15,6 +17,8 @@ namespace {
 
 constexpr std::size_t kMaxNameLength = 255;  // NAME_MAX of all common file systems
 constexpr std::size_t kRandomLetters = 6;
+// Writes wait for so many bytes to be reserved: for a millisecond.
+constexpr std::uint64_t kReservedAtOnce = 4 << 20;
 
 // A long name is truncated between UTF-8 characters, and a hash of the full name is appended, so that two names with
 // the same beginning differ.
@@ -184,6 +188,8 @@ TemporaryFile::TemporaryFile(TemporaryFile&& other) noexcept
       mode_(other.mode_),
       left_(other.left_),
       reserved_(other.reserved_),
+      to_reserve_(other.to_reserve_),
+      reserved_to_(other.reserved_to_),
       published_(other.published_),
       descriptor_(std::move(other.descriptor_)),
       direct_(std::move(other.direct_)) {}
@@ -202,13 +208,45 @@ Status TemporaryFile::reserve(std::uint64_t bytes) {
   const SystemCalls& calls = system_calls();
   BOOST_OUTCOME_TRY(check_size_limit(target_, bytes));
   if (bytes == 0) return ok();
-  if (retry([&] { return calls.reserve(descriptor(), bytes); }) == 0) return note_reserved();
+  if (retry([&] { return calls.reserve(descriptor(), 0, bytes); }) == 0) return note_reserved();
   if (errno != EOPNOTSUPP && errno != ENOSYS) return no_space(target_, descriptor(), bytes, errno);
   std::uint64_t free = 0;
   if (retry([&] { return calls.free_space(descriptor(), &free); }) < 0) return failed("inspect the disk", errno);
   if (free < bytes) return no_space(target_, descriptor(), bytes, ENOSPC);
   if (retry([&] { return calls.resize(descriptor(), bytes); }) < 0)
     return no_space(target_, descriptor(), bytes, errno);
+  return ok();
+}
+
+// A file system without a limit reports no free space, and only reserving tells.
+Status TemporaryFile::begin_reserving(std::uint64_t bytes) {
+  const SystemCalls& calls = system_calls();
+  BOOST_OUTCOME_TRY(check_size_limit(target_, bytes));
+  std::uint64_t free = 0;
+  if (bytes <= kReservedAtOnce || !reserves_slowly(descriptor()) || calls.free_space(descriptor(), &free) < 0 ||
+      free < bytes)
+    return reserve(bytes);
+  if (retry([&] { return calls.resize(descriptor(), bytes); }) < 0)
+    return no_space(target_, descriptor(), bytes, errno);
+  to_reserve_ = bytes;
+  return ok();
+}
+
+Result<bool> TemporaryFile::reserve_more() {
+  if (to_reserve_ == 0) return true;
+  const std::uint64_t bytes = std::min(kReservedAtOnce, to_reserve_ - reserved_to_);
+  if (retry([&] { return system_calls().reserve(descriptor(), reserved_to_, bytes); }) < 0)
+    return no_space(target_, descriptor(), to_reserve_, errno);
+  reserved_to_ += bytes;
+  if (reserved_to_ < to_reserve_) return false;
+  BOOST_OUTCOME_TRY(end_reserving());
+  return true;
+}
+
+Status TemporaryFile::end_reserving() {
+  if (to_reserve_ == 0) return ok();
+  BOOST_OUTCOME_TRY(note_reserved());
+  to_reserve_ = 0;
   return ok();
 }
 

@@ -42,6 +42,12 @@ class TemporaryFile {
   // Allocates `bytes` on the disk, so that a full disk is detected now. If the file system cannot allocate, compares
   // `bytes` with the free space. Exit code 6.
   Status reserve(std::uint64_t bytes);
+  // The same, but on a file system that reserves slowly, it only compares `bytes` with the free space. The file then
+  // has its size, and reserve_more() has to be called until it returns true: all is reserved, or end_reserving(), if
+  // all is written.
+  Status begin_reserving(std::uint64_t bytes);
+  Result<bool> reserve_more();
+  Status end_reserving();
   Result<std::uint64_t> bytes() const;
   // Identity of the file, independent of its name.
   Result<FileId> id() const;
@@ -93,7 +99,8 @@ class TemporaryFile {
   std::string warning_;
   std::optional<unsigned> mode_;
   std::optional<State> left_;
-  std::uint64_t reserved_ = 0;  // blocks; 0: unknown
+  std::uint64_t reserved_ = 0;                      // blocks; 0: unknown
+  std::uint64_t to_reserve_ = 0, reserved_to_ = 0;  // bytes of the file, and up to which they are reserved; 0: all
   Published published_ = Published::kNot;
   Descriptor descriptor_, direct_;
 };

@@ -91,7 +91,35 @@ void WriteGate::ended(std::uint64_t bytes) {
       count_.measured(static_cast<double>(sample_bytes_) / (now - sample_start_));
       is_sampling_ = false;  // the next sample begins when the writes of this number of writers have ended
     }
+    if (active_ == 0 && waiting_.empty()) idle_.notify_all();
   }
+  start_waiting();
+}
+
+bool WriteGate::when_idle(const std::function<void()>& work) {
+  {
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [&] { return is_cancelled_ || (active_ == 0 && waiting_.empty()); });
+    if (is_cancelled_) return false;
+    ++active_;
+  }
+  work();
+  {
+    const std::scoped_lock lock(mutex_);
+    --active_;
+    is_sampling_ = false;  // no write was made meanwhile
+  }
+  start_waiting();
+  return true;
+}
+
+void WriteGate::cancel() {
+  const std::scoped_lock lock(mutex_);
+  is_cancelled_ = true;
+  idle_.notify_all();
+}
+
+void WriteGate::start_waiting() {
   for (Write write; next(write);) {
     try {
       begin(write);

@@ -4,9 +4,11 @@
 // the page cache of most file systems), or each write may wait for a device or a server, which many of them keep busy
 // (direct I/O, network file systems). So the number is found while writing.
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -51,6 +53,11 @@ class WriteGate {
   // Like io.write(), at once or when one of the writes before it has ended.
   void start(IoService& io, WriteTarget& file, std::uint64_t offset, std::span<const std::byte> from,
              IoService::Completion done);
+  // Does `work` in the place of a write once none is active or waits, and lets writes wait meanwhile: work that needs
+  // the file's lock, for which other threads would only burn processor time. Blocks. Returns false, without doing it,
+  // once cancel() was called.
+  bool when_idle(const std::function<void()>& work);
+  void cancel();
   // Returns what was measured, such as "2 at a time (1: 2.1 GB/s, 2: 3.0 GB/s, 4: 3.1 GB/s)"; empty if writes never had
   // to wait long enough to tell.
   std::string findings() const;
@@ -68,11 +75,14 @@ class WriteGate {
   };
   void begin(const Write& write);
   void ended(std::uint64_t bytes);
+  void start_waiting();
   bool next(Write& write);
 
   mutable std::mutex mutex_;  // guards the members below
   std::deque<Write> waiting_;
   unsigned active_ = 0;
+  std::condition_variable idle_;
+  bool is_cancelled_ = false;
   WriterCount count_;
   bool is_sampling_ = false;  // since sample_start_, a write has been waiting all the time
   double sample_start_ = 0;   // seconds

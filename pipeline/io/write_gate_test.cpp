@@ -1,9 +1,11 @@
 #include "pipeline/io/write_gate.h"
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <random>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -127,4 +129,45 @@ TEST_CASE("a write that cannot start fails, and the next one starts") {
   io.end_one();
   CHECK(results == std::vector<bool>{false, true, true});
   CHECK(io.started.empty());
+}
+
+TEST_CASE("work in the place of a write waits for all writes, and lets those after it wait") {
+  HeldService io;
+  NoFile file;
+  WriteGate gate;
+  const std::vector<std::byte> bytes(8);
+  const auto start = [&](std::uint64_t offset) { gate.start(io, file, offset, bytes, [](const Status&) {}); };
+  start(0);
+  start(8);
+  std::atomic<bool> is_done{false};
+  std::thread worker([&] {
+    CHECK(gate.when_idle([&] {
+      CHECK(io.started.empty());
+      start(16);
+      CHECK(io.started.empty());
+      is_done = true;
+    }));
+  });
+  io.end_one();
+  CHECK_FALSE(is_done);
+  CHECK(io.started.size() == 1);
+  io.end_one();
+  worker.join();
+  CHECK(is_done);
+  REQUIRE(io.started.size() == 1);
+  CHECK(io.started.front().first == 16);
+  io.end_one();
+}
+
+TEST_CASE("work that waits for a write that never ends can be cancelled") {
+  HeldService io;
+  NoFile file;
+  WriteGate gate;
+  const std::vector<std::byte> bytes(8);
+  gate.start(io, file, 0, bytes, [](const Status&) {});
+  std::thread worker([&] { CHECK_FALSE(gate.when_idle([] { FAIL("the work was done"); })); });
+  gate.cancel();
+  worker.join();
+  CHECK_FALSE(gate.when_idle([] { FAIL("the work was done"); }));
+  io.end_one();
 }

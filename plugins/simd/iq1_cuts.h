@@ -113,20 +113,6 @@ struct LaneCut {
     high = choose(better, ints(b), high);
     shifts = choose(better, words(ways), shifts);
   }
-
-  // Does so for kWays shift combinations in order, with their sums from sums_of(way, xq, qq). Usually none is better.
-  template <unsigned kWays, class SumsOf>
-  HWY_INLINE void consider_all(int a, int b, const SumsOf& sums_of) {
-    Floats xq[kWays], qq[kWays];
-    Mask greater = hn::FirstN(kFloats, 0);
-    GGUFMILL_UNROLL
-    for (unsigned way = 0; way < kWays; ++way) {
-      sums_of(way, xq[way], qq[way]);
-      greater = hn::Or(greater, xq[way] * xq[way] > score * qq[way]);
-    }
-    if (!any(greater)) return;
-    for (unsigned way = 0; way < kWays; ++way) consider(a, b, way, xq[way], qq[way]);
-  }
 };
 
 }  // namespace ggufmill::simd

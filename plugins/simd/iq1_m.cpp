@@ -52,7 +52,8 @@ class Encoder {
     const float* x = blocks_.x(kSub * at);
     const float* weight = weight_ + kSub * at * kStep;
     const SortedLanes<kSub> sorted(x, weight);
-    LaneCut cut = best_iq1_m_cut(Iq1MSums(sorted));
+    const Iq1MSums sums(sorted);
+    LaneCut cut = Iq1MCuts(sums).best();
     cut.low = choose(largest_magnitude<kSub>(x) < floats(kMin), ints(-1), cut.low);
     const Words turned = choose(cut.scale < floats(0), cut.shifts ^ words(kIq1MWays - 1), cut.shifts);
     const Words ways = choose(cut.found(), turned, words(0));

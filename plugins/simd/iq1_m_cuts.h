@@ -57,42 +57,122 @@ class Iq1MSums {
   GroupSums sums_[kIq1MSub + 1][2];
 };
 
-// Tries all shift combinations of all cuts.
-inline LaneCut best_iq1_m_cut(const Iq1MSums& sums) {
-  Floats total_xq[2][2], total_qq[2][2];  // of the greatest value for all elements; by group and shift
-  for (int group = 0; group < 2; ++group) {
-    for (unsigned shift = 0; shift < 2; ++shift) {
-      const Floats most = floats(reference::kShiftedValues[shift][2]);
-      total_xq[group][shift] = sums.wx(group, kIq1MSub) * most;
-      total_qq[group][shift] = sums.w(group, kIq1MSub) * most * most;
-    }
-  }
-  LaneCut best;
-  for (int low = 0; low <= kIq1MSub; ++low) {
-    Floats low_wx[2], low_qq[2][2];
+// Tries all shift combinations of all cuts, in two passes. LaneCut::consider() decides with rounded scores, so that the
+// order of the cuts matters, but only among those that are as good as the best but for rounding: the first of these is
+// taken whatever came before, and no other after it. So the first pass finds the score of the best cut, without
+// divisions or branches, and the second one considers only the cuts that come close, in order. (For a cut that is not
+// close to have any effect, a chain of hundreds, each as good as the next but for rounding, would have to lead to the
+// best.)
+class Iq1MCuts {
+ public:
+  explicit Iq1MCuts(const Iq1MSums& sums) : sums_(sums) {
     for (int group = 0; group < 2; ++group) {
-      low_wx[group] = sums.wx(group, low);
-      for (unsigned shift = 0; shift < 2; ++shift)
-        low_qq[group][shift] = total_qq[group][shift] + sums.w(group, low) * floats(Iq1MSums::square_step(shift, 0));
-    }
-    for (int high = low; high <= kIq1MSub; ++high) {
-      Floats xq[2][2], qq[2][2];
-      GGUFMILL_UNROLL
-      for (int group = 0; group < 2; ++group) {
-        const Floats below = low_wx[group] + sums.wx(group, high);
-        GGUFMILL_UNROLL
-        for (unsigned shift = 0; shift < 2; ++shift) {
-          xq[group][shift] = total_xq[group][shift] - below;
-          qq[group][shift] = low_qq[group][shift] + sums.high_w(group, high, shift);
-        }
+      for (unsigned shift = 0; shift < 2; ++shift) {
+        const Floats most = floats(reference::kShiftedValues[shift][2]);
+        total_xq_[group][shift] = sums.wx(group, kIq1MSub) * most;
+        total_qq_[group][shift] = sums.w(group, kIq1MSub) * most * most;
       }
-      best.consider_all<kIq1MWays>(low, high, [&](unsigned way, Floats& way_xq, Floats& way_qq) {
-        way_xq = xq[0][way >> 1] + xq[1][way & 1];
-        way_qq = qq[0][way >> 1] + qq[1][way & 1];
-      });
     }
   }
-  return best;
-}
+
+  LaneCut best() {
+    const Floats enough = least_score();
+    LaneCut best;
+    std::size_t at = 0;
+    for (int low = 0; low <= kIq1MSub; ++low)
+      for (int high = low; high <= kIq1MSub; ++high, ++at) {
+        const Mask far = load(scores_[at].xx) < enough * load(scores_[at].qq);
+        if (hn::AllTrue(kFloats, far)) continue;
+        const Ways ways = ways_of(begin(low), high);
+        for (unsigned way = 0; way < kIq1MWays; ++way) best.consider(low, high, way, ways.xq[way], ways.qq[way]);
+      }
+    return best;
+  }
+
+ private:
+  static constexpr std::size_t kCuts = (kIq1MSub + 1) * (kIq1MSub + 2) / 2;
+
+  // The score of a cut is xx / qq.
+  struct alignas(64) Score {
+    float xx[kLanes], qq[kLanes];
+  };
+  // What the cuts with the same lower boundary have in common.
+  struct Low {
+    Floats wx[2], qq[2][2];
+  };
+  // The least-squares sums of the shift combinations of a cut.
+  struct Ways {
+    Floats xq[kIq1MWays], qq[kIq1MWays];
+  };
+
+  static Floats load(const float* lanes) { return hn::Load(kFloats, lanes); }
+
+  HWY_INLINE Low begin(int low) const {
+    Low begun;
+    for (int group = 0; group < 2; ++group) {
+      begun.wx[group] = sums_.wx(group, low);
+      for (unsigned shift = 0; shift < 2; ++shift)
+        begun.qq[group][shift] =
+            total_qq_[group][shift] + sums_.w(group, low) * floats(Iq1MSums::square_step(shift, 0));
+    }
+    return begun;
+  }
+
+  HWY_INLINE Ways ways_of(const Low& low, int high) const {
+    Floats xq[2][2], qq[2][2];
+    GGUFMILL_UNROLL
+    for (int group = 0; group < 2; ++group) {
+      const Floats below = low.wx[group] + sums_.wx(group, high);
+      GGUFMILL_UNROLL
+      for (unsigned shift = 0; shift < 2; ++shift) {
+        xq[group][shift] = total_xq_[group][shift] - below;
+        qq[group][shift] = low.qq[group][shift] + sums_.high_w(group, high, shift);
+      }
+    }
+    Ways ways;
+    GGUFMILL_UNROLL
+    for (unsigned way = 0; way < kIq1MWays; ++way) {
+      ways.xq[way] = xq[0][way >> 1] + xq[1][way & 1];
+      ways.qq[way] = qq[0][way >> 1] + qq[1][way & 1];
+    }
+    return ways;
+  }
+
+  // Stores the score of the best shift combination of each cut. Returns a score that only those cuts reach that may be
+  // the best, or less than all scores in lanes whose sums are so large or small that their products may not be normal
+  // numbers, or are none.
+  HWY_INLINE Floats least_score() {
+    // Far more than the roundings of a score, which are some 1e-6, and far less than what most cuts differ by.
+    constexpr float kClose = 1 - 1e-4f;
+    constexpr float kLeast = 1e-18f, kMost = 1e18f;
+    Floats best_xx = floats(0), best_qq = floats(1);
+    std::size_t at = 0;
+    for (int low = 0; low <= kIq1MSub; ++low) {
+      const Low begun = begin(low);
+      for (int high = low; high <= kIq1MSub; ++high, ++at) {
+        const Ways ways = ways_of(begun, high);
+        Floats xx = ways.xq[0] * ways.xq[0], qq = ways.qq[0];
+        GGUFMILL_UNROLL
+        for (unsigned way = 1; way < kIq1MWays; ++way) keep_better(xx, qq, ways.xq[way] * ways.xq[way], ways.qq[way]);
+        hn::Store(xx, kFloats, scores_[at].xx);
+        hn::Store(qq, kFloats, scores_[at].qq);
+        keep_better(best_xx, best_qq, xx, qq);
+      }
+    }
+    const Floats weight = sums_.w(0, kIq1MSub) + sums_.w(1, kIq1MSub);
+    const auto is_normal = [&](Floats sum) { return hn::And(sum > floats(kLeast), sum < floats(kMost)); };
+    return choose(hn::And(is_normal(weight), is_normal(best_xx)), best_xx / best_qq * floats(kClose), floats(-FLT_MAX));
+  }
+
+  static HWY_INLINE void keep_better(Floats& xx, Floats& qq, Floats other_xx, Floats other_qq) {
+    const Mask better = other_xx * qq > xx * other_qq;
+    xx = choose(better, other_xx, xx);
+    qq = choose(better, other_qq, qq);
+  }
+
+  const Iq1MSums& sums_;
+  Floats total_xq_[2][2], total_qq_[2][2];  // of the greatest value for all elements; by group and shift
+  Score scores_[kCuts];
+};
 
 }  // namespace ggufmill::simd

@@ -71,9 +71,9 @@ SystemCalls recording_calls() {
               {}});
     return done;
   };
-  calls.reserve = [](int descriptor, std::uint64_t bytes) {
-    const int result = kernel_calls().reserve(descriptor, bytes);
-    if (result == 0) record({Kind::kSize, inode_of(descriptor), bytes, {}, {}, {}});
+  calls.reserve = [](int descriptor, std::uint64_t offset, std::uint64_t bytes) {
+    const int result = kernel_calls().reserve(descriptor, offset, bytes);
+    if (result == 0) record({Kind::kSize, inode_of(descriptor), offset + bytes, {}, {}, {}});
     return result;
   };
   calls.resize = [](int descriptor, std::uint64_t bytes) {

@@ -12,6 +12,8 @@
 #include "pipeline/core/option_reference.h"
 #include "pipeline/core/text.h"
 #include "pipeline/graph/profile.h"
+#include "pipeline/graph/profile_picture.h"
+#include "pipeline/io/machine.h"
 
 namespace ggufmill {
 namespace {
@@ -100,13 +102,20 @@ std::vector<Row> rows_of(const Profile::Summary& sums) {
 
 }  // namespace
 
-std::vector<Message> profile_notes(const Profile& profile, const RunReport& report) {
+std::vector<Message> profile_notes(const Plan& plan, const Profile& profile, const RunReport& report) {
   std::vector<Message> notes;
   const Profile::Summary sums = profile.summary();
   notes.push_back(
-      {fmt::format("{:.3f} s on {}", sums.wall, counted(sums.threads, "thread")),
+      {fmt::format("{:.3f} s on {} ({})", sums.wall, counted(sums.threads, "thread"),
+                   plan.limits.threads == 0 ? "auto: " + describe(cpu_limits()) : "as requested"),
        render_table({{"step"}, {"calls", Align::kRight}, {"seconds", Align::kRight}, {"part", Align::kRight}, {""}},
                     rows_of(sums))});
+  if (sums.wall > 0) {
+    const ProfilePicture picture = draw(profile);
+    notes.push_back({describe_idle(sums)});
+    notes.push_back({picture.bars});
+    if (!picture.reasons.empty()) notes.push_back({picture.reasons});
+  }
   const double alone = Profile::seconds_of(sums.alone), gigabytes = static_cast<double>(report.bytes_read) / 1e9;
   if (alone > 0 && gigabytes > 0)
     notes.push_back(
@@ -210,7 +219,7 @@ Result<Report> run_plan(const Context& context, const RunRequest& request, const
   call.warn_all(done.warnings);
   for (const Message& note : run_notes(plan, done)) call.note(note);
   if (profile)
-    for (const Message& note : profile_notes(*profile, done)) call.note(note);
+    for (const Message& note : profile_notes(plan, *profile, done)) call.note(note);
   if (!plan.trace.empty()) call.note({"wrote " + plan.trace + "  trace; open it at https://ui.perfetto.dev"});
   for (const std::string& path : {plan.report.json, plan.report.html})
     if (!path.empty()) call.note({"wrote " + path + "  report"});

@@ -85,7 +85,7 @@ std::vector<Message> tensor_messages(const PlannedOutput& output);
 // Notes about a run: its outputs, and what it took.
 std::vector<Message> run_notes(const Plan& plan, const RunReport& report);
 // Notes about where the time of a run went.
-std::vector<Message> profile_notes(const Profile& profile, const RunReport& report);
+std::vector<Message> profile_notes(const Plan& plan, const Profile& profile, const RunReport& report);
 // Sets what --report and --errors add to the report that a pipeline file asks for. Fails with exit code 2 for a file
 // that is neither .json nor .html.
 Status add_report(const std::vector<std::string>& paths, bool errors, std::optional<ReportRequest>& report);

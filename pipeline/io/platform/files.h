@@ -70,9 +70,9 @@ struct SystemCalls {
   int (*set_waiting)(int descriptor);  // ends the effect of kOpenNoWaiting, which io_uring does not tolerate
   std::int64_t (*read)(int descriptor, void* into, std::size_t bytes, std::uint64_t offset);
   std::int64_t (*write)(int descriptor, const void* from, std::size_t bytes, std::uint64_t offset);
-  // Allocates the first `bytes` bytes on the disk and extends the file to them. EOPNOTSUPP or ENOSYS if the file system
-  // cannot do that.
-  int (*reserve)(int descriptor, std::uint64_t bytes);
+  // Allocates `bytes` bytes at `offset` on the disk and extends the file to them; some systems allocate all before them
+  // as well. EOPNOTSUPP or ENOSYS if the file system cannot do that.
+  int (*reserve)(int descriptor, std::uint64_t offset, std::uint64_t bytes);
   int (*resize)(int descriptor, std::uint64_t bytes);
   int (*free_space)(int descriptor, std::uint64_t* bytes);  // that this user may occupy
   // Returns once the file, or the entries of a folder, will survive a power cut. EINVAL if the file system cannot do
@@ -143,6 +143,8 @@ unsigned new_file_mode(int folder);
 std::uint64_t most_file_bytes();
 // Creates a file without a name in the folder, which disappears when it is closed. Empty, with errno, on failure.
 Descriptor create_nameless(const std::string& folder);
+// Returns true if reserving space takes most of the time of writing, since each page is allocated (tmpfs).
+bool reserves_slowly(int descriptor);
 // Allocates the first `bytes` bytes on the disk, by writing them if there is no faster way. Returns 0 or errno.
 int fill_space(int descriptor, std::uint64_t bytes);
 

@@ -1,6 +1,12 @@
 #include "tests/bench/scaling/no_io.h"
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/source_scheme.h"
@@ -8,6 +14,10 @@
 
 namespace ggufmill::bench {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::atomic<double> file_rate{0};
 
 class NoSource final : public ByteSource {
  public:
@@ -45,11 +55,18 @@ class NoSourceScheme final : public SourceScheme {
 
 class NoFiles final : public OutputStore {
  public:
-  explicit NoFiles(std::size_t files) : files_(files) {}
+  explicit NoFiles(std::size_t files) : files_(files), free_at_(files) {}
 
   Status write(std::size_t, std::uint64_t, std::span<const std::byte>) override { return ok(); }
-  void start_write(IoService& io, std::size_t, std::uint64_t, std::span<const std::byte>, Completion done) override {
-    io.wait_for([] { return ok(); }, std::move(done));
+  void start_write(IoService& io, std::size_t file, std::uint64_t, std::span<const std::byte> from,
+                   Completion done) override {
+    const Clock::time_point end = end_of_write(file, from.size());
+    io.wait_for(
+        [end] {
+          std::this_thread::sleep_until(end);
+          return ok();
+        },
+        std::move(done));
   }
   bool is_readable() const override { return false; }
   Status read(std::size_t, std::uint64_t, std::span<std::byte>) const override { return ok(); }
@@ -59,7 +76,17 @@ class NoFiles final : public OutputStore {
   Status leave() override { return ok(); }
 
  private:
+  Clock::time_point end_of_write(std::size_t file, std::size_t bytes) {
+    const Clock::time_point now = Clock::now();
+    if (file_rate == 0) return now;
+    const std::chrono::duration<double> length(static_cast<double>(bytes) / file_rate);
+    const std::scoped_lock lock(mutex_);
+    return free_at_[file] = std::max(now, free_at_[file]) + std::chrono::duration_cast<Clock::duration>(length);
+  }
+
   std::size_t files_;
+  std::mutex mutex_;
+  std::vector<Clock::time_point> free_at_;  // when the writes so far have ended; guarded by the mutex
 };
 
 class NoStoreScheme final : public StoreScheme {
@@ -80,6 +107,8 @@ class NoStoreScheme final : public StoreScheme {
 };
 
 }  // namespace
+
+void set_file_rate(double rate) { file_rate = rate; }
 
 void add_no_io(const std::string& journals) {
   static const NoSourceScheme sources;

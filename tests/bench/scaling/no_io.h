@@ -10,5 +10,7 @@ namespace ggufmill::bench {
 // Adds the scheme to those of sources and of outputs. Runs keep their journals in the folder `journals`, on this
 // machine. Called once, before either is used.
 void add_no_io(const std::string& journals);
+// From now on, each output file takes `rate` bytes per second in total, however many write to it; 0: no limit.
+void set_file_rate(double rate);
 
 }  // namespace ggufmill::bench

@@ -40,13 +40,14 @@ constexpr const char* kUsage =
     "usage: ./dev bench scaling [options] [PLOT.svg]\n"
     "Runs the engine with kernels that wait as long as the measured ones compute. GB are those read; `busy` is the "
     "part\n"
-    "of the threads' time spent in kernels; `slowed` is how many times longer the kernels wait, so that the CPUs of "
+    "of the threads' time spent in kernels, `idle` the part in which they wait; `slowed` is how many times longer the "
+    "kernels wait, so that the CPUs of "
     "this\n"
     "machine suffice for the engine's own work.\n";
 
 struct Options {
   std::string isa, plot;
-  double seconds = 0, memory = 0;
+  double seconds = 0, memory = 0, weights = 0, file_rate = 0, slow = 1;
   std::vector<unsigned> threads;
 };
 
@@ -97,6 +98,7 @@ struct Measured {
   double slowdown = 1;
   double rate = 0;   // GB per second
   double busy = 0;   // part of the threads' time in kernels
+  double idle = 0;   // part of the threads' time, from opening to closing, in which they waited
   double alone = 0;  // seconds per GB of one thread at a time
   double cpu = 0;    // seconds per GB of the engine, on all threads
   std::uint64_t memory = 0;
@@ -109,6 +111,7 @@ class Bench {
 
   // Seconds of one thread's kernels per GB.
   double kernel_seconds(const Recipe& recipe) {
+    waiting_.set_slow_factor(1);
     waiting_.set_speeds(options_.isa, 1e-3);  // in reality a thousandth, to be quick
     const Plan plan = plan_of_layers(recipe, 2);
     waiting_.take_seconds();
@@ -117,9 +120,12 @@ class Bench {
   }
 
   Measured measure(const Recipe& recipe, unsigned threads, double slowdown, double rate) {
+    waiting_.set_slow_factor(options_.slow);
     waiting_.set_speeds(options_.isa, slowdown);
     const double layer = gigabytes(plan_of_layers(recipe, 1).bytes_read());
-    const auto layers = static_cast<std::size_t>(std::ceil(std::max(rate * options_.seconds / layer, 2.0)));
+    const double wanted = options_.weights > 0 ? 2e-9 * options_.weights : rate * options_.seconds;
+    const auto layers = static_cast<std::size_t>(std::ceil(std::max(wanted / layer, 2.0)));
+    set_file_rate(1e9 * options_.file_rate / slowdown);
     const Plan plan = plan_of_layers(recipe, layers);
     const double read = gigabytes(plan.bytes_read());
     Measured measured;
@@ -132,6 +138,7 @@ class Bench {
     measured.slowdown = slowdown;
     measured.rate = read / report.seconds;
     measured.busy = waiting_.take_seconds() / (threads * report.seconds);
+    measured.idle = measured.profile.wait / (threads * measured.profile.wall);
     measured.alone = Profile::seconds_of(measured.profile.alone) / read;
     measured.cpu = (process_seconds() - cpu) / read;
     measured.memory = report.peak_budget;
@@ -213,29 +220,40 @@ void print_alone(const Measured& measured) {
   fmt::print("\n");
 }
 
+void print_idle(const Measured& measured) {
+  fmt::print("{:>16}  idle for", "");
+  for (std::size_t i = 0; i < kIdleReasons; ++i)
+    fmt::print("{} {} {:.1f} %", i == 0 ? "" : ",", name_of(static_cast<IdleReason>(i)),
+               100 * measured.profile.idle[i] / (measured.threads * measured.profile.wall));
+  fmt::print("\n");
+}
+
 void bench_recipe(Bench& bench, const Options& options, const Recipe& recipe, Plot& plot) {
   Cost cost;
   cost.kernel = bench.kernel_seconds(recipe);
   const Plan sample = plan_of_layers(recipe, 2);
   cost.written = static_cast<double>(sample.bytes_written()) / static_cast<double>(sample.bytes_read());
   fmt::print("\n{}: kernels of {} need {:.3f} s per GB\n", recipe.name, options.isa, cost.kernel);
-  fmt::print("{:>8}{:>8}{:>9}{:>9}{:>8}{:>16}{:>12}{:>9}\n", "threads", "slowed", "GB/s", "ideal", "busy",
+  fmt::print("{:>8}{:>8}{:>9}{:>9}{:>8}{:>8}{:>16}{:>12}{:>9}\n", "threads", "slowed", "GB/s", "ideal", "busy", "idle",
              "alone ms/GB", "CPU s/GB", "MB");
   Curve measured{fmt::format("{}, measured", recipe.name), recipe.color, Curve::kDots, {}};
   double cpu = 0.05;  // of the run before
   std::vector<double> alone, own;
   for (const unsigned threads : options.threads) {
     const double slowdown = slowdown_for(threads, cost.kernel, cpu);
-    const Measured now = bench.measure(recipe, threads, slowdown, threads / cost.kernel / slowdown);
+    const double fast = threads - threads / 2, slow = threads / 2;  // every second thread is slow
+    const double ideal = (fast + slow / options.slow) / cost.kernel / slowdown;
+    const Measured now = bench.measure(recipe, threads, slowdown, ideal);
     cpu = now.cpu;
     alone.push_back(now.alone);
     own.push_back(now.cpu - now.alone);
-    fmt::print("{:>8}{:>8}{:>9.2f}{:>9.2f}{:>6.1f} %{:>16.3f}{:>12.4f}{:>9.0f}\n", threads, slowdown, now.rate,
-               threads / cost.kernel / slowdown, 100 * now.busy, 1e3 * now.alone, now.cpu,
+    fmt::print("{:>8}{:>8}{:>9.2f}{:>9.2f}{:>6.1f} %{:>6.1f} %{:>16.3f}{:>12.4f}{:>9.0f}\n", threads, slowdown,
+               now.rate, ideal, 100 * now.busy, 100 * now.idle, 1e3 * now.alone, now.cpu,
                1e-6 * static_cast<double>(now.memory));
     std::fflush(stdout);
     if (slowdown == 1) measured.points.emplace_back(threads, now.rate);
     if (threads == options.threads.back()) print_alone(now);
+    print_idle(now);
   }
   cost.alone = median(alone);
   cost.own = std::max(median(own), 0.0);
@@ -264,6 +282,11 @@ po::options_description description(Options& options) {
   add("help,h", "this");
   add("isa", po::value(&options.isa)->default_value("x86-64-v4"), "whose kernels are waited for");
   add("seconds", po::value(&options.seconds)->default_value(2), "of each run, about");
+  add("weights", po::value(&options.weights)->default_value(0), "of the model; 0: as many as the seconds need");
+  add("file-rate", po::value(&options.file_rate)->default_value(0),
+      "GB/s that one file takes, however many write to it; 0: no limit");
+  add("slow", po::value(&options.slow)->default_value(1),
+      "every second thread takes so many times as long, as efficiency cores do");
   add("memory", po::value(&options.memory)->default_value(150), "GB/s of the memory of the imagined machine");
   add("threads", po::value(&options.threads)->default_value({1, 2, 4, 8, 16, 32, 64, 128, 192}, "1 ... 192"),
       "a number of threads; may be repeated");

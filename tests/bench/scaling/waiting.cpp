@@ -43,6 +43,10 @@ void Waiting::set_speeds(const std::string& isa, double slowdown) {
   }
 }
 
+void Waiting::set_slow_factor(double factor) {
+  symbol<waiting_set_slow_factor_function>(library_, WAITING_SET_SLOW_FACTOR)(factor);
+}
+
 double Waiting::take_seconds() {
   return 1e-9 * static_cast<double>(symbol<waiting_take_total_function>(library_, WAITING_TAKE_TOTAL)());
 }

@@ -17,6 +17,10 @@ typedef struct waiting_speed {
 #define WAITING_SET_SPEED "waiting_set_speed"
 typedef int (*waiting_set_speed_function)(const waiting_speed* speed);
 
+/* Symbol of the function that lets every second thread wait so many times as long, as efficiency cores compute. */
+#define WAITING_SET_SLOW_FACTOR "waiting_set_slow_factor"
+typedef void (*waiting_set_slow_factor_function)(double factor);
+
 /* Symbol of the function that returns for how many nanoseconds all calls together have waited since the last one. */
 #define WAITING_TAKE_TOTAL "waiting_take_total"
 typedef uint64_t (*waiting_take_total_function)(void);

@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -22,7 +24,9 @@ int reopen_direct(int descriptor, unsigned flags) {
   return ::openat(AT_FDCWD, same.c_str(), (flags & kOpenWrite ? O_WRONLY : O_RDONLY | O_NOCTTY) | O_DIRECT | O_CLOEXEC);
 }
 
-int reserve(int descriptor, std::uint64_t bytes) { return ::fallocate(descriptor, 0, 0, static_cast<off_t>(bytes)); }
+int reserve(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
+  return ::fallocate(descriptor, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+}
 
 int sync(int descriptor) { return ::fsync(descriptor); }
 
@@ -49,6 +53,12 @@ mode_t umask_now() {
   return S_IWGRP | S_IWOTH;
 }
 
+// Files of tmpfs are in memory, unless they were swapped out.
+bool is_in_memory(int descriptor) {
+  struct statfs info;
+  return retry([&] { return ::fstatfs(descriptor, &info); }) == 0 && info.f_type == TMPFS_MAGIC;
+}
+
 }  // namespace
 
 // A nameless file also gets the folder's default permissions (ACL).
@@ -59,9 +69,15 @@ unsigned new_file_mode(int folder) {
   return 0666 & ~umask_now();
 }
 
+bool reserves_slowly(int descriptor) { return is_in_memory(descriptor); }
+
+// tmpfs does not support RWF_NOWAIT.
 std::int64_t read_cached(int descriptor, void* into, std::size_t bytes, std::uint64_t offset) {
   const iovec piece{into, bytes};
-  return ::preadv2(descriptor, &piece, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+  const auto at = static_cast<off_t>(offset);
+  const ssize_t got = ::preadv2(descriptor, &piece, 1, at, RWF_NOWAIT);
+  if (got >= 0 || errno != EOPNOTSUPP || !is_in_memory(descriptor)) return got;
+  return ::pread(descriptor, into, bytes, at);
 }
 
 void start_writing_back(int descriptor, std::uint64_t offset, std::uint64_t bytes) {

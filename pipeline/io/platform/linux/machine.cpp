@@ -5,19 +5,37 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cerrno>
+#include <climits>
+#include <vector>
 
 #include "pipeline/io/platform/linux/control_group.h"
+#include "pipeline/io/platform/linux/cpu_limits.h"
 
 namespace ggufmill {
+namespace {
 
-unsigned usable_cpus() {
-  cpu_set_t mask;
-  double cpus = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
-  // The affinity mask also reflects a job bound to a NUMA node. The call fails on machines with more than 1024 CPUs.
-  if (::sched_getaffinity(0, sizeof(mask), &mask) == 0) cpus = CPU_COUNT(&mask);
-  return static_cast<unsigned>(std::max(std::ceil(std::min(cpus, ControlGroup().cpus())), 1.0));
+// Returns the numbers of the CPUs in this thread's affinity mask, which also reflects cpusets and a job bound to a NUMA
+// node; none if the kernel does not tell. The mask is doubled until it has room for all CPUs of the kernel.
+std::vector<unsigned> allowed_cpus() {
+  constexpr std::size_t kBits = sizeof(unsigned long) * CHAR_BIT, kMost = 1 << 20;
+  for (std::size_t cpus = 1024; cpus <= kMost; cpus *= 2) {
+    std::vector<unsigned long> mask(cpus / kBits);
+    if (::sched_getaffinity(0, mask.size() * sizeof mask[0], reinterpret_cast<cpu_set_t*>(mask.data())) != 0) {
+      if (errno == EINVAL) continue;
+      break;
+    }
+    std::vector<unsigned> allowed;
+    for (unsigned cpu = 0; cpu < cpus; ++cpu)
+      if ((mask[cpu / kBits] >> (cpu % kBits) & 1) != 0) allowed.push_back(cpu);
+    return allowed;
+  }
+  return {};
 }
+
+}  // namespace
+
+CpuLimits cpu_limits() { return cpu_limits_in("", allowed_cpus()); }
 
 std::uint64_t usable_memory() {
   const auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));

@@ -32,7 +32,8 @@ int reopen_direct(int descriptor, unsigned flags) {
 }
 
 // Allocates blocks beyond those that the file has, contiguous ones if there are any.
-int reserve(int descriptor, std::uint64_t bytes) {
+int reserve(int descriptor, std::uint64_t offset, std::uint64_t more) {
+  const std::uint64_t bytes = offset + more;
   struct stat info;
   if (::fstat(descriptor, &info) != 0) return -1;
   const std::uint64_t has = static_cast<std::uint64_t>(info.st_blocks) * 512;
@@ -71,7 +72,9 @@ int make_pipe(int ends[2]) {
 
 }  // namespace posix
 
-int fill_space(int descriptor, std::uint64_t bytes) { return posix::reserve(descriptor, bytes) == 0 ? 0 : errno; }
+int fill_space(int descriptor, std::uint64_t bytes) { return posix::reserve(descriptor, 0, bytes) == 0 ? 0 : errno; }
+
+bool reserves_slowly(int) { return false; }
 
 std::int64_t read_cached(int, void*, std::size_t, std::uint64_t) { return -1; }
 

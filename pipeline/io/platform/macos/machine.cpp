@@ -45,7 +45,11 @@ constexpr NamedBit kArmBits[] = {
 
 }  // namespace
 
-unsigned usable_cpus() { return static_cast<unsigned>(std::max<std::uint64_t>(number_of("hw.logicalcpu"), 1)); }
+CpuLimits cpu_limits() {
+  const auto cpus = static_cast<unsigned>(std::max<std::uint64_t>(number_of("hw.logicalcpu"), 1));
+  // Level 0 has the fastest cores; there is no level 1 if all are equal.
+  return {.online = cpus, .allowed = cpus, .efficiency = static_cast<unsigned>(number_of("hw.perflevel1.logicalcpu"))};
+}
 
 std::uint64_t usable_memory() {
   const std::uint64_t bytes = number_of("hw.memsize");

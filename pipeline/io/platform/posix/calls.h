@@ -9,7 +9,7 @@
 namespace ggufmill::posix {
 
 int reopen_direct(int descriptor, unsigned flags);
-int reserve(int descriptor, std::uint64_t bytes);
+int reserve(int descriptor, std::uint64_t offset, std::uint64_t bytes);
 int sync(int descriptor);
 int rename(int from_folder, const char* from, int to_folder, const char* to, Rename how);
 

@@ -16,8 +16,8 @@ int reopen_direct(int, unsigned) {
 }
 
 // A file system for which this means writing to every block counts as one that cannot reserve, if it can be recognized.
-int reserve(int descriptor, std::uint64_t bytes) {
-  errno = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+int reserve(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
+  errno = ::posix_fallocate(descriptor, static_cast<off_t>(offset), static_cast<off_t>(bytes));
   if (errno == EINVAL) errno = EOPNOTSUPP;
   return errno == 0 ? 0 : -1;
 }
@@ -38,6 +38,8 @@ int make_pipe(int ends[2]) {
 }
 
 }  // namespace posix
+
+bool reserves_slowly(int) { return false; }
 
 std::int64_t read_cached(int, void*, std::size_t, std::uint64_t) { return -1; }
 

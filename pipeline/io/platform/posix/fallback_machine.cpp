@@ -6,7 +6,10 @@
 
 namespace ggufmill {
 
-unsigned usable_cpus() { return static_cast<unsigned>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1l)); }
+CpuLimits cpu_limits() {
+  const auto cpus = static_cast<unsigned>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1l));
+  return {.online = cpus, .allowed = cpus};
+}
 
 std::uint64_t usable_memory() {
   const long pages = ::sysconf(_SC_PHYS_PAGES);

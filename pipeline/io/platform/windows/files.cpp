@@ -188,7 +188,8 @@ int resize(int descriptor, std::uint64_t bytes) {
   return ::SetFileInformationByHandle(handle_of(descriptor), FileEndOfFileInfo, &end, sizeof end) ? 0 : fail();
 }
 
-int reserve(int descriptor, std::uint64_t bytes) {
+int reserve(int descriptor, std::uint64_t offset, std::uint64_t more) {
+  const std::uint64_t bytes = offset + more;
   FILE_ALLOCATION_INFO space;
   space.AllocationSize.QuadPart = static_cast<std::int64_t>(bytes);
   if (!::SetFileInformationByHandle(handle_of(descriptor), FileAllocationInfo, &space, sizeof space)) {
@@ -306,7 +307,7 @@ Descriptor create_nameless(const std::string& folder) {
 }
 
 int fill_space(int descriptor, std::uint64_t bytes) {
-  if (reserve(descriptor, bytes) == 0) return 0;
+  if (reserve(descriptor, 0, bytes) == 0) return 0;
   return errno == ENOSYS && resize(descriptor, bytes) == 0 ? 0 : errno;
 }
 
@@ -318,6 +319,7 @@ bool try_lock(int descriptor, Lock lock) {
   return ::LockFileEx(handle_of(descriptor), how, 0, 1, 0, &place) || ::GetLastError() != ERROR_LOCK_VIOLATION;
 }
 
+bool reserves_slowly(int) { return false; }
 std::int64_t read_cached(int, void*, std::size_t, std::uint64_t) { return -1; }
 void start_writing_back(int, std::uint64_t, std::uint64_t) {}
 void finish_writing_back(int, std::uint64_t, std::uint64_t) {}

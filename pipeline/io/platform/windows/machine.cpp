@@ -4,24 +4,24 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "pipeline/io/platform/windows/text.h"
 
 namespace ggufmill {
 
 // A process with the CPUs of several groups of 64 reports no affinity.
-unsigned usable_cpus() {
-  double cpus = ::GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
+CpuLimits cpu_limits() {
+  CpuLimits limits;
+  limits.online = limits.allowed = std::max<unsigned>(::GetActiveProcessorCount(ALL_PROCESSOR_GROUPS), 1);
   DWORD_PTR own = 0, all = 0;
   if (::GetProcessAffinityMask(::GetCurrentProcess(), &own, &all) && own != 0 && own != all)
-    cpus = std::popcount(std::uint64_t{own});
+    limits.allowed = static_cast<unsigned>(std::popcount(std::uint64_t{own}));
   JOBOBJECT_CPU_RATE_CONTROL_INFORMATION rate{};
   constexpr DWORD kCap = JOB_OBJECT_CPU_RATE_CONTROL_ENABLE | JOB_OBJECT_CPU_RATE_CONTROL_HARD_CAP;
   if (::QueryInformationJobObject(nullptr, JobObjectCpuRateControlInformation, &rate, sizeof rate, nullptr) &&
       (rate.ControlFlags & kCap) == kCap)
-    cpus = std::min(cpus, ::GetActiveProcessorCount(ALL_PROCESSOR_GROUPS) * rate.CpuRate / 10000.0);
-  return static_cast<unsigned>(std::max(std::ceil(cpus), 1.0));
+    limits.quota = limits.online * rate.CpuRate / 10000.0;
+  return limits;
 }
 
 std::uint64_t usable_memory() {
