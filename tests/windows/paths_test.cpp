@@ -119,6 +119,8 @@ TEST_CASE("parts of paths") {
   CHECK(fs::path("C:\\a\\b.c").parent_path() == "C:/a");
   CHECK(fs::path("C:/a").parent_path() == "C:/");
   CHECK(fs::path("C:/").parent_path() == "C:/");
+  CHECK(fs::path("C:\\a/b").relative_path() == "a/b");
+  CHECK(fs::path("a/b").relative_path() == "a/b");
   CHECK(fs::path("a").parent_path() == "");
   CHECK(fs::path("a/b/").parent_path() == "a/b");
   CHECK(fs::path("a.tar.gz").stem() == "a.tar");

@@ -54,6 +54,7 @@ class path {
   path stem() const;
   path extension() const;
   path root_path() const { return text_.substr(0, root_length()); }
+  path relative_path() const { return text_.substr(root_length()); }
   path lexically_normal() const;
   path lexically_relative(const path& base) const;
   bool has_parent_path() const { return !parent_path().empty(); }
@@ -84,10 +85,15 @@ class path {
  private:
   class Iterator {
    public:
+    using value_type = path;
+    using difference_type = std::ptrdiff_t;
+
+    Iterator() = default;
     explicit Iterator(std::vector<path> names) : names_(std::move(names)) {}
     const path& operator*() const { return names_[at_]; }
     Iterator& operator++() { return ++at_, *this; }
-    bool operator!=(const Iterator& other) const { return names_.size() - at_ != other.names_.size() - other.at_; }
+    void operator++(int) { ++at_; }
+    bool operator==(const Iterator& other) const { return names_.size() - at_ == other.names_.size() - other.at_; }
 
    private:
     std::vector<path> names_;
