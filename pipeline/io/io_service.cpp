@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/defer.hpp>
+#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -38,8 +38,7 @@ class ThreadService final : public IoService {
  private:
   template <class Work>
   void start(Completion done, Work work) {
-    // What a completion starts is done next by its own thread, without waking another one.
-    boost::asio::defer(threads_.context(), [work, done = std::move(done)] { WaitingThreads::call(work, done); });
+    boost::asio::post(threads_.context(), [work, done = std::move(done)] { WaitingThreads::call(work, done); });
   }
 
   WaitingThreads waiting_;
