@@ -196,7 +196,7 @@ OperationSpec run_operation() {
       .for_programs = "A run that is ended resumes with the same call. If outputs of a batch fail, the others are "
                       "written before the failure is reported. In Python, @job can also be a Plan, which is run as it "
                       "is.",
-      .examples = "  ggufmill run configs/demo.yaml\n"
+      .examples = "  ggufmill run job.yaml\n"
                   "  ggufmill run job.yaml --set outputs.0.gguf=/data/out.gguf --overwrite",
       .in_python = {.type = "Result",
                     .returns = "the report, a dictionary in the format of report files, with \"unchanged\" and "
