@@ -48,7 +48,7 @@ void print_help() {
   text +=
       "\nSee `ggufmill help VERB` for the options of a verb; `ggufmill --version --verbose` lists the libraries in "
       "use.\n"
-      "Example: ggufmill run configs/demo.yaml\n";
+      "Example: ggufmill run job.yaml\n";
   std::fputs(text.c_str(), stdout);
 }
 

@@ -88,7 +88,7 @@ OperationSpec check_operation() {
           "memory. Reads only headers and writes nothing.",
       .for_command_line = "Exit code 0 means that `run` can start.",
       .for_programs = "Success means that `run` can start; a failure has all problems.",
-      .examples = "  ggufmill check configs/demo.yaml",
+      .examples = "  ggufmill check job.yaml",
       .in_python = {.type = "list[Error]", .returns = "the problems, a list of errors: empty if `run` can start"},
       .options = Options() + pipeline_file_options() +
                  Options{option("overwrite", &CheckRequest::overwrite, "do not report existing outputs as errors")},

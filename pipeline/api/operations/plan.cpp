@@ -237,9 +237,9 @@ OperationSpec plan_operation() {
           "page with the curves.",
       .for_programs = "For a plan with problems that prevent a run, the failure is @error2, which has the plan as its "
                       "result.",
-      .examples = "  ggufmill plan configs/demo.yaml\n"
-                  "  ggufmill plan configs/demo.yaml --json\n"
-                  "  ggufmill plan configs/demo.yaml --written | sha256sum",
+      .examples = "  ggufmill plan job.yaml\n"
+                  "  ggufmill plan job.yaml --json\n"
+                  "  ggufmill plan job.yaml --written | sha256sum",
       .in_python = {.type = "Plan", .returns = "a Plan, which run() accepts instead of a job"},
       .options =
           Options() + pipeline_file_options() +

@@ -156,7 +156,8 @@ OperationSpec quantize_operation() {
           "in one pass. @type is a recipe (`ggufmill recipe list`), its number, or the path of a recipe file "
           "(./mine.yaml); the input is read only once for several types. Without @output, the output of a GGUF file is "
           "ggml-model-TYPE.gguf next to it; with several types, for a checkpoint or a diffusion model, and if @output "
-          "is a folder, each output is MODEL-TYPE.gguf. @emit_pipeline gives the equivalent pipeline file.",
+          "is a folder (a new one ends with /), each output is MODEL-TYPE.gguf. @emit_pipeline gives the equivalent "
+          "pipeline file.",
       .for_programs = "In Python, quantize_model() quantizes a model, and quantize() an array.",
       .examples = "  ggufmill quantize model-BF16.gguf Q4_K_M\n"
                   "  ggufmill quantize models/Llama-3-8B out/ Q4_K_M,Q6_K\n"

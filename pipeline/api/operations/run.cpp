@@ -192,12 +192,13 @@ OperationSpec run_operation() {
       .description =
           "Run a pipeline file: read the source once and write all outputs. For a batch (`matrix`), process the "
           "sources in order, skipping outputs that already exist with unchanged inputs and options. An output appears "
-          "under its name only once it is complete. For a job with steps (importance that is computed, `quality`, "
-          "`card`, `after`), run those that are not done.",
+          "under its name only once it is complete; a run that was interrupted or killed continues where it was. For a "
+          "job with steps (importance that is computed, `quality`, `card`, `upload`, `after`), run those that are not "
+          "done.",
       .for_programs = "A run that is ended resumes with the same call. If outputs of a batch fail, the others are "
                       "written before the failure is reported. In Python, @job can also be a Plan, which is run as it "
                       "is.",
-      .examples = "  ggufmill run configs/demo.yaml\n"
+      .examples = "  ggufmill run job.yaml\n"
                   "  ggufmill run job.yaml --set outputs.0.gguf=/data/out.gguf --overwrite",
       .in_python = {.type = "Result",
                     .returns = "the report, a dictionary in the format of report files, with \"unchanged\" and "
