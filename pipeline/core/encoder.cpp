@@ -76,6 +76,10 @@ std::string types_with_lattice() { return names_of(has_lattice); }
 Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance, bool covariance) {
   Encoder encoder = wanted.is_covariance() && !(covariance && has_covariance(type)) ? start_of(wanted) : wanted;
   if (!has_method(*encoder.method, type)) return reference_encoder();
+  if (encoder.is_covariance() && plain_type(type).facts.has_book) {
+    encoder.effort = 0;
+    encoder.weights.reset();
+  }
   if (encoder.searches() && !encoder.weights)
     encoder.weights = importance ? SearchWeights::kQuarter : SearchWeights::kPlain;
   if (!has_lattice(type)) encoder.lattice = Lattice::kOff;

@@ -33,7 +33,8 @@ struct Encoder {
   static constexpr std::uint32_t kMinEffort = 1, kMaxEffort = 3, kMaxSweeps = 100;
 
   const EncoderMethod* method = &reference_method();  // never null
-  // The effort of a search, including the one that `covariance` starts from: kMinEffort to kMaxEffort; else 0.
+  // The effort of a search, including the one that `covariance` starts from: kMinEffort to kMaxEffort. 0 if there is
+  // none: `covariance` then starts from the default encoder, see encoder_for().
   std::uint32_t effort = 0;
   std::optional<SearchWeights> weights{};  // of a search; none: depends on the importance, see encoder_for()
   Lattice lattice = Lattice::kOff;
@@ -46,9 +47,9 @@ struct Encoder {
   // Encoded by the type's default encoder.
   bool is_default() const { return method == &reference_method(); }
   bool is_search() const { return method == &search_method(); }
-  // A search, followed by a choice of levels with the covariance of the inputs.
+  // A search, or the default encoder, followed by a choice of levels with the covariance of the inputs.
   bool is_covariance() const { return method == &covariance_method(); }
-  bool searches() const { return is_search() || is_covariance(); }
+  bool searches() const { return is_search() || (is_covariance() && effort != 0); }
   // True if nothing else than the default encoder contributes to the bytes.
   bool is_reference() const { return is_default() && lattice == Lattice::kOff; }
   bool operator==(const Encoder&) const = default;
@@ -61,7 +62,7 @@ using EncodersByType = std::map<const TypeInfo*, Encoder>;
 Encoder reference_encoder();
 Encoder search_encoder();
 Encoder covariance_encoder();
-// Returns the search from which an encoder `covariance` starts.
+// Returns the search that an encoder `covariance` starts from, or leaves to tensors without a covariance.
 Encoder start_of(const Encoder& covariance);
 
 // Returns true if the type has such an encoder.
@@ -84,7 +85,7 @@ std::string types_with_lattice();
 // Returns the encoder that a tensor of a type gets if `wanted` was asked for: that encoder, with its weights decided
 // (quarter with importance, plain without it), as far as the type has it. A type without that method gets the
 // reference; but of `covariance`, the search remains for a type that does not have it, and for a tensor without a
-// covariance.
+// covariance. Types with a code book start from the default encoder, whose scales were measured to be better for them.
 Encoder encoder_for(const Encoder& wanted, const TypeInfo& type, bool importance, bool covariance = false);
 
 // Returns "reference", "reference with lattice", "search (effort 3, quarter weights, lattice)", "mine".

@@ -73,6 +73,7 @@ struct TypeFacts {
   bool search = false;          // there is a search for this type: a kernel of the program, or of its module
   bool lattice = false;         // rows that already are values of this type are recognised
   bool covariance = false;      // levels can be chosen with the covariance of the inputs
+  bool has_book = false;        // values of several columns are entries of a code book
   bool of_activations = false;  // programs convert activations to it while they compute; files do not have it
 };
 

@@ -88,7 +88,9 @@ class StepBinder {
   Status bind_encoder(BoundEncoding& bound) {
     const TypeInfo& type = bound.rows_type();
     const Encoder& encoder = bound.encoding->encoder;
-    const EncoderMethod& method = encoder.is_covariance() ? search_method() : *encoder.method;
+    const EncoderMethod& method = encoder.searches()        ? search_method()
+                                  : encoder.is_covariance() ? reference_method()
+                                                            : *encoder.method;
     BOOST_OUTCOME_TRY(bound.encode, encoder_of(type, *bound.name, kernels_, method));
     bound.metric = layout_.metric_of(*bound.encoding);
     const std::uint32_t flags = bound.encode.kernel->flags;

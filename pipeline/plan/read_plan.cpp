@@ -408,7 +408,7 @@ class Reader {
     Encoder encoder;
     encoder.method = &method_of(object, type);
     encoder.lattice = word_of<Lattice>(object, "lattice", kLatticeWords);
-    if (encoder.searches()) {
+    if (encoder.is_search() || (encoder.is_covariance() && object.contains("effort"))) {
       const std::uint64_t effort = number_of(object, "effort");
       if (effort < Encoder::kMinEffort || effort > Encoder::kMaxEffort)
         throw InvalidPlan(fmt::format("the effort {} of a search does not exist", effort));

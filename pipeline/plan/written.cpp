@@ -167,9 +167,10 @@ class Writer {
   static json::object encoder_json(const Encoder& encoder) {
     json::object object{{"method", encoder.method->name},
                         {"lattice", kLatticeWords[static_cast<std::size_t>(encoder.lattice)]}};
-    if (!encoder.searches()) return object;
-    object["effort"] = encoder.effort;
-    object["weights"] = kSearchWeightWords[static_cast<std::size_t>(encoder.weights.value())];
+    if (encoder.searches()) {
+      object["effort"] = encoder.effort;
+      object["weights"] = kSearchWeightWords[static_cast<std::size_t>(encoder.weights.value())];
+    }
     if (!encoder.is_covariance()) return object;
     if (!chooses_shrink(encoder)) object["shrink"] = encoder.shrink;
     object["damp"] = encoder.damp;

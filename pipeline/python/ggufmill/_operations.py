@@ -45,8 +45,8 @@ class Operations(Operator):
 
         Run a pipeline file: read the source once and write all outputs. For a batch (`matrix`), process the sources in
         order, skipping outputs that already exist with unchanged inputs and options. An output appears under its name
-        only once it is complete. For a job with steps (importance that is computed, `quality`, `card`, `after`), run
-        those that are not done.
+        only once it is complete; a run that was interrupted or killed continues where it was. For a job with steps
+        (importance that is computed, `quality`, `card`, `upload`, `after`), run those that are not done.
 
         A run that is ended resumes with the same call. If outputs of a batch fail, the others are written before the
         failure is reported. In Python, `job` can also be a Plan, which is run as it is.
@@ -140,8 +140,8 @@ class Operations(Operator):
         or a checkpoint folder or the safetensors file of a diffusion model, which is converted and quantized in one
         pass. `type` is a recipe (`ggufmill recipe list`), its number, or the path of a recipe file (./mine.yaml); the
         input is read only once for several types. Without `output`, the output of a GGUF file is ggml-model-TYPE.gguf
-        next to it; with several types, for a checkpoint or a diffusion model, and if `output` is a folder, each output
-        is MODEL-TYPE.gguf. `emit_pipeline=` gives the equivalent pipeline file.
+        next to it; with several types, for a checkpoint or a diffusion model, and if `output` is a folder (a new one
+        ends with /), each output is MODEL-TYPE.gguf. `emit_pipeline=` gives the equivalent pipeline file.
 
         In Python, quantize_model() quantizes a model, and quantize() an array.
 
@@ -757,8 +757,9 @@ class Operations(Operator):
         Read a model from end to end and check that its structure is valid, the padding is zero, and all numbers and
         scales are finite. `path` is a GGUF file, the first shard of a sharded model, a safetensors file, a checkpoint
         folder, which must be complete unless `allow_missing=` is given, or a manifest. If there is a manifest
-        (`manifest: true` in a pipeline file writes one), sizes and checksums are compared as well. `InputError`:
-        malformed or not finite; `VerificationError`: does not match the manifest.
+        (`manifest: true` in a pipeline file writes one), sizes and checksums are compared as well; without one, a
+        changed weight is not found as long as it is finite. `InputError`: malformed or not finite; `VerificationError`:
+        does not match the manifest.
 
         With `against=`, tensors are also compared with those of the same name in the model that `path` was made from: a
         kept tensor must have the same values, and an encoded one must be closer to the source than zeros would be.
