@@ -144,7 +144,7 @@ class Iq1MCuts {
   HWY_INLINE Floats least_score() {
     // Far more than the roundings of a score, which are some 1e-6, and far less than what most cuts differ by.
     constexpr float kClose = 1 - 1e-4f;
-    constexpr float kLeast = 1e-18f, kMost = 1e18f;
+    constexpr float kMinSum = 1e-18f, kMaxSum = 1e18f;
     Floats best_xx = floats(0), best_qq = floats(1);
     std::size_t at = 0;
     for (int low = 0; low <= kIq1MSub; ++low) {
@@ -160,7 +160,7 @@ class Iq1MCuts {
       }
     }
     const Floats weight = sums_.w(0, kIq1MSub) + sums_.w(1, kIq1MSub);
-    const auto is_normal = [&](Floats sum) { return hn::And(sum > floats(kLeast), sum < floats(kMost)); };
+    const auto is_normal = [&](Floats sum) { return hn::And(sum > floats(kMinSum), sum < floats(kMaxSum)); };
     return choose(hn::And(is_normal(weight), is_normal(best_xx)), best_xx / best_qq * floats(kClose), floats(-FLT_MAX));
   }
 

@@ -18,13 +18,13 @@ std::string kernel_text(const std::string& path) {
 }
 
 std::vector<unsigned> kernel_list(const std::string& text) {
-  constexpr unsigned kMost = 1 << 20;  // more CPUs than a kernel can have
+  constexpr unsigned kMaxCpus = 1 << 20;  // more CPUs than a kernel can have
   std::vector<unsigned> numbers;
   const char* at = text.data();
   const char* const end = at + text.size();
   const auto number = [&](unsigned& value) {
     const auto [after, error] = std::from_chars(at, end, value);
-    if (error != std::errc() || value >= kMost) return false;
+    if (error != std::errc() || value >= kMaxCpus) return false;
     at = after;
     return true;
   };

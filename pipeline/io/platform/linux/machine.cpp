@@ -18,8 +18,8 @@ namespace {
 // Returns the numbers of the CPUs in this thread's affinity mask, which also reflects cpusets and a job bound to a NUMA
 // node; none if the kernel does not tell. The mask is doubled until it has room for all CPUs of the kernel.
 std::vector<unsigned> allowed_cpus() {
-  constexpr std::size_t kBits = sizeof(unsigned long) * CHAR_BIT, kMost = 1 << 20;
-  for (std::size_t cpus = 1024; cpus <= kMost; cpus *= 2) {
+  constexpr std::size_t kBits = sizeof(unsigned long) * CHAR_BIT, kMaxCpus = 1 << 20;
+  for (std::size_t cpus = 1024; cpus <= kMaxCpus; cpus *= 2) {
     std::vector<unsigned long> mask(cpus / kBits);
     if (::sched_getaffinity(0, mask.size() * sizeof mask[0], reinterpret_cast<cpu_set_t*>(mask.data())) != 0) {
       if (errno == EINVAL) continue;
