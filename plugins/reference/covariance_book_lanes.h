@@ -68,7 +68,7 @@ void choose_entries(const PointBook& book, const Quadratic<kColumns>& form, cons
     values[i] = wanted[i];
   }
   if (book.has_even_signs)
-    for (int i = 0; i < kColumns; ++i) signed_scale[i] = is_odd & (which == i) ? -signed_scale[i] : signed_scale[i];
+    for (int i = 0; i < kColumns; ++i) signed_scale[i] = (is_odd & (which == i)) ? -signed_scale[i] : signed_scale[i];
   for (int pass = 0; pass < (kDims == kColumns ? 1 : 2); ++pass)
     for (int first = 0; first < kColumns; first += kDims) {
       Lanes products[kDims][kDims], factors[kDims];
