@@ -230,7 +230,8 @@ Result<std::vector<std::string>> drop_unchanged(const Context& context, const Pl
   return dropped;
 }
 
-Result<Verification> Context::verify(const std::string& path, const VerifyOptions& options) const {
+Result<Verification> Context::verify(const std::string& given, const VerifyOptions& options) const {
+  BOOST_OUTCOME_TRY(const std::string path, pinned(given));
   Verification result;
   const bool is_manifest = path.ends_with(kManifestEnd);
   std::string manifest_path = is_manifest ? path : options.manifest;

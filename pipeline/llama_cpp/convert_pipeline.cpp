@@ -131,8 +131,8 @@ Result<std::string> made_name(const std::string& folder, huggingface::OutputCont
   return error;
 }
 
-// Returns the path of the output. `outfile`: file, folder, or empty for the folder of the source. Calls `name` only if
-// the file's name depends on it.
+// Returns the path of the output. `outfile`: file, folder, a new one if it ends with a separator, or empty for the
+// folder of the source. Calls `name` only if the file's name depends on it.
 Result<std::string> output_path(const std::string& folder, const std::string& outfile,
                                 huggingface::OutputContent content,
                                 const std::function<Result<huggingface::CheckpointName>()>& name) {
@@ -140,7 +140,7 @@ Result<std::string> output_path(const std::string& folder, const std::string& ou
   // Nothing can be written next to a model on a server.
   const fs::path inside = is_address(folder) ? "." : folder;
   const fs::path asked = outfile.empty() ? inside : fs::path(outfile);
-  const bool is_folder = fs::is_directory(asked, none);
+  const bool is_folder = fs::is_directory(asked, none) || (!outfile.empty() && is_separator(outfile.back()));
   const std::string given = is_folder ? "" : asked.filename().string();
   if (!is_folder && given.find_first_of("{}") == std::string::npos) return asked.string();
   BOOST_OUTCOME_TRY(const huggingface::CheckpointName id, name());

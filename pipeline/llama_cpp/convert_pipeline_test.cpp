@@ -117,6 +117,9 @@ TEST_CASE("the output is named by the arguments, by a template, or by the model 
   fs::create_directory(conversion.folder.file("out"));
   options.outfile = conversion.folder.file("out/");
   CHECK(conversion.output(options) == "'F/out/Some-Model-BF16.gguf'\n");
+  options.outfile = conversion.folder.file("new/");
+  CHECK(conversion.output(options) == "'F/new/Some-Model-BF16.gguf'\n");
+  options.outfile = conversion.folder.file("out/");
   options.mtp = true;
   CHECK(conversion.output(options) == "'F/out/mtp-Some-Model-BF16.gguf'\n");
   options.mtp = false;

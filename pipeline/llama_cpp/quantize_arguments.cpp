@@ -81,7 +81,9 @@ std::optional<LeadingNumber> leading_number(const std::string& word) {
 
 Status read_threads(const std::string& word, QuantizeOptions& options, std::vector<std::string>& warnings) {
   const auto threads = leading_number(word);
-  if (!threads) return usage_error(fmt::format("{} is not a number of threads", quoted_name(word)), kQuantizeUsage);
+  if (!threads)
+    return usage_error(fmt::format("{} is not a number of threads", quoted_name(word)),
+                       fmt::format("several types are one argument, as in Q4_K_M,Q8_0. {}", kQuantizeUsage));
   if (!threads->rest.empty())
     warnings.push_back(fmt::format("{} is read as {} threads", quoted_name(word), threads->number));
   if (threads->number < 0)
@@ -169,9 +171,11 @@ Result<std::vector<QuantizedOutput>> outputs_of(const std::string& input, const 
   const bool is_folder = names_folder(output);
   if (!output.empty() && !is_folder) {
     if (recipes.size() > 1 && output.find(kRecipe) == std::string::npos)
-      return usage_error(fmt::format("{} is a single name for {} outputs", quoted_name(output), recipes.size()),
-                         "name a folder, put {recipe} in the name, or omit OUTPUT to name the outputs "
-                         "MODEL-TYPE.gguf");
+      return usage_error(
+          fmt::format("{} is a single name for {} outputs", quoted_name(output), recipes.size()),
+          fmt::format("end it with / if it is a folder ({}/), put {{recipe}} in the name, or omit OUTPUT to "
+                      "name the outputs MODEL-TYPE.gguf",
+                      output));
     std::vector<QuantizedOutput> outputs;
     for (const RecipeName& recipe : recipes) outputs.push_back({output, recipe.recipe});
     return outputs;

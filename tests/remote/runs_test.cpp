@@ -253,6 +253,9 @@ TEST_CASE("the type in an address selects a GGUF file of a repository") {
     CHECK(read_text(place.file("out.gguf")) == wanted);
   }
   CHECK(place.run({"inspect", "hf://open/Tiny-GGUF:BF16"}).exit_code == 0);
+  const auto verified = place.run({"verify", "hf://open/Tiny-GGUF:BF16"});
+  CAPTURE(verified.out, verified.err);
+  CHECK(verified.exit_code == 0);
   CHECK(place.run({"quantize", "hf://open/Tiny-GGUF:BF16", "verb.gguf", "Q4_K_M"}).exit_code == 0);
   CHECK(has(place.run_job(gguf_job("hf://open/Tiny-GGUF:Q9"), 4), "the model has no GGUF file of type 'Q9'"));
   CHECK(has(place.run_job(gguf_job("hf://open/Tiny-GGUF:Q9/a.gguf"), 2), "does not end with a type of GGUF"));

@@ -16,10 +16,10 @@ constexpr const char *kLazy = "weights are never read into memory entirely",
 
 std::vector<Option<ConversionOutput>> conversion_output_options() {
   using Output = ConversionOutput;
-  return {
-      option("outfile", &Output::outfile, path(), "file to write, or a folder; {ftype} in it is replaced by the type"),
-      option("bigendian", &Output::bigendian, "write for big-endian machines"),
-      option("architectures", &Output::architectures, list_of(path()), kArchitecturesHelp)};
+  return {option("outfile", &Output::outfile, path(),
+                 "file to write, or a folder, a new one with / at its end; {ftype} in it is replaced by the type"),
+          option("bigendian", &Output::bigendian, "write for big-endian machines"),
+          option("architectures", &Output::architectures, list_of(path()), kArchitecturesHelp)};
 }
 
 std::vector<Option<ConversionRequest>> conversion_options() {

@@ -1,7 +1,6 @@
 #include "pipeline/api/publish/path_names.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "pipeline/config/node_text.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -85,9 +84,11 @@ std::string PathNames::name_of(const std::string& path) const {
   if (is_address(path)) return path;
   if (const auto known = names_.find(path); known != names_.end()) return known->second;
   // The innermost folder is the last one in their order.
-  for (const auto& [folder, name] : std::views::reverse(names_))
+  for (auto each = names_.rbegin(); each != names_.rend(); ++each) {
+    const auto& [folder, name] = *each;
     if (!is_address(folder) && path.starts_with(folder.ends_with('/') ? folder : folder + "/"))
       return name + (name.ends_with('/') ? "" : "/") + path.substr(folder.size() + (folder.ends_with('/') ? 0 : 1));
+  }
   for (const auto& [file, name] : names_)
     if (!is_address(file) && parent_of(file) == parent_of(path)) return parent_of(name) + last_components(path, 1);
   return shows_folder(path) ? last_components(path, 1) : path;

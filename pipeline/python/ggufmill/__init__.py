@@ -53,6 +53,8 @@ def _floats(array):
     type_ = None
     if type(array).__module__.partition(".")[0] == "torch":
         array, type_ = _of_torch(array)
+    if isinstance(array, (str, os.PathLike)):
+        raise usage_error(f"{os.fspath(array)!r} is text, not an array", "quantize_model() quantizes a file")
     array = np.asanyarray(array)
     type_ = type_ or _FLOATS.get(array.dtype.name)
     if type_ is None:

@@ -298,7 +298,8 @@ class Operations(Operator):
         allow_missing                        accept a checkpoint even if files or tensors are missing, with a warning
         sentence_transformers_dense_modules  include the Dense modules of an embedding model
         mistral_format                       read params.json and consolidated.safetensors, Mistral's own format
-        outfile                              file to write, or a folder; {ftype} in it is replaced by the type
+        outfile                              file to write, or a folder, a new one with / at its end; {ftype} in it is
+                                             replaced by the type
         bigendian                            write for big-endian machines
         architectures                        folder of architecture maps, or one map file, to add to the built-in ones
         overwrite                            replace existing outputs
@@ -391,7 +392,7 @@ class Operations(Operator):
         adapter        folder with adapter_config.json
         outtype        f32, f16, bf16, q8_0, or auto (like the adapter)
         base           folder or address of the base model's config.json
-        outfile        file to write, or a folder; {ftype} in it is replaced by the type
+        outfile        file to write, or a folder, a new one with / at its end; {ftype} in it is replaced by the type
         bigendian      write for big-endian machines
         architectures  folder of architecture maps, or one map file, to add to the built-in ones
         overwrite      replace existing outputs

@@ -307,6 +307,9 @@ class Errors(unittest.TestCase):
             "Q4_K",
         )
         self.assert_error(
+            2, "'model.gguf' is text, not an array", "quantize_model() quantizes a file", ggufmill.quantize, "model.gguf", "Q4_K"
+        )
+        self.assert_error(
             2,
             "an array without dimensions cannot be quantized",
             "rows are along the last axis",
