@@ -4,8 +4,9 @@
 //
 //   r_ij = S_ij / sqrt(S_ii S_jj).
 //
-// With it can come held-out vectors: some inputs x, as BF16 numbers, of text that the sums do not cover. They show
-// whether levels that were chosen with the covariance are better on other text than its own.
+// With it can come held-out vectors: some inputs x, as BF16 numbers, of text that the sums do not cover, of which the
+// shorter ones are multiplied so that the squares of all stand for those of that text. They show whether levels that
+// were chosen with the covariance are better on other text than its own.
 //
 // Correlations are packed as F16 numbers: diagonal block after diagonal block of `block` columns (the last may have
 // fewer), and of each block the elements above its diagonal, row after row. Elements outside the blocks are 0. Here is

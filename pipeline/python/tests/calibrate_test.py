@@ -20,7 +20,7 @@ import transformers
 from folder_case import FolderCase
 from ggufmill.calibrate import covariance_file
 from ggufmill.calibrate import text as calibration_text
-from ggufmill.calibrate.products import Sums
+from ggufmill.calibrate.products import Sums, sample
 from ggufmill.calibrate.work import Work
 
 PROGRAM = os.environ["GGUFMILL"]
@@ -188,10 +188,21 @@ class Calibration(FolderCase):
         self.assertEqual(vectors.shape, (1, 10, 96))
         seen = self.inputs_of_text("".join(held_out), "model.layers.1.mlp.down_proj")
         for i, vector in enumerate(vectors[0, :5]):
-            np.testing.assert_allclose(vector, seen[(2 * i + 1) * len(seen) // 10], rtol=0.01, atol=1e-4)
+            stands_for = seen[(2 * i + 1) * len(seen) // 10] * (len(seen) / 5) ** 0.5
+            np.testing.assert_allclose(vector, stands_for, rtol=0.01, atol=1e-3)
         self.assertTrue(vectors[0, 5:].any(-1).all())  # of the text that comes with ggufmill
         self.assertGreater(len({vector.tobytes() for vector in vectors[0]}), 9)
         self.assertNotIn("blk.1.ffn_down.weight.in_rows", expected.tensors)
+
+    def test_the_longest_vectors_are_kept_and_others_stand_for_all(self):
+        vectors = torch.from_numpy(np.random.default_rng(1).standard_normal((1000, 8), np.float32))
+        vectors[333] *= 1000
+        kept = sample(vectors, 80)
+        self.assertEqual(kept.shape, (80, 8))
+        self.assertEqual((kept == vectors[333]).all(1).sum(), 1)
+        others = vectors.square().sum() - vectors[333].square().sum()
+        self.assertLess(abs((kept.square().sum() - vectors[333].square().sum()) / others - 1), 0.1)
+        self.assertTrue(torch.equal(sample(vectors, 1000), vectors))
 
     def test_each_expert_keeps_vectors_of_its_own(self):
         self.checkpoint("Mixtral", num_local_experts=4, num_experts_per_tok=2)

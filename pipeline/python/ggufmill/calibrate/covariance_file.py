@@ -3,7 +3,8 @@
 For each input of C columns, of E experts (1 for a matrix): ``T.in_sum2``, F32 [E, C], the sums of squares, and
 ``T.counts``, F32 [E, 1], the numbers of vectors, for each tensor T with that input; and ``O.in_corr``, F16 [E, P], for
 the first of these tensors, O: the strict upper triangles of the diagonal blocks, row by row. ``O.in_rows``, BF16 [E, N, C],
-has held-out vectors, of text that the sums do not cover; those of an expert that got fewer than N are followed by zeros. The
+has held-out vectors, of text that the sums do not cover: the longest ones, and a sample of the others, multiplied so that it
+stands for all of them; those of an expert that got fewer than N are followed by zeros. The
 keys ``covariance.tensors`` and ``covariance.inputs`` list T and O in pairs.
 """
 

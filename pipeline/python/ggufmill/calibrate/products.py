@@ -45,6 +45,25 @@ def spread(vectors, most):
     return vectors[[(2 * i + 1) * len(vectors) // (2 * count) for i in range(count)]]
 
 
+def sample(vectors, most):
+    """Return at most `most` of vectors [n, columns], in their order, whose squares stand for those of all.
+
+    A few vectors can be so long that nearly all of the squares is theirs, such as those of the first token of a chunk. An
+    eighth of what is returned are the longest ones, as they are; the others lie at equal distances among the rest, and are
+    multiplied so that each stands for as many as it was taken from."""
+    if len(vectors) <= most:
+        return vectors
+    longest = vectors.square().sum(1).topk(most // 8).indices
+    is_other = torch.ones(len(vectors), dtype=torch.bool, device=vectors.device)
+    is_other[longest] = False
+    others = is_other.nonzero().flatten()
+    taken = spread(others, most - len(longest))
+    factors = torch.ones(len(vectors), device=vectors.device)
+    factors[taken] = (len(others) / len(taken)) ** 0.5
+    kept = torch.cat([longest, taken]).sort().values
+    return vectors[kept] * factors[kept, None]
+
+
 class Observer(TorchDispatchMode):
     """While active, calls seen() for each product with a parameter of a layer, before it is computed.
 
@@ -168,7 +187,7 @@ class Products(Observer):
         x = vectors.reshape(-1, columns).float()
         if self.keep is not None:
             if key in self.sums:
-                self.sums[key].held_out.append(spread(x, self.keep).bfloat16())
+                self.sums[key].held_out.append(sample(x, self.keep).bfloat16())
             return
         blocks = blocks_of(columns, self._block)
         if key not in self.sums:
