@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "pipeline/api/describe.h"
 #include "pipeline/api/fit.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/platform/filesystem.h"
@@ -23,6 +24,12 @@ std::string relative_path(const std::string& path, const std::string& from) {
 }
 
 std::string stem_of(const std::string& path) { return fs::path(path).stem().string(); }
+
+// The size that most people choose.
+bool is_usual_size(const PlannedOutput& output) {
+  constexpr double kMaxBits = 5;  // per weight
+  return totals_of(output).bits_per_weight() <= kMaxBits;
+}
 
 }  // namespace
 
@@ -54,6 +61,11 @@ Result<std::vector<PresetsStep::Output>> PresetsStep::outputs() {
 }
 
 const PresetsStep::Output* PresetsStep::chosen(const std::vector<Output>& all) const {
+  const auto is_better = [](const Output& each, const Output& than) {
+    const bool is_small = is_usual_size(*each.planned), other_is_small = is_usual_size(*than.planned);
+    if (is_small != other_is_small) return is_small;
+    return is_small ? each.bytes > than.bytes : each.bytes < than.bytes;
+  };
   const Output* best = nullptr;
   for (const Output& each : all) {
     if (each.part != ModelPart::kText) continue;
@@ -62,8 +74,7 @@ const PresetsStep::Output* PresetsStep::chosen(const std::vector<Output>& all) c
       continue;
     }
     if (each.files != 1 && !options_.ollama.empty()) continue;  // Ollama reads no shards
-    if (each.recipe == "Q4_K_M") return &each;
-    if (!best || each.bytes < best->bytes) best = &each;
+    if (!best || is_better(each, *best)) best = &each;
   }
   return best;
 }

@@ -97,8 +97,8 @@ Form<PresetOptions> presets_form() {
                  field("lm_studio", &Options::lm_studio, path(), "Path of a preset for LM Studio: sampling parameters.")
                      .example("out/model.preset.json"),
                  field("model", &Options::model, path(),
-                       "Path of the output that the Modelfile is for. Defaults to the one with the recipe Q4_K_M, or "
-                       "else the smallest.")
+                       "Path of the output that the Modelfile is for. Defaults to the largest of those with at most 5 "
+                       "bits per weight, or else the smallest.")
                      .example("out/model-Q4_K_M.gguf"),
                  field(
                      "context", &Options::context, integer<std::uint64_t>().at_least(1),
