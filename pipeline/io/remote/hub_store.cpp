@@ -183,9 +183,11 @@ class HubScheme final : public StoreScheme {
   static void check_sizes(std::span<const StoredFile> files, const StoreOptions& options, Diagnostics& errors) {
     for (const StoredFile& file : files) {
       if (file.bytes <= kMaxLfsBytes) continue;
-      const std::string why = why_no_xet();
       const auto target = target_of(file.path);
       if (!target) continue;  // reported by check_target()
+      const auto python = python_with_xet(options.stop);
+      if (!python) return errors.add(python.error());
+      const std::string& why = python.value().why;
       const auto offered =
           why.empty() ? offers_xet(target.value().repository, {.stop = options.stop}) : Result<bool>(false);
       if (!offered) return errors.add(offered.error());
